@@ -1,0 +1,1 @@
+"""Records, errors, units and the gfx-target table; imports nothing of ours."""

@@ -1,0 +1,147 @@
+"""The records that flow through the house: facts, machines, findings.
+
+A record is a frozen msgspec struct, so it can be encoded to JSON as it stands and decoded with validation.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = 1
+"""Version of every JSON document written; raised when a reader of the old form would misread the new one."""
+
+
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing known about a machine, with where it was read.
+
+    Attributes:
+        key: Dotted name declared by a collector or a derivation, e.g. ``gpu.0.gfx_target``.
+        value: A JSON value. None means "looked for and known to be unset", never "could not look".
+        source: The file path, command line or facts it came from.
+        raw: The text it was read from, where that says more than the value does.
+    """
+
+    key: str
+    value: Any
+    source: str
+    raw: str = ""
+
+
+class Gap(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A fact, or a group of facts ending in ``.*``, that could not be established.
+
+    Attributes:
+        key: The fact's key, or a prefix followed by ``.*``.
+        reason: Why it could not be read, in the user's words.
+        source: Where it would have been read.
+    """
+
+    key: str
+    reason: str
+    source: str = ""
+
+
+class CollectorStatus(StrEnum):
+    """How a collector ended."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    ERROR = "error"
+
+
+class CollectorRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One collector's run: how it ended and how long it took."""
+
+    name: str
+    status: CollectorStatus
+    time_ms: float
+    reason: str = ""
+
+
+class Severity(StrEnum):
+    """How much a finding matters, most severe first."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    ADVICE = "advice"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most severe."""
+        return list(Severity).index(self)
+
+
+class Risk(StrEnum):
+    """What following a remedy can cost."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who says so.
+
+    Attributes:
+        title: The document, thread or person.
+        url: Where it can be read; empty only for a measurement of ours.
+        date: ISO date of the statement (YYYY-MM-DD, YYYY-MM or YYYY).
+        kind: issue, documentation, source-code, release-notes, benchmark, community, specification or measurement.
+    """
+
+    title: str
+    url: str = ""
+    date: str = ""
+    kind: str = "documentation"
+
+
+class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something a person can do about a finding. Never applied by us.
+
+    Attributes:
+        text: What to do, in one or two sentences.
+        commands: Shell lines that do it, for a person to read and run.
+        risk: What following it can cost.
+        risk_note: What exactly the risk is.
+        needs: Any of ``root``, ``reboot``, ``reinstall``, ``rebuild``, ``bios``.
+    """
+
+    text: str
+    commands: tuple[str, ...] = ()
+    risk: Risk = Risk.NONE
+    risk_note: str = ""
+    needs: tuple[str, ...] = ()
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A knowledge entry that matched a machine.
+
+    Attributes:
+        entry_id: The knowledge entry's stable id.
+        title: What is the matter, with this machine's values filled in.
+        severity: How much it matters on this machine.
+        subject: What it concerns: ``gpu.0``, ``torch``, ``kernel`` …; empty for the machine as a whole.
+        explanation: Why, in a paragraph or two of Markdown.
+        evidence: The facts that the entry's predicate read.
+        remedies: What can be done, best first.
+        sources: Who says so.
+        status: The entry's status (active, disputed …).
+        see: Ids of linked entries worth reading.
+    """
+
+    entry_id: str
+    title: str
+    severity: Severity
+    subject: str = ""
+    explanation: str = ""
+    evidence: tuple[Fact, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    sources: tuple[Source, ...] = ()
+    status: str = "active"
+    see: tuple[str, ...] = ()

@@ -1,0 +1,89 @@
+"""Units that register themselves: one file a unit, found by walking its package."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Generic, TypeVar
+
+import msgspec
+
+from rocmend.core.errors import UnitError
+
+T = TypeVar("T")
+
+
+class LoadProblem(msgspec.Struct, frozen=True):
+    """A unit that could not be loaded, and why: listed, never dropped in silence."""
+
+    module: str
+    reason: str
+
+
+class Registry(Generic[T]):
+    """Units of one kind, by id, found by importing every module of a package.
+
+    Args:
+        kind: What the units are, for messages: ``collector``, ``command`` …
+        package: Dotted name of the package to walk.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self.problems: list[LoadProblem] = []
+        self._units: dict[str, T] = {}
+        self._loaded = False
+
+    def register(self, unit_id: str) -> Callable[[T], T]:
+        """Return a decorator that registers a unit under ``unit_id``.
+
+        Raises:
+            UnitError: The id is taken.
+        """
+
+        def decorate(unit: T) -> T:
+            if unit_id in self._units:
+                raise UnitError(self.kind, f"the id {unit_id!r} is registered twice.", next_step="Rename one of the two.")
+            self._units[unit_id] = unit
+            return unit
+
+        return decorate
+
+    def load(self) -> None:
+        """Import every module of the package, once; a module that fails is kept in ``problems``."""
+        if self._loaded:
+            return
+        self._loaded = True
+        package: ModuleType = importlib.import_module(self.package)
+        for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda item: item.name):
+            if info.name.startswith("_"):
+                continue
+            name = f"{self.package}.{info.name}"
+            try:
+                importlib.import_module(name)
+            except (ImportError, SyntaxError, UnitError) as error:
+                self.problems.append(LoadProblem(name, f"{type(error).__name__}: {error}"))
+
+    def __iter__(self) -> Iterator[tuple[str, T]]:
+        self.load()
+        yield from sorted(self._units.items())
+
+    def __len__(self) -> int:
+        self.load()
+        return len(self._units)
+
+    def get(self, unit_id: str) -> T:
+        """Return the unit with this id.
+
+        Raises:
+            UnitError: No such unit.
+        """
+        self.load()
+        try:
+            return self._units[unit_id]
+        except KeyError:
+            known = ", ".join(sorted(self._units)) or "none"
+            raise UnitError(self.kind, f"no {self.kind} is called {unit_id!r}.", next_step=f"Known: {known}.") from None

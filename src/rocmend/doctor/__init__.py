@@ -1,0 +1,1 @@
+"""Diagnoses a machine: knowledge entries that match become findings."""

@@ -1,0 +1,1 @@
+"""Reads facts about a machine from a root path, live or captured."""

@@ -1,0 +1,1 @@
+"""One collector a module; each registers itself."""

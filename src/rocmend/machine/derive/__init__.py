@@ -1,0 +1,1 @@
+"""One derivation a module; each registers itself."""

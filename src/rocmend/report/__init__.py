@@ -1,0 +1,1 @@
+"""Renders results; computes nothing."""

@@ -1,0 +1,1 @@
+"""What to set and what to install for a machine and a workload."""
