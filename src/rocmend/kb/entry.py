@@ -1,0 +1,240 @@
+"""A knowledge entry: one claim about a version, library, variable, parameter, firmware, driver, source or issue.
+
+An entry is a Markdown file, ``kb/entries/<topic>/<id>.md``: TOML front matter between ``+++`` lines, then the explanation.
+"""
+
+from __future__ import annotations
+
+import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from rocmend.core.records import Remedy, Severity, Source
+
+
+class Kind(StrEnum):
+    """What the entry is about."""
+
+    ISSUE = "issue"
+    SETTING = "setting"
+    RELEASE = "release"
+    SUPPORT = "support"
+    INSTALL_SOURCE = "install-source"
+    MEASUREMENT = "measurement"
+    FIRMWARE = "firmware"
+    DRIVER = "driver"
+    HARDWARE = "hardware"
+    PRACTICE = "practice"
+    TOOL = "tool"
+
+
+class Status(StrEnum):
+    """Whether the claim stands."""
+
+    ACTIVE = "active"
+    FIXED_IN = "fixed-in"
+    SUPERSEDED = "superseded"
+    REFUTED = "refuted"
+    DISPUTED = "disputed"
+
+
+class Basis(StrEnum):
+    """What a figure rests on."""
+
+    MEASURED = "measured"
+    REPORTED = "reported"
+    DERIVED = "derived"
+
+
+class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the claim holds; an empty field means everywhere.
+
+    Attributes:
+        gfx: gfx targets, e.g. ``gfx1151``, or an LLVM generic class, e.g. ``gfx11-generic``.
+        rocm: Version range, e.g. ``>=7.0,<7.2``.
+        kernel: Linux version range.
+        package: Package name to version range, e.g. ``{torch = ">=2.5"}``.
+        workload: pytorch, llama.cpp, mlx, training, vision, vllm, inference.
+        os: linux, windows, wsl, ubuntu-24.04 …
+        note: Anything a range can't say.
+    """
+
+    gfx: tuple[str, ...] = ()
+    rocm: str = ""
+    kernel: str = ""
+    package: dict[str, str] = {}
+    workload: tuple[str, ...] = ()
+    os: tuple[str, ...] = ()
+    note: str = ""
+
+
+class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A figure or an observable outcome.
+
+    Attributes:
+        what: What changes or was seen, e.g. ``FP16 GEMM throughput``.
+        basis: measured (by us), reported (by a source), derived (computed from sourced figures).
+        value: A number, or None where the effect is not a number.
+        unit: TFLOPS, tok/s, img/s, %, x, bytes, s …
+        condition: Under what setting, model, shape.
+    """
+
+    what: str
+    basis: Basis
+    value: float | int | None = None
+    unit: str = ""
+    condition: str = ""
+
+
+class Links(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Ids of other entries.
+
+    Attributes:
+        contradicts: Says the opposite within an overlapping scope; both stay, each with its source.
+        resolved_by: The entry that says which of two contradicting claims holds when.
+        superseded_by: The newer claim (needed where the status is superseded).
+        refuted_by: The entry that shows the claim false (needed where the status is refuted).
+        see: Worth reading beside it.
+    """
+
+    contradicts: tuple[str, ...] = ()
+    resolved_by: tuple[str, ...] = ()
+    superseded_by: tuple[str, ...] = ()
+    refuted_by: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A machine on which the predicate's outcome is known; the entry's own tests.
+
+    Attributes:
+        applies: True, False, or ``"unknown"`` where the facts do not suffice to tell.
+        facts: Fact key to value; ``gpu.x`` keys are those of the one GPU (stored as ``gpu.0.x``).
+        note: What the case stands for.
+    """
+
+    applies: bool | str
+    facts: dict[str, Any] = {}
+    note: str = ""
+
+
+class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An environment variable that ``rocmend env`` prints.
+
+    Attributes:
+        name: The variable.
+        value: Its value; ``{fact.key}`` is filled in from the machine. Empty with ``unset`` true.
+        workload: Workloads that want it; empty for all.
+        when: Predicate; empty means wherever the entry applies.
+        unset: The variable is to be unset.
+        prepend: The value is put before the variable's old value, separated by a colon.
+        optional: Printed commented out: worth measuring, not known to help.
+        why: One line, printed as the comment.
+    """
+
+    name: str
+    value: str = ""
+    workload: tuple[str, ...] = ()
+    when: str = ""
+    unset: bool = False
+    prepend: bool = False
+    optional: bool = False
+    why: str = ""
+
+
+class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A way to install something, ranked by ``rocmend wheel choose``.
+
+    Attributes:
+        package: What is installed: torch, rocm, jax, onnxruntime, cupy, bitsandbytes, llama.cpp, vllm.
+        command: The command line; ``{gfx}`` and ``{family}`` (gfx1151, gfx115X-all) are filled in.
+        gfx: Targets it serves natively; empty where that is decided by ``when``.
+        rank: Lower is better, within a package.
+        channel: stable, preview, nightly, community.
+        why: Why one would choose it, in one line.
+        caution: What speaks against it.
+        when: Predicate over the machine; empty for everywhere.
+        workload: Workloads it is meant for; empty for all.
+    """
+
+    package: str
+    command: str
+    gfx: tuple[str, ...] = ()
+    rank: int = 50
+    channel: str = "stable"
+    why: str = ""
+    caution: str = ""
+    when: str = ""
+    workload: tuple[str, ...] = ()
+
+
+class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One cell of a compatibility table that ``rocmend kb matrix`` renders.
+
+    Attributes:
+        table: release, library or pytorch-source.
+        row: The release, library or source.
+        target: A gfx target or generic class.
+        state: full, preview, partial, experimental, override, none, unknown.
+        note: A few words.
+    """
+
+    table: str
+    row: str
+    target: str
+    state: str
+    note: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A knowledge entry; see the attributes' own types.
+
+    Attributes:
+        id: Stable, kebab-case, equal to the file's name; never reused.
+        title: What is the matter or what is so, in one line; ``{fact.key}`` is filled in for a finding.
+        kind: What it is about.
+        status: Whether it stands.
+        reviewed: The day somebody last checked it against its sources.
+        review_by: The day by which it must be checked again.
+        source: At least one.
+        claimed: The day the first source said it (YYYY-MM-DD, YYYY-MM or YYYY).
+        fixed_in: Versions that fix it (needed where the status is fixed-in), e.g. ``ROCm 7.2``.
+        severity: How much it matters when it applies; None for entries that never become findings.
+        subject: ``gpu`` where it is matched against each GPU in turn, else torch, kernel, rocm, vulkan, env …
+        when: The predicate over machine facts; empty for entries that are reference only.
+        scope: Where the claim holds.
+        effect: Figures and outcomes.
+        remedy: What can be done, best first.
+        links: Other entries.
+        case: Machines with known outcome; at least one true and one false where there is a predicate.
+        setting: Environment variables.
+        install: Ways to install.
+        cell: Cells of compatibility tables.
+        tags: Words to find it by.
+    """
+
+    id: str
+    title: str
+    kind: Kind
+    status: Status
+    reviewed: datetime.date
+    review_by: datetime.date
+    source: tuple[Source, ...]
+    claimed: str = ""
+    fixed_in: tuple[str, ...] = ()
+    severity: Severity | None = None
+    subject: str = ""
+    when: str = ""
+    scope: Scope = Scope()
+    effect: tuple[Effect, ...] = ()
+    remedy: tuple[Remedy, ...] = ()
+    links: Links = Links()
+    case: tuple[Case, ...] = ()
+    setting: tuple[Setting, ...] = ()
+    install: tuple[Install, ...] = ()
+    cell: tuple[Cell, ...] = ()
+    tags: tuple[str, ...] = ()
+    topic: str = ""
+    body: str = ""
