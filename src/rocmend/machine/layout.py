@@ -1,0 +1,119 @@
+"""The files of a captured machine.
+
+```text
+DIR/machine.json        Manifest
+DIR/root/<path>         plain files at the absolute paths they were read from
+DIR/tree.json           Tree: what plain files cannot say (devices, owners, links, refusals); optional
+DIR/commands/*.json     one CommandResult a file, named by command_slug
+DIR/environ.json        {name: value}
+DIR/user.json           User
+DIR/measurements.json   {"name|path": value}
+```
+
+Everything but ``machine.json`` is optional.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from rocmend.core.errors import DataError
+from rocmend.core.records import SCHEMA_VERSION
+from rocmend.machine.files import read_regular
+from rocmend.machine.root import AbsentError, ReadError, Stat
+
+MANIFEST = "machine.json"
+ROOT = "root"
+TREE = "tree.json"
+COMMANDS = "commands"
+ENVIRON = "environ.json"
+USER = "user.json"
+MEASUREMENTS = "measurements.json"
+
+MAX_JSON_BYTES = 64 << 20
+"""A document larger than this is not one of ours."""
+
+T = TypeVar("T")
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a folder holds.
+
+    Attributes:
+        captured_at: ISO time of the capture (UTC).
+        name: What the machine is called; a placeholder where it was redacted.
+        rocmend_version: What wrote it.
+        redacted: Whether names and serial numbers were replaced.
+        schema_version: Version of the layout.
+    """
+
+    captured_at: str
+    name: str
+    rocmend_version: str = ""
+    redacted: bool = False
+    schema_version: int = SCHEMA_VERSION
+
+
+class Tree(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of paths beyond the plain files under ``root/``; each part is optional.
+
+    Attributes:
+        stats: Path to what ``stat`` says (links followed). A path here exists, captured or not.
+        links: Path to where a symbolic link points, as written; reads follow it inside the capture.
+        lists: Path to all names in a directory; without it the names under ``root/`` and in the parts here count.
+        denied: Path to why it may not be read or listed.
+        errors: Path to why reading it fails in another way.
+    """
+
+    stats: dict[str, Stat] = {}
+    links: dict[str, str] = {}
+    lists: dict[str, list[str]] = {}
+    denied: dict[str, str] = {}
+    errors: dict[str, str] = {}
+
+
+def command_slug(argv: Sequence[str]) -> str:
+    """Return the file name, without ``.json``, under which a command's result is kept: ``amd-smi-static---json``."""
+    line = " ".join(argv)
+    slug = re.sub(r"[^A-Za-z0-9._+=-]", "-", line)
+    if len(slug) <= 80 and slug.strip(".-"):
+        return slug
+    return f"{slug[:60]}-{hashlib.sha256(line.encode(errors='replace')).hexdigest()[:12]}"
+
+
+def measurement_key(name: str, path: str) -> str:
+    """Return the key under which a measurement is kept."""
+    return f"{name}|{path}"
+
+
+def load_json(directory: Path, name: str, kind: type[T] | Any) -> T | None:
+    """Decode and validate one document of a capture; None where it is absent.
+
+    Raises:
+        DataError: Not JSON, of the wrong types, too large, or not a plain file inside the folder.
+    """
+    path = directory / name
+    subject = f"capture {path}"
+    try:
+        data = read_regular(str(path), shown_as=str(path), max_bytes=MAX_JSON_BYTES + 1, follow=False)
+    except AbsentError:
+        return None
+    except ReadError as error:
+        raise DataError(subject, error.message, next_step="Capture the machine again.") from None
+    if len(data) > MAX_JSON_BYTES:
+        raise DataError(subject, f"is larger than {MAX_JSON_BYTES} bytes.", next_step="Capture the machine again.")
+    try:
+        value: T = msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise DataError(
+            subject,
+            f"expected valid JSON of the capture layout, found: {str(error)[:200]}",
+            next_step="Correct the file or capture the machine again.",
+        ) from None
+    return value
