@@ -1,0 +1,1 @@
+"""One command a module, named as the command; ``wheel_inspect`` is ``rocmend wheel inspect``."""

@@ -1,0 +1,33 @@
+"""How an error reaches the user: on stderr in words, or in the JSON envelope where JSON was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from rocmend.core.errors import RocmendError
+from rocmend.report.envelope import FAILED, error_outcome, to_json
+
+
+def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
+    """Print the error where its reader looks, and return the exit code.
+
+    Args:
+        error: What went wrong.
+        arguments: The command line, which says whether JSON was asked for.
+    """
+    if _wants_json(arguments):
+        words = [word for word in arguments if not word.startswith("-")]
+        click.echo(to_json(error_outcome(words[0] if words else "", error)), nl=False)
+    else:
+        click.echo(f"rocmend: [{error.subject}] {error.message}", err=True)
+        for line in (error.why, error.next_step):
+            if line:
+                click.echo(f"  {line}", err=True)
+    return FAILED
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    pairs = zip(arguments, (*arguments[1:], ""), strict=True)
+    return any(word in {"--json", "--format=json"} or (word == "--format" and value == "json") for word, value in pairs)

@@ -1,0 +1,126 @@
+"""The ``rocmend`` program: finds its commands, runs one, turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterable, Sequence
+
+import click
+
+from rocmend import __version__
+from rocmend.cli.errors import print_error
+from rocmend.core.errors import RocmendError
+from rocmend.report.envelope import FAILED
+
+_PACKAGE = "rocmend.cli.commands"
+
+_GROUPS = {
+    "kb": "What is known, and who says so.",
+    "machine": "Show or capture the facts of a machine.",
+    "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
+}
+"""Groups of commands; a module ``kb_search`` is the command ``search`` of the group ``kb``."""
+
+
+def command_modules() -> dict[str, str]:
+    """Return every command path (``doctor``, ``kb search``) with the module that holds it."""
+    package = importlib.import_module(_PACKAGE)
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
+    paths = {}
+    for name in names:
+        group, _, rest = name.partition("_")
+        path = f"{group} {rest.replace('_', '-')}" if group in _GROUPS and rest else name.replace("_", "-")
+        paths[path] = f"{_PACKAGE}.{name}"
+    return paths
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that each pays only for itself."""
+
+    def __init__(self, prefix: str = "", **settings: object) -> None:
+        super().__init__(**settings)  # type: ignore[arg-type]
+        self.prefix = prefix
+
+    def _own(self) -> dict[str, str]:
+        start = f"{self.prefix} " if self.prefix else ""
+        paths = command_modules()
+        return {path.removeprefix(start): module for path, module in paths.items() if path.startswith(start)}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted({path.split(" ")[0] for path in self._own()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        own = self._own()
+        if cmd_name in own:
+            command: click.Command = importlib.import_module(own[cmd_name]).command
+            return command
+        if not self.prefix and cmd_name in _GROUPS:
+            return _LazyGroup(cmd_name, name=cmd_name, help=_GROUPS[cmd_name])
+        del ctx
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            error.message += _suggest(args[0], self.list_commands(ctx))
+            raise
+
+
+def _suggest(given: str, known: Iterable[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(given, list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `rocmend check`, or `rocmend doctor` for the terminal. Exit codes: 0 clean, "
+    "1 findings or failed trials, 2 usage or internal error.",
+)
+@click.version_option(__version__, prog_name="rocmend")
+def cli() -> None:
+    """Make machine-learning workloads run, correctly and fast, on the AMD GPU you have."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program and exit.
+
+    Args:
+        arguments: Command-line arguments; None for the process's own.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = cli.main(args=given, prog_name="rocmend", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = FAILED
+    except click.Abort:
+        click.echo("Interrupted.", err=True)
+        code = 130
+    except RocmendError as error:
+        code = print_error(error, given)
+    except BrokenPipeError:
+        _silence_stdout()
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from complaining about the closed pipe when it flushes at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What the commands share: the output options, and handing a computed outcome to the renderer asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rocmend.core.errors import UsageError
+from rocmend.report.document import Document
+from rocmend.report.envelope import Outcome, to_json
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_options(*formats: str) -> Callable[[F], F]:
+    """Add ``--format`` with these formats (``human`` and ``json`` always) and ``--json``; passes ``output_format``."""
+    known = ("human", "json", *formats)
+
+    def decorate(function: F) -> F:
+        function = click.option(
+            "--json",
+            "output_format",
+            flag_value="json",
+            help="Short for --format json.",
+        )(function)
+        return click.option(
+            "--format",
+            "output_format",
+            type=click.Choice(known),
+            default="human",
+            show_default=True,
+            help="How to print the result; data goes to stdout, progress to stderr.",
+        )(function)
+
+    return decorate
+
+
+def machine_option(function: F) -> F:
+    """Add ``--machine DIR``; passes ``machine_dir``."""
+    return click.option(
+        "--machine",
+        "machine_dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        metavar="DIR",
+        help="Read a captured machine (see `rocmend machine capture`) instead of this one.",
+    )(function)
+
+
+def finish(
+    outcome: Outcome,
+    output_format: str,
+    view: Callable[[], Document],
+    *,
+    details: bool = False,
+    others: dict[str, Callable[[], str]] | None = None,
+) -> None:
+    """Print an outcome in the format asked for and leave with its exit code.
+
+    Args:
+        outcome: What was computed.
+        output_format: ``human``, ``json``, ``jsonl``, ``md``, ``sarif``.
+        view: Lays the data out as a document; called for human and md only.
+        details: Print cards' details in the terminal too.
+        others: Text of further formats, by name.
+    """
+    if output_format == "json":
+        sys.stdout.write(to_json(outcome))
+    elif others and output_format in others:
+        sys.stdout.write(others[output_format]())
+    elif output_format == "md":
+        from rocmend.report import markdown
+
+        sys.stdout.write(markdown.render(view()))
+    elif output_format == "human":
+        from rocmend.report import terminal
+
+        terminal.render(view(), sys.stdout, details=details)
+    else:
+        raise UsageError("output", f"this command has no {output_format} output.", next_step="Use --format json.")
+    sys.stdout.flush()
+    raise click.exceptions.Exit(outcome.exit_code)
+
+
+def json_lines(rows: Iterable[Any]) -> str:
+    """Return rows as JSON Lines."""
+    import msgspec
+
+    return "".join(msgspec.json.encode(row).decode() + "\n" for row in rows)
+
+
+def progress(text: str) -> None:
+    """Tell on stderr what long work is doing, on a terminal only."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def progress_done() -> None:
+    """Clear the progress line."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

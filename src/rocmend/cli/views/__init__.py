@@ -1,0 +1,1 @@
+"""How each command's data is laid out as a document."""

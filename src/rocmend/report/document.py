@@ -1,0 +1,128 @@
+"""What a report consists of, before anyone decides how it looks.
+
+Commands build a document out of computed data; the renderers (terminal, Markdown, HTML) turn it into text. A document
+holds display strings only: nothing is computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+
+class Tone(StrEnum):
+    """How a piece of a report is meant: renderers give each tone a colour and a word, never a colour alone."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    ERROR = "error"
+    WARNING = "warning"
+    ADVICE = "advice"
+    INFO = "info"
+    MUTED = "muted"
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A table cell with a tone."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """A paragraph or more of Markdown (paragraphs, lists, emphasis, code, links; no raw HTML)."""
+
+    markdown: str
+    tone: Tone = Tone.PLAIN
+
+
+class Code(msgspec.Struct, frozen=True, tag="code"):
+    """Lines to be shown as they are, such as shell commands."""
+
+    text: str
+    language: str = ""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A reference: label and address."""
+
+    label: str
+    url: str = ""
+
+
+class Links(msgspec.Struct, frozen=True, tag="links"):
+    """References, on one line each."""
+
+    label: str
+    links: tuple[Link, ...]
+
+
+class Pairs(msgspec.Struct, frozen=True, tag="pairs"):
+    """Label and value lines, each with a muted note (for facts: where it was read)."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+
+class Table(msgspec.Struct, frozen=True, tag="table"):
+    """A table; the first column names the row."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+
+
+class Card(msgspec.Struct, frozen=True, tag="card"):
+    """Something that stands on its own: a finding, a verdict.
+
+    Attributes:
+        title: One line.
+        tone: What it is.
+        label: The tone in a word (``error``, ``advice`` …).
+        ref: A stable id the reader can ask more about.
+        blocks: Shown at once.
+        details: Shown on request (folded in HTML, left out in the terminal).
+    """
+
+    title: str
+    tone: Tone = Tone.PLAIN
+    label: str = ""
+    ref: str = ""
+    blocks: tuple[Block, ...] = ()
+    details: tuple[Block, ...] = ()
+
+
+class Section(msgspec.Struct, frozen=True, tag="section"):
+    """A titled part of a document."""
+
+    title: str
+    blocks: tuple[Block, ...] = ()
+    tone: Tone = Tone.PLAIN
+
+
+Block = Text | Code | Links | Pairs | Table | Card | Section
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A whole report.
+
+    Attributes:
+        title: What it is about.
+        summary: The answer in a sentence or two, before anything else.
+        tone: How good the answer is.
+        blocks: The rest.
+        footer: Printed last: what to do next, how it was made.
+    """
+
+    title: str
+    summary: str = ""
+    tone: Tone = Tone.PLAIN
+    blocks: tuple[Block, ...] = ()
+    footer: str = ""
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> Table:
+    """Build a table from plain strings and toned cells."""
+    made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
+    return Table(tuple(columns), made, caption)

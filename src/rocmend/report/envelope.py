@@ -1,0 +1,70 @@
+"""The JSON envelope around what a command computed; its fields are a contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import RocmendError
+from rocmend.core.records import SCHEMA_VERSION
+
+CLEAN, FINDINGS, FAILED = 0, 1, 2
+"""Exit codes: nothing found; findings or failed trials; usage or internal error."""
+
+_STATUS = {CLEAN: "clean", FINDINGS: "findings", FAILED: "error"}
+
+
+class ErrorRecord(msgspec.Struct, frozen=True):
+    """An error in the envelope: its coded kind, what it is about, and its parts."""
+
+    code: str
+    subject: str
+    message: str
+    why: str = ""
+    next_step: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a command computed.
+
+    Attributes:
+        command: The command's name, e.g. ``wheel inspect``.
+        data: A record or JSON value.
+        exit_code: 0 clean, 1 findings or failed trials, 2 usage or internal error.
+        errors: What went wrong, if anything did.
+    """
+
+    command: str
+    data: Any = None
+    exit_code: int = CLEAN
+    errors: tuple[ErrorRecord, ...] = ()
+
+
+def error_outcome(command: str, error: RocmendError) -> Outcome:
+    """Return the outcome of a command that ended in an error."""
+    record = ErrorRecord(error.code, error.subject, error.message, error.why, error.next_step)
+    return Outcome(command, exit_code=FAILED, errors=(record,))
+
+
+def to_json(outcome: Outcome, *, indent: int = 2) -> str:
+    """Return the envelope as JSON text with a final newline."""
+    envelope = {
+        "schema_version": SCHEMA_VERSION,
+        "command": outcome.command,
+        "status": _STATUS[outcome.exit_code],
+        "exit_code": outcome.exit_code,
+        "data": outcome.data,
+        "errors": outcome.errors,
+    }
+    encoded = msgspec.json.encode(envelope, enc_hook=_encode_other)
+    return msgspec.json.format(encoded, indent=indent).decode() + "\n"
+
+
+def _encode_other(value: object) -> object:
+    """Encode what msgspec does not know by itself: paths as text."""
+    from pathlib import PurePath
+
+    if isinstance(value, PurePath):
+        return str(value)
+    raise NotImplementedError(f"a {type(value).__name__} can't be written as JSON")

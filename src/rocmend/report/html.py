@@ -1,0 +1,74 @@
+"""Render a document as one self-contained HTML page: no network, no script, light and dark, readable on a phone."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from markupsafe import Markup
+
+from rocmend import __version__
+from rocmend.report.document import Block, Document, Section
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markdown_it import MarkdownIt
+
+
+def render(document: Document) -> str:
+    """Return the document as HTML text."""
+    environment = _environment()
+    macros = environment.get_template("blocks.html.j2").module
+
+    def block_html(block: Block, level: int) -> Markup:
+        return Markup(macros.block(block, level))  # type: ignore[attr-defined]  # noqa: S704  the template escapes
+
+    sections = [
+        {"title": block.title, "anchor": anchor(block.title)} for block in document.blocks if isinstance(block, Section)
+    ]
+    style = resources.files("rocmend.report").joinpath("templates/style.css").read_text(encoding="utf-8")
+    page = environment.get_template("report.html.j2")
+    return page.render(
+        document=document,
+        sections=sections,
+        version=__version__,
+        style=Markup(style),  # noqa: S704  our own file
+        render=block_html,
+    )
+
+
+def anchor(text: str) -> str:
+    """Return an id for a heading: lower case, words joined by hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "part"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("rocmend.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.globals.update(
+        markdown=_markdown, anchor=anchor, kind_of=lambda item: type(item).__name__, web=_is_web_address
+    )
+    return environment
+
+
+def _is_web_address(url: str) -> bool:
+    """Whether a source's address is one to link to: a report must not carry ``javascript:`` from a data file."""
+    return urlsplit(url).scheme in {"http", "https"}
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def _markdown(text: str) -> Markup:
+    return Markup(_parser().render(text))  # noqa: S704  raw HTML is off in the parser

@@ -1,0 +1,68 @@
+"""Render a document as Markdown."""
+
+from __future__ import annotations
+
+from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text
+
+
+def render(document: Document) -> str:
+    """Return the document as CommonMark with pipe tables, ending in a newline."""
+    parts = [f"# {_line(document.title)}"]
+    if document.summary:
+        parts.append(f"**{_line(document.summary)}**")
+    parts += [_block(block, 2) for block in document.blocks]
+    if document.footer:
+        parts += ["---", document.footer]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return _line(text).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _fence(text: str, language: str) -> str:
+    ticks = "```"
+    while ticks in text:
+        ticks += "`"
+    return f"{ticks}{language}\n{text.rstrip()}\n{ticks}"
+
+
+def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind of block
+    match block:
+        case Text():
+            return block.markdown.strip()
+        case Code():
+            return _fence(block.text, block.language)
+        case Links():
+            lines = (f"[{_line(link.label)}]({link.url})" if link.url else _line(link.label) for link in block.links)
+            return f"{block.label}: " + "; ".join(lines)
+        case Pairs():
+            return "\n".join(
+                f"- **{_line(label)}**: {_line(value)}" + (f" ({_line(note)})" if note else "")
+                for label, value, note in block.rows
+            )
+        case Table():
+            return _table(block)
+        case Card():
+            return _card(block, level)
+        case Section():
+            inner = "\n\n".join(_block(item, level + 1) for item in block.blocks)
+            return f"{'#' * min(level, 6)} {_line(block.title)}\n\n{inner}".rstrip()
+
+
+def _table(block: Table) -> str:
+    lines = ["| " + " | ".join(_cell(column) for column in block.columns) + " |", "|" + "---|" * len(block.columns)]
+    lines += ["| " + " | ".join(_cell(cell.text) for cell in row) + " |" for row in block.rows]
+    return (f"*{_line(block.caption)}*\n\n" if block.caption else "") + "\n".join(lines)
+
+
+def _card(block: Card, level: int) -> str:
+    label = f"{block.label}: " if block.label else ""
+    ref = f" (`{block.ref}`)" if block.ref else ""
+    parts = [f"{'#' * min(level, 6)} {label}{_line(block.title)}{ref}"]
+    parts += [_block(item, level + 1) for item in (*block.blocks, *block.details)]
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,169 @@
+"""Render a document for a terminal: readable at 80 columns, colours never the only sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text, Tone
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLE = {
+    Tone.PLAIN: "",
+    Tone.GOOD: "green",
+    Tone.ERROR: "bold red",
+    Tone.WARNING: "bold yellow",
+    Tone.ADVICE: "cyan",
+    Tone.INFO: "blue",
+    Tone.MUTED: "dim",
+}
+_INDENT = 2
+_MAX_WIDTH = 110
+_MIN_WIDTH = 40
+
+
+def render(document: Document, stream: TextIO, *, width: int | None = None, details: bool = False) -> None:
+    """Print the document.
+
+    Args:
+        document: What to print.
+        stream: Where to; colours are used only where it is a terminal and NO_COLOR is not set.
+        width: Columns; None for the terminal's own, at most 110.
+        details: Print cards' details too.
+    """
+    from rich.console import Console
+
+    console = Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+    if width is None:
+        console.width = max(_MIN_WIDTH, min(console.width, _MAX_WIDTH))
+    _Printer(console, details=details).document(document)
+
+
+class _Printer:
+    """Prints blocks at an indentation."""
+
+    def __init__(self, console: Console, *, details: bool) -> None:
+        self.console = console
+        self.details = details
+
+    def document(self, document: Document) -> None:
+        self._wrapped(document.title, "bold")
+        if document.summary:
+            self._wrapped(document.summary, _STYLE[document.tone])
+        for block in document.blocks:
+            self.console.print()
+            self.block(block, 0)
+        if document.footer:
+            self.console.print()
+            self._wrapped(_plain(document.footer), "dim")
+
+    def _wrapped(self, text: str, style: str = "", indent: int = 0, hang: int = 0) -> None:
+        """Print text wrapped to the width, continuation lines indented by ``hang`` more."""
+        from rich.text import Text as RichText
+
+        room = max(20, self.console.width - indent - hang)
+        for paragraph in text.split("\n"):
+            lines = RichText(paragraph).wrap(self.console, room) or [RichText("")]
+            for number, line in enumerate(lines):
+                line.rstrip()
+                pad = indent + (hang if number else 0)
+                self.console.print(RichText(" " * pad + line.plain, style=style), soft_wrap=True)
+
+    def block(self, block: Block, indent: int) -> None:
+        """Print one block."""
+        printers: dict[type, Callable[[Any, int], None]] = {
+            Text: self._text,
+            Code: self._code,
+            Links: self._links,
+            Pairs: self._pairs,
+            Table: self._table,
+            Card: self._card,
+            Section: self._section,
+        }
+        printers[type(block)](block, indent)
+
+    def _code(self, block: Code, indent: int) -> None:
+        for line in block.text.rstrip().splitlines():
+            self._raw(" " * (indent + _INDENT) + line, "bold")
+
+    def _links(self, block: Links, indent: int) -> None:
+        for link in block.links:
+            self._wrapped(f"{block.label}: {link.label}", "dim", indent, _INDENT)
+            if link.url:
+                self._raw(" " * (indent + _INDENT) + link.url, "dim")
+
+    def _section(self, block: Section, indent: int) -> None:
+        self._wrapped(block.title, "bold underline", indent)
+        for number, item in enumerate(block.blocks):
+            if number and isinstance(item, (Card, Section, Table)):
+                self.console.print()
+            self.block(item, indent)
+
+    def _text(self, block: Text, indent: int) -> None:
+        if "\n" not in block.markdown.strip():
+            self._wrapped(_plain(block.markdown), _STYLE[block.tone], indent)
+            return
+        from rich.markdown import Markdown
+        from rich.padding import Padding
+
+        body = Markdown(block.markdown.strip(), hyperlinks=False, style=_STYLE[block.tone] or "none")
+        self.console.print(Padding(body, (0, 0, 0, indent)))
+
+    def _raw(self, text: str, style: str) -> None:
+        """Print a line that must stay whole (a command, an address), whatever the width."""
+        from rich.text import Text as RichText
+
+        self.console.print(RichText(text, style=style), soft_wrap=True)
+
+    def _pairs(self, block: Pairs, indent: int) -> None:
+        from rich.table import Table as RichTable
+        from rich.text import Text as RichText
+
+        grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=False)
+        grid.add_column(no_wrap=True, max_width=max(12, self.console.width // 3))
+        grid.add_column(overflow="fold", ratio=3)
+        notes = any(note for _, _, note in block.rows)
+        if notes:
+            grid.add_column(overflow="fold", style="dim", ratio=2)
+        for label, value, note in block.rows:
+            row = [RichText(" " * indent + label), RichText(value)]
+            grid.add_row(*row, *([RichText(note)] if notes else []))
+        self.console.print(grid)
+
+    def _table(self, block: Table, indent: int) -> None:
+        from rich import box
+        from rich.padding import Padding
+        from rich.table import Table as RichTable
+        from rich.text import Text as RichText
+
+        grid = RichTable(
+            box=box.SIMPLE_HEAD, pad_edge=False, title=block.caption or None, title_justify="left", title_style="italic"
+        )
+        for column in block.columns:
+            grid.add_column(column, overflow="fold")
+        for row in block.rows:
+            grid.add_row(*(RichText(cell.text, style=_STYLE[cell.tone]) for cell in row))
+        self.console.print(Padding(grid, (0, 0, 0, indent)))
+
+    def _card(self, block: Card, indent: int) -> None:
+        label = f"{block.label.upper()} " if block.label else ""
+        self._wrapped(f"{label}{block.title}", _STYLE[block.tone], indent, len(label))
+        inner = indent + _INDENT
+        for item in block.blocks:
+            self.block(item, inner)
+        if self.details:
+            for item in block.details:
+                self.block(item, inner)
+        if block.ref:
+            self._wrapped(f"id: {block.ref}", "dim", inner)
+
+
+def _plain(markdown: str) -> str:
+    """Return one paragraph of Markdown as terminal text: marks dropped, link targets kept."""
+    import re
+
+    text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", r"\1 (\2)", " ".join(markdown.split()))
+    text = re.sub(r"(\*\*|__)(.+?)\1", r"\2", text)
+    return re.sub(r"`([^`]+)`", r"\1", text)
