@@ -68,8 +68,8 @@ class _LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            error.message += _suggest(args[0], self.list_commands(ctx))
-            raise
+            hint = _suggest(args[0], self.list_commands(ctx))
+            raise click.UsageError(error.message + hint, ctx) from None
 
 
 def _suggest(given: str, known: Iterable[str]) -> str:

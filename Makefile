@@ -1,0 +1,43 @@
+# make venv   prepares .venv with everything
+# make run    checks this machine and two captured ones, and leaves an HTML report of each in reports/
+# make test   runs the tests
+.PHONY: venv run test lint docs bench clean
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("rocmend needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint,docs]'
+	touch $(STAMP)
+
+# check leaves with 1 where it has findings: that is a result, not a failure.
+run: $(STAMP)
+	@mkdir -p reports
+	@$(BIN)/rocmend check -o reports/this-machine.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend check --machine examples/machines/strix-halo -o reports/strix-halo.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend check --machine examples/machines/rx-5600-xt -o reports/rx-5600-xt.html || [ $$? -eq 1 ]
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/rocmend kb lint
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/doctor.py
+	$(BIN)/python benchmarks/wheel_inspect.py
+
+clean:
+	rm -rf .venv reports docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
