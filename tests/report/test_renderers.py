@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import io
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmend.core.errors import UsageError
+from rocmend.core.records import Fact, Finding, Remedy, Severity, Source
+from rocmend.report import envelope, html, markdown, sarif, terminal
+from rocmend.report.document import Card, Code, Document, Link, Links, Section, Text, table
+
+
+def _printed(document: Document, width: int = 80, *, details: bool = False) -> str:
+    stream = io.StringIO()
+    terminal.render(document, stream, width=width, details=details)
+    return stream.getvalue()
+
+
+def test_terminal_fits_the_width(document: Document) -> None:
+    for width in (50, 80, 110):
+        lines = _printed(document, width, details=True).splitlines()
+        assert max(map(len, lines)) <= width
+        assert any("ERROR The save area is too small" in line for line in lines)
+
+
+def test_terminal_keeps_details_for_those_who_ask(document: Document) -> None:
+    assert "Issue 5724" not in _printed(document)
+    assert "Issue 5724" in _printed(document, details=True)
+
+
+def test_terminal_never_breaks_a_command_or_an_address() -> None:
+    command = "pip install " + "x" * 120
+    url = "https://example.org/" + "y" * 120
+    text = _printed(Document("t", blocks=(Code(command), Links("Source", (Link("l", url),)))), 60)
+    assert command in text
+    assert url in text
+
+
+def test_terminal_prints_square_brackets_as_they_are() -> None:
+    text = _printed(Document("a [bold]b[/bold]", blocks=(Text("pip install rocmend[torch]"),)))
+    assert "a [bold]b[/bold]" in text
+    assert "rocmend[torch]" in text
+
+
+def test_terminal_has_no_escapes_where_it_is_no_terminal(document: Document) -> None:
+    assert "\x1b" not in _printed(document)
+
+
+def test_markdown_escapes_pipes_in_cells(document: Document) -> None:
+    text = markdown.render(document)
+    assert "| gfx1010 | none \\| at all |" in text
+    assert text.startswith("# Strix Halo\n")
+    assert text.endswith("\n")
+
+
+def test_markdown_fence_is_longer_than_any_inside() -> None:
+    text = markdown.render(Document("t", blocks=(Code("```\ncode\n```"),)))
+    assert "````\n```\ncode\n```\n````" in text
+
+
+def test_html_is_self_contained_and_names_its_parts(document: Document) -> None:
+    page = html.render(document)
+    assert not re.search(r"<(script|link|img|iframe)\b", page)
+    assert 'id="cwsr-too-small"' in page
+    assert '<a href="#findings">Findings</a>' in page
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+
+
+@given(st.text())
+def test_html_escapes_whatever_a_machine_says(hostile: str) -> None:
+    marked = f"<img src=x onerror=alert(1)>{hostile}"
+    blocks = (Text(marked), Code(marked), table([marked], [[marked]]), Section(marked), Card(marked, ref="r"))
+    page = html.render(Document(marked, marked, blocks=blocks, footer=marked))
+    assert "<img" not in page
+
+
+def test_html_links_only_to_the_web() -> None:
+    page = html.render(Document("t", blocks=(Links("Source", (Link("bad", "javascript:alert(1)"),)),)))
+    assert "javascript:" not in page
+    assert "bad" in page
+
+
+def test_sarif_has_a_rule_for_each_entry_and_a_result_for_each_finding() -> None:
+    fact = Fact("kernel.release", "6.14.0", "/proc/sys/kernel/osrelease")
+    findings = [
+        Finding(
+            "entry-b",
+            "B",
+            Severity.WARNING,
+            subject,
+            "why",
+            (fact,),
+            (Remedy("do"),),
+            (Source("s", "https://example.org"),),
+        )
+        for subject in ("gpu.0", "gpu.1")
+    ] + [Finding("entry-a", "A", Severity.INFO)]
+    log = msgspec.json.decode(sarif.render(findings, machine="box"))
+    run = log["runs"][0]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["entry-a", "entry-b"]
+    assert [(result["ruleId"], result["ruleIndex"], result["level"]) for result in run["results"]] == [
+        ("entry-b", 1, "warning"),
+        ("entry-b", 1, "warning"),
+        ("entry-a", 0, "note"),
+    ]
+    assert len({result["partialFingerprints"]["rocmend/v1"] for result in run["results"]}) == 3
+    assert "kernel.release = '6.14.0'" in run["results"][0]["message"]["text"]
+
+
+@pytest.mark.parametrize(("code", "status"), [(0, "clean"), (1, "findings"), (2, "error")])
+def test_envelope_has_exactly_the_promised_fields(code: int, status: str) -> None:
+    decoded = msgspec.json.decode(envelope.to_json(envelope.Outcome("doctor", {"a": 1}, code)))
+    assert decoded == {
+        "schema_version": 1,
+        "command": "doctor",
+        "status": status,
+        "exit_code": code,
+        "data": {"a": 1},
+        "errors": [],
+    }
+
+
+def test_envelope_of_an_error_is_coded() -> None:
+    error = UsageError("targets", "no such target", why="w", next_step="n")
+    decoded = msgspec.json.decode(envelope.to_json(envelope.error_outcome("targets", error)))
+    assert decoded["exit_code"] == 2
+    assert decoded["errors"] == [
+        {"code": "usage", "subject": "targets", "message": "no such target", "why": "w", "next_step": "n"}
+    ]
