@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rocmend.core.files import write_atomic
+
+
+def test_writes_text_and_bytes_and_makes_the_folder(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    write_atomic(path, "größe")
+    assert path.read_bytes() == "größe".encode()
+    write_atomic(path, b"\x00")
+    assert path.read_bytes() == b"\x00"
+    assert [item.name for item in path.parent.iterdir()] == ["file"]
+
+
+def test_the_old_file_stays_whole_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_atomic(path, "old")
+
+    def full(_fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert [item.name for item in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_new_file_is_as_readable_as_the_umask_allows(tmp_path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        write_atomic(tmp_path / "file", "x")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
