@@ -1,0 +1,213 @@
+"""The gfx-target table and the product table, read from their data files once."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import UnitError, UsageError
+from rocmend.core.gfx.model import GfxTarget, Product
+from rocmend.core.gfx.names import parse_target_id
+from rocmend.core.records import Source
+
+_DATA = Path(__file__).parent / "data"
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_DATA / name).read_text(encoding="utf-8"))
+
+
+def _with_sources(known: dict[str, Source], keys: dict[str, str]) -> dict[str, Source]:
+    try:
+        return {field: known[key] for field, key in keys.items()}
+    except KeyError as error:
+        raise UnitError("gfx table", f"cites the source {error.args[0]!r}, which the file does not define.") from None
+
+
+def _target(name: str, row: dict[str, Any], groups: dict[str, Any], known: dict[str, Source]) -> GfxTarget:
+    """Lay a target's own values over those of its group."""
+    own = dict(row)
+    merged: dict[str, Any] = {"name": name} | groups[own.pop("group")]
+    merged["sources"] = merged.get("sources", {}) | own.pop("sources", {})
+    merged |= own
+    merged["generic_class"] = merged["generic_class"] or None
+    merged["fine_grained"] = {"yes": True, "no": False}.get(merged["fine_grained"])
+    merged["sources"] = _with_sources(known, merged["sources"])
+    try:
+        return msgspec.convert(merged, GfxTarget)
+    except msgspec.ValidationError as error:
+        raise UnitError("gfx table", f"{name} is not a valid target: {error}.") from error
+
+
+@cache
+def _targets() -> dict[str, GfxTarget]:
+    document = _read("targets.toml")
+    known = msgspec.convert(document["source"], dict[str, Source])
+    return {name: _target(name, row, document["group"], known) for name, row in document["target"].items()}
+
+
+@cache
+def _generics() -> dict[str, tuple[str, ...]]:
+    members: dict[str, list[str]] = {}
+    for target in _targets().values():
+        if target.generic_class is not None:
+            members.setdefault(target.generic_class, []).append(target.name)
+    return {name: tuple(names) for name, names in members.items()}
+
+
+@cache
+def _by_kfd_version() -> dict[int, GfxTarget]:
+    return {target.kfd_version: target for target in _targets().values()}
+
+
+@cache
+def _products() -> tuple[Product, ...]:
+    document = _read("products.toml")
+    known = msgspec.convert(document["source"], dict[str, Source])
+    rows = []
+    for row in document["product"]:
+        cited = _with_sources(known, {key: key for key in row.get("sources", ())})
+        rows.append(row | {"sources": tuple(cited.values())})
+    try:
+        return msgspec.convert(rows, tuple[Product, ...])
+    except msgspec.ValidationError as error:
+        raise UnitError("product table", f"is not valid: {error}.") from error
+
+
+def targets() -> tuple[GfxTarget, ...]:
+    """Return every gfx target of the table, in the order of their ISA versions."""
+    return tuple(_targets().values())
+
+
+def find(name: str) -> GfxTarget | None:
+    """Return the target that a name stands for, or None for one that the table does not hold (or for a generic)."""
+    try:
+        return _targets().get(parse_target_id(name).processor)
+    except UsageError:
+        return None
+
+
+def lookup(name: str) -> GfxTarget:
+    """Return the target that a name stands for.
+
+    Args:
+        name: ``gfx1151``, ``gfx90a:sramecc+:xnack-``, ``amdgcn-amd-amdhsa--gfx1151``; upper case too.
+
+    Raises:
+        UsageError: No such target, with the nearest names; or the name is a generic target.
+    """
+    processor = parse_target_id(name).processor
+    found = _targets().get(processor)
+    if found is not None:
+        return found
+    if processor in _generics():
+        members = ", ".join(_generics()[processor])
+        raise UsageError(
+            "gfx target",
+            f"{processor} is a generic target, not one GPU's.",
+            why=f"Its code runs on {members}.",
+            next_step="Name one of those.",
+        )
+    from difflib import get_close_matches  # noqa: PLC0415  for a mistake only
+
+    near = get_close_matches(processor, _targets(), n=3, cutoff=0.75) or list(_targets())
+    raise UsageError("gfx target", f"no gfx target is called {processor!r}.", next_step=f"Known: {', '.join(near)}.")
+
+
+def from_kfd_version(version: int) -> GfxTarget | None:
+    """Return the target with this ``gfx_target_version`` (110501 is gfx1151), or None where the table has none."""
+    return _by_kfd_version().get(version)
+
+
+def generic_targets() -> tuple[str, ...]:
+    """Return the LLVM generic targets that some target of the table belongs to."""
+    return tuple(_generics())
+
+
+def generic_members(name: str) -> tuple[str, ...]:
+    """Return the targets of the table that run a generic target's code.
+
+    Args:
+        name: ``gfx11-generic``, in any spelling that ``lookup`` takes.
+
+    Raises:
+        UsageError: No such generic target.
+    """
+    processor = parse_target_id(name).processor
+    try:
+        return _generics()[processor]
+    except KeyError:
+        known = ", ".join(_generics())
+        raise UsageError(
+            "gfx target", f"no generic target is called {processor!r}.", next_step=f"Known: {known}."
+        ) from None
+
+
+def products(gfx: str | None = None) -> tuple[Product, ...]:
+    """Return the products of the table, or those of one gfx target.
+
+    Raises:
+        UsageError: No such gfx target.
+    """
+    if gfx is None:
+        return _products()
+    name = lookup(gfx).name
+    return tuple(product for product in _products() if product.gfx == name)
+
+
+def product_for(
+    gfx: str,
+    name: str | None = None,
+    device_id: str | int | None = None,
+    *,
+    compute_units: int | None = None,
+) -> Product | None:
+    """Return the product that a GPU is, or None where that cannot be told.
+
+    Args:
+        gfx: The gfx target.
+        name: The marketing name that a tool printed; it may carry more words than the table's.
+        device_id: PCI device id: ``0x1586``, ``1586`` or 5510; with a revision ``0x744c:c8``.
+        compute_units: Compute units that the driver counts; tells siblings with one device id apart.
+
+    Returns:
+        The one product that everything given agrees with; the name counts for more than the device id.
+
+    Raises:
+        UsageError: No such gfx target.
+    """
+    candidates = list(products(gfx))
+    by_name = [product for product in candidates if name and _named(product, name)]
+    if by_name:
+        longest = max(len(product.name) for product in by_name)
+        candidates = [product for product in by_name if len(product.name) == longest]
+    if device_id is not None:
+        wanted, _, revision = _pci_text(device_id).partition(":")
+        exact = [item for item in candidates if revision and f"{wanted}:{revision}" in item.pci]
+        candidates = exact or [item for item in candidates if wanted in item.device_ids] or (by_name and candidates)
+    if compute_units is not None:
+        per_device = [item for item in candidates if item.compute_units // item.devices == compute_units]
+        candidates = per_device or (by_name and candidates)
+    known_more = bool(by_name) or device_id is not None or compute_units is not None
+    return candidates[0] if len(candidates) == 1 and known_more else None
+
+
+def _pci_text(device_id: str | int) -> str:
+    if isinstance(device_id, int):
+        return f"0x{device_id:04x}"
+    text = device_id.strip().lower()
+    return text if text.startswith("0x") else f"0x{text}"
+
+
+def _words(name: str) -> list[str]:
+    return name.lower().replace("(tm)", " ").replace("(r)", " ").replace("™", " ").replace("/", " ").split()
+
+
+def _named(product: Product, name: str) -> bool:
+    """Whether a printed name holds all words of the product's name or of an alias, in one piece."""
+    printed = f" {' '.join(_words(name))} "
+    return any(f" {' '.join(_words(known))} " in printed for known in (product.name, *product.aliases))
