@@ -139,7 +139,12 @@ class _Printer:
         from rich.text import Text as RichText
 
         grid = RichTable(
-            box=box.SIMPLE_HEAD, pad_edge=False, title=block.caption or None, title_justify="left", title_style="italic"
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            title=block.caption or None,
+            title_justify="left",
+            title_style="italic",
         )
         for column in block.columns:
             grid.add_column(column, overflow="fold")

@@ -1,0 +1,34 @@
+"""``rocmend targets``."""
+
+from __future__ import annotations
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "targets",
+    examples=(
+        ("rocmend targets", "the table of all targets"),
+        ("rocmend targets gfx1151", "one target with its products, peaks and sources"),
+        ("rocmend targets gfx90a:xnack- --json", "the same as data"),
+    ),
+)
+@click.argument("name", required=False)
+@output_options("md")
+def command(name: str | None, output_format: str) -> None:
+    """List the AMD gfx targets, or tell all about one."""
+    from rocmend.cli.views.targets import target_document, targets_document
+    from rocmend.core.gfx import lookup, products, targets
+
+    if name is None:
+        table = targets()
+        finish(Outcome("targets", table), output_format, lambda: targets_document(table))
+    else:
+        target = lookup(name)
+        own = products(target.name)
+        outcome = Outcome("targets", {"target": target, "products": own})
+        finish(outcome, output_format, lambda: target_document(target, own))
