@@ -87,9 +87,8 @@ def _rates(target: GfxTarget) -> Block:
 def _products(target: GfxTarget, products: Sequence[Product]) -> Block:
     rows = []
     for product in products:
-        peak = (
-            peak_tflops(target, "fp16", product.compute_units, product.max_clock_mhz) if product.max_clock_mhz else None
-        )
+        clock = product.max_clock_mhz
+        peak = peak_tflops(target, "fp16", product.compute_units, clock) if clock else None
         rows.append(
             [
                 product.name,
