@@ -1,42 +1,27 @@
-"""Running a tool or a function in a child process that cannot hang, flood or take us down.
-
-A child leads its own process group. When its time is up the whole group gets TERM, a grace period, then KILL. A child
-that survives KILL (state D: waiting in a driver) is left behind and named, because nothing can end it.
-"""
+"""Running a tool or a function in a child process that cannot hang, flood or take us down."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import resource
-import selectors
+import shutil
 import signal
+import struct
 import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
+from types import FrameType
 from typing import NoReturn
 
 import msgspec
 
-GRACE_S = 0.5
-"""Time between TERM and KILL, in seconds, for short-lived collectors and tools."""
+from rocmend.core.watch import GRACE_S, Ending, Watched, Watcher, end_group
 
-_CHUNK_BYTES = 1 << 16
-
-
-class Ending(StrEnum):
-    """How a child ended."""
-
-    EXITED = "exited"
-    SIGNALLED = "signalled"
-    TIMEOUT = "timeout"
-    NOT_FOUND = "not-found"
-    NOT_EXECUTABLE = "not-executable"
-    FLOODED = "flooded"
+__all__ = ["GRACE_S", "ChildResult", "CommandResult", "Ending", "end_group", "run_children", "run_command"]
 
 
 class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,7 +33,7 @@ class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
         exit_code: Exit status where it exited, else None.
         signal: Signal number where a signal ended it, else None.
         stdout: Standard output, decoded as UTF-8 with replacement, cut at the limit.
-        stderr: Standard error, likewise.
+        stderr: Standard error, likewise; where it did not start, why.
         time_ms: Wall time.
         unkillable: The child survived KILL (it waits inside the kernel).
     """
@@ -68,38 +53,6 @@ class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.ending is Ending.EXITED and self.exit_code == 0
 
 
-def _kill_group(pid: int, sig: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, sig)
-
-
-def _reap_within(pid: int, seconds: float) -> int | None:
-    """Wait for ``pid`` up to ``seconds``; return its wait status, or None where it is still there."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            done, status = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            return 0
-        if done == pid:
-            return status
-        if time.monotonic() >= deadline:
-            return None
-        time.sleep(0.005)
-
-
-def end_group(pid: int, grace_s: float = GRACE_S) -> int | None:
-    """End the process group led by our child ``pid``: TERM, grace, KILL.
-
-    Returns:
-        The child's wait status, or None where even KILL did not end it.
-    """
-    _kill_group(pid, signal.SIGTERM)
-    status = _reap_within(pid, grace_s)
-    _kill_group(pid, signal.SIGKILL)  # also for grandchildren that ignored TERM
-    return status if status is not None else _reap_within(pid, 1.0)
-
-
 def run_command(
     argv: Sequence[str],
     *,
@@ -109,10 +62,13 @@ def run_command(
 ) -> CommandResult:
     """Run a tool to its end or its limit, without a shell and without standard input.
 
+    It is over when the tool itself ends: processes that it leaves behind in its group are killed, whether or not they
+    still hold its output open.
+
     Args:
         argv: Program and arguments.
         time_limit_s: Wall seconds after which the process group is ended.
-        env: The whole environment; None hands on ours.
+        env: The whole environment, whose PATH the program is looked up in; None hands on ours.
         max_output_bytes: Bytes of each stream kept; a tool that prints more is ended as ``flooded``.
 
     Returns:
@@ -120,75 +76,93 @@ def run_command(
     """
     start = time.monotonic()
     command = tuple(argv)
-
-    def result(ending: Ending, **more: object) -> CommandResult:
-        elapsed = round((time.monotonic() - start) * 1000, 1)
-        return CommandResult(command, ending, time_ms=elapsed, **more)  # type: ignore[arg-type]
-
+    with contextlib.ExitStack() as write_ends:
+        try:
+            (out, out_write), (err, err_write) = _pipes(2)
+        except OSError as error:
+            return CommandResult(command, Ending.NOT_STARTED, stderr=str(error), time_ms=_elapsed_ms(start))
+        for descriptor in (out_write, err_write):
+            write_ends.callback(os.close, descriptor)
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out_write,
+                stderr=err_write,
+                env=None if env is None else dict(env),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            os.close(out)
+            os.close(err)
+            ending, why = _why_not_started(command[0], env, error)
+            return CommandResult(command, ending, stderr=why, time_ms=_elapsed_ms(start))
+    watched = Watched(child.pid, (out, err), deadline=start + time_limit_s, max_bytes=max_output_bytes)
     try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=None if env is None else dict(env),
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        return result(Ending.NOT_FOUND)
-    except OSError as error:
-        if error.errno in {errno.EACCES, errno.ENOEXEC, errno.EPERM}:
-            return result(Ending.NOT_EXECUTABLE, stderr=str(error))
+        with Watcher() as watcher:
+            watcher.add(watched)
+            while not watched.over:
+                watcher.wait()
+    finally:  # we reaped it, so Popen must not try
+        child.returncode = -signal.SIGKILL if watched.status is None else os.waitstatus_to_exitcode(watched.status)
+    stdout, stderr = (bytes(watched.buffers[fd][:max_output_bytes]).decode(errors="replace") for fd in (out, err))
+    ending, code, sig = _ending(watched)
+    return CommandResult(
+        command, ending, code, sig, stdout, stderr, time_ms=_elapsed_ms(start), unkillable=watched.unkillable
+    )
+
+
+def _pipes(count: int) -> list[tuple[int, int]]:
+    """Open pipes: all of them or none."""
+    pipes: list[tuple[int, int]] = []
+    try:
+        pipes.extend(os.pipe() for _ in range(count))
+    except OSError:
+        for descriptor in (end for pipe in pipes for end in pipe):
+            os.close(descriptor)
         raise
-    assert child.stdout is not None  # noqa: S101  PIPE was asked for
-    assert child.stderr is not None  # noqa: S101
-    buffers = {child.stdout: bytearray(), child.stderr: bytearray()}
-    verdict: Ending | None = None
-    deadline = start + time_limit_s
-    with selectors.DefaultSelector() as selector:
-        for stream in buffers:
-            os.set_blocking(stream.fileno(), False)
-            selector.register(stream, selectors.EVENT_READ)
-        while selector.get_map():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                verdict = Ending.TIMEOUT
-                break
-            for key, _ in selector.select(left):
-                data = os.read(key.fd, _CHUNK_BYTES)
-                if not data:
-                    selector.unregister(key.fileobj)
-                    continue
-                buffer = buffers[key.fileobj]  # type: ignore[index]
-                buffer += data
-                if len(buffer) > max_output_bytes:
-                    verdict = Ending.FLOODED
-            if verdict is Ending.FLOODED:
-                break
-    status: int | None
-    if verdict is None:
-        status = _reap_within(child.pid, max(0.0, deadline - time.monotonic()))
-        if status is None:
-            verdict = Ending.TIMEOUT
-    if verdict is not None:
-        status = end_group(child.pid)
-    child.stdout.close()
-    child.stderr.close()
-    child.returncode = 0 if status is None else os.waitstatus_to_exitcode(status)  # we reaped it, not Popen
-    code = child.returncode
-    texts = {
-        "stdout": bytes(buffers[child.stdout][:max_output_bytes]).decode(errors="replace"),
-        "stderr": bytes(buffers[child.stderr][:max_output_bytes]).decode(errors="replace"),
-    }
-    if verdict is not None:
-        return result(verdict, unkillable=status is None, **texts)
-    if code < 0:
-        return result(Ending.SIGNALLED, signal=-code, **texts)
-    return result(Ending.EXITED, exit_code=code, **texts)
+    return pipes
+
+
+def _elapsed_ms(start: float) -> float:
+    return round((time.monotonic() - start) * 1000, 1)
+
+
+def _ending(watched: Watched) -> tuple[Ending, int | None, int | None]:
+    """Return how a child ended, its exit code and its signal."""
+    if watched.ending is not None:
+        return watched.ending, None, None
+    if watched.status is None:
+        return Ending.EXITED, None, None
+    code = os.waitstatus_to_exitcode(watched.status)
+    return (Ending.SIGNALLED, None, -code) if code < 0 else (Ending.EXITED, code, None)
+
+
+def _why_not_started(program: str, env: Mapping[str, str] | None, error: OSError | ValueError) -> tuple[Ending, str]:
+    """Tell a program that is not there from one that cannot be run and from a machine that cannot fork."""
+    if isinstance(error, ValueError):  # a NUL in an argument
+        return Ending.NOT_STARTED, str(error)
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        if shutil.which(program, path=None if env is None else env.get("PATH", os.defpath)):
+            return Ending.NOT_EXECUTABLE, "the interpreter that its first line names is not there"
+        return Ending.NOT_FOUND, ""
+    if error.errno in {errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.ELIBBAD, errno.ETXTBSY}:
+        return Ending.NOT_EXECUTABLE, str(error)
+    return Ending.NOT_STARTED, str(error)
 
 
 class ChildResult(msgspec.Struct, frozen=True):
-    """How a function run in a forked child ended, and the bytes it returned."""
+    """How a function run in a forked child ended, and the bytes it returned.
+
+    Attributes:
+        name: The function's name.
+        ending: How it ended; ``exited`` with an empty ``error`` is the only success.
+        payload: What it returned.
+        error: What it raised, or why there is no payload.
+        signal: Signal number where a signal ended it.
+        time_ms: Wall time of the function.
+        unkillable: The child survived KILL (it waits inside the kernel).
+    """
 
     name: str
     ending: Ending
@@ -199,70 +173,112 @@ class ChildResult(msgspec.Struct, frozen=True):
     unkillable: bool = False
 
 
-class _Child:
-    """A forked child with the read end of its pipe."""
+Job = tuple[str, Callable[[], bytes], float]
+"""A name, a function and its time limit in seconds."""
 
-    def __init__(self, name: str, function: Callable[[], bytes], time_limit_s: float, memory_bytes: int) -> None:
-        self.name = name
-        self.start = time.monotonic()
-        self.deadline = self.start + time_limit_s
-        self.buffer = bytearray()
-        read_end, write_end = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(read_end)
-            _child_main(function, write_end, memory_bytes)
-        os.close(write_end)
-        with contextlib.suppress(PermissionError, ProcessLookupError):
-            os.setpgid(self.pid, self.pid)  # both sides set it: no race about who is first
-        self.read_end = read_end
-
-    def finish(self, ending: Ending | None) -> ChildResult:
-        """Reap the child (ending its group first where ``ending`` says so) and build its result."""
-        os.close(self.read_end)
-        if ending is None:
-            status = _reap_within(self.pid, max(0.05, self.deadline - time.monotonic()))
-            if status is None:
-                ending = Ending.TIMEOUT
-        if ending is not None:
-            status = end_group(self.pid)
-        elapsed = round((time.monotonic() - self.start) * 1000, 1)
-        if ending is not None:
-            return ChildResult(self.name, ending, time_ms=elapsed, unkillable=status is None)
-        code = os.waitstatus_to_exitcode(status or 0)
-        _kill_group(self.pid, signal.SIGKILL)  # a grandchild left behind goes with its parent
-        if code < 0:
-            return ChildResult(self.name, Ending.SIGNALLED, signal=-code, time_ms=elapsed)
-        kind, payload = bytes(self.buffer[:1]), bytes(self.buffer[1:])
-        if kind == b"=":
-            return ChildResult(self.name, Ending.EXITED, payload=payload, time_ms=elapsed)
-        error = payload.decode(errors="replace") or f"the child exited with status {code} and returned nothing"
-        return ChildResult(self.name, Ending.EXITED, error=error, time_ms=elapsed)
+_FRAME = struct.Struct("<cdQ")  # kind ("=" payload, "!" error), time in ms, length
 
 
-def _child_main(function: Callable[[], bytes], write_end: int, memory_bytes: int) -> NoReturn:
-    """Run ``function`` in the child, write its outcome to the pipe and leave without cleaning up the parent's things."""
+class _Terminated(BaseException):
+    """TERM came: raised inside the child so that tools it is running are ended too."""
+
+
+def _on_term(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise _Terminated
+
+
+def _child_main(jobs: Sequence[Job], write_end: int, memory_bytes: int) -> NoReturn:
+    """Run the functions in the child, write each outcome to the pipe, and leave without the parent's clean-up."""
     status = 1
     try:
         os.setpgid(0, 0)
-        for sig in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(sig, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, _on_term)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(sum(limit for _, _, limit in jobs)) + 5)  # our own end, should the parent be killed
+        gc.freeze()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)  # a read of the terminal would stop us
+        os.dup2(null, 1)  # standard output is the parent's, for data
         if memory_bytes:
             resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-        try:
-            message = b"=" + function()
-            status = 0
-        except BaseException as error:  # noqa: BLE001  the child's whole purpose is to report any end to its parent
-            last = traceback.extract_tb(error.__traceback__)[-1:]
-            place = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""  # noqa: PTH119
-            message = b"!" + f"{type(error).__name__}: {error}{place}".encode(errors="replace")
-        view = memoryview(message)
-        while view:
-            view = view[os.write(write_end, view) :]
+        for _, function, _ in jobs:
+            _run_job(function, write_end)
+        status = 0
     finally:
         os._exit(status)
+
+
+def _run_job(function: Callable[[], bytes], write_end: int) -> None:
+    start = time.monotonic()
+    try:
+        kind, payload = b"=", bytes(function())
+    except _Terminated:
+        raise
+    except BaseException as error:  # noqa: BLE001  the child's whole purpose is to report any end to its parent
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        place = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""  # noqa: PTH119
+        kind, payload = b"!", f"{type(error).__name__}: {error}{place}".encode(errors="replace")
+    header = _FRAME.pack(kind, _elapsed_ms(start), len(payload))
+    for part in (header, payload):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(write_end, view) :]
+
+
+class _Worker(Watched):
+    """A forked child that runs a batch of functions, one after the other, each within its own time limit."""
+
+    def __init__(self, jobs: Sequence[Job], memory_bytes: int, max_payload_bytes: int) -> None:
+        self.jobs = list(jobs)
+        self.results: list[ChildResult] = []
+        self.job_start = time.monotonic()
+        read_end, write_end = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(read_end)
+            os.close(write_end)
+            raise
+        if pid == 0:
+            os.close(read_end)
+            _child_main(jobs, write_end, memory_bytes)
+        os.close(write_end)
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpgid(pid, pid)  # both sides set it: no race about who is first
+        super().__init__(pid, (read_end,), deadline=self.job_start + jobs[0][2], max_bytes=max_payload_bytes)
+
+    def received(self, stream: int) -> None:
+        """Take complete outcomes off the buffer; each one starts the next function's time."""
+        buffer = self.buffers[stream]
+        while len(buffer) >= _FRAME.size and self.jobs and self.ending is None:
+            kind, time_ms, length = _FRAME.unpack_from(buffer)
+            if length > self.max_bytes:
+                self.stop(Ending.FLOODED)
+                return
+            end = _FRAME.size + length
+            if len(buffer) < end:
+                return
+            payload = bytes(buffer[_FRAME.size : end])
+            del buffer[:end]
+            name = self.jobs.pop(0)[0]
+            if kind == b"=":
+                result = ChildResult(name, Ending.EXITED, payload=payload, time_ms=time_ms)
+            else:
+                result = ChildResult(name, Ending.EXITED, error=payload.decode(errors="replace"), time_ms=time_ms)
+            self.results.append(result)
+            self.job_start = time.monotonic()
+            # after the last one only the child's own end is awaited
+            self.deadline = self.job_start + (self.jobs[0][2] if self.jobs else GRACE_S)
+
+    def failure(self) -> ChildResult:
+        """Return the outcome of the function that the child was at when it ended."""
+        ending, code, sig = _ending(self)
+        error = f"the child exited with status {code} and returned nothing" if ending is Ending.EXITED else ""
+        name = self.jobs.pop(0)[0]
+        return ChildResult(
+            name, ending, error=error, signal=sig, time_ms=_elapsed_ms(self.job_start), unkillable=self.unkillable
+        )
 
 
 def run_children(
@@ -271,48 +287,46 @@ def run_children(
     memory_bytes: int = 0,
     max_payload_bytes: int = 64 << 20,
     max_parallel: int = 8,
+    batch_size: int = 1,
 ) -> dict[str, ChildResult]:
-    """Run functions side by side, each in a forked child with its own time limit.
+    """Run functions side by side in forked children, each function with its own time limit.
 
     Args:
         functions: Name to (function returning bytes, time limit in seconds).
         memory_bytes: Address-space limit of each child; 0 for none.
         max_payload_bytes: A child that returns more is ended as ``flooded``.
         max_parallel: Children alive at once.
+        batch_size: Functions that share a child, one after the other, where a fork costs more than they do. One that
+            hangs or crashes takes only itself: those after it go on in a new child.
 
     Returns:
         One result for each name, in the order given. Never raises for what a child does.
     """
-    waiting = list(functions.items())[::-1]
-    alive: dict[int, _Child] = {}
+    jobs = [(name, function, limit) for name, (function, limit) in functions.items()]
+    size = max(1, batch_size)
+    waiting = [jobs[at : at + size] for at in range(0, len(jobs), size)][::-1]
     results: dict[str, ChildResult] = {}
-    with selectors.DefaultSelector() as selector:
-
-        def settle(child: _Child, ending: Ending | None) -> None:
-            selector.unregister(child.read_end)
-            del alive[child.read_end]
-            results[child.name] = child.finish(ending)
-
-        try:
-            while waiting or alive:
-                while waiting and len(alive) < max_parallel:
-                    name, (function, limit) = waiting.pop()
-                    child = _Child(name, function, limit, memory_bytes)
-                    alive[child.read_end] = child
-                    selector.register(child.read_end, selectors.EVENT_READ)
-                now = time.monotonic()
-                for key, _ in selector.select(max(0.0, min(child.deadline for child in alive.values()) - now)):
-                    child = alive[key.fd]
-                    data = os.read(key.fd, _CHUNK_BYTES)
-                    child.buffer += data
-                    if not data:
-                        settle(child, None)
-                    elif len(child.buffer) > max_payload_bytes:
-                        settle(child, Ending.FLOODED)
-                now = time.monotonic()
-                for child in [child for child in alive.values() if child.deadline <= now]:
-                    settle(child, Ending.TIMEOUT)
-        finally:
-            for child in list(alive.values()):
-                settle(child, Ending.TIMEOUT)
-    return {name: results[name] for name in functions if name in results}
+    with Watcher() as watcher:
+        while waiting or watcher.alive:
+            while waiting and len(watcher.alive) < max_parallel:
+                batch = waiting.pop()
+                try:
+                    watcher.add(_Worker(batch, memory_bytes, max_payload_bytes))
+                except OSError as error:
+                    if watcher.alive:  # out of processes or descriptors: some come back when one of ours ends
+                        waiting.append(batch)
+                        break
+                    name = batch.pop(0)[0]
+                    results[name] = ChildResult(name, Ending.NOT_STARTED, error=str(error))
+                    if batch:
+                        waiting.append(batch)
+            for worker in watcher.wait():
+                if not isinstance(worker, _Worker):
+                    continue
+                results.update((result.name, result) for result in worker.results)
+                if worker.jobs:
+                    failed = worker.failure()
+                    results[failed.name] = failed
+                if worker.jobs:
+                    waiting.append(worker.jobs)
+    return {name: results[name] for name in functions}

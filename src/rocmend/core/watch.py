@@ -1,0 +1,225 @@
+"""Watching child processes: their pipes, their time limits and how they end.
+
+A watched child leads its own process group. When its time is up the whole group gets TERM, a grace period, then KILL. A
+child that survives KILL (state D: waiting in a driver) is left behind and named, because nothing can end it. All of it
+is driven by events, so a child that takes its time to die holds up no other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Self
+
+GRACE_S = 0.5
+"""Time between TERM and KILL, in seconds, for short-lived collectors and tools."""
+
+ABANDON_S = 1.0
+"""Time after KILL, in seconds, after which a child counts as stuck in the kernel."""
+
+_CHUNK_BYTES = 1 << 16
+_POLL_S = 0.005  # only where the kernel has no pidfd (before Linux 5.3) or a sandbox forbids it
+
+
+class Ending(StrEnum):
+    """How a child ended."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMEOUT = "timeout"
+    NOT_FOUND = "not-found"
+    NOT_EXECUTABLE = "not-executable"
+    NOT_STARTED = "not-started"
+    FLOODED = "flooded"
+
+
+def signal_group(pid: int, sig: signal.Signals) -> None:
+    """Signal the process group led by ``pid``, if it is still there and ours."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, sig)
+
+
+def has_exited(pid: int) -> bool:
+    """Whether our child has ended; leaves it unreaped, so that its process group id cannot be given to another."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True  # reaped elsewhere, or SIGCHLD is ignored
+
+
+def reap(pid: int) -> int | None:
+    """Reap a child that has ended; None where its status is lost (reaped elsewhere)."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[1]
+    except ChildProcessError:
+        return None
+
+
+def _wait(pid: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    pause = 0.0005
+    while not has_exited(pid):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
+    return True
+
+
+def end_group(pid: int, grace_s: float = GRACE_S) -> int | None:
+    """End the process group led by our child ``pid``: TERM, grace, KILL; blocks until it is over.
+
+    Args:
+        pid: The child, leader of its group.
+        grace_s: Seconds between TERM and KILL.
+
+    Returns:
+        The child's wait status, or None where even KILL did not end it or its status was taken by another.
+    """
+    signal_group(pid, signal.SIGTERM)
+    _wait(pid, grace_s)
+    signal_group(pid, signal.SIGKILL)  # also for grandchildren that ignored TERM; the unreaped leader keeps the id ours
+    return reap(pid) if _wait(pid, ABANDON_S) else None
+
+
+class Watched:
+    """A child that leads its own process group, with the read ends of the pipes it writes to.
+
+    Args:
+        pid: The child.
+        streams: File descriptors to read until the child ends; they become non-blocking and are closed at the end.
+        deadline: ``time.monotonic()`` time at which it is ended.
+        max_bytes: Bytes kept of each stream; a child that writes more is ended as ``flooded``.
+
+    Attributes:
+        ending: Why we ended it, or None where it ended by itself.
+        status: Its wait status once it is over; None where it is not known.
+        over: It has ended, or cannot be ended.
+        unkillable: It survived KILL.
+    """
+
+    def __init__(self, pid: int, streams: Sequence[int], *, deadline: float, max_bytes: int) -> None:
+        self.pid = pid
+        self.buffers = {stream: bytearray() for stream in streams}
+        self.deadline = deadline
+        self.max_bytes = max_bytes
+        self.ending: Ending | None = None
+        self.status: int | None = None
+        self.over = False
+        self.unkillable = False
+        self._killed = False
+        for stream in streams:
+            os.set_blocking(stream, False)
+        try:
+            self.pidfd: int | None = os.pidfd_open(pid)
+        except (OSError, AttributeError):
+            self.pidfd = None
+
+    def received(self, stream: int) -> None:
+        """Look at what came in; called after each read. A subclass that consumes its buffer overrides this."""
+        if len(self.buffers[stream]) > self.max_bytes:
+            self.stop(Ending.FLOODED)
+
+    def read(self, stream: int) -> int:
+        """Read once from a stream; return the number of bytes, 0 at its end, -1 where there is nothing now."""
+        try:
+            data = os.read(stream, _CHUNK_BYTES)
+        except BlockingIOError:
+            return -1
+        if data:
+            self.buffers[stream] += data
+            self.received(stream)
+        return len(data)
+
+    def stop(self, ending: Ending) -> None:
+        """Begin to end the child's group, for this reason."""
+        if self.ending is None:
+            self.ending = ending
+            signal_group(self.pid, signal.SIGTERM)
+            self.deadline = time.monotonic() + GRACE_S
+
+    def expire(self) -> None:
+        """Take the next step towards the end, the time for the last one being up."""
+        if self.ending is None:
+            self.stop(Ending.TIMEOUT)
+        elif not self._killed:
+            self._killed = True
+            signal_group(self.pid, signal.SIGKILL)
+            self.deadline = time.monotonic() + ABANDON_S
+        else:
+            self.unkillable = True
+            self.over = True
+
+    def settle(self) -> None:
+        """Collect the rest of a child that has ended: what is left in its pipes, its grandchildren, its status."""
+        signal_group(self.pid, signal.SIGKILL)  # what a tool leaves behind goes with it, and stops holding the pipe
+        for stream in self.buffers:
+            while self.ending is None and self.read(stream) > 0:
+                pass
+        self.status = reap(self.pid)
+        self.over = True
+
+    def close(self) -> None:
+        """Let go of the pipes."""
+        for descriptor in (*self.buffers, self.pidfd):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+class Watcher:
+    """Watches children side by side; a context manager that leaves none of them behind."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self.alive: list[Watched] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End whatever is still alive (an interrupt came) and let go of everything."""
+        for child in self.alive:
+            child.stop(Ending.TIMEOUT)
+            child.deadline = min(child.deadline, time.monotonic() + GRACE_S / 2)  # before our own parent's KILL
+        while self.alive:
+            self.wait()
+        self._selector.close()
+
+    def add(self, child: Watched) -> None:
+        """Watch a child."""
+        self.alive.append(child)
+        for stream in child.buffers:
+            self._selector.register(stream, selectors.EVENT_READ, child)
+        if child.pidfd is not None:
+            self._selector.register(child.pidfd, selectors.EVENT_READ, child)
+
+    def wait(self) -> list[Watched]:
+        """Wait until something happens; return the children that are over."""
+        pause = min((child.deadline for child in self.alive), default=0.0) - time.monotonic()
+        if any(child.pidfd is None for child in self.alive):
+            pause = min(pause, _POLL_S)
+        for key, _ in self._selector.select(max(0.0, pause)):
+            child: Watched = key.data
+            if key.fd != child.pidfd and (child.read(key.fd) == 0 or child.ending is not None):
+                self._selector.unregister(key.fd)
+        over = [child for child in self.alive if self._look(child)]
+        self.alive = [child for child in self.alive if not child.over]
+        return over
+
+    def _look(self, child: Watched) -> bool:
+        """Take a child's next step, if there is one; return whether it is over."""
+        if has_exited(child.pid):
+            child.settle()
+        elif child.deadline <= time.monotonic():
+            child.expire()
+        if child.over:
+            for descriptor in (*child.buffers, child.pidfd):
+                if descriptor is not None and descriptor in self._selector.get_map():
+                    self._selector.unregister(descriptor)
+            child.close()
+        return child.over
