@@ -1,0 +1,1 @@
+"""Pure parsers from text to values: on any input they return or raise `DataError`."""
