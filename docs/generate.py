@@ -1,0 +1,98 @@
+"""Generate the reference pages from the program itself: commands, knowledge entries, gfx targets, facts.
+
+A command or entry with no page fails the documentation build, because its page is made here from its own text.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import RocmendCommand
+from rocmend.cli.main import command_modules
+from rocmend.cli.views.entry import entry_document
+from rocmend.cli.views.targets import target_document
+from rocmend.core.files import write_atomic
+from rocmend.core.gfx import products, targets
+from rocmend.kb.load import load_entries
+from rocmend.machine.facts import declared_facts
+from rocmend.report import markdown
+
+
+def _page(title: str, text: str, pages: Iterable[str] = ()) -> str:
+    listed = "\n".join(pages)
+    tree = f"\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n" if listed else ""
+    return f"# {title}\n\n{text}\n{tree}"
+
+
+def _commands(folder: Path) -> None:
+    names = []
+    for path, module in command_modules().items():
+        command = importlib.import_module(module).command
+        if not isinstance(command, RocmendCommand) or len(command.examples) < 2 or not command.help:
+            raise SystemExit(f"rocmend {path} needs a help text and at least two examples")
+        context = click.Context(command, info_name=f"rocmend {path}", terminal_width=100, max_content_width=100)
+        name = path.replace(" ", "-")
+        text = f"# rocmend {path}\n\n```text\n{command.get_help(context)}\n```\n"
+        write_atomic(folder / "commands" / f"{name}.md", text)
+        names.append(f"commands/{name}")
+    write_atomic(folder / "commands.md", _page("Commands", "Exit codes: 0 clean, 1 findings, 2 error.", names))
+
+
+def _knowledge(folder: Path) -> None:
+    knowledge = load_entries()
+    if knowledge.problems:
+        raise SystemExit("entries that can't be loaded:\n" + "\n".join(str(item) for item in knowledge.problems))
+    topics = defaultdict(list)
+    for entry in knowledge.entries.values():
+        write_atomic(folder / "knowledge" / f"{entry.id}.md", markdown.render(entry_document(entry, knowledge)))
+        topics[entry.topic].append(entry)
+    pages = []
+    for topic, entries in sorted(topics.items()):
+        rows = [
+            f"| [{entry.id}]({entry.id}.md) | {entry.kind} | {entry.status} | {_cell(entry.title)} |"
+            for entry in entries
+        ]
+        table = "\n".join(["| entry | kind | status | title |", "|---|---|---|---|", *rows])
+        tree = "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(entry.id for entry in entries) + "\n```\n"
+        write_atomic(folder / "knowledge" / f"topic-{topic}.md", f"# {topic}\n\n{table}{tree}")
+        pages.append(f"knowledge/topic-{topic}")
+    text = f"{len(knowledge.entries)} entries. `rocmend kb show ID` prints one, `rocmend kb search WORDS` finds them."
+    write_atomic(folder / "knowledge.md", _page("Knowledge", text, pages))
+
+
+def _targets(folder: Path) -> None:
+    names = []
+    for target in targets():
+        write_atomic(
+            folder / "targets" / f"{target.name}.md", markdown.render(target_document(target, products(target.name)))
+        )
+        names.append(f"targets/{target.name}")
+    write_atomic(folder / "targets.md", _page("gfx targets", "What each AMD GPU target is and can do.", names))
+
+
+def _facts(folder: Path) -> None:
+    rows = [f"| `{key}` | {_cell(text)} | {unit} |" for key, text, unit in sorted(declared_facts())]
+    table = "\n".join(["| fact | meaning | from |", "|---|---|---|", *rows])
+    write_atomic(folder / "facts.md", _page("Facts", f"What predicates can read.\n\n{table}"))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def generate(folder: Path) -> None:
+    """Write every generated page below ``folder``, after removing those of an earlier run."""
+    for page in folder.rglob("*.md"):
+        page.unlink()
+    for part in (_commands, _knowledge, _targets, _facts):
+        part(folder)
+
+
+if __name__ == "__main__":
+    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "reference" / "generated")
