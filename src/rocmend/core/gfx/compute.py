@@ -53,17 +53,29 @@ def override_between(have: GfxTarget | str, wanted: GfxTarget | str) -> Override
     if own.name == other.name:
         return Override(value, sane=True, reason=f"{own.name} is what the GPU is; the override changes nothing.")
     if own.generic_class is not None and own.generic_class == other.generic_class:
-        reason = (
-            f"{own.name} and {other.name} both belong to {own.generic_class}, so the instruction set fits; "
-            "whether the libraries then compute correctly has still to be proved."
-        )
-        return Override(value, sane=True, reason=reason)
+        return _within_class(own, other, value)
     reason = (
         f"{own.name} ({own.architecture}, {_class_text(own)}) would be handed code for {other.name} "
         f"({other.architecture}, {_class_text(other)}). The instruction sets differ: instructions, register layout or "
         "memory model that the GPU does not have give faults, hangs or wrong results."
     )
     return Override(value, sane=False, reason=reason)
+
+
+def _within_class(own: GfxTarget, other: GfxTarget, value: str) -> Override:
+    lacking = [item for item in other.beyond_generic if item not in own.beyond_generic]
+    both = f"{own.name} and {other.name} both belong to {own.generic_class}"
+    if lacking:
+        reason = f"{both}, but code for {other.name} may use what {own.name} does not have: {', '.join(lacking)}."
+        return Override(value, sane=False, reason=reason)
+    reason = f"{both}, so the instructions fit; whether the libraries then compute correctly has still to be proved."
+    for what, mine, theirs in (
+        ("vector registers a SIMD", own.vgprs_per_simd, other.vgprs_per_simd),
+        ("bytes of LDS a workgroup", own.lds_per_workgroup_bytes, other.lds_per_workgroup_bytes),
+    ):
+        if mine < theirs:
+            reason += f" {own.name} has {mine} {what} against {theirs}: kernels that need more fail to launch."
+    return Override(value, sane=True, reason=reason)
 
 
 def _class_text(target: GfxTarget) -> str:

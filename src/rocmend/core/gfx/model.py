@@ -39,13 +39,14 @@ class GfxTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         chip: The silicon or the APU family that carries it, e.g. ``Strix Halo``.
         architecture: ``GCN5.0``, ``GCN5.1``, ``CDNA1`` … ``CDNA4``, ``RDNA1`` … ``RDNA4``.
         generation: ISA major version as LLVM counts it: ``gfx9`` … ``gfx12``.
-        generic_class: LLVM generic target whose code this target runs, e.g. ``gfx11-generic``; None where there is none.
+        generic_class: LLVM generic target whose code this target runs, e.g. ``gfx11-generic``; None where none is.
         kfd_version: ``gfx_target_version`` of the kernel driver's topology, e.g. 110501.
         wavefront_default: Lanes of a wavefront of HIP code.
         wavefront_sizes: Lanes of a wavefront that the hardware can run.
         matrix_unit: What multiplies matrices.
         matrix_dtypes: Element types that the matrix unit takes.
         dot_instructions: Dot-product instructions of the vector unit, e.g. ``v_dot4_i32_i8``.
+        beyond_generic: Instructions that code for the target may use and code for its generic class may not.
         flop_per_clock_per_cu: Dense peak, operations (a multiply-add is two) per clock of one compute unit, by dtype.
         not_accelerated: dtype to how it is computed instead; its figure is then an upper bound.
         lds_per_workgroup_bytes: Most local data share that one workgroup can have.
@@ -74,6 +75,7 @@ class GfxTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     matrix_unit: MatrixUnit
     matrix_dtypes: tuple[str, ...]
     dot_instructions: tuple[str, ...]
+    beyond_generic: tuple[str, ...]
     flop_per_clock_per_cu: dict[str, int]
     not_accelerated: dict[str, str]
     lds_per_workgroup_bytes: int
@@ -111,9 +113,10 @@ class GfxTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     def packaging_chain(self) -> tuple[TargetBundle, TargetBundle, TargetBundle]:
         """Return the levels at which ROCm's Python packages exist for this target: target, sub-family, family."""
-        from rocm_bootstrap.targets import packaging_chain  # noqa: PLC0415  seldom needed, and start-up time counts
+        from rocm_bootstrap.targets import packaging_chain
 
-        return packaging_chain(self.name)
+        chain: tuple[TargetBundle, TargetBundle, TargetBundle] = packaging_chain(self.name)
+        return chain
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -122,13 +125,13 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     Attributes:
         name: Marketing name without the maker, e.g. ``Radeon RX 7900 XTX``.
         gfx: Its gfx target.
-        compute_units: Compute units that are switched on.
+        compute_units: Compute units that are switched on, over all its GPUs.
         max_clock_mhz: Highest clock by specification (boost or peak engine clock); None where none is published.
         memory_gb: Memory of the card in GB as sold; None for an APU without memory of its own.
         bandwidth_gb_s: Peak memory bandwidth in GB/s (1e9); None where it depends on the memory fitted.
         is_apu: It shares the processor's memory.
         devices: GPUs that it presents to the system (an MI250X presents two).
-        pci: PCI device ids, ``0x1586`` or with a revision ``0x744c:c8``.
+        pci: PCI device ids, ``0x15bf``, or with a revision ``0x744c:c8``.
         aliases: Other names it goes by: the processor's, the chip's.
         peaks_tflops: Dense peaks that the maker publishes, by dtype.
         sources: Where the figures stand.
@@ -158,7 +161,8 @@ class Override(msgspec.Struct, frozen=True):
 
     Attributes:
         value: The value to set.
-        sane: Both targets run the code of one LLVM generic class (necessary, not sufficient).
+        sane: Both targets belong to one LLVM generic class, and the GPU has every instruction that code for the other
+            may use. Necessary, not sufficient: whether results are right has still to be proved.
         reason: Why, for a person to read.
     """
 

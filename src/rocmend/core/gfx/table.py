@@ -28,11 +28,11 @@ def _with_sources(known: dict[str, Source], keys: dict[str, str]) -> dict[str, S
         raise UnitError("gfx table", f"cites the source {error.args[0]!r}, which the file does not define.") from None
 
 
-def _target(name: str, row: dict[str, Any], groups: dict[str, Any], known: dict[str, Source]) -> GfxTarget:
+def _target(name: str, row: dict[str, Any], document: dict[str, Any], known: dict[str, Source]) -> GfxTarget:
     """Lay a target's own values over those of its group."""
     own = dict(row)
-    merged: dict[str, Any] = {"name": name} | groups[own.pop("group")]
-    merged["sources"] = merged.get("sources", {}) | own.pop("sources", {})
+    merged: dict[str, Any] = {"name": name} | document["group"][own.pop("group")]
+    merged["sources"] = document["sources"] | merged.get("sources", {}) | own.pop("sources", {})
     merged |= own
     merged["generic_class"] = merged["generic_class"] or None
     merged["fine_grained"] = {"yes": True, "no": False}.get(merged["fine_grained"])
@@ -47,7 +47,7 @@ def _target(name: str, row: dict[str, Any], groups: dict[str, Any], known: dict[
 def _targets() -> dict[str, GfxTarget]:
     document = _read("targets.toml")
     known = msgspec.convert(document["source"], dict[str, Source])
-    return {name: _target(name, row, document["group"], known) for name, row in document["target"].items()}
+    return {name: _target(name, row, document, known) for name, row in document["target"].items()}
 
 
 @cache
@@ -69,9 +69,10 @@ def _products() -> tuple[Product, ...]:
     document = _read("products.toml")
     known = msgspec.convert(document["source"], dict[str, Source])
     rows = []
-    for row in document["product"]:
-        cited = _with_sources(known, {key: key for key in row.get("sources", ())})
-        rows.append(row | {"sources": tuple(cited.values())})
+    for gfx, group in document["products"].items():
+        for row in group:
+            cited = _with_sources(known, {key: key for key in row["sources"]})
+            rows.append(row | {"gfx": gfx, "sources": tuple(cited.values())})
     try:
         return msgspec.convert(rows, tuple[Product, ...])
     except msgspec.ValidationError as error:
@@ -112,7 +113,7 @@ def lookup(name: str) -> GfxTarget:
             why=f"Its code runs on {members}.",
             next_step="Name one of those.",
         )
-    from difflib import get_close_matches  # noqa: PLC0415  for a mistake only
+    from difflib import get_close_matches
 
     near = get_close_matches(processor, _targets(), n=3, cutoff=0.75) or list(_targets())
     raise UsageError("gfx target", f"no gfx target is called {processor!r}.", next_step=f"Known: {', '.join(near)}.")
@@ -175,25 +176,34 @@ def product_for(
         compute_units: Compute units that the driver counts; tells siblings with one device id apart.
 
     Returns:
-        The one product that everything given agrees with; the name counts for more than the device id.
+        The product that most of what is given agrees with; None where two agree alike.
 
     Raises:
         UsageError: No such gfx target.
     """
-    candidates = list(products(gfx))
-    by_name = [product for product in candidates if name and _named(product, name)]
-    if by_name:
-        longest = max(len(product.name) for product in by_name)
-        candidates = [product for product in by_name if len(product.name) == longest]
-    if device_id is not None:
-        wanted, _, revision = _pci_text(device_id).partition(":")
-        exact = [item for item in candidates if revision and f"{wanted}:{revision}" in item.pci]
-        candidates = exact or [item for item in candidates if wanted in item.device_ids] or (by_name and candidates)
+    device = None if device_id is None else _pci_text(device_id)
+    scores = [(_agreement(item, name, device, compute_units), len(item.name), item) for item in products(gfx)]
+    best = max((score for score, _, _ in scores), default=0)
+    if best <= 0:
+        return None
+    found = [(length, item) for score, length, item in scores if score == best]
+    longest = max(length for length, _ in found)  # "PRO W7900 Dual Slot" also reads as "PRO W7900"
+    named = [item for length, item in found if length == longest] if name else [item for _, item in found]
+    return named[0] if len(named) == 1 else None
+
+
+def _agreement(product: Product, name: str | None, device: str | None, compute_units: int | None) -> int:
+    """Weigh what agrees: a name or count is worth two, a device id one, or two with its revision."""
+    score = 2 if name and _named(product, name) else 0
+    if device is not None:
+        wanted, _, revision = device.partition(":")
+        if revision and device in product.pci:
+            score += 2
+        elif wanted in product.device_ids:
+            score += 1
     if compute_units is not None:
-        per_device = [item for item in candidates if item.compute_units // item.devices == compute_units]
-        candidates = per_device or (by_name and candidates)
-    known_more = bool(by_name) or device_id is not None or compute_units is not None
-    return candidates[0] if len(candidates) == 1 and known_more else None
+        score += 2 if product.compute_units // product.devices == compute_units else -2
+    return score
 
 
 def _pci_text(device_id: str | int) -> str:
