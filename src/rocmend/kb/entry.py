@@ -1,11 +1,11 @@
 """A knowledge entry: one claim about a version, library, variable, parameter, firmware, driver, source or issue.
 
-An entry is a Markdown file, ``kb/entries/<topic>/<id>.md``: TOML front matter between ``+++`` lines, then the explanation.
+An entry is a Markdown file, ``kb/entries/<topic>/<id>.md``: TOML front matter between ``+++`` lines, then the text.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from enum import StrEnum
 from typing import Any
 
@@ -112,11 +112,13 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     Attributes:
         applies: True, False, or ``"unknown"`` where the facts do not suffice to tell.
         facts: Fact key to value; ``gpu.x`` keys are those of the one GPU (stored as ``gpu.0.x``).
+        unset: Keys of facts that are known to be null (TOML cannot write null).
         note: What the case stands for.
     """
 
     applies: bool | str
     facts: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -219,8 +221,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     title: str
     kind: Kind
     status: Status
-    reviewed: datetime.date
-    review_by: datetime.date
+    reviewed: dt.date
+    review_by: dt.date
     source: tuple[Source, ...]
     claimed: str = ""
     fixed_in: tuple[str, ...] = ()

@@ -1,0 +1,110 @@
+"""Checking the knowledge entries: ``python -m rocmend.kb.lint [ID…]``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rocmend.kb.load import Knowledge, load_entries
+from rocmend.kb.rules import CHECKS, Context
+from rocmend.machine.facts import KeyPatterns, declared_facts
+
+PLANNED = frozenset(
+    "amdgpu ask bitsandbytes cpu cupy dmesg dri env firmware gpu gpus host jax kernel kfd memory model modprobe numa "
+    "onnxruntime os override packages pci python rocm rocm_smi rocminfo smi amd_smi torch triton ttm user vulkan".split()
+)
+"""Groups of facts that are not held against an entry while nothing declares any of the group."""
+
+
+class LintProblem(msgspec.Struct, frozen=True):
+    """Something wrong with an entry.
+
+    Attributes:
+        entry_id: The entry; empty where its file could not be loaded.
+        code: The rule's code; see rocmend.kb.rules.RULES.
+        message: What is wrong.
+        path: The entry's file.
+        line: Where in it, from 1; 0 where that is not known.
+    """
+
+    entry_id: str
+    code: str
+    message: str
+    path: str = ""
+    line: int = 0
+
+
+def lint(
+    knowledge: Knowledge,
+    *,
+    today: dt.date,
+    only: Iterable[str] = (),
+    declared: Iterable[str] | None = None,
+) -> tuple[LintProblem, ...]:
+    """Check entries and return what is wrong, by entry and code.
+
+    Args:
+        knowledge: Every entry; links are checked against all of them.
+        today: A review that was due before this day is overdue.
+        only: Ids, or file names, to report on; all where empty.
+        declared: Fact keys that predicates may read; those of the collectors and derivations where None.
+    """
+    keys = [key for key, _, _ in declared_facts()] if declared is None else list(declared)
+    context = Context(
+        knowledge=knowledge,
+        today=today,
+        declared=KeyPatterns(keys),
+        targets=known_targets(),
+        pending=PLANNED - {key.split(".")[0] for key in keys},
+    )
+    wanted = {name.removesuffix(".md").rpartition("/")[2] for name in only}
+    problems = [
+        LintProblem("", "KB001", problem.reason, problem.path, problem.line)
+        for problem in knowledge.problems
+        if not wanted or problem.path.rpartition("/")[2].removesuffix(".md") in wanted
+    ]
+    for entry in knowledge.entries.values():
+        if wanted and entry.id not in wanted:
+            continue
+        path = knowledge.paths.get(entry.id, "")
+        found = {(code, message): None for check in CHECKS for code, message in check(entry, context)}
+        problems += [LintProblem(entry.id, code, message, path) for code, message in sorted(found)]
+    return tuple(problems)
+
+
+def known_targets() -> frozenset[str]:
+    """Return every gfx target and generic class."""
+    from rocmend.core.gfx import generic_targets, targets
+
+    return frozenset(target.name for target in targets()) | frozenset(generic_targets())
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check entries and print the problems; see the module's first line.
+
+    Args:
+        arguments: Ids or files of entries; all where empty.
+
+    Returns:
+        0 where nothing is wrong, 1 where something is, 2 where an id is not known.
+    """
+    knowledge = load_entries()
+    problems = lint(knowledge, today=dt.datetime.now(tz=dt.UTC).date(), only=arguments)
+    for problem in problems:
+        place = f"{problem.path}:{problem.line}" if problem.line else problem.path
+        sys.stdout.write(f"{place}: {problem.code} {problem.message}\n")
+    failed = {problem.path.rpartition("/")[2].removesuffix(".md") for problem in problems}
+    names = [name.removesuffix(".md").rpartition("/")[2] for name in arguments]
+    unknown = [name for name in names if name not in knowledge.entries and name not in failed]
+    for name in unknown:
+        sys.stderr.write(f"no entry has the id {name!r}\n")
+    checked = len(set(names)) if names else len(knowledge.entries) + len(knowledge.problems)
+    sys.stderr.write(f"{len(problems)} problems in {len(failed)} of {checked} entries\n")
+    return 2 if unknown else int(bool(problems))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,222 @@
+"""Finding and parsing knowledge entries."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.core.records import Remedy, Source
+from rocmend.kb.entry import Entry
+
+ENTRIES = Path(__file__).with_name("entries")
+EXTRA_VARIABLE = "ROCMEND_KB"
+"""Environment variable that names a directory of further entries, laid out as ours."""
+MAX_FILE_BYTES = 256 * 1024
+NEAR_MATCHES = 5
+
+_FENCE = "+++\n"
+_SOURCE_FIELDS = frozenset(Source.__struct_fields__)
+_REMEDY_FIELDS = frozenset(Remedy.__struct_fields__)
+_PATH_STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
+
+
+class LoadProblem(msgspec.Struct, frozen=True):
+    """An entry that could not be loaded; the others still are.
+
+    Attributes:
+        path: The file.
+        line: Where in it, from 1; 0 where the whole file is meant.
+        reason: What is wrong.
+    """
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}" if self.line else f"{self.path}: {self.reason}"
+
+
+class EntryFormatError(ValueError):
+    """A file that is no entry.
+
+    Args:
+        line: Where, from 1; 0 where the whole file is meant.
+        reason: What is wrong.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        self.line = line
+        self.reason = reason
+        super().__init__(reason)
+
+
+class Knowledge(msgspec.Struct, frozen=True):
+    """Every entry that could be loaded.
+
+    Attributes:
+        entries: By id, in the order of ids.
+        problems: Files that could not be loaded, and duplicate ids.
+        paths: Each entry's file, by id.
+    """
+
+    entries: Mapping[str, Entry]
+    problems: tuple[LoadProblem, ...] = ()
+    paths: Mapping[str, str] = {}
+
+    def get(self, entry_id: str) -> Entry:
+        """Return the entry with this id.
+
+        Raises:
+            UsageError: There is none; the nearest ids are named.
+        """
+        entry = self.entries.get(entry_id)
+        if entry is not None:
+            return entry
+        from difflib import get_close_matches  # noqa: PLC0415  seldom used, and start-up time counts
+
+        near = get_close_matches(entry_id, self.entries, n=NEAR_MATCHES, cutoff=0.5)
+        near = near or [known for known in self.entries if entry_id and entry_id in known][:NEAR_MATCHES]
+        hint = f"Did you mean {', '.join(near)}?" if near else "`rocmend kb search WORDS` finds entries by their words."
+        raise UsageError("knowledge", f"no entry has the id {entry_id[:80]!r}.", next_step=hint)
+
+
+def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Knowledge:
+    """Load the entries that come with rocmend and those of a further directory.
+
+    Args:
+        directory: Laid out as ``<topic>/<id>.md``; without it, the one that ``ROCMEND_KB`` names, if any.
+        builtin: Load the entries that come with rocmend, too.
+    """
+    if directory is None and os.environ.get(EXTRA_VARIABLE):
+        directory = Path(os.environ[EXTRA_VARIABLE])
+    entries: dict[str, Entry] = {}
+    paths: dict[str, str] = {}
+    problems: list[LoadProblem] = []
+    if directory is not None and not directory.is_dir():
+        problems.append(LoadProblem(str(directory), 0, f"not a directory; {EXTRA_VARIABLE} or the argument names it"))
+    collecting = gc.isenabled()
+    gc.disable()  # thousands of small objects that all live: a collection finds nothing and takes a third of the time
+    try:
+        for path in _files(builtin=builtin, extra=directory):
+            _load_one(path, entries, paths, problems)
+    finally:
+        if collecting:
+            gc.enable()
+    return Knowledge({key: entries[key] for key in sorted(entries)}, tuple(problems), paths)
+
+
+def _files(*, builtin: bool, extra: Path | None) -> Iterator[str]:
+    for directory in ([ENTRIES] if builtin else []) + ([extra] if extra is not None else []):
+        base = str(directory)
+        for topic in _names(base):
+            folder = os.path.join(base, topic)  # noqa: PTH118  pathlib doubles the time of a walk
+            yield from (f"{folder}/{name}" for name in _names(folder) if name.endswith(".md"))
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(directory) if not name.startswith("."))  # noqa: PTH208  as above
+    except OSError:
+        return []
+
+
+def _load_one(path: str, entries: dict[str, Entry], paths: dict[str, str], problems: list[LoadProblem]) -> None:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  as above
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise EntryFormatError(0, f"larger than {MAX_FILE_BYTES} bytes")
+        folder = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  as above
+        entry = parse_entry(data.decode(), topic=folder)
+    except OSError as error:
+        problems.append(LoadProblem(path, 0, error.strerror or str(error)))
+    except UnicodeDecodeError as error:
+        problems.append(LoadProblem(path, data.count(b"\n", 0, error.start) + 1, "not valid UTF-8"))
+    except EntryFormatError as error:
+        problems.append(LoadProblem(path, error.line, error.reason))
+    else:
+        if entry.id in entries:
+            problems.append(LoadProblem(path, 2, f"the id {entry.id!r} is taken by {paths[entry.id]}"))
+            return
+        entries[entry.id] = entry
+        paths[entry.id] = path
+
+
+def parse_entry(text: str, *, topic: str = "") -> Entry:
+    """Return the entry that a file's text holds.
+
+    Args:
+        text: TOML front matter between ``+++`` lines, then Markdown.
+        topic: The folder's name.
+
+    Raises:
+        EntryFormatError: It holds none.
+    """
+    text = text.replace("\r\n", "\n")
+    if not text.startswith(_FENCE):
+        raise EntryFormatError(1, "the first line is not +++")
+    end = text.find("\n" + _FENCE, len(_FENCE) - 1)
+    if end < 0:
+        raise EntryFormatError(1, "no second +++ line ends the front matter")
+    front = text[len(_FENCE) : end + 1]
+    try:
+        raw = tomllib.loads(front)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line = int(place[1]) + 1 if place else front.count("\n") + 1
+        raise EntryFormatError(line, f"not TOML: {error}") from None
+    except (RecursionError, ValueError) as error:
+        raise EntryFormatError(0, f"not TOML: {error}") from None
+    for name in ("topic", "body"):
+        if name in raw:
+            raise EntryFormatError(_line_of(front, (name,)), f"{name!r} is not written: it comes from the file")
+    raw["topic"] = topic
+    raw["body"] = text[end + 1 + len(_FENCE) :].strip()
+    try:
+        entry = msgspec.convert(raw, Entry, strict=True)
+    except (msgspec.ValidationError, RecursionError) as error:
+        message, _, where = str(error).partition(" - at `$")
+        steps = tuple(match[1] or match[2] for match in _PATH_STEP.finditer(where))
+        if "unknown field" in message:
+            steps = (*steps, message.rpartition("unknown field ")[2].strip("`"))
+        shown = f"{where.rstrip('`').lstrip('.')}: " if where else ""
+        raise EntryFormatError(_line_of(front, steps), f"{shown}{message}") from None
+    _check_fields(front, raw, "source", _SOURCE_FIELDS)
+    _check_fields(front, raw, "remedy", _REMEDY_FIELDS)
+    return entry
+
+
+def _check_fields(front: str, raw: dict[str, Any], table: str, known: frozenset[str]) -> None:
+    """Refuse unknown fields in records of the core, which are read leniently elsewhere."""
+    for index, item in enumerate(raw.get(table, ())):
+        for name in item:
+            if name not in known:
+                line = _line_of(front, (table, str(index), name))
+                raise EntryFormatError(line, f"{table}[{index}]: unknown field `{name}`")
+
+
+def _line_of(front: str, steps: tuple[str, ...]) -> int:
+    """Return the line of the file that a path into the front matter is written on, as near as can be told."""
+    lines = front.split("\n")
+    start = 0
+    table = steps[0] if steps else ""
+    index = int(steps[1]) if len(steps) > 1 and steps[1].isdigit() else 0
+    heads = [number for number, line in enumerate(lines) if re.match(rf"\[+\s*{re.escape(table)}\s*\]+", line)]
+    if table and heads:
+        start = heads[min(index, len(heads) - 1)]
+    for name in reversed([step for step in steps if not step.isdigit() and step != "..."]):
+        for number in range(start, len(lines)):
+            if number > start and lines[number].startswith("[") and heads:
+                break
+            if re.match(rf"\s*\"?{re.escape(name)}\"?\s*[=.]", lines[number]):
+                return number + 2
+    return start + 2

@@ -1,0 +1,81 @@
+"""Filling ``{fact.key}`` into the texts of entries."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rocmend.core.units import size_text
+from rocmend.kb.expression import UNKNOWN, Reading
+from rocmend.kb.predicate import PredicateError, compile_name
+from rocmend.machine.facts import Machine
+
+PLACEHOLDER = re.compile(
+    r"(?<![$\\])\{([a-z_][a-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+(?:\[\"[^\"\]]*\"\])*"
+    r"|[a-z_][a-z0-9_]*(?:\[\"[^\"\]]*\"\])+)\}"
+)
+"""A dotted fact key or a subscripted fact in braces; ``{gfx}``, ``${VAR}`` and code in braces are left alone."""
+
+UNKNOWN_TEXT = "unknown"
+NULL_TEXT = "not set"
+
+
+def placeholders(text: str) -> tuple[str, ...]:
+    """Return the expressions that stand in braces, each once, in order."""
+    return tuple(dict.fromkeys(match[1] for match in PLACEHOLDER.finditer(text)))
+
+
+def fill(text: str, machine: Machine, gpu: int | None = None) -> str:
+    """Return a text with this machine's values in place of its placeholders.
+
+    A size (``*_bytes``) is written in binary units, or in full where the word ``bytes`` follows. A fact that is not known is
+    written ``unknown``; a null is ``not set``, except that a GPU without a marketing name is called by its gfx target.
+
+    Args:
+        text: With ``{kernel.release}``, ``{gpu.name}``, ``{packages["torch"]}`` …
+        machine: Where the values come from.
+        gpu: Index of the GPU that ``gpu`` stands for.
+    """
+
+    def value_text(match: re.Match[str]) -> str:
+        key = match[1]
+        value = fact_value(key, machine, gpu)
+        if key == "gpu.name" and (value is None or value is UNKNOWN):
+            value = fact_value("gpu.gfx_target", machine, gpu)
+        in_full = text[match.end() :].lstrip().startswith("bytes")
+        return render(key, value, in_full=in_full)
+
+    return PLACEHOLDER.sub(value_text, text) if "{" in text else text
+
+
+def fact_value(key: str, machine: Machine, gpu: int | None) -> Any:
+    """Return the value that a placeholder names, or UNKNOWN."""
+    try:
+        return compile_name(key).evaluate(Reading(machine, gpu))
+    except PredicateError:
+        return UNKNOWN
+
+
+def render(key: str, value: Any, *, in_full: bool = False) -> str:
+    """Return a fact's value as a person reads it.
+
+    Args:
+        key: The fact's key; its ending tells the unit.
+        value: A JSON value, or UNKNOWN.
+        in_full: Write sizes as a number of bytes.
+    """
+    if value is UNKNOWN:
+        return UNKNOWN_TEXT
+    if value is None:
+        return NULL_TEXT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if key.endswith("_bytes") and isinstance(value, int | float):
+        return f"{value:,}" if in_full else size_text(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(render(key, item) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={render(str(name), item)}" for name, item in value.items()) or "none"
+    return str(value)

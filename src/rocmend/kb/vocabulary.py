@@ -1,0 +1,31 @@
+"""The words that entries may use where free text is refused."""
+
+from __future__ import annotations
+
+WORKLOADS = frozenset({"pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference"})
+"""What a person can say the machine is for."""
+
+TOPICS = {
+    "compile-time": "How long first runs and compilations take",
+    "inductor": "torch.compile and its settings",
+    "gfx1151": "Strix Halo (Ryzen AI Max) and what is particular to it",
+    "hardware": "GPUs and APUs: what each target is and can do",
+    "kernel": "Linux, the amdgpu driver, firmware and kernel parameters",
+    "rocm": "ROCm releases and what each supports",
+    "pytorch": "PyTorch on ROCm: builds, settings, known issues",
+    "llama-cpp": "llama.cpp: back ends, builds, settings",
+    "mlx": "MLX on AMD",
+    "libraries": "Other libraries: Triton, JAX, CuPy, vLLM, bitsandbytes, MIOpen, hipBLASLt",
+    "environment": "Environment variables",
+    "install": "Where to install from",
+    "vulkan": "Vulkan drivers",
+    "measurements": "Figures, measured or reported",
+    "practice": "How to work: what to do before and after a change",
+}
+"""The folders of kb/entries, and what each holds."""
+
+TABLES = frozenset({"release", "library", "pytorch-source"})
+"""The compatibility tables."""
+
+CELL_STATES = frozenset({"full", "preview", "partial", "experimental", "override", "none", "unknown"})
+"""What a cell of such a table can say."""
