@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from generate import generate
+from generate import generate  # type: ignore[import-not-found]  # stands beside this file
 
 from rocmend import __version__
 
