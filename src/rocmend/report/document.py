@@ -83,6 +83,7 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
         ref: A stable id the reader can ask more about.
         blocks: Shown at once.
         details: Shown on request (folded in HTML, left out in the terminal).
+        details_title: What the fold is called.
     """
 
     title: str
@@ -91,6 +92,7 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
     ref: str = ""
     blocks: tuple[Block, ...] = ()
     details: tuple[Block, ...] = ()
+    details_title: str = "Why, evidence and sources"
 
 
 class Section(msgspec.Struct, frozen=True, tag="section"):
