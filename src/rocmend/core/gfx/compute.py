@@ -26,7 +26,7 @@ def peak_tflops(target: GfxTarget | str, dtype: str, compute_units: int, clock_m
     Raises:
         UsageError: No such target, or a count or clock below zero.
     """
-    if compute_units < 0 or clock_mhz < 0:
+    if not (compute_units >= 0 and 0 <= clock_mhz < float("inf")):  # also refuses NaN
         raise UsageError("peak", f"expected compute units and a clock, got {compute_units} and {clock_mhz} MHz.")
     rate = _as_target(target).flop_per_clock_per_cu.get(dtype)
     return None if rate is None else rate * compute_units * clock_mhz / 1e6
