@@ -31,7 +31,8 @@ def test_parses(text: str, processor: str, features: dict[str, bool]) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "gfx", "1151", "sm_90", "gfx90a:", "gfx90a:xnack", "gfx90a:xnack+extra", "nvptx64-nvidia-cuda--sm_90",
-     "gfx90a:xnack+:xnack-", "gfx1151 gfx1100", "gfx" + "1" * 10_000, "gfx\0", "gfx11-", "\u0661\u0661", "gfx\uff11\uff11"],
+     "gfx90a:xnack+:xnack-", "gfx1151 gfx1100", "gfx" + "1" * 10_000, "gfx\0", "gfx11-",
+     "\u0661\u0661", "gfx\uff11\uff11"],
 )  # fmt: skip
 def test_refuses(text: str) -> None:
     with pytest.raises(UsageError) as caught:
