@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rocmend.core.errors import DataError
-from rocmend.kb.expression import UNKNOWN, Reading, equal, is_number
+from rocmend.kb.reading import UNKNOWN, Reading
 from rocmend.kb.regex import TextTooLongError, compile_bounded
+from rocmend.kb.values import equal, is_number
 from rocmend.kb.versions import Version, parse_version
 
 MAX_NUMBER_CHARS = 40

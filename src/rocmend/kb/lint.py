@@ -13,8 +13,43 @@ from rocmend.kb.rules import CHECKS, Context
 from rocmend.machine.facts import KeyPatterns, declared_facts
 
 PLANNED = frozenset(
-    "amdgpu ask bitsandbytes cpu cupy dmesg dri env firmware gpu gpus host jax kernel kfd memory model modprobe numa "
-    "onnxruntime os override packages pci python rocm rocm_smi rocminfo smi amd_smi torch triton ttm user vulkan".split()
+    [
+        "amdgpu",
+        "ask",
+        "bitsandbytes",
+        "cpu",
+        "cupy",
+        "dmesg",
+        "dri",
+        "env",
+        "firmware",
+        "gpu",
+        "gpus",
+        "host",
+        "jax",
+        "kernel",
+        "kfd",
+        "memory",
+        "model",
+        "modprobe",
+        "numa",
+        "onnxruntime",
+        "os",
+        "override",
+        "packages",
+        "pci",
+        "python",
+        "rocm",
+        "rocm_smi",
+        "rocminfo",
+        "smi",
+        "amd_smi",
+        "torch",
+        "triton",
+        "ttm",
+        "user",
+        "vulkan",
+    ]
 )
 """Groups of facts that are not held against an entry while nothing declares any of the group."""
 

@@ -81,7 +81,7 @@ class Knowledge(msgspec.Struct, frozen=True):
         entry = self.entries.get(entry_id)
         if entry is not None:
             return entry
-        from difflib import get_close_matches  # noqa: PLC0415  seldom used, and start-up time counts
+        from difflib import get_close_matches  # seldom used, and start-up time counts
 
         near = get_close_matches(entry_id, self.entries, n=NEAR_MATCHES, cutoff=0.5)
         near = near or [known for known in self.entries if entry_id and entry_id in known][:NEAR_MATCHES]
@@ -131,10 +131,7 @@ def _names(directory: str) -> list[str]:
 
 def _load_one(path: str, entries: dict[str, Entry], paths: dict[str, str], problems: list[LoadProblem]) -> None:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  as above
-            data = file.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise EntryFormatError(0, f"larger than {MAX_FILE_BYTES} bytes")
+        data = _read(path)
         folder = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  as above
         entry = parse_entry(data.decode(), topic=folder)
     except OSError as error:
@@ -149,6 +146,14 @@ def _load_one(path: str, entries: dict[str, Entry], paths: dict[str, str], probl
             return
         entries[entry.id] = entry
         paths[entry.id] = path
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123  as above
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise EntryFormatError(0, f"larger than {MAX_FILE_BYTES} bytes")
+    return data
 
 
 def parse_entry(text: str, *, topic: str = "") -> Entry:

@@ -6,8 +6,8 @@ import msgspec
 
 from rocmend.core.records import Fact, Gap
 from rocmend.kb.entry import Entry
-from rocmend.kb.expression import NOT_COLLECTED
 from rocmend.kb.predicate import Outcome, Predicate, compile_predicate
+from rocmend.kb.reading import NOT_COLLECTED
 from rocmend.kb.template import fill
 from rocmend.machine.facts import Machine
 
@@ -40,10 +40,11 @@ class Matcher:
     """Matches entries against one machine; what they share is worked out once.
 
     An entry applies where its predicate and its scope's ``gfx`` and ``workload`` hold. The rest of the scope (``rocm``,
-    ``kernel``, ``package``, ``os``) tells a reader where the claim holds; what it means for a machine is for ``when`` to say.
+    ``kernel``, ``package``, ``os``) tells a reader where the claim holds; what it means for a machine is for ``when``
+    to say.
 
-    * An entry with the subject ``gpu``, or whose predicate reads ``gpu.x``, is matched against each GPU. One whose target
-      is neither in ``scope.gfx`` nor of a generic class in it does not match.
+    * An entry with the subject ``gpu``, or whose predicate reads ``gpu.x``, is matched against each GPU. One whose
+      target is neither in ``scope.gfx`` nor of a generic class in it does not match.
     * Any other entry with a ``scope.gfx`` needs one such GPU in the machine.
     * ``scope.workload`` counts where ``ask.workload`` is known and not null; a person who names no workload sees all.
 
@@ -129,7 +130,7 @@ class Matcher:
         fact = self.machine.fact(f"gpu.{gpu}.generic_class")
         if fact is not None:
             return fact.value
-        from rocmend.core.gfx import find  # noqa: PLC0415  the table is read only where a generic class is asked for
+        from rocmend.core.gfx import find  # read only where a generic class is asked for
 
         known = find(target) if isinstance(target, str) else None
         return None if known is None else known.generic_class

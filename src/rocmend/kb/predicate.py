@@ -17,7 +17,9 @@ from rocmend.core.errors import UnitError
 from rocmend.core.records import Fact, Gap
 from rocmend.kb import expression as ex
 from rocmend.kb.functions import FUNCTIONS, TEXT_ARGUMENT
+from rocmend.kb.reading import UNKNOWN, Reading
 from rocmend.kb.regex import PatternError, compile_bounded
+from rocmend.kb.values import truth
 from rocmend.machine.facts import Machine
 
 MAX_CHARS = 2000
@@ -103,9 +105,9 @@ class Predicate:
             machine: The facts.
             gpu: Index of the GPU that ``gpu`` stands for; with None every ``gpu.x`` is unknown.
         """
-        reading = ex.Reading(machine, gpu)
-        value = ex.truth(self.root.evaluate(reading), reading)
-        known = value is not ex.UNKNOWN
+        reading = Reading(machine, gpu)
+        value = truth(self.root.evaluate(reading), reading)
+        known = value is not UNKNOWN
         return Outcome(
             value=value if known else None,
             read=tuple(reading.read.values()),
@@ -186,24 +188,29 @@ class _Builder:
             limit = f"nested more than {MAX_DEPTH} deep" if depth > MAX_DEPTH else f"more than {MAX_NODES} parts"
             raise self.error(node, limit, "Split the entry, or derive a fact.")
         match node:
-            case ast.Constant():
-                return self.literal(node)
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 return self.name(node, depth)
+            case ast.Compare():
+                return self.comparison(node, depth)
+            case ast.UnaryOp():
+                return self.unary(node, depth)
+            case ast.Call():
+                return self.call(node, depth)
+            case _:
+                return self.plain(node, depth)
+
+    def plain(self, node: ast.expr, depth: int) -> ex.Node:
+        match node:
+            case ast.Constant():
+                return self.literal(node)
             case ast.List() | ast.Tuple():
                 return ex.Sequence(tuple(self.node(item, depth + 1) for item in node.elts))
             case ast.BoolOp():
                 items = tuple(self.node(item, depth + 1) for item in node.values)
                 return ex.Connective(items, decider=isinstance(node.op, ast.Or))
-            case ast.UnaryOp():
-                return self.unary(node, depth)
-            case ast.Compare():
-                return self.comparison(node, depth)
             case ast.BinOp() if type(node.op) in _ARITHMETIC:
                 left, right = self.node(node.left, depth + 1), self.node(node.right, depth + 1)
                 return ex.Arithmetic(_ARITHMETIC[type(node.op)], left, right)
-            case ast.Call():
-                return self.call(node, depth)
             case _:
                 raise self.error(node, f"{type(node).__name__} is not part of the language")
 

@@ -1,8 +1,8 @@
 """Regular expressions whose cost is bounded, for predicates.
 
 A backtracking engine can take exponential time on a pattern that repeats a repetition, and polynomial time on one that
-repeats several times in a row. The first kind is refused when the pattern is compiled; of the second, ``search`` refuses
-texts so long that the worst case would exceed ``MAX_STEPS``.
+repeats several times in a row. The first kind is refused when the pattern is compiled; of the second, ``search``
+refuses texts so long that the worst case would exceed ``MAX_STEPS``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ MAX_OPTIONAL = 10
 MAX_STEPS = 10**9
 """About the number of steps that the engine takes in a few seconds."""
 
-_TOKEN = re.compile(
+_PIECE = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|\(\?|\(|\)|\||\{\d*,?\d*\}|[*+?]|.",
     re.DOTALL,
 )
+_COUNTED = re.compile(r"\{(?:\d+,?\d*|,\d+)\}")
 
 
 class PatternError(UnitError):
@@ -88,33 +89,32 @@ def compile_bounded(pattern: str) -> BoundedPattern:
 def _count(pattern: str) -> tuple[int, int]:
     """Return (repetitions, optional parts); refuse what has no bound."""
     repeats = optional = 0
-    groups: list[bool] = []  # of each open group, whether it holds a repetition or a choice
-    closed: bool | None = None  # of the group that the last token closed
-    quantified = False
-    for token in _TOKEN.findall(pattern):
-        if token == "(?":
-            raise PatternError(pattern, "look-around, named groups and inline flags are not allowed.")
-        if token[0] == "\\" and token[1:] in set("123456789"):
-            raise PatternError(pattern, "back references are not allowed.")
-        is_repeat = token in {"*", "+"} or (token[0] == "{" and len(token) > 1 and token[1] in "0123456789,")
-        if token == "?":
-            optional += not quantified
-            quantified = True
-            continue
-        if is_repeat:
-            if closed:
-                raise PatternError(
-                    pattern, "repeats a group that itself repeats or chooses.", next_step="Write it without nesting."
-                )
-            repeats += 1
-        if groups and (is_repeat or token == "|"):
+    groups: list[bool] = []  # of each open group, whether something in it can match in more than one way
+    closed = False  # whether such a group ended just before
+    quantified = False  # whether a quantifier ended just before, so that a question mark makes it lazy
+    for piece in _PIECE.findall(pattern):
+        _refuse(pattern, piece)
+        repeated = piece in {"*", "+"} or _COUNTED.match(piece) is not None
+        made_optional = piece == "?" and not quantified
+        if repeated and closed:
+            raise PatternError(
+                pattern, "repeats a group that itself repeats or chooses.", next_step="Write it without nesting."
+            )
+        repeats += repeated
+        optional += made_optional
+        if repeated or made_optional or piece == "|":
             groups = [True] * len(groups)
-        quantified = is_repeat
-        closed = None
-        if token in {"(", "(?:"}:
+        if piece in {"(", "(?:"}:
             groups.append(False)
-        elif token == ")" and groups:
-            closed = groups.pop()
+        closed = piece == ")" and bool(groups) and groups.pop()
+        quantified = repeated
     if optional > MAX_OPTIONAL:
         raise PatternError(pattern, f"{optional} optional parts; at most {MAX_OPTIONAL} are allowed.")
     return repeats, optional
+
+
+def _refuse(pattern: str, piece: str) -> None:
+    if piece == "(?":
+        raise PatternError(pattern, "look-around, named groups and inline flags are not allowed.")
+    if piece[0] == "\\" and piece[1:] in set("123456789"):
+        raise PatternError(pattern, "back references are not allowed.")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from rocmend.core.errors import DataError, RocmendError
+from rocmend.core.errors import DataError
 from rocmend.core.records import Severity
 from rocmend.kb.cases import case_outcome
 from rocmend.kb.entry import Entry, Status

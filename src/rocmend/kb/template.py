@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from rocmend.core.units import size_text
-from rocmend.kb.expression import UNKNOWN, Reading
 from rocmend.kb.predicate import PredicateError, compile_name
+from rocmend.kb.reading import UNKNOWN, Reading
 from rocmend.machine.facts import Machine
 
 PLACEHOLDER = re.compile(
@@ -28,8 +28,9 @@ def placeholders(text: str) -> tuple[str, ...]:
 def fill(text: str, machine: Machine, gpu: int | None = None) -> str:
     """Return a text with this machine's values in place of its placeholders.
 
-    A size (``*_bytes``) is written in binary units, or in full where the word ``bytes`` follows. A fact that is not known is
-    written ``unknown``; a null is ``not set``, except that a GPU without a marketing name is called by its gfx target.
+    A size (``*_bytes``) is written in binary units, or in full where the word ``bytes`` follows. A fact that is not
+    known is written ``unknown``; a null is ``not set``, except that a GPU without a marketing name is called by its
+    gfx target.
 
     Args:
         text: With ``{kernel.release}``, ``{gpu.name}``, ``{packages["torch"]}`` …
@@ -64,18 +65,14 @@ def render(key: str, value: Any, *, in_full: bool = False) -> str:
         value: A JSON value, or UNKNOWN.
         in_full: Write sizes as a number of bytes.
     """
-    if value is UNKNOWN:
-        return UNKNOWN_TEXT
-    if value is None:
-        return NULL_TEXT
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if key.endswith("_bytes") and isinstance(value, int | float):
-        return f"{value:,}" if in_full else size_text(value)
-    if isinstance(value, float):
-        return f"{value:.4g}"
+    if value is None or isinstance(value, bool):
+        return {None: NULL_TEXT, True: "yes", False: "no"}[value]
+    if isinstance(value, int | float):
+        if key.endswith("_bytes"):
+            return f"{value:,}" if in_full else size_text(value)
+        return str(value) if isinstance(value, int) else f"{value:.4g}"
     if isinstance(value, list | tuple):
         return ", ".join(render(key, item) for item in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{name}={render(str(name), item)}" for name, item in value.items()) or "none"
-    return str(value)
+    return UNKNOWN_TEXT if value is UNKNOWN else str(value)

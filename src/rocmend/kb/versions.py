@@ -4,7 +4,8 @@ The order, from the most significant part to the least:
 
 1. an epoch (``1:6.14``), 0 where there is none;
 2. the dotted release numbers, trailing zeros ignored: ``7.2`` equals ``7.2.0``;
-3. the stage: ``dev`` < ``a``/``alpha`` < ``b``/``beta`` < ``c``/``rc``/``pre`` < no stage < ``post``/``p``, each with its number;
+3. the stage: ``dev`` < ``a``/``alpha`` < ``b``/``beta`` < ``c``/``rc``/``pre`` < no stage < ``post``/``p``, each with
+   its number;
 4. a ``dev`` number behind another stage: ``2.0a1.dev3`` comes before ``2.0a1``;
 5. the build number: digits after a dash, ``34`` in ``6.14.0-34-generic``; none comes before any.
 
@@ -14,8 +15,11 @@ Everything else says where a build comes from, not how new it is, and is ignored
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 from functools import lru_cache, total_ordering
+from typing import Any
 
 import msgspec
 
@@ -37,6 +41,14 @@ _VERSION = re.compile(
 _STAGE_RANKS = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "post": 1, "p": 1}
 _PRERELEASE = -1
 _NO_DEV = 1 << 62
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "!=": operator.ne,
+    "==": operator.eq,
+}
 _RANGE_PART = re.compile(r"\s*(>=|<=|==|!=|>|<|)\s*([^\s<>=!,]+)\s*\Z")
 
 Key = tuple[int, tuple[int, ...], int, int, int, int]
@@ -84,19 +96,7 @@ class RangePart(msgspec.Struct, frozen=True):
             bound = _padded(self.version.key[1], size)
             same = _padded(version.key[1], size) == bound
             return same if self.operator == "==" else not same
-        match self.operator:
-            case ">=":
-                return version >= self.version
-            case "<=":
-                return version <= self.version
-            case ">":
-                return version > self.version
-            case "<":
-                return version < self.version
-            case "!=":
-                return version != self.version
-            case _:
-                return version == self.version
+        return bool(_OPERATORS[self.operator](version, self.version))
 
 
 class VersionRange(msgspec.Struct, frozen=True):
@@ -161,11 +161,11 @@ def parse_range(text: str) -> VersionRange:
     return VersionRange(text, tuple(parts))
 
 
-def _part(operator: str, version: str) -> RangePart:
+def _part(sign: str, version: str) -> RangePart:
     wildcard = version.endswith(".*")
-    if wildcard and operator not in {"==", "!="}:
-        raise DataError("version range", f"{operator}{version[:60]} orders by a wildcard.", next_step="Use == or !=.")
-    return RangePart(operator, parse_version(version.removesuffix(".*")), wildcard)
+    if wildcard and sign not in {"==", "!="}:
+        raise DataError("version range", f"{sign}{version[:60]} orders by a wildcard.", next_step="Use == or !=.")
+    return RangePart(sign, parse_version(version.removesuffix(".*")), wildcard)
 
 
 def _continues(rest: str) -> bool:
