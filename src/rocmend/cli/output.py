@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -37,18 +36,6 @@ def output_options(*formats: str) -> Callable[[F], F]:
         )(function)
 
     return decorate
-
-
-def machine_option(function: F) -> F:
-    """Add ``--machine DIR``; passes ``machine_dir``."""
-    return click.option(
-        "--machine",
-        "machine_dir",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=None,
-        metavar="DIR",
-        help="Read a captured machine (see `rocmend machine capture`) instead of this one.",
-    )(function)
 
 
 def finish(

@@ -1,0 +1,62 @@
+"""``rocmend env``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.report.envelope import Outcome, to_json
+from rocmend.setup.shells import SHELLS
+
+
+@rocmend_command(
+    "env",
+    examples=(
+        ("rocmend env --for pytorch", "what to export in bash, with a reason and a source a line"),
+        ("rocmend env --for llama.cpp --shell k8s", "the same for a pod"),
+        ("source <(rocmend env --for pytorch)", "use it in this shell"),
+        ("rocmend env --for pytorch --rocm-path ~/therock/rocm-7.0", "with an extracted ROCm tarball"),
+    ),
+)
+@workload_option(required=True)
+@click.option("--shell", type=click.Choice(SHELLS), default="bash", show_default=True, help="What will read it.")
+@click.option(
+    "--rocm-path",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="An extracted ROCm tarball to be used instead of the installed ROCm.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The settings as data.")
+@machine_option
+@target_option
+def command(
+    workload: str, shell: str, rocm_path: Path | None, machine_dir: Path | None, target: str | None, as_json: bool
+) -> None:
+    """Print the environment variables for this machine and a workload.
+
+    Every line says why, and who says so. Lines that are commented out are worth measuring and not known to help.
+    Nothing is changed: the text is for you to read and to source.
+    """
+    from rocmend.kb.load import load_entries
+    from rocmend.setup.environment import environment
+    from rocmend.setup.shells import write
+
+    machine = take_snapshot(machine_dir, target=target, workload=workload)
+    if rocm_path is not None:
+        from rocmend.setup.tarball import with_rocm_path
+
+        machine = with_rocm_path(machine, rocm_path, check=machine_dir is None)
+    result = environment(machine, load_entries(), workload)
+    if as_json:
+        sys.stdout.write(to_json(Outcome("env", result)))
+        return
+    gpus = [str(machine.value(f"gpu.{index}.gfx_target", "unknown GPU")) for index in machine.indices("gpu")]
+    title = f"rocmend env: {workload} on {machine.name} ({', '.join(dict.fromkeys(gpus)) or 'no AMD GPU'})"
+    sys.stdout.write(write(result.lines, shell, title=title))
+    for entry_id, missing in result.undecided.items():
+        click.echo(f"rocmend: {entry_id} could not be judged: {', '.join(missing)} unknown", err=True)

@@ -1,0 +1,35 @@
+"""``rocmend machine show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.source import machine_option, take_snapshot, target_option
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "show",
+    examples=(
+        ("rocmend machine show", "every fact about this machine and where it was read"),
+        ("rocmend machine show gpu.0 --machine DIR", "one group of facts of a captured machine"),
+        ("rocmend machine show --json > facts.json", "all as data"),
+    ),
+)
+@click.argument("prefix", default="")
+@machine_option
+@target_option
+@output_options("md")
+def command(prefix: str, machine_dir: Path | None, target: str | None, output_format: str) -> None:
+    """Show the facts of a machine, each with its source, and what could not be read.
+
+    PREFIX limits the facts to those whose key begins with it, such as gpu.0 or torch.
+    """
+    from rocmend.cli.views.machine import machine_document
+
+    machine = take_snapshot(machine_dir, target=target)
+    finish(Outcome("machine show", machine), output_format, lambda: machine_document(machine, prefix=prefix))

@@ -1,0 +1,88 @@
+"""Which machine a command speaks about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from rocmend.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+WORKLOADS = ("pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference")
+
+
+def machine_option(function: F) -> F:
+    """Add ``--machine DIR``; passes ``machine_dir``."""
+    return click.option(
+        "--machine",
+        "machine_dir",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="DIR",
+        help="Read a captured machine (see `rocmend machine capture`) instead of this one.",
+    )(function)
+
+
+def target_option(function: F) -> F:
+    """Add ``--target GFX``; passes ``target``."""
+    return click.option(
+        "--target",
+        metavar="GFX",
+        default=None,
+        help="Answer for this gfx target, e.g. gfx1151, whatever GPU is in the machine.",
+    )(function)
+
+
+def workload_option(*, required: bool = False) -> Callable[[F], F]:
+    """Add ``--for WORKLOAD``; passes ``workload``."""
+    return click.option(
+        "--for",
+        "workload",
+        type=click.Choice(WORKLOADS),
+        required=required,
+        default=None,
+        help="What you want to run.",
+    )
+
+
+def take_snapshot(
+    machine_dir: Path | None, *, target: str | None = None, workload: str | None = None, model_size: str | None = None
+) -> Machine:
+    """Return the facts of the machine asked for.
+
+    Args:
+        machine_dir: A captured machine, or None for this one.
+        target: Answer for this gfx target.
+        workload: What is to run.
+        model_size: Size of the model to run, e.g. ``18GiB``.
+
+    Raises:
+        UsageError: No capture, no such target, not a size.
+    """
+    from rocmend.machine.collect import default_name, open_machine, snapshot
+
+    asked = {"workload": workload, "model_bytes": _model_bytes(model_size)}
+    machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), asked=asked)
+    if target is None:
+        return machine
+    from rocmend.machine.hypothetical import with_target
+
+    return with_target(machine, target)
+
+
+def _model_bytes(text: str | None) -> int | None:
+    if text is None:
+        return None
+    from rocmend.core.units import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError("--model-size", f"{error}.") from None

@@ -1,0 +1,61 @@
+"""How a machine's facts are laid out."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from rocmend.core.records import CollectorStatus
+from rocmend.core.units import count_text, size_text
+from rocmend.machine.facts import Machine
+from rocmend.machine.root import natural_key
+from rocmend.report.document import Block, Document, Pairs, Section, Tone, table
+
+_MAX_VALUE_CHARS = 200
+
+
+def machine_document(machine: Machine, *, prefix: str = "") -> Document:
+    """Lay out every fact with its source, what could not be read, and how the collectors ended."""
+    keys = sorted((key for key in machine.facts if key.startswith(prefix)), key=natural_key)
+    blocks: list[Block] = []
+    for group, members in groupby(keys, key=_group):
+        rows = tuple(
+            (key.removeprefix(f"{group}."), value_text(key, machine.facts[key].value), machine.facts[key].source)
+            for key in members
+        )
+        blocks.append(Section(group, (Pairs(rows),)))
+    gaps = [[key, gap.reason] for key, gap in sorted(machine.gaps.items()) if key.startswith(prefix)]
+    if gaps:
+        blocks.append(Section("Not known", (table(["fact", "why"], gaps),)))
+    failed = [run for run in machine.collectors if run.status is not CollectorStatus.OK]
+    if failed:
+        rows_failed = [[run.name, run.status.value, run.reason] for run in failed]
+        blocks.append(Section("Collectors that did not finish", (table(["collector", "ended", "why"], rows_failed),)))
+    summary = f"{count_text(len(keys), 'fact')}, {count_text(len(gaps), 'gap')}, read {machine.captured_at}"
+    tone = Tone.WARNING if failed else Tone.PLAIN
+    return Document(machine.name, summary, tone, tuple(blocks))
+
+
+def _group(key: str) -> str:
+    parts = key.split(".")
+    return ".".join(parts[:2]) if len(parts) > 2 and parts[1].isdigit() else parts[0]
+
+
+def value_text(key: str, value: Any) -> str:
+    """Return a fact's value in a few words: sizes in units, lists joined, long texts cut."""
+    text = _value_text(key, value)
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…"
+
+
+def _value_text(key: str, value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if key.endswith("_bytes") and isinstance(value, int | float):
+        return f"{value} ({size_text(value)})" if value >= 1024 else f"{value}"
+    if isinstance(value, list):
+        return ", ".join(_value_text("", item) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_value_text(name, item)}" for name, item in value.items()) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

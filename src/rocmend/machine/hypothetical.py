@@ -1,0 +1,44 @@
+"""A machine as it would be with another GPU: for questions about hardware that is not here."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocmend.core.gfx import lookup
+from rocmend.core.records import Fact, Gap
+from rocmend.machine.derivations import derive_all
+from rocmend.machine.facts import DERIVATIONS, KeyPatterns, Machine
+
+_SOURCE = "the target asked for; no such GPU was read"
+
+
+def with_target(machine: Machine, name: str) -> Machine:
+    """Return the machine with one GPU of a target in place of its own, unless it has one of that target already.
+
+    What the target alone decides is stated (its name, version, wavefront size, whether it is an APU); all else about
+    the GPU is unknown. Derived facts are computed anew.
+
+    Args:
+        machine: The facts as they were read.
+        name: The gfx target, e.g. ``gfx1151``.
+
+    Raises:
+        UsageError: No such target.
+    """
+    target = lookup(name)
+    if any(machine.value(f"gpu.{index}.gfx_target") == target.name for index in machine.indices("gpu")):
+        return machine
+    derived = KeyPatterns(key for _, derivation in DERIVATIONS for key in derivation.facts)
+    kept = {key: fact for key, fact in machine.facts.items() if not key.startswith("gpu.") and key not in derived}
+    stated = {
+        "gpu.0.gfx_target": target.name,
+        "gpu.0.gfx_target_version": target.kfd_version,
+        "gpu.0.wavefront_size": target.wavefront_default,
+        "gpu.0.is_apu": target.is_apu,
+        "gpu.0.simd_per_cu": target.simd_per_cu,
+    }
+    facts = kept | {key: Fact(key, value, _SOURCE) for key, value in stated.items()}
+    gaps = {key: gap for key, gap in machine.gaps.items() if not key.startswith("gpu.") and key not in derived}
+    gaps["gpu.*"] = Gap("gpu.*", f"there is no {target.name} here to read it from", _SOURCE)
+    runs = tuple(run for run in machine.collectors if not run.name.startswith("derive."))
+    return derive_all(msgspec.structs.replace(machine, facts=facts, gaps=gaps, collectors=runs))
