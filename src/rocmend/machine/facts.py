@@ -43,9 +43,10 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.facts.get(key)
 
     def gap(self, key: str) -> Gap | None:
-        """Return why a fact is not known: its own gap or that of the group it belongs to."""
-        if key in self.gaps:
-            return self.gaps[key]
+        """Return why a fact is not known: its own gap, that of its pattern (``gpu.*.name``) or of a group it is in."""
+        for own in (key, re.sub(r"\.\d+(?=\.)", ".*", key)):
+            if own in self.gaps:
+                return self.gaps[own]
         parts = key.split(".")
         for end in range(len(parts) - 1, 0, -1):
             gap = self.gaps.get(".".join(parts[:end]) + ".*")
@@ -173,8 +174,17 @@ def derivation(
     return decorate
 
 
+ASKED_FACTS = {
+    "ask.workload": "What the person wants to run (--for); null where they did not say.",
+    "ask.model_bytes": "Size of the model they want to run, in bytes (--model-size); null where they did not say.",
+}
+"""Facts that come from the command line rather than from the machine."""
+
+
 def declared_facts() -> Iterator[tuple[str, str, str]]:
     """Yield every declared (key pattern, documentation, declaring unit)."""
+    for key, text in ASKED_FACTS.items():
+        yield key, text, "command line"
     for registry in (COLLECTORS, DERIVATIONS):
         for name, unit in registry:
             for key, text in unit.facts.items():
