@@ -31,7 +31,7 @@ class Framework(msgspec.Struct, frozen=True):
 
 FRAMEWORKS = (
     Framework("triton", ("triton", "pytorch-triton-rocm", "triton-rocm", "pytorch-triton")),
-    Framework("jax", ("jax",), r"jax-(rocm|cuda)\d*-(plugin|pjrt)|jaxlib"),
+    Framework("jax", ("jax",), r"jax-(rocm|cuda)\d*-(plugin|pjrt)"),
     Framework("onnxruntime", (r"onnxruntime(-(rocm|migraphx|gpu|training|cpu|openvino|directml))?",)),
     Framework("cupy", (r"cupy(-(rocm-\d+-\d+|cuda\d+x))?",)),
     Framework("bitsandbytes", ("bitsandbytes",)),

@@ -13,7 +13,7 @@ https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/drivers/
 
 from __future__ import annotations
 
-from rocmend.machine.derive._inputs import gpu_keys, known
+from rocmend.machine.derive._inputs import gpu_keys, known, number
 from rocmend.machine.facts import FactSink, Machine, derivation
 
 VGPR_DEFAULT_BYTES = 0x40000
@@ -100,13 +100,14 @@ def derive(machine: Machine, facts: FactSink) -> None:
         values = known(machine, facts, (required_key, sufficient_key), *keys)
         if values is None:
             continue
-        version, units = values
-        xcc = machine.value(f"gpu.{index}.num_xcc") or 1
+        version, units = (int(number(value) or 0) for value in values)
+        xcc = int(number(machine.value(f"gpu.{index}.num_xcc")) or 1)
         lds, stack = (machine.value(key) for key in gpu_keys(index, "lds_bytes", "ctl_stack_size_bytes"))
         required = required_bytes(version, units // xcc, lds_bytes=lds, control_stack=stack)
         source = ", ".join(gpu_keys(index, "gfx_target_version", "compute_units", "num_xcc"))
         facts.put(required_key, required, source=source)
         size = known(machine, facts, (sufficient_key,), f"gpu.{index}.cwsr_size_bytes")
         if size is not None:
-            enough = None if size[0] is None or required is None else size[0] >= required
+            exposed = number(size[0])
+            enough = None if exposed is None or required is None else exposed >= required
             facts.put(sufficient_key, enough, source=f"gpu.{index}.cwsr_size_bytes, {required_key}")

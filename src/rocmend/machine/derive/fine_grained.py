@@ -28,9 +28,8 @@ def derive(machine: Machine, facts: FactSink) -> None:
             agent = gpus[position]
         outputs = (f"gpu.{index}.fine_grained", f"gpu.{index}.isa")
         if agent is None:
-            reason = (
-                why_missing(machine, "rocminfo.agents") if not isinstance(agents, list) else "rocminfo does not list it"
-            )
+            listed = isinstance(agents, list)
+            reason = "rocminfo does not list it" if listed else why_missing(machine, "rocminfo.agents")
             for output in outputs:
                 facts.gap(output, reason, source="rocminfo.agents")
             continue

@@ -42,8 +42,6 @@ def _from_pci(machine: Machine, facts: FactSink, listed: bool) -> None:
         else:
             facts.gap("gpus.amd_present", reason, source="pci.amd_gpus")
         return
-    undriven = [
-        str(card.get("slot", "?")) for card in cards if isinstance(card, dict) and card.get("driver") != "amdgpu"
-    ]
-    facts.put("gpus.undriven", undriven, source="pci.amd_gpus")
+    undriven = [card for card in cards if isinstance(card, dict) and card.get("driver") != "amdgpu"]
+    facts.put("gpus.undriven", [str(card.get("slot", "?")) for card in undriven], source="pci.amd_gpus")
     facts.put("gpus.amd_present", bool(cards) or listed, source="pci.amd_gpus, gpus.count")

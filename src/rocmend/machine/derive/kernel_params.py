@@ -45,7 +45,9 @@ def derive(machine: Machine, facts: FactSink) -> None:
     facts.put("kernel.unknown_params_text", ", ".join(texts), source=source)
 
 
-def check(key: str, value: Any, modules: dict[str, frozenset[str]]) -> dict[str, str] | None:
+def check(  # noqa: PLR0911  one return for each way of being wrong
+    key: str, value: Any, modules: dict[str, frozenset[str]]
+) -> dict[str, str] | None:
     """Return what is wrong with one parameter, or None where nothing is known to be.
 
     Args:
@@ -63,19 +65,24 @@ def check(key: str, value: Any, modules: dict[str, frozenset[str]]) -> dict[str,
         why = "the kernel has no such parameter: a module's parameter needs the module's name and a dot before it"
         return _problem(given, suggestion, value, why) if suggestion else None
     if module in modules:
-        if parameter in modules[module]:
-            return None
-        other = next((item for item in ("amdgpu", "ttm") if parameter in modules[item]), None)
-        near = get_close_matches(parameter, sorted(modules[module]), 1, 0.6)
-        suggestion = f"{other}.{parameter}" if other else f"{module}.{near[0]}" if near else ""
-        return _problem(given, suggestion, value, f"the module {module} has no parameter {parameter}")
+        return None if parameter in modules[module] else _no_such_parameter(module, parameter, value, given, modules)
     if module in {"amdkfd", "kfd"}:
         suggestion = f"amdgpu.{parameter}" if parameter in modules["amdgpu"] else ""
         return _problem(given, suggestion, value, "amdkfd has been part of the module amdgpu since Linux 4.20")
     near = get_close_matches(module, ["amdgpu", "amdttm", "ttm"], 1, 0.75)
-    if not near or (len(module) <= 4 and parameter not in TTM):
+    short_and_unrelated = len(module) <= 4 and parameter not in TTM
+    if not near or short_and_unrelated:
         return None
     return _problem(given, _repaired(near[0], parameter, modules), value, f"there is no module {module}")
+
+
+def _no_such_parameter(
+    module: str, parameter: str, value: Any, given: str, modules: dict[str, frozenset[str]]
+) -> dict[str, str]:
+    """Say what was meant: the parameter of another module, or one of a similar name."""
+    other = next((item for item in ("amdgpu", "ttm") if parameter in modules[item]), None)
+    suggestion = f"{other}.{parameter}" if other else _repaired(module, parameter, modules)
+    return _problem(given, suggestion, value, f"the module {module} has no parameter {parameter}")
 
 
 def _repaired(module: str, parameter: str, modules: dict[str, frozenset[str]]) -> str:
@@ -94,7 +101,7 @@ def _misplaced(name: str, modules: dict[str, frozenset[str]]) -> str:
     if name in TTM:
         return f"ttm.{name}"
     near = get_close_matches(name, sorted(OPTIONS), 1, 0.85)
-    return near[0] if near and "." not in near[0] else ""
+    return near[0] if near else ""
 
 
 def _check_words(name: str, given: str, value: str) -> dict[str, str] | None:
@@ -102,16 +109,12 @@ def _check_words(name: str, given: str, value: str) -> dict[str, str] | None:
     unknown = [word for word in _words(value) if word not in OPTIONS[name]]
     if not unknown:
         return None
+    why = f"{name} knows no word {unknown[0]}"
     other = next((option for option, words in OPTIONS.items() if all(word in words for word in unknown)), None)
-    if other is not None and "." not in other:
-        return {
-            "given": given,
-            "suggestion": f"{other}={','.join(unknown)}",
-            "why": f"{name} knows no word {unknown[0]}",
-        }
+    if other is not None:
+        return {"given": given, "suggestion": f"{other}={','.join(unknown)}", "why": why}
     near = get_close_matches(unknown[0], sorted(OPTIONS[name]), 1, 0.6)
-    suggestion = f"{name}={near[0]}" if near else ""
-    return {"given": given, "suggestion": suggestion, "why": f"{name} knows no word {unknown[0]}"}
+    return {"given": given, "suggestion": f"{name}={near[0]}" if near else "", "why": why}
 
 
 def _words(value: str) -> Iterator[str]:

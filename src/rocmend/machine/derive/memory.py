@@ -20,10 +20,10 @@ SYSTEM_BYTES = 8 << 30
     "memory",
     facts={
         "gpu.*.memory_ceiling_bytes": "What a process can allocate: VRAM, or VRAM and GTT on an APU.",
-        "gpu.*.hip_memory_bytes": "What a HIP process can allocate: on an APU the larger of VRAM and GTT (Linux 6.10+).",
+        "gpu.*.hip_memory_bytes": "What a HIP process can allocate: on an APU the larger of VRAM and GTT.",
         "gpu.*.carve_out_fraction": "Share of an APU's RAM that the firmware set aside as VRAM; null for a card.",
         "gpu.*.gtt_fraction": "GTT as a share of the RAM that the system sees; null for a card.",
-        "ttm.suggested_pages_limit": "Pages that would leave the system a tenth of RAM, at least 8 GiB; null with no APU.",
+        "ttm.suggested_pages_limit": "Pages that leave the system a tenth of RAM, at least 8 GiB; null with no APU.",
     },
     needs=(
         *("gpu.*.is_apu", "gpu.*.vram_total_bytes", "gpu.*.gtt_total_bytes"),

@@ -26,17 +26,16 @@ def derive(machine: Machine, facts: FactSink) -> None:
         keys = gpu_keys(index, "gfx_target", "compute_units")
         values = known(machine, facts, outputs, *keys)
         if values is not None:
-            _peaks(machine, facts, index, str(values[0]), int(values[1]))
-            _product(machine, facts, index, str(values[0]), int(values[1]))
+            _peaks(machine, facts, index, str(values[0]), int(number(values[1]) or 0))
+            _product(machine, facts, index, str(values[0]), int(number(values[1]) or 0))
 
 
 def _peaks(machine: Machine, facts: FactSink, index: int, gfx: str, units: int) -> None:
     from rocmend.core.gfx import find, peak_tflops
 
     table_key, fp16_key = gpu_keys(index, "peaks_tflops", "peak_fp16_tflops")
-    clock_key = next(
-        (key for key in gpu_keys(index, "max_clock_mhz", "sclk_max_mhz") if number(machine.value(key))), None
-    )
+    clock_keys = gpu_keys(index, "max_clock_mhz", "sclk_max_mhz")
+    clock_key = next((key for key in clock_keys if number(machine.value(key))), None)
     if clock_key is None:
         known(machine, facts, (table_key, fp16_key), f"gpu.{index}.max_clock_mhz")
         return
