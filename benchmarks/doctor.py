@@ -61,8 +61,8 @@ def main() -> int:
         "imports_torch": imports_torch(command),
     }
     met = (
-        result["wall_s"]["median"] <= WALL_LIMIT_S  # type: ignore[index]
-        and result["peak_memory_mb"]["max"] <= MEMORY_LIMIT_MB  # type: ignore[index]
+        result["wall_s"]["median"] <= WALL_LIMIT_S
+        and result["peak_memory_mb"]["max"] <= MEMORY_LIMIT_MB
         and not result["imports_torch"]
     )
     result["met"] = met
