@@ -1,1 +1,1 @@
-"""Reads AMD code objects, fat binaries and wheels without a GPU and without importing them."""
+"""Reading AMD code objects, fat binaries and wheels; whether they serve a gfx target. No GPU needed, nothing imported."""

@@ -1,0 +1,244 @@
+"""Clang offload bundles, plain and compressed: the containers of HIP fat binaries."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+import zstandard
+
+from rocmend.codeobject.isa import SPIRV, Isa, entry_target, from_header
+from rocmend.codeobject.limits import DEFAULT_LIMITS, MIB, Limits
+from rocmend.codeobject.reader import BLOCK_BYTES, Reader, StreamReader
+from rocmend.core.errors import DataError
+
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+COMPRESSED_MAGIC = b"CCOB"
+ALIGNMENT = 4096
+"""Bundles of a fat binary follow each other at multiples of this."""
+
+MAX_ENTRIES = 1024
+MAX_ID_BYTES = 1024
+_ENTRY = struct.Struct("<QQQ")
+_COMMON = struct.Struct("<4sHH")
+_SIZES = {1: struct.Struct("<IQ"), 2: struct.Struct("<IIQ"), 3: struct.Struct("<QQQ")}
+_METHODS = {0: "zlib", 1: "zstd"}
+_OFFLOAD_KINDS = ("host-", "hip", "hcc-", "openmp-", "sycl-")
+
+_CHECK_BYTES = 1 * MIB
+"""How far a compressed bundle is inflated to compare its code objects with their labels."""
+
+_CHECK_GENERIC_BYTES = 64 * MIB
+"""The same where a generic target's version has to be read."""
+
+
+class CodeObject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One target's code.
+
+    Attributes:
+        target: What it was compiled for, e.g. ``gfx90a:xnack-``.
+        size_bytes: Its size, uncompressed.
+        generic_version: Of a generic target's code; 0 for a specific target or where it was not read.
+        code_object_version: 2 … 6; 0 where its header was not read.
+    """
+
+    target: str
+    size_bytes: int
+    generic_version: int = 0
+    code_object_version: int = 0
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """One offload bundle, that is the device code of one translation unit.
+
+    Attributes:
+        offset: Where it begins.
+        end: Where it ends.
+        code_objects: Device code for AMD GPUs.
+        other_entries: Ids of entries that are not for AMD GPUs (the host's, as a rule).
+        compression: "" or ``zlib`` or ``zstd``.
+        format_version: Of a compressed bundle's header, 1 to 3; 0 for a plain one.
+        problems: What was wrong inside it.
+    """
+
+    offset: int
+    end: int
+    code_objects: tuple[CodeObject, ...]
+    other_entries: tuple[str, ...] = ()
+    compression: str = ""
+    format_version: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    entry_id: str
+    offset: int
+    size: int
+
+
+def read_bundle(reader: Reader, offset: int, *, check_bytes: int | None = None) -> Bundle:
+    """Parse a plain bundle.
+
+    Args:
+        reader: Where it is.
+        offset: Where it begins.
+        check_bytes: How far into the bundle code object headers are read; None for all.
+
+    Raises:
+        DataError: There is none, or its table cannot be right. What is wrong in one entry goes to ``problems``.
+
+    Source:
+        https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-binary-file-layout
+    """
+    entries, table_end = _read_table(reader, offset)
+    objects: list[CodeObject] = []
+    others: list[str] = []
+    problems: list[str] = []
+    end = table_end
+    for entry in sorted(entries, key=lambda entry: entry.offset):
+        start = offset + entry.offset
+        if start + entry.size > reader.size:
+            problems.append(f"{_shown(entry.entry_id)} ends {start + entry.size - reader.size} bytes beyond the data")
+            continue
+        end = max(end, start + entry.size)
+        target = entry_target(entry.entry_id)
+        if target is None:
+            others.append(entry.entry_id)
+            if "gfx" in entry.entry_id:
+                problems.append(f"{_shown(entry.entry_id)} names no gfx target that we know")
+        elif entry.size:
+            limit = _CHECK_GENERIC_BYTES if check_bytes is not None and "-generic" in target else check_bytes
+            within = limit is None or entry.offset + 64 <= limit
+            found = _code_object(reader, start, entry, target, problems, within=within)
+            objects += [found] if found else []
+    return Bundle(offset, end, tuple(objects), tuple(others), problems=tuple(problems))
+
+
+def _shown(entry_id: str) -> str:
+    return repr(entry_id if len(entry_id) <= 80 else entry_id[:80] + "…")
+
+
+def _read_table(reader: Reader, offset: int) -> tuple[list[_Entry], int]:
+    head = reader.read(offset, len(MAGIC) + 8)
+    if head[: len(MAGIC)] != MAGIC:
+        raise DataError(reader.name, f"has no offload bundle at offset {offset}.")
+    if len(head) < len(MAGIC) + 8:
+        raise DataError(reader.name, f"ends inside the header of the offload bundle at offset {offset}.")
+    count = int.from_bytes(head[len(MAGIC) :], "little")
+    if not 1 <= count <= MAX_ENTRIES:
+        raise DataError(
+            reader.name, f"has an offload bundle at offset {offset} that declares {count} entries; 1 to {MAX_ENTRIES}."
+        )
+    at = offset + len(head)
+    entries = []
+    for _ in range(count):
+        fields = reader.read_exactly(at, _ENTRY.size, "an offload bundle's table")
+        start, size, id_bytes = _ENTRY.unpack(fields)
+        if id_bytes > MAX_ID_BYTES:
+            raise DataError(reader.name, f"has an offload bundle entry whose id is {id_bytes} bytes long.")
+        raw = reader.read_exactly(at + _ENTRY.size, id_bytes, "an offload bundle's table")
+        entry_id = raw.decode("utf-8", "replace")
+        if not entry_id.startswith(_OFFLOAD_KINDS):
+            raise DataError(reader.name, f"has an offload bundle entry of no known kind: {_shown(entry_id)}.")
+        entries.append(_Entry(entry_id, start, size))
+        at += _ENTRY.size + id_bytes
+    return entries, at
+
+
+def _code_object(
+    reader: Reader, start: int, entry: _Entry, target: str, problems: list[str], *, within: bool
+) -> CodeObject | None:
+    if target == SPIRV or not within:
+        return CodeObject(target, entry.size)
+    try:
+        isa: Isa = from_header(reader.read(start, min(64, entry.size)), f"entry {_shown(entry.entry_id)}")
+    except DataError as error:
+        problems.append(f"{error.subject} {error.message}")
+        return None
+    if isa.processor != target.partition(":")[0]:
+        problems.append(f"entry {_shown(entry.entry_id)} holds code for {isa.target}: the runtime would not load it")
+        return None
+    return CodeObject(
+        isa.target if ":" not in target else target, entry.size, isa.generic_version, isa.code_object_version
+    )
+
+
+def read_compressed(reader: Reader, offset: int, limits: Limits = DEFAULT_LIMITS) -> Bundle:
+    """Parse a compressed bundle, inflating no more of it than its table and the first code objects.
+
+    Raises:
+        DataError: There is none, its header cannot be right, or it does not inflate to a bundle.
+
+    Source:
+        https://clang.llvm.org/docs/ClangOffloadBundler.html#compressed-device-binary-format (versions 1 to 3)
+    """
+    head = reader.read(offset, 32)
+    if len(head) < 20 or head[:4] != COMPRESSED_MAGIC:
+        raise DataError(reader.name, f"has no compressed offload bundle at offset {offset}.")
+    _, version, method = _COMMON.unpack_from(head)
+    if version not in _SIZES or method not in _METHODS:
+        raise DataError(
+            reader.name,
+            f"has a compressed offload bundle at offset {offset} of version {version}, method {method}; "
+            "versions 1 to 3 and methods 0 (zlib) and 1 (zstd) are known.",
+        )
+    sizes = _SIZES[version]
+    if len(head) < _COMMON.size + sizes.size:
+        raise DataError(reader.name, f"ends inside the header of the compressed offload bundle at offset {offset}.")
+    fields = sizes.unpack_from(head, _COMMON.size)
+    uncompressed: int = fields[-2]
+    payload = offset + _COMMON.size + sizes.size
+    end: int = offset + fields[0] if version > 1 else reader.size  # version 1 does not say where it ends
+    if not payload < end <= reader.size:
+        raise DataError(
+            reader.name,
+            f"has a compressed offload bundle at offset {offset} that claims {end - offset} bytes; "
+            f"{reader.size - offset} are left.",
+        )
+    blocks = _inflated(reader, payload, end, _METHODS[method], limits)
+    name = f"{reader.name}, compressed bundle at offset {offset}"
+    inner = StreamReader(blocks, uncompressed, name, head_bytes=MIB, window_bytes=MIB)
+    bundle = read_bundle(inner, 0, check_bytes=_CHECK_BYTES)
+    return Bundle(
+        offset,
+        end if version > 1 else payload,
+        bundle.code_objects,
+        bundle.other_entries,
+        _METHODS[method],
+        version,
+        bundle.problems,
+    )
+
+
+class _Span:
+    """A part of a reader as the file object that zstandard wants."""
+
+    def __init__(self, reader: Reader, start: int, end: int) -> None:
+        self._reader, self._at, self._end = reader, start, end
+
+    def read(self, size: int) -> bytes:
+        data = self._reader.read(self._at, min(size, self._end - self._at))
+        self._at += len(data)
+        return data
+
+
+def _inflated(reader: Reader, start: int, end: int, method: str, limits: Limits) -> Iterator[bytes]:
+    """Yield a payload in blocks of bounded size, however well it is compressed."""
+    span = _Span(reader, start, end)
+    try:
+        if method == "zstd":
+            context = zstandard.ZstdDecompressor(max_window_size=limits.zstd_window_bytes)
+            stream = context.stream_reader(span, read_size=1 << 14)
+            while block := stream.read(BLOCK_BYTES):
+                yield block
+            return
+        inflater = zlib.decompressobj()
+        pending = span.read(1 << 14)
+        while pending and not inflater.eof:
+            if block := inflater.decompress(pending, BLOCK_BYTES):
+                yield block
+            pending = inflater.unconsumed_tail or span.read(1 << 14)
+    except (zstandard.ZstdError, zlib.error, MemoryError) as error:
+        raise DataError(reader.name, f"holds a compressed offload bundle that does not inflate: {error}.") from error
