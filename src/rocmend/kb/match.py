@@ -22,6 +22,7 @@ class Match(msgspec.Struct, frozen=True):
         subject: ``gpu.0`` where the entry is matched against each GPU, else the entry's subject.
         gpu: Index of the GPU, or None.
         title: The entry's title with this machine's values filled in (as written where it does not apply).
+        in_scope: Whether the scope allows it; an entry that is out of scope says nothing of the machine.
         evidence: The facts that were read.
         missing: Where unknown: the facts that were wanted, and why they are not known.
         notes: Where unknown: operations that made no sense on the values found.
@@ -31,6 +32,7 @@ class Match(msgspec.Struct, frozen=True):
     subject: str
     gpu: int | None
     title: str
+    in_scope: bool = True
     evidence: tuple[Fact, ...] = ()
     missing: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = ()
@@ -75,12 +77,12 @@ class Matcher:
         parts: list[Outcome] = []
         for part in (self._workload_scope(entry), self._gfx_scope(entry, gpu)):
             if part.value is False:
-                return Match(applies=False, subject=subject, gpu=gpu, title=entry.title, evidence=part.read)
+                return Match(False, subject, gpu, entry.title, in_scope=False, evidence=part.read)
             parts.append(part)
         if predicate is not None:
             outcome = predicate.evaluate(self.machine, gpu)
             if outcome.value is False:
-                return Match(applies=False, subject=subject, gpu=gpu, title=entry.title, evidence=outcome.read)
+                return Match(False, subject, gpu, entry.title, evidence=outcome.read)
             parts.append(outcome)
         unknown = any(part.value is None for part in parts)
         return Match(

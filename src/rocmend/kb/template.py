@@ -49,6 +49,11 @@ def fill(text: str, machine: Machine, gpu: int | None = None) -> str:
     return PLACEHOLDER.sub(value_text, text) if "{" in text else text
 
 
+def plain(text: str) -> str:
+    """Return a text without a machine: its placeholders in angle brackets."""
+    return PLACEHOLDER.sub(r"<\1>", text)
+
+
 def fact_value(key: str, machine: Machine, gpu: int | None) -> Any:
     """Return the value that a placeholder names, or UNKNOWN."""
     try:

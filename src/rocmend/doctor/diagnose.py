@@ -1,0 +1,189 @@
+"""Matching what is known against a machine. Nothing is ever changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Severity
+from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, Undecided
+from rocmend.kb.entry import Entry, Status
+from rocmend.kb.load import Knowledge
+from rocmend.kb.match import Match, Matcher
+from rocmend.kb.predicate import PredicateError
+from rocmend.kb.template import fill
+from rocmend.kb.vocabulary import WORKLOADS
+from rocmend.machine.facts import Machine, declared_facts
+
+SPEAKING = frozenset({Status.ACTIVE, Status.DISPUTED, Status.FIXED_IN})
+"""Statuses of entries that become findings; a claim fixed in some version still holds where its predicate matches."""
+
+_ASKED = {
+    "ask.workload": "Say what the machine is for: --for WORKLOAD.",
+    "ask.model_bytes": "Give the size of the model: --model-size SIZE.",
+}
+
+
+def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = None) -> Diagnosis:
+    """Return what is the matter with a machine, and what could not be told.
+
+    Args:
+        machine: Its facts.
+        knowledge: The entries.
+        workload: What it is for; None keeps what the facts say, if anything.
+
+    Raises:
+        UsageError: There is no such workload.
+    """
+    machine = asked(machine, workload)
+    matcher = Matcher(machine)
+    findings: list[Finding] = []
+    unknown: list[tuple[Entry, list[Match]]] = []
+    problems = [str(problem) for problem in knowledge.problems]
+    healthy = 0
+    for entry in knowledge.entries.values():
+        if not entry.when.strip() or entry.severity is None or entry.status not in SPEAKING:
+            continue
+        try:
+            matches = matcher.match(entry)
+        except PredicateError as error:
+            problems.append(f"{entry.id}: {error}")
+            continue
+        findings += _findings(entry, [match for match in matches if match.applies], machine)
+        undecided = [match for match in matches if match.applies is None]
+        if undecided:
+            unknown.append((entry, undecided))
+        decided = any(match.in_scope for match in matches)
+        healthy += decided and all(match.applies is False for match in matches)
+    return Diagnosis(
+        machine=machine.name,
+        captured_at=machine.captured_at,
+        workload=machine.value("ask.workload"),
+        gpus=tuple(_summary(machine, index) for index in matcher.gpus),
+        findings=tuple(sorted(findings, key=lambda item: (item.severity.rank, item.entry_id, item.subject))),
+        undecided=_undecided(unknown),
+        healthy=healthy,
+        collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
+        knowledge_problems=tuple(problems),
+    )
+
+
+def asked(machine: Machine, workload: str | None) -> Machine:
+    """Return a machine whose facts say what it is for.
+
+    Raises:
+        UsageError: There is no such workload.
+    """
+    if workload is None:
+        return machine
+    if workload not in WORKLOADS:
+        known = ", ".join(sorted(WORKLOADS))
+        raise UsageError("doctor", f"no workload is called {workload[:40]!r}.", next_step=f"Known: {known}.")
+    fact = Fact("ask.workload", workload, "--for")
+    return msgspec.structs.replace(machine, facts={**machine.facts, fact.key: fact})
+
+
+def _findings(entry: Entry, matches: list[Match], machine: Machine) -> list[Finding]:
+    """Return one finding for all subjects of which the same is said: eight equal GPUs make one finding."""
+    alike: dict[tuple[str, tuple[Remedy, ...]], list[Match]] = {}
+    for match in matches:
+        remedies = tuple(_filled(remedy, machine, match.gpu) for remedy in entry.remedy)
+        alike.setdefault((match.title, remedies), []).append(match)
+    return [
+        Finding(
+            entry_id=entry.id,
+            title=title,
+            severity=entry.severity or Severity.INFO,
+            subject=_subjects(group),
+            explanation=entry.body,
+            evidence=_evidence(group),
+            remedies=remedies,
+            sources=entry.source,
+            status=entry.status.value,
+            see=_linked(entry),
+        )
+        for (title, remedies), group in alike.items()
+    ]
+
+
+def _filled(remedy: Remedy, machine: Machine, gpu: int | None) -> Remedy:
+    if "{" not in remedy.text and not any("{" in command for command in remedy.commands):
+        return remedy
+    commands = tuple(fill(command, machine, gpu) for command in remedy.commands)
+    return msgspec.structs.replace(remedy, text=fill(remedy.text, machine, gpu), commands=commands)
+
+
+def _subjects(matches: list[Match]) -> str:
+    return ", ".join(dict.fromkeys(match.subject for match in matches))
+
+
+def _linked(entry: Entry) -> tuple[str, ...]:
+    links = entry.links
+    return tuple(dict.fromkeys((*links.contradicts, *links.resolved_by, *links.see)))
+
+
+def _evidence(matches: list[Match]) -> tuple[Fact, ...]:
+    """Return what was read, each value once: what equal GPUs have in common is shown for the first of them."""
+    shown: list[Fact] = []
+    seen: list[tuple[str, Any]] = []
+    for match in matches:
+        for fact in match.evidence:
+            mark = (_without_index(fact.key), fact.value)
+            if mark not in seen:
+                seen.append(mark)
+                shown.append(fact)
+    return tuple(shown)
+
+
+def _without_index(key: str) -> str:
+    first, _, rest = key.partition(".")
+    index, _, last = rest.partition(".")
+    return f"{first}.*.{last}" if index.isdigit() else key
+
+
+def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...]:
+    if not unknown:
+        return ()
+    units = list(declared_facts())
+    known: dict[str, str] = {}
+
+    def establishes(key: str) -> str:
+        if key not in known:
+            found = (f"{text} ({unit})" for pattern, text, unit in units if _declares(pattern, key))
+            known[key] = _ASKED.get(key) or next(found, "")
+        return known[key]
+
+    def missing(gaps: Iterable[Gap]) -> tuple[Missing, ...]:
+        return tuple(Missing(gap.key, gap.reason, establishes(gap.key)) for gap in gaps)
+
+    records = [
+        Undecided(
+            entry_id=entry.id,
+            title=matches[0].title,
+            severity=entry.severity or Severity.INFO,
+            subject=_subjects(matches),
+            missing=missing({gap.key: gap for match in matches for gap in match.missing}.values()),
+            notes=tuple(dict.fromkeys(note for match in matches for note in match.notes)),
+        )
+        for entry, matches in unknown
+    ]
+    return tuple(sorted(records, key=lambda item: (item.severity.rank, item.entry_id)))
+
+
+def _declares(pattern: str, key: str) -> bool:
+    """Whether a declared pattern covers a key; KeyPatterns costs a compilation that a handful of keys is not worth."""
+    wanted, given = pattern.split("."), key.split(".")
+    if wanted[-1] == "*" and len(given) >= len(wanted):
+        wanted, given = wanted[:-1], given[: len(wanted) - 1]
+    pairs = zip(wanted, given, strict=False)
+    return len(wanted) == len(given) and all(
+        part == other or (part == "*" and (other == "*" or other.isdigit())) for part, other in pairs
+    )
+
+
+def _summary(machine: Machine, index: int) -> GpuSummary:
+    fields = {name: machine.value(f"gpu.{index}.{name}") for name in GpuSummary.__struct_fields__[1:]}
+    return GpuSummary(index=index, **fields)

@@ -1,0 +1,90 @@
+"""Everything that is known of one entry, with its links resolved."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocmend.core.records import Source
+from rocmend.kb.entry import Entry, Status
+from rocmend.kb.load import Knowledge
+from rocmend.kb.match import Match, Matcher
+from rocmend.kb.template import plain
+from rocmend.machine.facts import Machine
+
+
+class LinkedEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry at the other end of a link.
+
+    Attributes:
+        relation: contradicts, resolved_by, superseded_by, refuted_by, see, or one of these turned round: supersedes,
+            refutes, resolves, seen_from.
+        entry_id: Its id.
+        title: Its title; empty where there is no such entry.
+        status: Its status; None where there is no such entry.
+        sources: Its sources.
+    """
+
+    relation: str
+    entry_id: str
+    title: str = ""
+    status: Status | None = None
+    sources: tuple[Source, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry, what it is linked with, and what it says of a machine.
+
+    Attributes:
+        entry: The entry.
+        title: Its title without a machine.
+        links: In the order of relations, then as written.
+        matches: What it says of the machine, where one was given.
+    """
+
+    entry: Entry
+    title: str
+    links: tuple[LinkedEntry, ...] = ()
+    matches: tuple[Match, ...] = ()
+
+
+_REVERSED = {
+    "superseded_by": "supersedes",
+    "refuted_by": "refutes",
+    "resolved_by": "resolves",
+    "see": "seen_from",
+}
+
+
+def explain(entry_id: str, knowledge: Knowledge, machine: Machine | None = None) -> Explanation:
+    """Return everything that is known of an entry.
+
+    Args:
+        entry_id: Its id.
+        knowledge: The entries.
+        machine: A machine to match it against.
+
+    Raises:
+        UsageError: No such entry; the nearest ids are named.
+        PredicateError: Its predicate is malformed (only with a machine).
+    """
+    entry = knowledge.get(entry_id)
+    links = [
+        _linked(field, target, knowledge)
+        for field in entry.links.__struct_fields__
+        for target in getattr(entry.links, field)
+    ]
+    links += [
+        _linked(relation, other.id, knowledge)
+        for field, relation in _REVERSED.items()
+        for other in knowledge.entries.values()
+        if entry_id in getattr(other.links, field)
+    ]
+    matches = () if machine is None else tuple(Matcher(machine).match(entry))
+    return Explanation(entry, plain(entry.title), tuple(links), matches)
+
+
+def _linked(relation: str, entry_id: str, knowledge: Knowledge) -> LinkedEntry:
+    other = knowledge.entries.get(entry_id)
+    if other is None:
+        return LinkedEntry(relation, entry_id)
+    return LinkedEntry(relation, entry_id, plain(other.title), other.status, other.source)
