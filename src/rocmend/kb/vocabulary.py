@@ -28,6 +28,10 @@ TOPICS = {
     "install": "Where to install from",
     "vulkan": "Vulkan drivers",
     "measurements": "Figures, measured or reported",
+    "containers": "Containers and Kubernetes",
+    "numerics": "Precision, tolerances and data types",
+    "tools": "Other tools: what they do and do not do",
+    "triton": "Triton and other compilers for AMD targets",
     "practice": "How to work: what to do before and after a change",
 }
 """The folders of kb/entries, and what each holds."""
