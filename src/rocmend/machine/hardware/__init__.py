@@ -1,0 +1,1 @@
+"""Reading what hardware is there through a `Root`; shared by the hardware collectors."""
