@@ -1,0 +1,80 @@
+"""``rocmend doctor``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.core.records import Severity
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+
+@rocmend_command(
+    "doctor",
+    examples=(
+        ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
+        ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
+        ("rocmend doctor --machine examples/machines/strix-halo", "a captured machine"),
+        ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "all about one finding"),
+    ),
+)
+@machine_option
+@target_option
+@workload_option()
+@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
+@click.option("--explain", "entry_id", metavar="ID", default=None, help="Tell all about one finding and stop.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
+@output_options("jsonl", "md", "sarif")
+def command(
+    machine_dir: Path | None,
+    target: str | None,
+    workload: str | None,
+    model_size: str | None,
+    entry_id: str | None,
+    verbose: bool,
+    output_format: str,
+) -> None:
+    """Diagnose a machine: what is wrong with it for machine learning on AMD, what to do, and who says so.
+
+    Exit code 1 means that there is an error or a warning. Nothing is ever changed.
+    """
+    from rocmend.doctor.diagnose import diagnose
+    from rocmend.kb.load import load_entries
+
+    if entry_id is not None:
+        _explain(entry_id, output_format)
+    knowledge = load_entries()
+    machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
+    diagnosis = diagnose(machine, knowledge)
+    serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
+
+    def sarif_text() -> str:
+        from rocmend.report import sarif
+
+        return sarif.render(diagnosis.findings, machine=diagnosis.machine)
+
+    def lines() -> str:
+        from rocmend.cli.output import json_lines
+
+        return json_lines(diagnosis.findings)
+
+    from rocmend.cli.views.diagnosis import diagnosis_document
+
+    outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN)
+    others = {"sarif": sarif_text, "jsonl": lines}
+    finish(outcome, output_format, lambda: diagnosis_document(diagnosis), details=verbose, others=others)
+
+
+def _explain(entry_id: str, output_format: str) -> None:
+    from rocmend.cli.views.entry import entry_document
+    from rocmend.doctor.explain import explain
+    from rocmend.kb.load import load_entries
+
+    knowledge = load_entries()
+    explanation = explain(entry_id, knowledge)
+    outcome = Outcome("doctor", explanation)
+    finish(outcome, output_format, lambda: entry_document(explanation.entry, knowledge), details=True)

@@ -1,0 +1,32 @@
+"""``rocmend kb matrix``."""
+
+from __future__ import annotations
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "matrix",
+    examples=(
+        ("rocmend kb matrix release", "ROCm releases by gfx target"),
+        ("rocmend kb matrix library --target gfx1151", "libraries for one target"),
+        ("rocmend kb matrix pytorch-source --format md", "PyTorch sources by target, as Markdown"),
+    ),
+)
+@click.argument("name", type=click.Choice(["release", "library", "pytorch-source"]))
+@click.option("--target", "targets", multiple=True, metavar="GFX", help="Only this target's column; can be repeated.")
+@output_options("md")
+def command(name: str, targets: tuple[str, ...], output_format: str) -> None:
+    """Print a compatibility table put together from the entries: who says so stands with each cell in the JSON."""
+    from rocmend.cli.views.knowledge import matrix_document
+    from rocmend.core.gfx import lookup
+    from rocmend.kb.load import load_entries
+    from rocmend.kb.matrix import build_matrix
+
+    wanted = tuple(lookup(target).name for target in targets)
+    matrix = build_matrix(load_entries(), name)
+    finish(Outcome("kb matrix", matrix), output_format, lambda: matrix_document(matrix, wanted))

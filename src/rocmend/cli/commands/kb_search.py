@@ -1,0 +1,40 @@
+"""``rocmend kb search``."""
+
+from __future__ import annotations
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "search",
+    examples=(
+        ("rocmend kb search cwsr hang", "entries with these words, best first"),
+        ("rocmend kb search hipblaslt --json", "as data"),
+    ),
+)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Most entries to show.")
+@output_options("md")
+def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
+    """Search the knowledge entries by words in their titles, tags and texts."""
+    from rocmend.cli.views.knowledge import hits_document
+    from rocmend.kb.load import load_entries
+    from rocmend.kb.search import search
+
+    query = " ".join(words)
+    hits = search(load_entries(), query, limit=limit)
+    data = [
+        {
+            "id": hit.entry.id,
+            "title": hit.entry.title,
+            "status": hit.entry.status,
+            "score": hit.score,
+            "found": hit.found,
+        }
+        for hit in hits
+    ]
+    finish(Outcome("kb search", data), output_format, lambda: hits_document(query, hits))

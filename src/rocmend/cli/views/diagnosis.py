@@ -1,0 +1,121 @@
+"""How a diagnosis is laid out."""
+
+from __future__ import annotations
+
+from rocmend.cli.views.entry import remedy_blocks, source_links
+from rocmend.cli.views.machine import value_text
+from rocmend.core.records import Finding, Severity
+from rocmend.core.units import count_text, size_text
+from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
+from rocmend.report.document import Block, Card, Document, Pairs, Section, Table, Text, Tone, table
+
+TONE = {
+    Severity.ERROR: Tone.ERROR,
+    Severity.WARNING: Tone.WARNING,
+    Severity.ADVICE: Tone.ADVICE,
+    Severity.INFO: Tone.INFO,
+}
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> Document:
+    """Lay out a diagnosis: the GPUs, the findings by severity, what could not be told."""
+    blocks: list[Block] = [Pairs(gpu_rows(diagnosis.gpus))] if diagnosis.gpus else []
+    blocks += [finding_card(finding) for finding in diagnosis.findings]
+    blocks += undecided_blocks(diagnosis)
+    summary, tone = verdict(diagnosis)
+    footer = "Nothing was changed. `rocmend doctor --explain ID` tells all about a finding, `-v` about all of them."
+    return Document(f"Diagnosis of {diagnosis.machine}", summary, tone, tuple(blocks), footer)
+
+
+def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
+    """Return the answer in a sentence, and its tone."""
+    counts = {level: sum(item.severity is level for item in diagnosis.findings) for level in Severity}
+    parts = [
+        (count_text(counts[Severity.ERROR], "error"), counts[Severity.ERROR]),
+        (count_text(counts[Severity.WARNING], "warning"), counts[Severity.WARNING]),
+        (count_text(counts[Severity.ADVICE], "piece of advice", "pieces of advice"), counts[Severity.ADVICE]),
+        (count_text(counts[Severity.INFO], "note"), counts[Severity.INFO]),
+    ]
+    named = [text for text, count in parts if count]
+    tone = next((TONE[level] for level in Severity if counts[level]), Tone.GOOD)
+    rest = f"{diagnosis.healthy} checks found nothing"
+    if diagnosis.undecided:
+        rest += f", {len(diagnosis.undecided)} could not be decided"
+    if not named:
+        return f"Nothing wrong was found: {rest}.", tone
+    return f"{_listed(named)}; {rest}.", tone
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
+    """Return a line for each GPU; equal ones share a line."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for gpu in gpus:
+        groups.setdefault(_gpu_text(gpu), []).append(gpu.index)
+    return tuple((_gpu_label(indices), text, note) for (text, note), indices in groups.items())
+
+
+def _gpu_label(indices: list[int]) -> str:
+    return f"GPU {indices[0]}" if len(indices) == 1 else f"GPUs {indices[0]} to {indices[-1]} ({len(indices)})"
+
+
+def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
+    facts = [
+        gpu.gfx_target or "target unknown",
+        f"{gpu.compute_units} CU" if gpu.compute_units else "",
+        f"wave{gpu.wavefront_size}" if gpu.wavefront_size else "",
+        f"{size_text(gpu.memory_ceiling_bytes)} usable" if gpu.memory_ceiling_bytes else "",
+        f"{gpu.peak_fp16_tflops:.3g} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
+        f"{gpu.bandwidth_gb_s:g} GB/s" if gpu.bandwidth_gb_s else "",
+    ]
+    service = {
+        "native": "the installed torch has code for it",
+        "generic": "the installed torch has generic code that serves it",
+        "override": f"the installed torch would serve it with HSA_OVERRIDE_GFX_VERSION={gpu.torch_override}",
+        "none": "the installed torch has no code for it",
+    }.get(gpu.torch_service or "", "")
+    return f"{gpu.name or 'AMD GPU'}: {', '.join(fact for fact in facts if fact)}", service
+
+
+def finding_card(finding: Finding) -> Card:
+    """Lay out one finding."""
+    evidence = Pairs(tuple((fact.key, value_text(fact.key, fact.value), fact.source) for fact in finding.evidence))
+    blocks: list[Block] = [*remedy_blocks(finding.remedies)]
+    if finding.evidence:
+        blocks.append(evidence)
+    if finding.sources:
+        blocks.append(source_links(finding.sources))
+    details: list[Block] = [Text(finding.explanation)] if finding.explanation else []
+    if finding.see:
+        details.append(Text("See also: " + ", ".join(f"`{other}`" for other in finding.see)))
+    label = finding.severity.value if finding.status == "active" else f"{finding.severity}, {finding.status}"
+    title = f"{finding.title} ({finding.subject})" if finding.subject.startswith("gpu.") else finding.title
+    return Card(title, TONE[finding.severity], label, finding.entry_id, tuple(blocks), tuple(details), "Why")
+
+
+def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
+    """Lay out what could not be told, and what did not work."""
+    blocks: list[Block] = []
+    if diagnosis.undecided:
+        blocks.append(Section("Could not be decided", (_undecided_table(diagnosis.undecided),)))
+    if diagnosis.collector_problems:
+        rows = [[run.name, run.status.value, run.reason] for run in diagnosis.collector_problems]
+        blocks.append(Section("Collectors that did not finish", (table(["collector", "ended", "why"], rows),)))
+    if diagnosis.knowledge_problems:
+        lines = "\n".join(f"- {problem}" for problem in diagnosis.knowledge_problems)
+        blocks.append(Section("Entries that could not be used", (Text(lines),)))
+    return blocks
+
+
+def _undecided_table(undecided: tuple[Undecided, ...]) -> Table:
+    """Group by the facts that were missing: one unreadable file usually leaves several questions open."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in undecided:
+        keys = ", ".join(missing.key for missing in item.missing) or "; ".join(item.notes)
+        reason = item.missing[0].reason if item.missing else ""
+        groups.setdefault((keys, reason), []).append(item.entry_id)
+    rows = [[", ".join(ids), keys, reason] for (keys, reason), ids in groups.items()]
+    return table(["entries", "unknown fact", "why"], rows)

@@ -1,0 +1,89 @@
+"""How lists and tables of knowledge entries are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocmend.cli.views.entry import STATUS_TONE
+from rocmend.core.units import count_text
+from rocmend.kb.lint import LintProblem
+from rocmend.kb.matrix import Matrix, MatrixCell
+from rocmend.kb.search import Hit
+from rocmend.kb.sources import Citation
+from rocmend.kb.template import plain
+from rocmend.report.document import Card, Cell, Document, Pairs, Text, Tone, table
+
+_STATE_TONE = {
+    "full": Tone.GOOD,
+    "preview": Tone.INFO,
+    "partial": Tone.WARNING,
+    "experimental": Tone.WARNING,
+    "override": Tone.WARNING,
+    "none": Tone.ERROR,
+}
+
+
+def hits_document(query: str, hits: Sequence[Hit]) -> Document:
+    """Lay out what a search found."""
+    if not hits:
+        return Document(f"Search: {query}", "No entry has these words.", Tone.WARNING)
+    cards = tuple(
+        Card(plain(hit.entry.title), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id)
+        for hit in hits
+    )
+    footer = "`rocmend kb show ID` prints an entry."
+    return Document(f"Search: {query}", count_text(len(hits), "entry", "entries"), blocks=cards, footer=footer)
+
+
+def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
+    """Lay out a compatibility table; contradicted claims are marked, fallen ones left out."""
+    columns = [target for target in matrix.targets if not targets or target in targets]
+    rows: list[list[str | Cell]] = []
+    notes: list[tuple[str, str, str]] = []
+    for row in matrix.rows:
+        cells = [matrix.cell(row, target) for target in columns]
+        if not any(cell and any(claim.stands for claim in cell.claims) for cell in cells):
+            continue
+        rows.append([row, *(_cell(cell) for cell in cells)])
+        for target, cell in zip(columns, cells, strict=True):
+            notes += _notes(row, target, cell)
+    blocks = (table([matrix.table, *columns], rows), Pairs(tuple(notes)))
+    return Document(f"{matrix.table} by gfx target", "* entries contradict each other", blocks=blocks)
+
+
+def _cell(cell: MatrixCell | None) -> Cell:
+    standing = [claim for claim in cell.claims if claim.stands] if cell else []
+    if not standing:
+        return Cell("", Tone.MUTED)
+    states = list(dict.fromkeys(claim.state for claim in standing))
+    mark = " *" if cell and cell.contradictory else ""
+    return Cell(" / ".join(states) + mark, _STATE_TONE.get(states[0], Tone.PLAIN))
+
+
+def _notes(row: str, target: str, cell: MatrixCell | None) -> list[tuple[str, str, str]]:
+    claims = [claim for claim in cell.claims if claim.stands and claim.note] if cell else []
+    return [(f"{row}, {target}", claim.note, claim.entry_id) for claim in claims]
+
+
+def sources_document(citations: Sequence[Citation]) -> Document:
+    """Lay out the sources."""
+    rows = [
+        [citation.source.title, citation.source.url, citation.source.date, str(len(citation.entries))]
+        for citation in citations
+    ]
+    return Document(
+        count_text(len(citations), "source"), blocks=(table(["source", "address", "date", "entries"], rows),)
+    )
+
+
+def lint_document(problems: Sequence[LintProblem], checked: int) -> Document:
+    """Lay out what is wrong with entries."""
+    if not problems:
+        return Document("Knowledge lint", f"{count_text(checked, 'entry', 'entries')}, nothing wrong.", Tone.GOOD)
+    lines = [
+        Text(f"{Path(problem.path).name}{f':{problem.line}' if problem.line else ''}: {problem.code} {problem.message}")
+        for problem in problems
+    ]
+    found = f"{count_text(len(problems), 'problem')} in {count_text(checked, 'entry', 'entries')}"
+    return Document("Knowledge lint", found, Tone.ERROR, tuple(lines))
