@@ -7,7 +7,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
 from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
-from rocmend.report.document import Block, Card, Document, Pairs, Section, Table, Text, Tone, table
+from rocmend.report.document import Block, Card, Document, Pairs, Section, Text, Tone, table
 
 TONE = {
     Severity.ERROR: Tone.ERROR,
@@ -100,7 +100,7 @@ def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
     """Lay out what could not be told, and what did not work."""
     blocks: list[Block] = []
     if diagnosis.undecided:
-        blocks.append(Section("Could not be decided", (_undecided_table(diagnosis.undecided),)))
+        blocks.append(Section("Could not be decided", _undecided_texts(diagnosis.undecided)))
     if diagnosis.collector_problems:
         rows = [[run.name, run.status.value, run.reason] for run in diagnosis.collector_problems]
         blocks.append(Section("Collectors that did not finish", (table(["collector", "ended", "why"], rows),)))
@@ -110,12 +110,16 @@ def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
     return blocks
 
 
-def _undecided_table(undecided: tuple[Undecided, ...]) -> Table:
+def _undecided_texts(undecided: tuple[Undecided, ...]) -> tuple[Text, ...]:
     """Group by the facts that were missing: one unreadable file usually leaves several questions open."""
     groups: dict[tuple[str, str], list[str]] = {}
     for item in undecided:
-        keys = ", ".join(missing.key for missing in item.missing) or "; ".join(item.notes)
-        reason = item.missing[0].reason if item.missing else ""
+        keys = ", ".join(missing.key for missing in item.missing)
+        reasons = dict.fromkeys(missing.reason for missing in item.missing if missing.reason)
+        reason = "; ".join([*reasons, *item.notes])
         groups.setdefault((keys, reason), []).append(item.entry_id)
-    rows = [[", ".join(ids), keys, reason] for (keys, reason), ids in groups.items()]
-    return table(["entries", "unknown fact", "why"], rows)
+    texts = []
+    for (keys, reason), ids in groups.items():
+        known = f"**{keys}** not known: {reason}." if keys else f"{reason}."
+        texts.append(Text(f"{known} Leaves open: {', '.join(f'`{entry_id}`' for entry_id in ids)}.", Tone.MUTED))
+    return tuple(texts)
