@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from rocmend.core.errors import RocmendError
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.report.envelope import FAILED, error_outcome, to_json
 
 
@@ -26,6 +26,14 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
             if line:
                 click.echo(f"  {line}", err=True)
     return FAILED
+
+
+def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
+    """Print a mistake in the command line as click words it, or in the JSON envelope, and return the exit code."""
+    if not _wants_json(arguments):
+        error.show()
+        return FAILED
+    return print_error(UsageError("command line", error.format_message()), arguments)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 import click
 
 from rocmend import __version__
-from rocmend.cli.errors import print_error
+from rocmend.cli.errors import print_error, print_usage_error
 from rocmend.core.errors import RocmendError
-from rocmend.report.envelope import FAILED
 
 _PACKAGE = "rocmend.cli.commands"
 
@@ -102,8 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
-        error.show()
-        code = FAILED
+        code = print_usage_error(error, given)
     except click.Abort:
         click.echo("Interrupted.", err=True)
         code = 130
@@ -112,6 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _silence_stdout()
         code = 141
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        code = print_error(RocmendError("system", f"{error.strerror or error}{where}."), given)
     sys.exit(code if isinstance(code, int) else 0)
 
 

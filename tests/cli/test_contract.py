@@ -1,0 +1,130 @@
+"""What every command promises: help with examples, the JSON envelope, coded errors, exit codes, data on stdout only."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from rocmend.cli.base import RocmendCommand
+from rocmend.cli.main import cli, command_modules
+
+Run = Callable[..., Any]
+
+ENVELOPE = {"schema_version", "command", "status", "exit_code", "data", "errors"}
+STATUS = {0: "clean", 1: "findings", 2: "error"}
+
+
+def _resolve(words: list[str]) -> click.Command | None:
+    """Return the command that a command line calls, or None."""
+    group: click.Command | None = cli
+    for word in words:
+        if not isinstance(group, click.Group):
+            break
+        group = group.get_command(click.Context(cli), word)
+    return group if isinstance(group, RocmendCommand) else None
+
+
+def test_there_are_commands() -> None:
+    expected = {
+        "check",
+        "doctor",
+        "env",
+        "kb lint",
+        "kb matrix",
+        "kb search",
+        "kb show",
+        "kb sources",
+        "machine capture",
+        "machine show",
+        "targets",
+        "wheel choose",
+        "wheel inspect",
+    }
+    assert expected <= set(command_modules())
+
+
+@pytest.mark.parametrize(("path", "module"), sorted(command_modules().items()))
+def test_help_has_two_examples_that_call_real_commands(path: str, module: str, rocmend: Run) -> None:
+    command = importlib.import_module(module).command
+    assert isinstance(command, RocmendCommand)
+    assert command.name == path.rsplit(" ", maxsplit=1)[-1]
+    assert command.help
+    assert len(command.examples) >= 2
+    for line, meaning in command.examples:
+        assert meaning
+        inner = line.partition("<(")[2].rstrip(")") if "<(" in line else line
+        words = shlex.split(inner)
+        assert words[0] == "rocmend"
+        assert _resolve(words[1:]) is not None, line
+    done = rocmend(*path.split(" "), "--help")
+    assert done.code == 0
+    assert "Examples:" in done.out
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["targets"],
+        ["targets", "gfx1151"],
+        ["kb", "search", "cwsr"],
+        ["kb", "show", "gfx1151-cwsr-save-area-too-small"],
+        ["kb", "matrix", "release"],
+        ["kb", "sources"],
+        ["machine", "show", "--machine", "{machines}/strix-halo"],
+        ["doctor", "--machine", "{machines}/strix-halo"],
+        ["doctor", "--explain", "gfx1151-cwsr-save-area-too-small"],
+        ["env", "--for", "pytorch", "--machine", "{machines}/strix-halo"],
+        ["wheel", "choose", "--machine", "{machines}/strix-halo"],
+    ],
+    ids=" ".join,
+)
+def test_json_is_one_envelope(arguments: list[str], rocmend: Run, machines: object) -> None:
+    done = rocmend(*(argument.format(machines=machines) for argument in arguments), "--json")
+    envelope = msgspec.json.decode(done.out)
+    assert set(envelope) == ENVELOPE
+    assert envelope["exit_code"] == done.code
+    assert envelope["status"] == STATUS[envelope["exit_code"]]
+    assert envelope["data"] is not None
+    assert envelope["errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["targets", "gfx9999"], "usage"),
+        (["kb", "show", "no-such-entry"], "usage"),
+        (["doctor", "--machine", "/nonexistent"], "usage"),
+        (["doctor", "--model-size", "huge"], "usage"),
+        (["doctor", "--explain", "no-such-entry"], "usage"),
+        (["wheel", "choose", "no-such-package", "--target", "gfx1151"], "usage"),
+        (["wheel", "inspect", "/nonexistent.whl"], "usage"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_an_error_is_words_on_stderr_and_coded_in_json(arguments: list[str], code: str, rocmend: Run) -> None:
+    done = rocmend(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("rocmend: [")
+    assert "Traceback" not in done.err
+    envelope = msgspec.json.decode(rocmend(*arguments, "--json").out)
+    assert (envelope["status"], envelope["exit_code"], envelope["errors"][0]["code"]) == ("error", 2, code)
+
+
+def test_a_mistake_in_the_command_line_is_coded_too(rocmend: Run) -> None:
+    envelope = msgspec.json.decode(rocmend("env", "--for", "nonsense", "--json").out)
+    assert envelope["errors"][0]["code"] == "usage"
+    assert "nonsense" in envelope["errors"][0]["message"]
+
+
+def test_an_unknown_command_suggests_the_nearest(rocmend: Run) -> None:
+    done = rocmend("docter")
+    assert done.code == 2
+    assert "Did you mean 'doctor'?" in done.err
