@@ -71,7 +71,7 @@ _NULLABLE: dict[str, tuple[str, str]] = {
         "gpu.*.kfd_memory_bytes": "Device memory of this node; null where it is not listed.",
         "gpu.*.memory_width_bits": "Width of the memory bus; null where it is not listed.",
         "gpu.*.memory_clock_max_mhz": "Highest memory clock; null where it is not listed.",
-        "gpu.*.atomics": "PCIe atomics to the processor work; null where the link is not listed.",
+        "gpu.*.atomics": "PCIe atomics to the processor work; null for an APU, and where the link is not listed.",
         "gpu.*.xgmi_links": "Links to other GPUs over XGMI (Infinity Fabric).",
     },
     time_limit_s=4.0,
@@ -135,15 +135,10 @@ def is_apu(properties: dict[str, int]) -> bool | None:
 
     target = gfx.from_kfd_version(properties.get("gfx_target_version", 0))
     if target is not None:
-        kinds = {product.is_apu for product in _products_with(properties.get("device_id"), target.name)}
+        device = f"0x{properties.get('device_id', 0):04x}"
+        kinds = {product.is_apu for product in gfx.products(target.name) if device in product.device_ids}
         return kinds.pop() if len(kinds) == 1 else target.is_apu
     return True if properties.get("cpu_cores_count", 0) > 0 else None
-
-
-def _products_with(device_id: int | None, target: str) -> list:
-    from rocmend.core import gfx
-
-    return [item for item in gfx.products(target) if device_id and f"0x{device_id:04x}" in item.device_ids]
 
 
 def _memory(root: Root, gpu: GpuNode, facts: FactSink) -> None:
@@ -177,6 +172,8 @@ def _links(root: Root, gpu: GpuNode, facts: FactSink) -> None:
                 atomics = not link.get("flags", 0) & _NO_ATOMICS
                 source = f"{folder}/{name}/properties"
     except ReadError:
+        atomics = None
+    if is_apu(gpu.properties):  # the driver flags them off there, and no PCIe link is in the way
         atomics = None
     facts.put(f"gpu.{gpu.index}.atomics", atomics, source=source)
     facts.put(f"gpu.{gpu.index}.xgmi_links", xgmi, source=folder)

@@ -1,7 +1,7 @@
 """The GPUs of a machine, in the order that the KFD numbers its nodes.
 
-Every collector that states ``gpu.N.…`` takes N from here. On a card that is split (CPX and the like) each partition is a
-node of its own, with its own render node, on one PCI slot.
+Every collector that states ``gpu.N.…`` takes N from here. On a card that is split (CPX and the like) each partition is
+a node of its own, with its own render node, on one PCI slot.
 
 Sources: https://docs.kernel.org/gpu/amdgpu/; drivers/gpu/drm/amd/amdkfd/kfd_topology.c (node_show and location_id).
 """
@@ -63,7 +63,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def pci_slot(location_id: int, domain: int) -> str:
-    """Return the PCI slot of a KFD node: bits 15 to 8 bus, 7 to 3 device, 2 to 0 function; 31 to 28 are a partition's."""
+    """Return the PCI slot of a KFD node: bits 15 to 8 bus, 7 to 3 device, 2 to 0 function (31 to 28: the partition)."""
     return f"{domain:04x}:{location_id >> 8 & 0xFF:02x}:{location_id >> 3 & 0x1F:02x}.{location_id & 7}"
 
 
