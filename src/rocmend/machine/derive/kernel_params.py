@@ -45,9 +45,7 @@ def derive(machine: Machine, facts: FactSink) -> None:
     facts.put("kernel.unknown_params_text", ", ".join(texts), source=source)
 
 
-def check(  # noqa: PLR0911  one return for each way of being wrong
-    key: str, value: Any, modules: dict[str, frozenset[str]]
-) -> dict[str, str] | None:
+def check(key: str, value: Any, modules: dict[str, frozenset[str]]) -> dict[str, str] | None:
     """Return what is wrong with one parameter, or None where nothing is known to be.
 
     Args:
