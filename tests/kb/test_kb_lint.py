@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocmend.core.records import Remedy, Severity, Source
+from rocmend.kb.entry import Basis, Case, Cell, Effect, Entry, Install, Links, Scope, Setting, Status
+from rocmend.kb.lint import known_targets, lint, main
+from rocmend.kb.load import Knowledge, load_entries
+from rocmend.kb.rules import RULES
+
+Make = Callable[..., Entry]
+Gather = Callable[..., Knowledge]
+
+DECLARED = ("kernel.version", "kernel.params", "gpu.*.gfx_target", "gpu.*.firmware", "env.*", "packages", "x.y")
+FINDING: dict[str, Any] = {
+    "severity": Severity.WARNING,
+    "subject": "kernel",
+    "when": 'kernel.version == "6.14"',
+    "remedy": (Remedy("Do it."),),
+    "case": (
+        Case(applies=True, facts={"kernel.version": "6.14"}),
+        Case(applies=False, facts={"kernel.version": "6.15"}),
+    ),
+}
+
+
+def codes(knowledge: Knowledge, today: dt.date) -> list[str]:
+    return [problem.code for problem in lint(knowledge, today=today, declared=DECLARED)]
+
+
+def test_a_sound_entry_passes(entry_of: Make, knowledge_of: Gather, today: dt.date) -> None:
+    entry = entry_of(
+        **FINDING,
+        scope=Scope(gfx=("gfx1151", "gfx11-generic"), rocm=">=7.0,<7.2", workload=("pytorch",)),
+        effect=(Effect("speed", Basis.REPORTED, 1.2, "x"), Effect("it hangs", Basis.REPORTED)),
+        setting=(Setting("A", "{kernel.version}", when="gpu.firmware.mes > 1"),),
+        cell=(Cell("release", "ROCm 7.2", "gfx1151", "full"),),
+        claimed="2025-12",
+    )
+    assert codes(knowledge_of(entry), today) == []
+
+
+BROKEN: list[tuple[str, dict[str, Any]]] = [
+    ("KB002", {"source": ()}),
+    ("KB003", {"source": (Source("S"),)}),
+    ("KB003", {"source": (Source("S", "see the wiki"),)}),
+    ("KB004", {"review_by": dt.date(2026, 11, 20), "reviewed": dt.date(2026, 1, 1)}),
+    ("KB004", {"reviewed": dt.date(2026, 12, 1)}),
+    ("KB004", {"review_by": dt.date(2027, 1, 1), "reviewed": dt.date(2027, 1, 2)}),
+    ("KB005", {"links": Links(see=("nowhere",))}),
+    ("KB005", {"links": Links(see=("an-entry",))}),
+    ("KB006", {"links": Links(contradicts=("other",))}),
+    ("KB007", {"status": Status.SUPERSEDED}),
+    ("KB008", {"status": Status.REFUTED}),
+    ("KB009", {"status": Status.FIXED_IN}),
+    ("KB010", {**FINDING, "case": FINDING["case"][1:]}),
+    ("KB011", {**FINDING, "case": FINDING["case"][:1]}),
+    ("KB012", {**FINDING, "case": (*FINDING["case"], Case(applies=True, facts={"kernel.version": "6.16"}))}),
+    ("KB012", {**FINDING, "case": (*FINDING["case"], Case(applies=False))}),
+    ("KB012", {**FINDING, "case": (*FINDING["case"], Case(applies="perhaps"))}),
+    ("KB013", {**FINDING, "when": "kernel.version =="}),
+    ("KB013", {"setting": (Setting("A", when="1 +"),)}),
+    ("KB013", {"install": (Install("torch", "pip install torch", when="1 +"),)}),
+    ("KB014", {**FINDING, "when": 'kernel.version == "6.14" and not known(kernel.flavour)'}),
+    ("KB014", {**FINDING, "case": (*FINDING["case"], Case(applies=False, facts={"kernel": {"a": 1}}))}),
+    ("KB014", {**FINDING, "case": (*FINDING["case"], Case(applies="unknown", unset=("gpu.chip",)))}),
+    ("KB015", {"scope": Scope(gfx=("gfx1152x",))}),
+    ("KB015", {"install": (Install("torch", "pip install torch", gfx=("strix",)),)}),
+    ("KB015", {"cell": (Cell("release", "ROCm 7.2", "RX 7900", "full"),)}),
+    ("KB016", {"scope": Scope(rocm="7.0 or later")}),
+    ("KB016", {"scope": Scope(kernel="new")}),
+    ("KB016", {"scope": Scope(package={"torch": "~2"})}),
+    ("KB017", {"scope": Scope(workload=("games",))}),
+    ("KB017", {"setting": (Setting("A", workload=("games",)),)}),
+    ("KB018", {"id": "An_Entry"}),
+    ("KB019", {"title": "{kernel.flavour}"}),
+    ("KB019", {"remedy": (Remedy("Do", commands=("set {gpu.chip}",)),)}),
+    ("KB019", {"setting": (Setting("A", "{gpu.chip}"),)}),
+    ("KB020", {"severity": Severity.ERROR}),
+    ("KB020", {**FINDING, "severity": None}),
+    ("KB020", {**FINDING, "subject": ""}),
+    ("KB020", {**FINDING, "remedy": ()}),
+    ("KB021", {"body": " \n"}),
+    ("KB022", {"effect": (Effect("speed", Basis.REPORTED, 1.2),)}),
+    ("KB023", {"topic": "nonsense"}),
+    ("KB024", {"cell": (Cell("os", "ROCm 7.2", "gfx1151", "full"),)}),
+    ("KB024", {"cell": (Cell("release", "ROCm 7.2", "gfx1151", "good"),)}),
+    ("KB025", {"claimed": "last year"}),
+    ("KB025", {"source": (Source("S", "https://example.org", "12/2025"),)}),
+]
+
+
+@pytest.mark.parametrize(("code", "fields"), BROKEN)
+def test_each_rule_is_enforced(
+    code: str, fields: dict[str, Any], entry_of: Make, knowledge_of: Gather, today: dt.date
+) -> None:
+    assert set(codes(knowledge_of(entry_of(**fields), entry_of(id="other")), today)) == {code}
+
+
+def test_every_rule_has_a_test_and_a_paragraph() -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-knowledge-entry.md"
+    assert {code for code, _ in BROKEN} | {"KB001"} == set(RULES)
+    assert set(re.findall(r"KB\d{3}", page.read_text(encoding="utf-8"))) == set(RULES)
+
+
+def test_what_a_status_demands_is_enough(entry_of: Make, knowledge_of: Gather, today: dt.date) -> None:
+    knowledge = knowledge_of(
+        entry_of(id="a", status=Status.SUPERSEDED, links=Links(superseded_by=("b",))),
+        entry_of(id="b", status=Status.REFUTED, links=Links(refuted_by=("c",))),
+        entry_of(id="c", status=Status.FIXED_IN, fixed_in=("ROCm 7.2",), links=Links(contradicts=("d",))),
+        entry_of(id="d", links=Links(contradicts=("c",)), source=(Source("Ours", kind="measurement"),)),
+    )
+    assert codes(knowledge, today) == []
+
+
+def test_a_review_is_due_on_its_day_and_overdue_after(entry_of: Make, knowledge_of: Gather) -> None:
+    knowledge = knowledge_of(entry_of(reviewed=dt.date(2026, 1, 1), review_by=dt.date(2026, 6, 1)))
+    assert codes(knowledge, dt.date(2026, 6, 1)) == []
+    assert codes(knowledge, dt.date(2026, 6, 2)) == ["KB004"]
+
+
+def test_an_info_finding_needs_no_remedy(entry_of: Make, knowledge_of: Gather, today: dt.date) -> None:
+    assert codes(knowledge_of(entry_of(**{**FINDING, "severity": Severity.INFO, "remedy": ()})), today) == []
+
+
+def test_a_failed_case_says_what_was_read(entry_of: Make, knowledge_of: Gather, today: dt.date) -> None:
+    wrong = Case(applies=True, note="older", facts={"kernel.version": "6.8"})
+    unknown = Case(applies=False)
+    entry = entry_of(**{**FINDING, "case": (*FINDING["case"], wrong, unknown)})
+    first, second = (problem.message for problem in lint(knowledge_of(entry), today=today, declared=DECLARED))
+    assert first == "case 3 (older): says true, comes out false; kernel.version = '6.8'"
+    assert second == "case 4: says false, comes out unknown; kernel.version not collected"
+
+
+def test_files_that_cannot_be_loaded_are_reported_with_their_line(
+    write_entry: Callable[..., Path], tmp_path: Path, today: dt.date
+) -> None:
+    write_entry("bad", "+++\nid = 1\n+++\n")
+    renamed = write_entry("good").rename(tmp_path / "kernel" / "better.md")
+    knowledge = load_entries(tmp_path, builtin=False)
+    problems = lint(knowledge, today=today, declared=DECLARED)
+    assert [(problem.code, problem.line) for problem in problems] == [("KB001", 2), ("KB018", 0)]
+    assert problems[1].path == str(renamed)
+    assert [problem.code for problem in lint(knowledge, today=today, only=["bad.md"])] == ["KB001"]
+    assert [problem.code for problem in lint(knowledge, today=today, only=["good"])] == ["KB018"]
+
+
+def test_the_command_exits_by_what_it_found(
+    write_entry: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = '+++\nid = "{id}"\ntitle = "T"\nkind = "issue"\nstatus = "active"\nreviewed = 2026-01-01\n'
+    body = "review_by = 2999-01-01\nsource = [{ title = 'S', url = 'https://example.org' }]\n+++\n\nWhy.\n"
+    write_entry("sound-one", text + body)
+    write_entry("stale-one", text + body.replace("2999", "2026"))
+    monkeypatch.setenv("ROCMEND_KB", str(tmp_path))
+    assert main(["sound-one"]) == 0
+    assert main(["sound-one", "kernel/stale-one.md"]) == 1
+    assert "stale-one.md: KB004" in capsys.readouterr().out
+    assert main(["no-such-entry"]) == 2
+    assert "no-such-entry" in capsys.readouterr().err
+
+
+def test_targets_are_those_of_the_table() -> None:
+    assert {"gfx1151", "gfx90a", "gfx942", "gfx11-generic"} <= known_targets()

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmend.kb.template import fill, placeholders, plain
+from rocmend.machine.facts import Machine
+
+Build = Callable[..., Machine]
+
+FACTS = {
+    "gpu.0.name": None,
+    "gpu.0.gfx_target": "gfx1151",
+    "gpu.0.vram_total_bytes": 512 << 20,
+    "gpu.0.peak_fp16_tflops": 59.392,
+    "gpu.0.is_apu": True,
+    "packages": {"torch": "2.9.0"},
+    "torch.gfx_targets": ["gfx1100", "gfx942"],
+    "rocm.version": None,
+    "kernel.release": "6.14.0",
+    "vulkan.drivers": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("{gpu.name}: {gpu.vram_total_bytes}", "gfx1151: 512 MiB"),
+        ("{gpu.vram_total_bytes} bytes", "536,870,912 bytes"),
+        ("{gpu.peak_fp16_tflops} TFLOPS, an APU: {gpu.is_apu}", "59.39 TFLOPS, an APU: yes"),
+        ('torch {packages["torch"]}, jax {packages["jax"]}', "torch 2.9.0, jax not set"),
+        ("{torch.gfx_targets}, {vulkan.drivers}", "gfx1100, gfx942, none"),
+        ("ROCm {rocm.version}, dkms {amdgpu.dkms_version}", "ROCm not set, dkms unknown"),
+        ("{packages.torch}", "2.9.0"),
+        ("keep {gfx}, ${kernel.release}, {}, {a b}, {{x}}, awk '{print $1}'",) * 2,
+        ('keep {gpu.x["y}', 'keep {gpu.x["y}'),
+    ],
+)
+def test_placeholders_are_filled_in(text: str, filled: str, machine_of: Build) -> None:
+    assert fill(text, machine_of(FACTS), 0) == filled
+
+
+def test_placeholders_are_listed_once() -> None:
+    assert placeholders('{gpu.name} {packages["a"]} {gpu.name} {gfx}') == ("gpu.name", 'packages["a"]')
+    assert plain("{gpu.name} on {kernel.release}") == "<gpu.name> on <kernel.release>"
+
+
+@given(st.text(alphabet='{}.gpuname["]$x \\', max_size=60))
+def test_any_text_can_be_filled(machine_of: Build, text: str) -> None:
+    assert isinstance(fill(text, machine_of(FACTS), 0), str)
