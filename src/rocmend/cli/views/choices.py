@@ -18,12 +18,13 @@ def choices_document(result: Choices) -> Document:
     else:
         summary = f"No entry knows a way to install {result.package} for {target}."
         tone = Tone.WARNING
-    blocks = tuple(_card(choice, number) for number, choice in enumerate(result.choices, 1))
+    blocks = tuple(choice_card(choice, number) for number, choice in enumerate(result.choices, 1))
     footer = f"Packages with entries: {', '.join(result.known_packages)}. Nothing was installed."
     return Document(f"{result.package} for {target}", summary, tone, blocks, footer)
 
 
-def _card(choice: Choice, number: int) -> Card:
+def choice_card(choice: Choice, number: int) -> Card:
+    """Lay out one way to install."""
     blocks: list[Block] = [Code(choice.command, "bash")] if choice.serves is not False else []
     blocks.append(Text(choice.reason))
     if choice.caution:

@@ -1,0 +1,146 @@
+"""The main job: diagnose a machine, say whether what is installed runs on its GPU, and what to set and install."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import msgspec
+
+from rocmend.core.records import Fact, Severity
+from rocmend.doctor.diagnose import diagnose
+from rocmend.doctor.records import Diagnosis
+from rocmend.kb.load import Knowledge
+from rocmend.machine.facts import Machine
+from rocmend.setup.choose import Choices, choose
+from rocmend.setup.environment import Environment, environment
+
+if TYPE_CHECKING:
+    from rocmend.codeobject.model import Inspection
+    from rocmend.codeobject.service import Service
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_WORKLOAD = "pytorch"
+"""What the environment and the install advice are for where nobody said."""
+
+
+class InspectedWheel(msgspec.Struct, frozen=True):
+    """A wheel that was inspected for the report, with its verdict for each target."""
+
+    inspection: Inspection
+    services: dict[str, Service]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """Everything a check found out.
+
+    Attributes:
+        machine: The machine's name.
+        facts: The facts that the report shows at its head, with their sources.
+        targets: The gfx targets it speaks about.
+        diagnosis: What doctor says.
+        wheels: Inspected wheels.
+        choices: How to install PyTorch, for each target.
+        environment: What to set.
+        stages: What was done, and for how long (ms).
+    """
+
+    machine: str
+    facts: dict[str, Fact]
+    targets: tuple[str, ...]
+    diagnosis: Diagnosis
+    wheels: tuple[InspectedWheel, ...]
+    choices: tuple[Choices, ...]
+    environment: Environment
+    stages: dict[str, float]
+
+    @property
+    def serious(self) -> bool:
+        """Whether there is an error or a warning, or a wheel that does not run."""
+        found = any(item.severity in {Severity.ERROR, Severity.WARNING} for item in self.diagnosis.findings)
+        refused = any(service.verdict == "none" for wheel in self.wheels for service in wheel.services.values())
+        return found or refused
+
+
+def run_check(
+    machine: Machine,
+    knowledge: Knowledge,
+    *,
+    workload: str | None = None,
+    wheels: Sequence[Path] = (),
+    progress: Callable[[str], None] = lambda _text: None,
+) -> Check:
+    """Check a machine.
+
+    Args:
+        machine: Its facts.
+        knowledge: The entries.
+        workload: What it is for.
+        wheels: Wheels, libraries or folders to be inspected for its GPUs.
+        progress: Told what is being done.
+    """
+    stages = _Stages(progress)
+    gpus = [str(machine.value(f"gpu.{index}.gfx_target", "")) for index in machine.indices("gpu")]
+    targets = tuple(dict.fromkeys(target for target in gpus if target))
+    diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)
+    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets) for wheel in wheels)
+    choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
+    settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
+    facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
+    return Check(machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times)
+
+
+class _Stages:
+    """Runs the stages of a check one by one, tells what is being done and keeps how long each took."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self.progress = progress
+        self.times: dict[str, float] = {}
+
+    def run(self, name: str, function: Callable[P, R], *args: P.args, **settings: P.kwargs) -> R:
+        """Call the function as a stage."""
+        self.progress(f"rocmend check: {name} …")
+        start = time.perf_counter()
+        result = function(*args, **settings)
+        self.times[name] = round((time.perf_counter() - start) * 1000, 1)
+        return result
+
+
+def _choices(
+    machine: Machine, knowledge: Knowledge, targets: Sequence[str], workload: str | None
+) -> tuple[Choices, ...]:
+    return tuple(choose(machine, knowledge, "torch", name, workload) for name in targets)
+
+
+def _inspect(path: Path, targets: Sequence[str]) -> InspectedWheel:
+    from rocmend.codeobject.inspect import inspect_path
+    from rocmend.codeobject.service import serve
+
+    inspection = inspect_path(path)
+    return InspectedWheel(inspection, {target: serve(inspection, target) for target in targets})
+
+
+SHOWN = (
+    "os.name",
+    "kernel.release",
+    "host.kind",
+    "cpu.model",
+    "memory.total_bytes",
+    "amdgpu.origin",
+    "amdgpu.version",
+    "rocm.version",
+    "rocm.path",
+    "python.version",
+    "python.prefix",
+    "torch.version",
+    "torch.backend",
+    "torch.gfx_targets",
+    "triton.version",
+    "vulkan.selected",
+    "kernel.cmdline",
+)
+"""Facts at the head of a report, in this order, where they are known."""

@@ -1,0 +1,106 @@
+"""How a check is laid out: the report, and the few lines that point to it."""
+
+from __future__ import annotations
+
+from rocmend.cli.check import Check, InspectedWheel
+from rocmend.cli.views.choices import choice_card
+from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.wheel import service_card
+from rocmend.core.records import Severity
+from rocmend.core.units import time_text
+from rocmend.report.document import Block, Card, Code, Document, Pairs, Section, Text, Tone
+from rocmend.setup.shells import write
+
+_LABELS = {
+    "os.name": "System",
+    "kernel.release": "Kernel",
+    "host.kind": "Runs as",
+    "cpu.model": "Processor",
+    "memory.total_bytes": "Memory",
+    "amdgpu.origin": "amdgpu driver",
+    "amdgpu.version": "amdgpu version",
+    "rocm.version": "ROCm",
+    "rocm.path": "ROCm path",
+    "python.version": "Python",
+    "python.prefix": "Python environment",
+    "torch.version": "PyTorch",
+    "torch.backend": "PyTorch built for",
+    "torch.gfx_targets": "PyTorch has code for",
+    "triton.version": "Triton",
+    "vulkan.selected": "Vulkan driver",
+    "kernel.cmdline": "Kernel command line",
+}
+_SHOWN_CHOICES = 4
+
+
+def check_report(check: Check) -> Document:
+    """Lay out the whole report."""
+    summary, tone = verdict(check.diagnosis)
+    serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
+    notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
+    blocks: list[Block] = [Section("The machine", (_machine(check),))]
+    nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
+    blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+    if notes:
+        blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
+    if check.wheels:
+        cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
+        blocks.append(Section("Inspected wheels", cards))
+    blocks.append(Section("What to install", _install(check)))
+    blocks.append(Section("What to set", _settings(check)))
+    blocks += undecided_blocks(check.diagnosis)
+    blocks.append(Section("How this was made", (_made(check),)))
+    footer = "`rocmend doctor --explain ID` tells all about a finding. Nothing on the machine was changed."
+    return Document(_title(check), summary, tone, tuple(blocks), footer)
+
+
+def check_summary(check: Check, report: str) -> Document:
+    """Lay out the few lines for the terminal: the verdict, what is serious, where the report is."""
+    summary, tone = verdict(check.diagnosis)
+    serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
+    cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
+    wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
+    return Document(_title(check), summary, tone, (*cards, *wheels), f"Report: {report}")
+
+
+def _title(check: Check) -> str:
+    return f"{check.machine}: {', '.join(check.targets) or 'no AMD GPU'}"
+
+
+def _machine(check: Check) -> Pairs:
+    rows = list(gpu_rows(check.diagnosis.gpus)) or [("GPU", "no AMD GPU that the driver shows", "")]
+    rows += [(_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items()]
+    return Pairs(tuple(rows))
+
+
+def _wheel_cards(wheel: InspectedWheel) -> list[Card]:
+    return [service_card(wheel.inspection, service) for service in wheel.services.values()]
+
+
+def _install(check: Check) -> tuple[Block, ...]:
+    if not check.choices:
+        return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
+    blocks: list[Block] = []
+    for choices in check.choices:
+        serving = [choice for choice in choices.choices if choice.serves is not False][:_SHOWN_CHOICES]
+        cards = tuple(choice_card(choice, number) for number, choice in enumerate(serving, 1))
+        none_known = Text(f"No entry knows a way to install PyTorch for {choices.target}.", Tone.WARNING)
+        blocks.append(Section(f"PyTorch for {choices.target}", cards or (none_known,)))
+    return tuple(blocks)
+
+
+def _settings(check: Check) -> tuple[Block, ...]:
+    settings = check.environment
+    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.machine}")
+    hint = Text(f"For another workload or shell: `rocmend env --for {settings.workload} --shell fish`.", Tone.MUTED)
+    return (Code(text, "bash"), hint)
+
+
+def _made(check: Check) -> Text:
+    times = ", ".join(f"{name} {time_text(time_ms)}" for name, time_ms in check.stages.items())
+    return Text(
+        f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools. No operation was run on "
+        f"a GPU, so this report says what is known and configured, not what was seen to work. Took: {times}.",
+        Tone.MUTED,
+    )
