@@ -8,6 +8,7 @@ WORKLOADS = frozenset({"pytorch", "llama.cpp", "mlx", "training", "vision", "vll
 TOPICS = {
     "compile-time": "How long first runs and compilations take",
     "inductor": "torch.compile and its settings",
+    "attention": "Flash attention and AOTriton",
     "gfx1151": "Strix Halo (Ryzen AI Max) and what is particular to it",
     "hardware": "GPUs and APUs: what each target is and can do",
     "kernel": "Linux, the amdgpu driver, firmware and kernel parameters",
