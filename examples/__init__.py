@@ -1,0 +1,1 @@
+"""Captured machines that the project ships, and what writes them."""

@@ -1,0 +1,1 @@
+"""Turns a machine's short description into a capture folder in the formats that Linux and ROCm really use."""
