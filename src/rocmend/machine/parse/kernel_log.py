@@ -291,5 +291,13 @@ def last_boot(text: str) -> str:
 
 
 def relevant_lines(text: str) -> str:
-    """Return the lines that concern GPUs, memory or PCI: what a capture keeps of a kernel log."""
-    return "".join(line for line in text.splitlines(keepends=True) if _RELEVANT.search(line[:MAX_LINE_CHARS]))
+    """Return the lines that concern GPUs, memory or PCI: what a capture keeps of a kernel log.
+
+    A line of any class is among them, so that classifying what is left gives the same result.
+    """
+    return "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if _RELEVANT.search(line[:MAX_LINE_CHARS])
+        or any(pattern.search(line[:MAX_LINE_CHARS].encode(errors="replace")) for _, _, pattern in _EACH)
+    )
