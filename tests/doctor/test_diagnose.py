@@ -70,7 +70,9 @@ def test_reference_entries_are_no_findings(machine_of: Build, finding_of: Make, 
 
 
 def test_equal_gpus_make_one_finding(machine_of: Build, finding_of: Make, knowledge_of: Gather) -> None:
-    facts = {f"gpu.{index}.gfx_target": "gfx942" for index in range(8)} | {"gpu.8.gfx_target": "gfx1100"}
+    facts: dict[str, object] = {f"gpu.{index}.gfx_target": "gfx942" for index in range(8)} | {
+        "gpu.8.gfx_target": "gfx1100"
+    }
     facts |= {f"gpu.{index}.mes_version": 0x80 for index in range(9)}
     entry = finding_of(
         "mes", "gpu.mes_version == 128", subject="gpu", title="{gpu.gfx_target} has old firmware", remedy=()
@@ -82,9 +84,7 @@ def test_equal_gpus_make_one_finding(machine_of: Build, finding_of: Make, knowle
     assert radeon.title == "gfx1100 has old firmware"
 
 
-def test_merged_findings_keep_evidence_that_differs(
-    machine_of: Build, finding_of: Make, knowledge_of: Gather
-) -> None:
+def test_merged_findings_keep_evidence_that_differs(machine_of: Build, finding_of: Make, knowledge_of: Gather) -> None:
     facts = {"gpu.0.busy_percent": 90, "gpu.1.busy_percent": 95, "gpu.2.busy_percent": 90}
     (finding,) = diagnose(
         machine_of(facts), knowledge_of(finding_of("busy", "gpu.busy_percent > 50", subject="gpu"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rocmend.core.errors import UsageError
 from rocmend.kb.entry import Entry
-from rocmend.kb.load import MAX_FILE_BYTES, EntryFormatError, load_entries, parse_entry
+from rocmend.kb.load import MAX_FILE_BYTES, EntryFormatError, Knowledge, load_entries, parse_entry
 
 Write = Callable[..., Path]
 
@@ -100,13 +100,15 @@ def test_a_duplicate_id_is_an_error(write_entry: Write, tmp_path: Path) -> None:
     assert str(first) in problem.reason
 
 
-def test_an_unknown_id_names_its_neighbours(knowledge_of: Callable[..., object], entry_of: Callable[..., Entry]) -> None:
+def test_an_unknown_id_names_its_neighbours(
+    knowledge_of: Callable[..., Knowledge], entry_of: Callable[..., Entry]
+) -> None:
     knowledge = knowledge_of(entry_of(id="cwsr-too-small"), entry_of(id="sdma-hang"))
     with pytest.raises(UsageError, match="cwsr-too-small") as caught:
-        knowledge.get("cwsr-to-small")  # type: ignore[attr-defined]
+        knowledge.get("cwsr-to-small")
     assert "sdma-hang" not in caught.value.next_step
     with pytest.raises(UsageError, match="kb search"):
-        knowledge.get("zzzz")  # type: ignore[attr-defined]
+        knowledge.get("zzzz")
 
 
 def test_line_endings_and_fences_in_the_body_are_kept_apart() -> None:
@@ -118,10 +120,14 @@ def test_line_endings_and_fences_in_the_body_are_kept_apart() -> None:
 def test_any_text_is_an_entry_or_refused(text: str) -> None:
     for candidate in (text, f"+++\n{text}\n+++\n", f"{HEAD}{text}{SOURCE}+++\n"):
         try:
-            assert parse_entry(candidate, topic="t").topic == "t"
+            entry = parse_entry(candidate, topic="t")
         except EntryFormatError as error:
-            assert error.line >= 0
-            assert error.reason
+            refusal = error
+        else:
+            assert entry.topic == "t"
+            continue
+        assert refusal.line >= 0
+        assert refusal.reason
 
 
 def test_loading_is_fast() -> None:

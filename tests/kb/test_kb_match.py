@@ -109,9 +109,7 @@ def test_an_entry_without_a_predicate_applies_within_its_scope(machine_of: Build
 
 
 def test_the_scope_is_evidence_too(machine_of: Build, entry_of: Make) -> None:
-    entry = entry_of(
-        subject="gpu", when="gpu.is_apu", scope=Scope(gfx=("gfx1151",), workload=("pytorch",)), title="x"
-    )
+    entry = entry_of(subject="gpu", when="gpu.is_apu", scope=Scope(gfx=("gfx1151",), workload=("pytorch",)), title="x")
     facts = {"gpu.0.gfx_target": "gfx1151", "gpu.0.is_apu": True, "ask.workload": "pytorch"}
     (found,) = match(entry, machine_of(facts))
     assert {fact.key for fact in found.evidence} == {"gpu.0.gfx_target", "gpu.0.is_apu", "ask.workload"}

@@ -35,7 +35,9 @@ def test_a_title_counts_more_than_a_body(entry_of: Make, knowledge_of: Gather) -
 
 def test_every_word_must_occur_where_one_entry_has_them_all(entry_of: Make, knowledge_of: Gather) -> None:
     knowledge = knowledge_of(
-        entry_of(id="a", title="GPU hang"), entry_of(id="b", title="GPU hang under load"), entry_of(id="c", title="load")
+        entry_of(id="a", title="GPU hang"),
+        entry_of(id="b", title="GPU hang under load"),
+        entry_of(id="c", title="load"),
     )
     assert ids(knowledge, "hang, LOAD!") == ["b"]
     assert ids(knowledge, "hang zzz") == ["a", "b"]

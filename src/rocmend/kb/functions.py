@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rocmend.core.errors import DataError
-from rocmend.kb.reading import UNKNOWN, Reading
+from rocmend.kb.reading import UNKNOWN, Reading, kind_of
 from rocmend.kb.regex import TextTooLongError, compile_bounded
 from rocmend.kb.values import equal, is_number
 from rocmend.kb.versions import Version, parse_version
@@ -22,7 +22,7 @@ def version(reading: Reading, value: Any) -> Any:
     if value is None or isinstance(value, Version):
         return value
     if not isinstance(value, str):
-        return reading.note(f"version() takes a text, not {value!r:.40}")
+        return reading.note(f"version() takes a text, not {kind_of(value)}")
     try:
         return parse_version(value)
     except DataError as error:
@@ -34,7 +34,7 @@ def matches(reading: Reading, value: Any, pattern: str) -> Any:
     if value is None:
         return False
     if not isinstance(value, str):
-        return reading.note(f"matches() takes a text, not {value!r:.40}")
+        return reading.note(f"matches() takes a text, not {kind_of(value)}")
     try:
         return compile_bounded(pattern).search(value)
     except TextTooLongError as error:
@@ -47,7 +47,7 @@ def length(reading: Reading, value: Any) -> Any:
         return None
     if isinstance(value, str | list | tuple | dict):
         return len(value)
-    return reading.note(f"len() takes a text, list or mapping, not {value!r:.40}")
+    return reading.note(f"len() takes a text, list or mapping, not {kind_of(value)}")
 
 
 def any_in(reading: Reading, items: Any, container: Any) -> Any:
@@ -70,14 +70,14 @@ def lower(reading: Reading, value: Any) -> Any:
     """Return a text in lower case; null stays null."""
     if value is None or isinstance(value, str):
         return None if value is None else value.lower()
-    return reading.note(f"lower() takes a text, not {value!r:.40}")
+    return reading.note(f"lower() takes a text, not {kind_of(value)}")
 
 
 def starts(reading: Reading, value: Any, prefix: str) -> Any:
     """Return whether a text starts with a prefix; null does not."""
     if value is None or isinstance(value, str):
         return False if value is None else value.startswith(prefix)
-    return reading.note(f"starts() takes a text, not {value!r:.40}")
+    return reading.note(f"starts() takes a text, not {kind_of(value)}")
 
 
 def integer(reading: Reading, value: Any) -> Any:
@@ -92,7 +92,8 @@ def integer(reading: Reading, value: Any) -> Any:
             return int(text, 0 if text.lstrip("+-").startswith(("0x", "0o", "0b")) else 10)
     except (ValueError, OverflowError):
         pass
-    return reading.note(f"int() finds no number in {value!r:.40}")
+    shown = repr(value[:MAX_NUMBER_CHARS]) if isinstance(value, str) else kind_of(value)
+    return reading.note(f"int() finds no number in {shown}")
 
 
 Function = Callable[..., Any]
