@@ -29,15 +29,21 @@ def _rocm(rocm: Rocm, capture: Capture) -> None:
     path = f"/opt/rocm-{rocm.version}"
     capture.links["/opt/rocm"] = path
     capture.file(f"{path}/.info/version", f"{rocm.version}-{rocm.build}")
-    major, minor, patch = rocm.hip.split(".")
-    parts = {"MAJOR": major, "MINOR": minor, "PATCH": patch, "GITHASH": rocm.hip_commit}
-    capture.file(f"{path}/share/hip/version", "\n".join(f"HIP_VERSION_{name}={value}" for name, value in parts.items()))
+    _hip_version(capture, path, f"{rocm.hip}-{rocm.hip_commit}")
     for tool in ("rocminfo", "hipcc", "rocm-smi", "amd-smi"):
         capture.stats[f"{path}/bin/{tool}"] = Stat("file", 0o755, size_bytes=96_000)
     for library in ("rocblas", "hipblaslt"):
         folder = f"{path}/lib/{library}/library"
         capture.stats[folder] = Stat("dir", 0o755)
         capture.measurements[f"gfx-names|{folder}"] = list(rocm.targets)
+
+
+def _hip_version(capture: Capture, prefix: str, version: str) -> None:
+    numbers, _, commit = version.partition("-")
+    values = (*numbers.split("."), commit)
+    names = ("MAJOR", "MINOR", "PATCH", "GITHASH")
+    lines = (f"HIP_VERSION_{name}={value}" for name, value in zip(names, values, strict=True))
+    capture.file(f"{prefix}/share/hip/version", "\n".join(lines))
 
 
 def _python(spec: Spec, python: Python, capture: Capture) -> None:
@@ -61,6 +67,8 @@ def _python(spec: Spec, python: Python, capture: Capture) -> None:
         _distribution(capture, site, name, version)
     if python.torch:
         _torch(capture, site, python.torch)
+        if "rocm-sdk-core" in python.packages:  # TheRock's wheels bring ROCm along
+            _hip_version(capture, f"{site}/_rocm_sdk_core", python.torch.hip)
 
 
 def _distribution(capture: Capture, site: str, name: str, version: str, requires: tuple[str, ...] = ()) -> None:
