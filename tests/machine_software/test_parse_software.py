@@ -159,6 +159,7 @@ def test_environment_names() -> None:
     assert is_fact("HSA_OVERRIDE_GFX_VERSION_1")
     assert is_fact("TORCHINDUCTOR_MAX_AUTOTUNE")
     assert not is_fact("PATH")
+    assert not is_fact("TF_CLI_CONFIG_FILE")
     assert is_kept("PATH")
     for secret in ("VLLM_API_KEY", "HF_TOKEN", "TORCH_HUB_AUTH", "OLLAMA_PASSWORD", "LLAMA_CLIENT_SECRET"):
         assert is_secret(secret)

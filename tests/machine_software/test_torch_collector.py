@@ -32,9 +32,9 @@ ROCM = torch("2.9.1+rocm6.4", hip="'6.4.43484-123eb5128'", requires="Requires-Di
 
 def test_a_rocm_build_with_its_code_objects(fake_root: MakeRoot, collect: Collect) -> None:
     scan = {
-        "targets": ["gfx942", "gfx1100", "gfx90a"],
-        "generic": ["gfx11-generic"],
-        "components": {"torch": ["gfx942"]},
+        "targets": ["gfx942", "gfx1100", "gfx90a:xnack-", "gfx90a:xnack+"],
+        "generic": {"gfx11-generic": 1},
+        "components": {},
     }
     root = fake_root(ROCM, env=ENV, measurements={("code-objects", f"{SITE}/torch"): scan})
     sink = collect("torch", root)
@@ -45,12 +45,28 @@ def test_a_rocm_build_with_its_code_objects(fake_root: MakeRoot, collect: Collec
     assert facts["torch.rocm_version"] == "6.4"
     assert facts["torch.cuda_version"] is None
     assert facts["torch.gfx_targets"] == ["gfx90a", "gfx942", "gfx11-generic", "gfx1100"]
-    assert facts["torch.components"] == {"torch": ["gfx942"]}
+    assert facts["torch.code_targets"] == ["gfx90a:xnack+", "gfx90a:xnack-", "gfx942", "gfx11-generic", "gfx1100"]
+    assert facts["torch.components"] == {}
     assert facts["torch.path"] == f"{SITE}/torch"
     assert facts["torch.source"] == "pytorch-index"
     assert facts["torch.triton"] == "pytorch-triton-rocm"
     assert facts["torch.overwritten"] is False
     assert "code objects" in sink.facts["torch.gfx_targets"].source
+
+
+def test_torchs_own_kernels_decide_and_not_its_libraries(fake_root: MakeRoot, collect: Collect) -> None:
+    scan = {
+        "targets": ["gfx1010", "gfx1030"],
+        "generic": {},
+        "components": {
+            "PyTorch": {"targets": {"gfx1030": 300}, "units": 300},
+            "rocBLAS kernels": ["gfx1010", "gfx1030"],
+        },
+    }
+    facts = collect("torch", fake_root(ROCM, env=ENV, measurements={("code-objects", f"{SITE}/torch"): scan})).facts
+    assert facts["torch.gfx_targets"].value == ["gfx1030"]
+    assert facts["torch.code_targets"].value == ["gfx1010", "gfx1030"]
+    assert facts["torch.components"].value["rocBLAS kernels"] == {"targets": {"gfx1010": 1, "gfx1030": 1}}
 
 
 def test_names_of_kernel_files_stand_in_for_code_objects(fake_root: MakeRoot, collect: Collect) -> None:
@@ -72,10 +88,13 @@ def test_split_device_packages_count(fake_root: MakeRoot, collect: Collect) -> N
     root = fake_root(files, env=ENV, measurements={("code-objects", f"{SITE}/torch"): {"targets": []}})
     facts = collect("torch", root).facts
     assert facts["torch.gfx_targets"].value == ["gfx1151", "gfx1201"]
+    assert facts["torch.components"].value == {"PyTorch": {"targets": {"gfx1151": 1, "gfx1201": 1}}}
     assert (facts["torch.source"].value, facts["torch.rocm_version"].value) == ("therock", "10.0.0")
 
 
-@pytest.mark.parametrize("value", [{"error": "took too long"}, ["not", "a", "table"]])
+@pytest.mark.parametrize(
+    "value", [{"error": "took too long"}, ["not", "a", "table"], {"targets": [], "problems": ["lib/x.so: cut short"]}]
+)
 def test_targets_that_cannot_be_read_are_a_gap(value: Any, fake_root: MakeRoot, collect: Collect) -> None:
     root = fake_root(ROCM, env=ENV, measurements={("code-objects", f"{SITE}/torch"): value})
     sink = collect("torch", root)

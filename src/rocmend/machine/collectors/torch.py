@@ -17,12 +17,15 @@ from rocmend.machine.software.rocm_installs import library_targets
 SCAN_LIMIT_S = 8.0
 """Time for reading the code objects of torch's libraries (several gigabytes on a cold disk)."""
 
+OWN_COMPONENT = "PyTorch"
+"""The part that is torch's own kernels, as the scan of code objects calls it."""
+
 COMPANIONS = ("rocm-sdk-", "pytorch-triton-rocm", "triton-rocm", "amd-torch-device-")
 """Distributions that only a ROCm build of torch brings along."""
 
 ABSENT = (
     *("torch.version", "torch.backend", "torch.hip_version", "torch.rocm_version", "torch.cuda_version"),
-    *("torch.gfx_targets", "torch.path", "torch.source", "torch.triton"),
+    *("torch.gfx_targets", "torch.code_targets", "torch.path", "torch.source", "torch.triton"),
 )
 
 
@@ -35,8 +38,9 @@ ABSENT = (
         "torch.hip_version": "HIP version that it was built with; null for other builds.",
         "torch.rocm_version": "ROCm release that it was built with.",
         "torch.cuda_version": "CUDA version that it was built with.",
-        "torch.gfx_targets": "Targets that its libraries carry code for, generic ones included; null for other builds.",
-        "torch.components": "Targets by part of torch where the code objects were read: torch, rocblas, aotriton …",
+        "torch.gfx_targets": "Targets that its own kernels were compiled for, generic ones too; null for other builds.",
+        "torch.code_targets": "Targets that any of its libraries has code for, with settings: gfx90a:xnack-.",
+        "torch.components": "Parts of torch (PyTorch, rocBLAS kernels, AOTriton …) with the targets of each.",
         "torch.path": "The torch folder.",
         "torch.source": "pypi, pytorch-index, therock, radeon-repo, conda, distro, source-build or unknown.",
         "torch.overwritten": "ROCm companions are installed, and torch itself is a CUDA or CPU build.",
@@ -115,6 +119,7 @@ def _state_targets(
     """State the targets: of the code objects where they can be read, else of file and package names."""
     if version.backend != "rocm":
         facts.put("torch.gfx_targets", None, source=path)
+        facts.put("torch.code_targets", None, source=path)
         facts.put("torch.components", {}, source=path)
         return
     named = set(targets_in(item.name for item in installed if item.name.startswith("amd-torch-device-")))
@@ -122,22 +127,59 @@ def _state_targets(
         named.update(targets_in(names(root, folder)))
     scan, reason = _scan(root, path)
     if scan is not None:
-        targets = {str(name) for field in ("targets", "generic") for name in scan.get(field) or ()} | named
-        facts.put("torch.gfx_targets", sorted(targets, key=_order), source=f"code objects in {path}")
-        facts.put("torch.components", scan.get("components") or {}, source=f"code objects in {path}")
+        _state_scanned(facts, scan, named, path)
         return
     facts.gap("torch.components", reason, source=path)
     for library in ("rocblas", "hipblaslt"):
         named.update(library_targets(root, path, library) or ())
+    for key in ("torch.code_targets", "torch.gfx_targets"):
+        if named:
+            facts.put(key, sorted(named, key=_order), source=f"names of kernel files in {path}/lib")
+        else:
+            facts.gap(key, reason, source=path)
+
+
+def _state_scanned(facts: FactSink, scan: dict[str, Any], named: set[str], path: str) -> None:
+    """State what the code objects say; torch's own kernels decide, since its libraries often serve more targets."""
+    source = f"code objects in {path}"
+    components = _components(scan, named)
+    facts.put("torch.components", components, source=source)
+    everything = {str(name) for field in ("targets", "generic") for name in scan.get(field) or ()} | named
+    problems = scan.get("problems") or ()
+    if problems and not everything:
+        reason = f"no code object was found, and not all could be read: {next(iter(problems))}"
+        facts.gap("torch.code_targets", reason, source=source)
+        facts.gap("torch.gfx_targets", reason, source=source)
+        return
+    own = set(components.get(OWN_COMPONENT, {}).get("targets", {})) or everything
+    facts.put("torch.code_targets", sorted(everything, key=_order), source=source)
+    facts.put("torch.gfx_targets", _processors(own), source=source)
+
+
+def _components(scan: dict[str, Any], named: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the scanned parts, each with a table of targets; what packages name counts as torch's own code."""
+    parts: dict[str, dict[str, Any]] = {}
+    found = scan.get("components")
+    for name, value in found.items() if isinstance(found, dict) else ():
+        part = dict(value) if isinstance(value, dict) else {"targets": value}
+        targets = part.get("targets")
+        counts = targets if isinstance(targets, dict) else dict.fromkeys(targets or (), 1)
+        parts[str(name)] = {**part, "targets": dict(counts)}
     if named:
-        facts.put("torch.gfx_targets", sorted(named, key=_order), source=f"names of kernel files in {path}/lib")
-    else:
-        facts.gap("torch.gfx_targets", reason, source=path)
+        own = parts.setdefault(OWN_COMPONENT, {"targets": {}})
+        own["targets"] = dict.fromkeys(sorted(named, key=_order), 1) | own["targets"]
+    return parts
 
 
-def _order(target: str) -> tuple[int, int, str]:
-    """Sort targets by ISA version; what is no target (a capture made by hand) goes last."""
-    return target_order(target) if targets_in([target]) == [target] else (99, 0, target)
+def _processors(code: set[str]) -> list[str]:
+    """Return targets without their settings: gfx90a of gfx90a:xnack-."""
+    return sorted({name.split(":", 1)[0] for name in code}, key=_order)
+
+
+def _order(target: str) -> tuple[tuple[int, int, str], str]:
+    """Sort by ISA version, then settings; what is no target (a capture made by hand) goes last."""
+    found = targets_in([target])
+    return (target_order(found[0]) if found else (99, 0, ""), target)
 
 
 def _scan(root: Root, path: str) -> tuple[dict[str, Any] | None, str]:

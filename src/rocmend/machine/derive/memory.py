@@ -40,6 +40,10 @@ def derive(machine: Machine, facts: FactSink) -> None:
         values = known(machine, facts, outputs, *keys)
         if values is None:
             continue
+        if values[0] is None:
+            for output in outputs:
+                facts.gap(output, "it is not known whether the GPU shares the processor's memory", source=keys[0])
+            continue
         if values[0]:
             any_apu = True
             _apu(machine, facts, index, int(values[1] or 0))

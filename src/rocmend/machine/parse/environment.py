@@ -9,7 +9,8 @@ PREFIXES = (
     *("HSA_", "HIP_", "HIPBLASLT_", "HIPCC_", "ROCM_", "ROCR_", "ROCBLAS_", "ROCFFT_", "ROCPROFILER_", "ROCTRACER_"),
     *("AMD_", "AMDGPU_", "GPU_", "TENSILE_", "MIOPEN_", "MIGRAPHX_", "RCCL_", "NCCL_", "COMGR_", "AOTRITON_"),
     # frameworks
-    *("PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_", "XLA_", "JAX_", "TF_", "ORT_", "CUPY_"),
+    *("PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_", "XLA_", "JAX_", "ORT_", "CUPY_"),
+    *("TF_CPP_", "TF_ROCM", "TF_XLA_", "TF_GPU_", "TF_FORCE_GPU"),  # TF_ alone would take in Terraform's
     *("FLASH_ATTENTION_", "AITER_", "VLLM_", "SGLANG_", "MLX_", "BNB_", "BITSANDBYTES_", "XFORMERS_", "CUDA_"),
     # llama.cpp and the programs around it
     *("GGML_", "LLAMA_", "OLLAMA_"),

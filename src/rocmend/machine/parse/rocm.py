@@ -68,9 +68,8 @@ def cuda_of_tag(tag: str) -> str | None:
 
 
 def rocm_of_hip(hip_version: str) -> str | None:
-    """Return the ROCm release that a HIP version belongs to, as major.minor: ``6.2`` of ``6.2.41133-dd7f95766``.
+    """Return the ROCm release that a HIP version came with, as major.minor: ``6.2`` of ``6.2.41133-dd7f95766``."""
+    from rocmend.codeobject.versions import rocm_release
 
-    HIP takes its first two numbers from the ROCm release since ROCm 4.
-    """
-    match = re.match(r"(\d+\.\d+)(?:\.|$|-)", hip_version)
-    return match[1] if match else None
+    release = rocm_release(hip_version)
+    return f"{release[0]}.{release[1]}" if release else None
