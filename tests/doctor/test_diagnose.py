@@ -70,9 +70,8 @@ def test_reference_entries_are_no_findings(machine_of: Build, finding_of: Make, 
 
 
 def test_equal_gpus_make_one_finding(machine_of: Build, finding_of: Make, knowledge_of: Gather) -> None:
-    facts: dict[str, object] = {f"gpu.{index}.gfx_target": "gfx942" for index in range(8)} | {
-        "gpu.8.gfx_target": "gfx1100"
-    }
+    facts: dict[str, object] = {f"gpu.{index}.gfx_target": "gfx942" for index in range(8)}
+    facts["gpu.8.gfx_target"] = "gfx1100"
     facts |= {f"gpu.{index}.mes_version": 0x80 for index in range(9)}
     entry = finding_of(
         "mes", "gpu.mes_version == 128", subject="gpu", title="{gpu.gfx_target} has old firmware", remedy=()

@@ -27,12 +27,10 @@ formulas = st.recursive(
     ),
     max_leaves=8,
 )
-operands = st.sampled_from(
-    (
-        'a.x|b.y|gpu.z|a.x[0]|a.x["k"]|1|1.5|"7.2"|None|True|[1, a.x]|version(a.x)|int(b.y)|len(a.x)|lower(b.y)|'
-        "known(a.x)|-b.y|a.x.k|env.q|absent.w"
-    ).split("|")
-)
+facts_read = ["a.x", "b.y", "gpu.z", "a.x[0]", 'a.x["k"]', "a.x.k", "env.q", "absent.w"]
+computed = ["version(a.x)", "int(b.y)", "len(a.x)", "lower(b.y)", "known(a.x)", "-b.y", "[1, a.x]"]
+literals = ["1", "1.5", '"7.2"', "None", "True"]
+operands = st.sampled_from([*facts_read, *computed, *literals])
 comparisons = st.tuples(
     operands, st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "in", "not in", "+", "-", "*", "/"]), operands
 ).map(" ".join)

@@ -10,33 +10,7 @@ import msgspec
 
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.rules import CHECKS, Context
-from rocmend.machine.facts import COLLECTORS, KeyPatterns, declared_facts
-
-PLANNED = {
-    "gpu": {"kfd", "drm", "firmware"},
-    "gpus": {"kfd"},
-    "os": {"os"},
-    "kernel": {"kernel"},
-    "numa": {"kernel"},
-    "host": {"host"},
-    "user": {"access"},
-    "kfd": {"access"},
-    "dri": {"access"},
-    "cpu": {"memory"},
-    "memory": {"memory"},
-    "amdgpu": {"amdgpu"},
-    "ttm": {"amdgpu"},
-    "modprobe": {"amdgpu"},
-    "firmware": {"firmware"},
-    "pci": {"pci"},
-    "dmesg": {"dmesg"},
-    "rocminfo": {"rocminfo"},
-    "rocm_smi": {"smi"},
-    "amd_smi": {"smi"},
-    "smi": {"smi"},
-    "ask": {"asked"},
-}
-"""Groups of facts that are not held against an entry until these collectors are there."""
+from rocmend.machine.facts import KeyPatterns, declared_facts
 
 
 class LintProblem(msgspec.Struct, frozen=True):
@@ -73,13 +47,11 @@ def lint(
         declared: Fact keys that predicates may read; those of the collectors and derivations where None.
     """
     keys = [key for key, _, _ in declared_facts()] if declared is None else list(declared)
-    collectors = {name for name, _ in COLLECTORS}
     context = Context(
         knowledge=knowledge,
         today=today,
         declared=KeyPatterns(keys),
         targets=known_targets(),
-        pending=frozenset(group for group, needed in PLANNED.items() if not needed <= collectors),
     )
     wanted = {name.removesuffix(".md").rpartition("/")[2] for name in only}
     problems = [

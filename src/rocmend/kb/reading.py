@@ -77,10 +77,6 @@ class Reading:
     def _absent(self, parts: tuple[str, ...]) -> _Unknown:
         key = ".".join(parts)
         gap = self.machine.gap(key)
-        if gap is None and parts[0] == "gpu":  # a collector that ended before it knew of any GPU
-            gap = self.machine.gap(".".join(("gpu", "*", *parts[2:])))
-        for end in range(len(parts) - 1, 0, -1):
-            gap = gap or self.machine.gaps.get(".".join(parts[:end]))
         reason = gap.reason if gap is not None else NOT_COLLECTED
         self.missing.setdefault(key, Gap(key, reason, gap.source if gap is not None else ""))
         return UNKNOWN

@@ -62,7 +62,6 @@ class Context(msgspec.Struct, frozen=True):
         knowledge: Every entry.
         today: The day on which a review is or is not overdue.
         declared: The fact keys that collectors and derivations declare.
-        pending: First parts of keys whose collectors are not there yet.
         targets: Every gfx target and generic class.
     """
 
@@ -70,12 +69,9 @@ class Context(msgspec.Struct, frozen=True):
     today: dt.date
     declared: KeyPatterns
     targets: frozenset[str]
-    pending: frozenset[str] = frozenset()
 
     def is_declared(self, parts: tuple[str, ...]) -> bool:
         """Whether a name, or a fact that it looks into, is declared."""
-        if parts[0] in self.pending:
-            return True
         key = pattern_key(parts).replace(".*.", ".0.").split(".")
         return any(".".join(key[:end]) in self.declared for end in range(len(key), 0, -1))
 
