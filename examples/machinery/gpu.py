@@ -36,7 +36,7 @@ def add_gpus(spec: Spec, capture: Capture) -> None:
     capture.folder("/sys/class/kfd/kfd/topology", {"generation_id": 2})
     for node in range(spec.kernel.numa_nodes):
         _cpu_node(spec, capture, node)
-    for place in _places(spec):
+    for place in places(spec):
         _kfd_node(spec, capture, place)
         _drm(spec, capture, place)
         if spec.who.uid == 0:
@@ -65,7 +65,8 @@ class Place(msgspec.Struct, frozen=True):
         return device_folder(self.slot, self.gpu.bridge)
 
 
-def _places(spec: Spec) -> Iterator[Place]:
+def places(spec: Spec) -> Iterator[Place]:
+    """Number the GPUs as the kernel does."""
     index = 0
     for gpu in spec.gpus:
         for offset, slot in enumerate(gpu.slots):

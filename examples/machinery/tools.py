@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from examples.machinery.smi import add_smi
 from examples.machinery.spec import Gpu, Spec
 from examples.machinery.writer import Capture
 from rocmend.core.gfx import lookup
@@ -18,6 +19,8 @@ def add_tools(spec: Spec, capture: Capture) -> None:
         capture.tool(("rocminfo",), "", exit_code=1, stderr=tools.rocminfo_error + "\n", time_ms=20)
     elif tools.rocminfo:
         capture.tool(("rocminfo",), "\n".join(_rocminfo(spec)) + "\n", time_ms=190)
+    if tools.smi:
+        add_smi(spec, capture)
     if tools.vulkaninfo:
         capture.tool(("vulkaninfo", "--summary"), tools.vulkaninfo.strip("\n") + "\n", time_ms=260)
 

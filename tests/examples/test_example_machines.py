@@ -31,6 +31,10 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "gpu.0.cwsr_required_bytes": 19_185_664,
         "gpu.0.cwsr_sufficient": False,
         "gpu.0.mes_version": 0x83,
+        "gpu.0.fine_grained": True,
+        "rocminfo.gfx_targets": ["gfx1100"],
+        "rocminfo.module_version": None,
+        "amd_smi.status": "ok",
         "dmesg.mes_hang": 2,
         "dmesg.reset_mode2": 1,
         "kernel.flavour": "oem",
@@ -86,6 +90,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "gpu.0.product": "Radeon RX 7900 XTX",
         "gpu.0.cwsr_sufficient": True,
         "gpu.0.atomics": True,
+        "gpu.0.isa": ["gfx1100", "gfx11-generic"],
+        "rocm_smi.status": "ok",
+        "vulkaninfo.status": "ok",
         "gpu.0.vram_total_bytes": 25_753_026_560,
         "override.value": None,
         "rocm.version": "7.2.1",
@@ -108,6 +115,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
             "sos": 0x36423F,
             "vcn": 0x911500D,
         },
+        "gpu.7.isa": ["gfx942:sramecc+:xnack-", "gfx9-4-generic:sramecc+:xnack-"],
         "gpu.7.numa_node": 1,
         "gpu.7.xgmi_links": 7,
         "gpu.7.render_minor": 135,
@@ -151,6 +159,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "wsl2": {
         "host.kind": "wsl2",
         "dxg.present": True,
+        "rocminfo.gfx_targets": ["gfx1100"],
         "kfd.present": False,
         "amdgpu.loaded": False,
         "rocm.version": "6.4.2",
@@ -188,6 +197,15 @@ def test_save_areas_are_those_that_the_kernel_would_reserve(name: str) -> None:
     for index in machine(name).indices("gpu"):
         own = f"gpu.{index}."
         assert machine(name).value(own + "cwsr_size_bytes") == machine(name).value(own + "cwsr_required_bytes")
+
+
+@pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt", "rx-7900-xtx", "mi300x"])
+def test_the_tools_agree_with_the_driver(name: str) -> None:
+    cards = machine(name).value("smi.cards")
+    assert [card["slot"] for card in cards] == [
+        machine(name).value(f"gpu.{index}.pci_slot") for index in machine(name).indices("gpu")
+    ]
+    assert {card["gfx"] for card in cards} == set(machine(name).value("gpus.targets"))
 
 
 @pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt"])
