@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 
 from rocmend.codeobject import elf
@@ -31,7 +33,7 @@ _CUDA_SECTIONS = frozenset({".nv_fatbin", "__nv_relfatbin", ".nvFatBinSegment"})
 _SYCL_SECTION = MAGIC.decode() + "sycl"
 _NO_CODE_IN = (".eh_frame", ".gcc_except_table", ".rela", ".dyn", ".gnu", ".init", ".fini", ".nv", "__nv", ".got")
 _MAX_FALSE_MARKS = 10_000
-_MAX_PINS = 16
+_MAX_NAME_MARKS = 8
 _MAX_PROBLEMS = 100
 _MIN_CODE_OBJECT_BYTES = 64
 
@@ -126,9 +128,7 @@ def _read_code_object(reader: Reader, head: bytes) -> Content:
     content = Content("code-object")
     try:
         isa = from_header(head, reader.name)
-        content.code_objects.append(
-            CodeObject(isa.target, reader.size, isa.generic_version, isa.code_object_version)
-        )
+        content.code_objects.append(CodeObject(isa.target, reader.size, isa.generic_version, isa.code_object_version))
         content.kernels = len(read_kernels(reader))
     except DataError as error:
         content.problems.append(error.message)
@@ -152,6 +152,10 @@ def _read_library(reader: Reader, header: elf.Header, limits: Limits, content: C
 
 
 def _read_library_stream(reader: Reader, header: elf.Header, limits: Limits, content: Content) -> None:
+    with suppress(DataError):  # reported when it is read for what it says
+        for segment in elf.read_segments(reader, header):
+            if segment.kind == elf.PT_DYNAMIC:
+                reader.keep(segment.offset, segment.size)
     walk = _Walk(reader, limits, content, notice=elf.SECTION_NAMES_MARK)
     walk.over(elf.HEADER_BYTES, reader.size, sure=False)
     sections = _describe(reader, header, content)
@@ -198,7 +202,7 @@ class _Walk:
         self._limits = limits
         self._content = content
         self._notice = notice
-        self._pins = 0
+        self._kept_names = 0
         marks = [MAGIC, COMPRESSED_MAGIC, CODE_OBJECT_MARK, *([notice] if notice else [])]
         self._scanner = Scanner(reader, marks)
         self.doubtful: list[tuple[int, str]] = []
@@ -212,7 +216,7 @@ class _Walk:
                 return
             offset, mark = hit
             if mark == self._notice:
-                self._pin(offset)
+                self._keep_names(offset)
                 at = offset + len(mark)
                 continue
             if len(self._content.bundles) + len(self._content.code_objects) >= self._limits.bundles_per_file:
@@ -227,7 +231,9 @@ class _Walk:
                 if sure:
                     self._problem(error.message)
                 if len(self.doubtful) >= _MAX_FALSE_MARKS:
-                    self._problem(f"holds {_MAX_FALSE_MARKS} marks of bundles that are none; the rest was not searched.")
+                    self._problem(
+                        f"holds {_MAX_FALSE_MARKS} marks of bundles that are none; the rest was not searched."
+                    )
                     return
                 after = offset + len(mark)
             at = max(after, offset + len(mark))
@@ -262,16 +268,14 @@ class _Walk:
         size = header.sections_at + header.section_size * header.section_count
         if not _MIN_CODE_OBJECT_BYTES < size <= self._reader.size - offset:
             raise DataError(self._reader.name, f"has a code object at offset {offset} that ends beyond the data.")
-        self._content.code_objects.append(
-            CodeObject(isa.target, size, isa.generic_version, isa.code_object_version)
-        )
+        self._content.code_objects.append(CodeObject(isa.target, size, isa.generic_version, isa.code_object_version))
         return offset + size
 
-    def _pin(self, offset: int) -> None:
-        if self._pins < _MAX_PINS:
-            self._pins += 1
+    def _keep_names(self, offset: int) -> None:
+        if self._kept_names < _MAX_NAME_MARKS:
+            self._kept_names += 1
             start = max(0, offset - elf.NAMES_MAX_BYTES)
-            self._reader.pin(start, offset - start + elf.NAMES_MAX_BYTES)
+            self._reader.keep(start, offset - start + elf.NAMES_MAX_BYTES)
 
     def _problem(self, message: str) -> None:
         if len(self._content.problems) < _MAX_PROBLEMS:

@@ -133,8 +133,7 @@ def read_segments(reader: Reader, header: Header) -> tuple[Segment, ...]:
         )
     table = reader.read_exactly(header.segments_at, header.segment_count * _SEGMENT.size, "its program headers")
     return tuple(
-        Segment(kind, offset, address, size)
-        for kind, _, offset, address, _, size, _, _ in _SEGMENT.iter_unpack(table)
+        Segment(kind, offset, address, size) for kind, _, offset, address, _, size, _, _ in _SEGMENT.iter_unpack(table)
     )
 
 

@@ -22,7 +22,7 @@ class Limits(msgspec.Struct, frozen=True):
         deep: Read the data sections of host libraries too, where code objects can be embedded outside fat binaries.
     """
 
-    members: int = 500_000
+    members: int = 200_000
     member_bytes: int = 32 * GIB
     total_bytes: int = 128 * GIB
     ratio: float = 250.0

@@ -23,6 +23,9 @@ HEAD_BYTES = 8 << 20
 WINDOW_BYTES = 16 << 20
 """Kept of what was read last: section headers and their names stand at the end of a library."""
 
+MAX_KEPT = 16
+MAX_KEPT_BYTES = 1 << 20
+
 MAX_READ_BYTES = 64 << 20
 """No structure that is read in one piece is larger; a length field that says so is hostile."""
 
@@ -89,8 +92,8 @@ class Reader(ABC):
             )
         return data
 
-    def pin(self, offset: int, size: int) -> None:  # noqa: B027  only a stream forgets what it has read
-        """Keep these bytes readable even after the stream has moved on."""
+    def keep(self, offset: int, size: int) -> None:  # noqa: B027  only a stream forgets what it has read
+        """Keep these bytes readable even after the stream has moved on; those that are gone already are not."""
 
 
 class FileReader(Reader):
@@ -175,7 +178,8 @@ class StreamReader(Reader):
         self._head: list[tuple[int, bytes]] = []
         self._window: deque[tuple[int, bytes]] = deque()
         self._window_held = 0
-        self._pinned: list[tuple[int, bytes]] = []
+        self._kept_ranges: list[tuple[int, int]] = []
+        self._kept: list[tuple[int, bytes]] = []
 
     def _pull(self) -> bytes:
         block = next(self._blocks, b"")
@@ -185,6 +189,8 @@ class StreamReader(Reader):
         self.position += len(block)
         if start < self._head_bytes:
             self._head.append((start, block))
+        elif any(start < last and first < self.position for first, last in self._kept_ranges):
+            self._kept.append((start, block))
         self._window.append((start, block))
         self._window_held += len(block)
         while self._window_held > self._window_bytes and len(self._window) > 1:
@@ -202,17 +208,23 @@ class StreamReader(Reader):
                 return b""
             if offset < self.position:
                 return block[offset - start :] if offset > start else block
-        for pieces in (self._window, self._head, self._pinned):
-            found = _covering(pieces, offset)
+        for contiguous in (self._window, self._head):
+            found = _covering(contiguous, offset)
             if found:
                 return found
+        for start, block in self._kept:
+            if start <= offset < start + len(block):
+                return block[offset - start :]
         raise PassedError(self.name, f"offset {offset} has already gone by (at {self.position}).")
 
-    def pin(self, offset: int, size: int) -> None:
-        """See ``Reader``."""
-        data = self.read(offset, size)
-        if data:
-            self._pinned.append((offset, data))
+    def keep(self, offset: int, size: int) -> None:
+        """See ``Reader``; at most ``MAX_KEPT`` ranges of ``MAX_KEPT_BYTES`` each."""
+        if len(self._kept_ranges) >= MAX_KEPT or size > MAX_KEPT_BYTES:
+            return
+        self._kept_ranges.append((offset, offset + size))
+        for start, block in self._window:
+            if start < offset + size and offset < start + len(block) and (start, block) not in self._kept:
+                self._kept.append((start, block))
 
     def drain(self) -> int:
         """Run to the end and return the number of bytes there were."""
@@ -222,12 +234,8 @@ class StreamReader(Reader):
 
 
 def _covering(pieces: Sequence[tuple[int, bytes]], offset: int) -> bytes:
-    """Return the rest of the piece that holds ``offset``; pieces ascend by offset unless they are few."""
-    if len(pieces) > 16 and offset >= pieces[0][0]:
-        index = bisect_right(pieces, offset, key=lambda piece: piece[0]) - 1
-        start, data = pieces[index]
-        return data[offset - start :]
-    for start, data in pieces:
-        if start <= offset < start + len(data):
-            return data[offset - start :]
-    return b""
+    """Return the rest of the piece that holds ``offset``; the pieces follow each other without gaps."""
+    if not pieces or offset < pieces[0][0]:
+        return b""
+    start, data = pieces[bisect_right(pieces, offset, key=lambda piece: piece[0]) - 1]
+    return data[offset - start :]

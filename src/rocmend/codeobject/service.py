@@ -1,0 +1,339 @@
+"""Whether the code that a package carries serves a GPU: natively, through a generic target, by an override, or not.
+
+The rules are those of ROCm's loader: code for another target is refused ("invalid device function"), code for the target's
+LLVM generic class is taken, and the settings xnack and sramecc must be what the code was compiled for. An override makes
+the runtime believe in another target; it is offered only within one generic class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rocmend.codeobject.isa import SPIRV, normalise
+from rocmend.codeobject.matching import Match, Verdict, describe, find_matches, shown_settings, shown_targets
+from rocmend.codeobject.model import Component, Inspection, TargetUse, tally
+from rocmend.codeobject.roles import Role, role_of
+from rocmend.core.errors import UsageError
+from rocmend.core.gfx import GfxTarget, lookup, override_between, parse_target_id, targets
+
+__all__ = ["ComponentService", "Service", "Verdict", "serve", "service_for_targets"]
+
+OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
+
+
+class ComponentService(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one part of a package serves the GPU.
+
+    Attributes:
+        name: The part.
+        verdict: How it serves it.
+        reason: Why, and what it means where it does not.
+        via: The target whose code would run.
+        override: Value of HSA_OVERRIDE_GFX_VERSION that the verdict ``override`` needs.
+        role: ``kernels`` (nothing runs without), ``library`` (the operations it computes fail), ``tuning`` (slower).
+        objects: Code objects (or files) for ``via``.
+        units: Fat binaries of the part; fewer ``objects`` than ``units`` mean that some operations fail.
+        variant: HIP version, where the package carries alternatives.
+    """
+
+    name: str
+    verdict: Verdict
+    reason: str
+    via: str = ""
+    override: str = ""
+    role: str = Role.KERNELS.value
+    objects: int = 0
+    units: int = 0
+    variant: str = ""
+
+
+class Service(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a package serves a GPU.
+
+    Attributes:
+        target: The GPU's target.
+        verdict: The package as a whole: what its kernels and the libraries they need come to.
+        reason: Why.
+        via: The target whose code would run.
+        override: Value of HSA_OVERRIDE_GFX_VERSION, where the verdict is ``override``.
+        environment: What must be set for the verdict to hold.
+        components: Part by part.
+        cautions: What speaks against relying on it, and overrides that were refused.
+    """
+
+    target: str
+    verdict: Verdict
+    reason: str
+    via: str = ""
+    override: str = ""
+    environment: dict[str, str] = {}
+    components: tuple[ComponentService, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+
+class _Gpu(msgspec.Struct, frozen=True):
+    """The GPU asked about: its target, and its settings where they are known."""
+
+    target: GfxTarget
+    settings: dict[str, bool]
+
+    @property
+    def shown(self) -> str:
+        return self.target.name + shown_settings(self.settings)
+
+
+def _gpu(name: str) -> _Gpu:
+    return _Gpu(lookup(name), dict(parse_target_id(name).features))
+
+
+# -- part by part ------------------------------------------------------------------------------------------------------
+
+
+def _serve_part(part: Component, gpu: _Gpu, override: str) -> tuple[ComponentService, Match | None]:
+    role = role_of(part.name)
+    common: dict[str, Any] = {"role": role.kind.value, "units": part.units, "variant": part.variant}
+    best = next(iter(find_matches(part.targets, gpu.target, gpu.settings)), None)
+    if best is None:
+        other = [use for use in part.targets if use.target.partition(":")[0] == gpu.target.name]
+        held = shown_targets(other or part.targets)
+        reason = f"holds no code for {gpu.shown} (it holds {held}): {role.without}"
+        return ComponentService(part.name, Verdict.NONE, reason, **common), None
+    partly = ""
+    if part.units and best.use.objects < part.units:
+        partly = f", but in {best.use.objects} of its {part.units} fat binaries only: what the others compute fails"
+    return (
+        ComponentService(
+            part.name,
+            Verdict.OVERRIDE if override else best.verdict,
+            f"{describe(best, gpu.target)}{partly}.",
+            best.use.target,
+            override,
+            objects=best.use.objects,
+            **common,
+        ),
+        best,
+    )
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """All parts together: how each is served, the matches of those that decide, and those whose absence is an error."""
+
+    parts: tuple[ComponentService, ...]
+    deciding: tuple[Match, ...]
+    unserved: tuple[str, ...]
+
+    @property
+    def runs(self) -> bool:
+        return bool(self.deciding) and not self.unserved
+
+
+def _serve_parts(components: Sequence[Component], gpu: _Gpu, override: str = "") -> _Outcome:
+    served = [_serve_part(component, gpu, override) for component in components]
+    parts = tuple(part for part, _ in served)
+    alternatives = {part.name for part in parts if part.variant and part.verdict is not Verdict.NONE}
+    lacking = [
+        part.name
+        for part in parts
+        if part.verdict is Verdict.NONE and part.role == Role.KERNELS.value and part.name not in alternatives
+    ]
+    has_kernels = any(part.role == Role.KERNELS.value for part in parts)
+    wanted = Role.KERNELS.value if has_kernels else Role.LIBRARY.value
+    deciding = tuple(match for part, match in served if match is not None and part.role == wanted)
+    return _Outcome(parts, deciding, tuple(dict.fromkeys(lacking)))
+
+
+def _cautions(parts: Sequence[ComponentService], gpu: _Gpu) -> list[str]:
+    """Say which parts do not serve, or serve in part, where the package as a whole does."""
+    found = []
+    variants: dict[str, tuple[list[str], list[str]]] = {}
+    for part in parts:
+        if part.variant:
+            variants.setdefault(part.name, ([], []))[part.verdict is not Verdict.NONE].append(part.variant)
+        elif part.verdict is Verdict.NONE:
+            found.append(f"{part.name} {part.reason}")
+        if 0 < part.objects < part.units:
+            found.append(f"{part.name} {part.reason}")
+    for name, (without, with_code) in variants.items():
+        if without and with_code:
+            found.append(
+                f"{name}: its libraries for HIP {', '.join(without)} hold no code for {gpu.shown}, those for HIP "
+                f"{', '.join(with_code)} do. Which one is loaded depends on the HIP version of the PyTorch beside it."
+            )
+    return found
+
+
+# -- the package -------------------------------------------------------------------------------------------------------
+
+
+def _held(components: Sequence[Component]) -> tuple[TargetUse, ...]:
+    return tally(
+        use for component in components if role_of(component.name).kind is not Role.TUNING for use in component.targets
+    )
+
+
+def _held_processors(components: Sequence[Component]) -> set[str]:
+    return {use.target.partition(":")[0] for use in _held(components)}
+
+
+def _candidates(components: Sequence[Component], gpu: GfxTarget) -> list[GfxTarget]:
+    """Return the targets that the GPU may pass as and that there is code for, the most alike first."""
+    held = _held_processors(components)
+    same = [item for item in targets() if item.name in held - {gpu.name} and override_between(gpu, item).sane]
+    return sorted(
+        same,
+        key=lambda item: (
+            abs(item.isa_version[1] - gpu.isa_version[1]),
+            item.vgprs_per_simd != gpu.vgprs_per_simd,
+            item.kfd_version,
+        ),
+    )
+
+
+def _refused(components: Sequence[Component], gpu: GfxTarget) -> tuple[str, ...]:
+    """Explain why the nearest other target that there is code for is not offered as an override."""
+    held = _held_processors(components)
+    others = [item for item in targets() if item.name in held - {gpu.name} and not override_between(gpu, item).sane]
+    if not others:
+        return ()
+    nearest = min(
+        others,
+        key=lambda item: (item.generation != gpu.generation, abs(item.kfd_version - gpu.kfd_version), item.kfd_version),
+    )
+    refused = override_between(gpu, nearest)
+    return (f"{OVERRIDE_VARIABLE}={refused.value} is refused: {refused.reason}",)
+
+
+def _by_override(components: Sequence[Component], gpu: _Gpu) -> Service | None:
+    for other in _candidates(components, gpu.target):
+        judged = override_between(gpu.target, other)
+        passing = _Gpu(other, gpu.settings)
+        outcome = _serve_parts(components, passing, judged.value)
+        if not outcome.runs:
+            continue
+        cautions = (
+            f"An override is necessary, not sufficient: {judged.reason}",
+            "It holds for every library of the process and for every AMD GPU in the machine.",
+            *_cautions(outcome.parts, passing),
+        )
+        reason = (
+            f"there is no code for {gpu.shown}, but with {OVERRIDE_VARIABLE}={judged.value} the runtime takes the code for "
+            f"{other.name}, which belongs to the same class ({gpu.target.generic_class})."
+        )
+        environment = {OVERRIDE_VARIABLE: judged.value} | outcome.deciding[0].environment
+        return Service(
+            gpu.shown, Verdict.OVERRIDE, reason, other.name, judged.value, environment, outcome.parts, cautions
+        )
+    return None
+
+
+def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
+    outcome = _serve_parts(components, gpu)
+    if outcome.runs:
+        worst = max(outcome.deciding, key=lambda match: match.rank)
+        return Service(
+            gpu.shown,
+            worst.verdict,
+            f"it {describe(worst, gpu.target)}.",
+            worst.use.target,
+            environment=worst.environment,
+            components=outcome.parts,
+            cautions=tuple(_cautions(outcome.parts, gpu)),
+        )
+    found = _by_override(components, gpu)
+    if found is not None:
+        return found
+    held = shown_targets(_held(components))
+    generic = f", none for {gpu.target.generic_class}" if gpu.target.generic_class else ""
+    where = f" in {', '.join(outcome.unserved)}" if outcome.unserved else ""
+    reason = (
+        f"there is no code for {gpu.shown}{where}{generic}, and none that an override could reach; there is code for "
+        f'{held}. Kernels fail with "invalid device function".'
+    )
+    return Service(gpu.shown, Verdict.NONE, reason, components=outcome.parts, cautions=_refused(components, gpu.target))
+
+
+def serve(inspection_or_targets: Inspection | Sequence[str], target: str) -> Service:
+    """Judge whether a package, or code for a list of targets, serves a GPU.
+
+    Args:
+        inspection_or_targets: An inspection, or the targets that there is code for.
+        target: The GPU's target, with settings where they are known: ``gfx1151``, ``gfx90a:xnack-``.
+
+    Raises:
+        UsageError: No such target.
+    """
+    if not isinstance(inspection_or_targets, Inspection):
+        return service_for_targets(inspection_or_targets, target)
+    gpu = _gpu(target)
+    components = [component for component in inspection_or_targets.components if component.targets]
+    return _serve(components, gpu) if _held(components) else _without_code(inspection_or_targets, gpu)
+
+
+def _without_code(inspection: Inspection, gpu: _Gpu) -> Service:
+    packs = sorted({pack for file in inspection.files for pack in file.packs})
+    if packs:
+        reason = (
+            f"its libraries look for their device code in kernel packs ({', '.join(packs[:3])}), and there are none here. "
+            f"They come in distributions of their own, one a target: install the extra device-{gpu.target.name}."
+        )
+        return Service(gpu.shown, Verdict.NONE, reason)
+    if "rocm" in inspection.backends:
+        reason = "it carries no device code: it calls ROCm's libraries, or its kernels are compiled at run time."
+        return Service(gpu.shown, Verdict.NOT_APPLICABLE, reason, cautions=inspection.notes)
+    if "cuda" in inspection.backends:
+        version = f" (CUDA {inspection.cuda_version})" if inspection.cuda_version else ""
+        reason = f"it is built for NVIDIA GPUs{version}: no code for any AMD GPU is in it. A ROCm build is needed."
+        return Service(gpu.shown, Verdict.NONE, reason)
+    if "xpu" in inspection.backends:
+        return Service(gpu.shown, Verdict.NONE, "it is built for Intel GPUs: no code for any AMD GPU is in it.")
+    reason = "it carries no device code and is linked against no GPU runtime: a CPU build or pure Python."
+    return Service(gpu.shown, Verdict.NOT_APPLICABLE, " ".join(inspection.notes) or reason)
+
+
+# -- from lists ----------------------------------------------------------------------------------------------------------
+
+
+def service_for_targets(targets: Sequence[str], gfx: str, *, components: Mapping[str, Any] | None = None) -> Service:
+    """Judge whether code for these targets serves a GPU.
+
+    Args:
+        targets: Targets that there is code for, specific or generic; names that we do not know are left out.
+        gfx: The GPU's target, with settings where they are known.
+        components: By part, as ``scan_targets`` gives them, or part to list of targets; then ``targets`` is what the
+            parts hold together.
+
+    Raises:
+        UsageError: No such target, or a component without targets.
+    """
+    gpu = _gpu(gfx)
+    parts = [part for part in _parts(components or {}) if part.targets]
+    if not _held(parts):
+        parts = [Component("kernels", 1, _uses(targets))]
+    if not _held(parts):
+        return Service(gpu.shown, Verdict.NOT_APPLICABLE, "there is no AMD device code.")
+    return _serve(parts, gpu)
+
+
+def _uses(found: Sequence[str] | Mapping[str, int]) -> tuple[TargetUse, ...]:
+    counts = found if isinstance(found, Mapping) else dict.fromkeys(found, 1)
+    uses = ((name if name == SPIRV else normalise(name), count) for name, count in counts.items())
+    return tuple(TargetUse(name, int(count)) for name, count in uses if name)
+
+
+def _parts(components: Mapping[str, Any]) -> list[Component]:
+    parts = []
+    for name, value in components.items():
+        if not isinstance(value, Mapping):
+            parts.append(Component(name, 1, _uses(value)))
+            continue
+        if "targets" not in value:
+            raise UsageError("service", f"component {name!r} has no targets.")
+        variant = str(value.get("variant", ""))
+        plain = name.removesuffix(f" {variant}") if variant else name
+        parts.append(
+            Component(plain, int(value.get("files", 1)), _uses(value["targets"]), int(value.get("units", 0)), variant)
+        )
+    return parts
