@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+GIB = 1 << 30
+"""Bytes in a gibibyte."""
+
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 

@@ -1,0 +1,92 @@
+"""``rocmend wheel inspect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.source import machine_option
+from rocmend.core.errors import UsageError
+from rocmend.core.units import GIB, size_text
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+
+@rocmend_command(
+    "inspect",
+    examples=(
+        ("rocmend wheel inspect torch", "the installed package, for the GPUs of this machine"),
+        ("rocmend wheel inspect bitsandbytes.whl --target gfx1151", "a wheel, for a GPU that is elsewhere"),
+        ("rocmend wheel inspect /opt/rocm/lib --target gfx1030 --files", "a folder, file by file"),
+    ),
+)
+@click.argument("subject", metavar="FILE|PACKAGE|DIR")
+@click.option("--target", "targets", multiple=True, metavar="GFX", help="A gfx target to judge for; can be repeated.")
+@click.option("--files", "all_files", is_flag=True, help="List every file with device code, not only the largest.")
+@click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
+@click.option(
+    "--max-size",
+    type=click.FloatRange(min=1),
+    default=128.0,
+    show_default=True,
+    metavar="GIB",
+    help="Refuse an archive that inflates to more.",
+)
+@machine_option
+@output_options("md")
+def command(
+    subject: str,
+    targets: tuple[str, ...],
+    all_files: bool,
+    shallow: bool,
+    max_size: float,
+    machine_dir: Path | None,
+    output_format: str,
+) -> None:
+    """Say whether a wheel, library, folder or installed package runs on a GPU, without one and without importing it.
+
+    Without --target the GPUs of the machine are judged. Exit code 1 means that one of them is not served.
+    """
+    import msgspec
+
+    from rocmend.cli.views.wheel import inspection_document
+    from rocmend.codeobject.inspect import inspect_path
+    from rocmend.codeobject.limits import DEFAULT_LIMITS
+    from rocmend.codeobject.service import Verdict, serve
+    from rocmend.codeobject.versions import match_rocm
+
+    wanted, system_rocm = _asked(targets, machine_dir)
+    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=int(max_size * GIB), deep=not shallow)
+
+    def told(name: str, done: int, total: int) -> None:
+        progress(f"{size_text(done)} of {size_text(total)}  {name[-60:]}")
+
+    inspection = inspect_path(subject, limits=limits, progress=told)
+    progress_done()
+    services = [serve(inspection, target) for target in wanted]
+    bundled = inspection.rocm_version or inspection.hip_version
+    versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
+    refused = any(service.verdict is Verdict.NONE for service in services)
+    data = {"inspection": inspection, "services": services, "versions": versions}
+    outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
+    finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))
+
+
+def _asked(targets: tuple[str, ...], machine_dir: Path | None) -> tuple[list[str], str]:
+    """Return the targets to judge for, and the machine's own ROCm version where it has one."""
+    from rocmend.core.gfx import parse_target_id
+    from rocmend.machine.collect import default_name, open_machine, snapshot
+
+    if targets and machine_dir is None:
+        return [str(parse_target_id(target)) for target in targets], ""
+    root = open_machine(machine_dir)
+    machine = snapshot(root, name=default_name(machine_dir), only=("kfd", "rocm"))
+    found = [machine.value(f"gpu.{index}.gfx_target") for index in machine.indices("gpu")]
+    names = list(dict.fromkeys(name for name in found if isinstance(name, str)))
+    if targets:
+        names = [str(parse_target_id(target)) for target in targets]
+    elif machine_dir is not None and not names:
+        raise UsageError("wheel inspect", f"{machine_dir} has no AMD GPU.", next_step="Name one: --target gfx1151.")
+    return names, str(machine.value("rocm.version") or "")

@@ -1,0 +1,137 @@
+"""How the inspection of a wheel is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmend.codeobject.model import Component, FileReport, Inspection, TargetUse
+from rocmend.codeobject.service import ComponentService, Service, Verdict
+from rocmend.codeobject.versions import MatchState, VersionMatch
+from rocmend.core.units import count_text, size_text
+from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Text, Tone, table
+
+_TONE = {
+    Verdict.NATIVE: Tone.GOOD,
+    Verdict.GENERIC: Tone.GOOD,
+    Verdict.OVERRIDE: Tone.WARNING,
+    Verdict.NONE: Tone.ERROR,
+    Verdict.NOT_APPLICABLE: Tone.INFO,
+}
+_WORDS = {
+    Verdict.NATIVE: "runs natively",
+    Verdict.GENERIC: "runs its generic code",
+    Verdict.OVERRIDE: "runs with an override",
+    Verdict.NONE: "does not run",
+    Verdict.NOT_APPLICABLE: "carries no device code",
+}
+_MATCH_TONE = {
+    MatchState.MATCH: Tone.GOOD,
+    MatchState.MINOR_DIFFERS: Tone.WARNING,
+    MatchState.MAJOR_DIFFERS: Tone.ERROR,
+    MatchState.UNKNOWN: Tone.MUTED,
+}
+_SHOWN_FILES = 25
+_SHOWN_TARGETS = 12
+
+
+def inspection_document(
+    inspection: Inspection, services: Sequence[Service], versions: VersionMatch | None, *, all_files: bool = False
+) -> Document:
+    """Lay out an inspection: the verdict for each target, then what was found."""
+    blocks: list[Block] = [service_card(inspection, service) for service in services]
+    if versions is not None:
+        blocks.append(
+            Card(
+                f"Its ROCm and the system's: {versions.state}",
+                _MATCH_TONE[versions.state],
+                "",
+                "",
+                (Text(versions.reason),),
+            )
+        )
+    blocks.append(Section("What it is", (Pairs(_about(inspection)),)))
+    if inspection.components:
+        blocks.append(Section("Device code by part", (_components(inspection),)))
+    if inspection.files:
+        blocks.append(Section("Files", _files(inspection.files, all_files=all_files)))
+    if inspection.notes:
+        blocks.append(Section("Notes", tuple(Text(note) for note in inspection.notes)))
+    if inspection.problems:
+        rows = [[problem.path, problem.message] for problem in inspection.problems]
+        blocks.append(Section("Could not be read", (table(["file", "why"], rows),)))
+    summary, tone = _summary(inspection, services)
+    footer = "Nothing was imported or run: this says whether there is code for the GPU, not that it computes well."
+    return Document(_name(inspection), summary, tone, tuple(blocks), footer)
+
+
+def _name(inspection: Inspection) -> str:
+    return f"{inspection.name} {inspection.version}".strip() or inspection.subject
+
+
+def _summary(inspection: Inspection, services: Sequence[Service]) -> tuple[str, Tone]:
+    if services:
+        worst = max(services, key=lambda service: list(Verdict).index(service.verdict))
+        return "; ".join(f"{service.target}: {_WORDS[service.verdict]}" for service in services), _TONE[worst.verdict]
+    if inspection.targets:
+        return f"Carries code for {count_text(len(inspection.targets), 'AMD target')}.", Tone.INFO
+    return "Carries no AMD device code.", Tone.WARNING
+
+
+def service_card(inspection: Inspection, service: Service) -> Card:
+    """Lay out the verdict for one target."""
+    blocks: list[Block] = [Text(service.reason[:1].upper() + service.reason[1:])]
+    if service.environment:
+        blocks.append(Code("\n".join(f"export {name}={value}" for name, value in service.environment.items()), "bash"))
+    blocks += [Text(f"**But:** {caution}") for caution in service.cautions]
+    if len(service.components) > 1:
+        rows = [[_part_name(part), _verdict(part), Cell(part.reason)] for part in service.components]
+        blocks.append(table(["part", "verdict", "why"], rows))
+    title = f"{_name(inspection)} on {service.target}: {_WORDS[service.verdict]}"
+    return Card(title, _TONE[service.verdict], service.verdict.value, "", tuple(blocks))
+
+
+def _part_name(part: Component | ComponentService) -> Cell:
+    return Cell(part.name + (f" ({part.variant})" if part.variant else ""))
+
+
+def _verdict(part: ComponentService) -> Cell:
+    return Cell(part.verdict.value, _TONE[part.verdict])
+
+
+def _about(inspection: Inspection) -> tuple[tuple[str, str, str], ...]:
+    totals = inspection.totals
+    rows = [
+        ("kind", inspection.kind, inspection.path),
+        ("built for", ", ".join(inspection.backends) or "CPU or pure Python", ""),
+        ("AMD targets", ", ".join(inspection.targets) or "none", ""),
+        ("ROCm", inspection.rocm_version, ""),
+        ("HIP", inspection.hip_version, ""),
+        ("CUDA", inspection.cuda_version, ""),
+        ("needs from the system", ", ".join(inspection.external), ""),
+        (
+            "read",
+            f"{count_text(totals.files, 'file')}, {size_text(totals.bytes)}",
+            f"{count_text(totals.code_objects, 'code object')}, {size_text(totals.code_object_bytes)}",
+        ),
+    ]
+    return tuple(row for row in rows if row[1])
+
+
+def _targets_text(uses: Sequence[TargetUse]) -> str:
+    names = [f"{use.target} ({use.objects})" for use in uses[:_SHOWN_TARGETS]]
+    more = f" and {len(uses) - _SHOWN_TARGETS} more" if len(uses) > _SHOWN_TARGETS else ""
+    return ", ".join(names) + more or "none"
+
+
+def _components(inspection: Inspection) -> Block:
+    rows = [[_part_name(part), str(part.files), _targets_text(part.targets)] for part in inspection.components]
+    return table(["part", "files", "targets (code objects)"], rows)
+
+
+def _files(files: Sequence[FileReport], *, all_files: bool) -> tuple[Block, ...]:
+    shown = files if all_files else sorted(files, key=lambda file: -file.size_bytes)[:_SHOWN_FILES]
+    rows = [[file.path, file.kind, size_text(file.size_bytes), _targets_text(file.targets)] for file in shown]
+    blocks: list[Block] = [table(["file", "kind", "size", "targets (code objects)"], rows)]
+    if len(shown) < len(files):
+        blocks.append(Text(f"{len(files) - len(shown)} smaller files are left out; `--files` shows all.", Tone.MUTED))
+    return tuple(blocks)
