@@ -67,9 +67,8 @@ def check(key: str, value: Any, modules: dict[str, frozenset[str]]) -> dict[str,
     if module in {"amdkfd", "kfd"}:
         suggestion = f"amdgpu.{parameter}" if parameter in modules["amdgpu"] else ""
         return _problem(given, suggestion, value, "amdkfd has been part of the module amdgpu since Linux 4.20")
-    near = get_close_matches(module, ["amdgpu", "amdttm", "ttm"], 1, 0.75)
-    short_and_unrelated = len(module) <= 4 and parameter not in TTM
-    if not near or short_and_unrelated:
+    near = ["ttm"] if parameter in TTM else get_close_matches(module, ["amdgpu", "amdttm"], 1, 0.75)
+    if not near:
         return None
     return _problem(given, _repaired(near[0], parameter, modules), value, f"there is no module {module}")
 

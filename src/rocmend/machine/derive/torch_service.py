@@ -18,7 +18,7 @@ NO_CODE = (
     "torch_service",
     facts={
         "gpu.*.torch_service": "native, generic, override or none; null where torch is absent or no ROCm build.",
-        "gpu.*.torch_override": "HSA_OVERRIDE_GFX_VERSION that would make it run inside the GPU's class; null for none.",
+        "gpu.*.torch_override": "HSA_OVERRIDE_GFX_VERSION that makes it run inside the GPU's class; null for none.",
         "gpu.*.torch_service_reason": "Why.",
         "gpu.*.torch_service_cautions": "What speaks against relying on it, and overrides that were refused.",
     },
@@ -32,7 +32,8 @@ def derive(machine: Machine, facts: FactSink) -> None:
         if values is None:
             continue
         if values[1] != "rocm":
-            for output, value in zip(outputs, (None, None, "", []), strict=True):
+            nothing: tuple[Any, ...] = (None, None, "", [])
+            for output, value in zip(outputs, nothing, strict=True):
                 facts.put(output, value, source="torch.backend")
             continue
         code = known(machine, facts, outputs, "torch.code_targets")
