@@ -32,6 +32,7 @@ _LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 _SHOWN_CHOICES = 4
+_NO_GPU = ("GPU", "no AMD GPU that the driver shows", "")
 
 
 def check_report(check: Check) -> Document:
@@ -39,7 +40,7 @@ def check_report(check: Check) -> Document:
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
-    blocks: list[Block] = [Section("The machine", (_machine(check),))]
+    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,))]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
     blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
     if notes:
@@ -49,6 +50,7 @@ def check_report(check: Check) -> Document:
         blocks.append(Section("Inspected wheels", cards))
     blocks.append(Section("What to install", _install(check)))
     blocks.append(Section("What to set", _settings(check)))
+    blocks.append(Section("The machine", (_machine(check),)))
     blocks += undecided_blocks(check.diagnosis)
     blocks.append(Section("How this was made", (_made(check),)))
     footer = "`rocmend doctor --explain ID` tells all about a finding. Nothing on the machine was changed."
@@ -69,9 +71,7 @@ def _title(check: Check) -> str:
 
 
 def _machine(check: Check) -> Pairs:
-    rows = list(gpu_rows(check.diagnosis.gpus)) or [("GPU", "no AMD GPU that the driver shows", "")]
-    rows += [(_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items()]
-    return Pairs(tuple(rows))
+    return Pairs(tuple((_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items()))
 
 
 def _wheel_cards(wheel: InspectedWheel) -> list[Card]:

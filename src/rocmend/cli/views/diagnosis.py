@@ -87,13 +87,23 @@ def finding_card(finding: Finding) -> Card:
     if finding.evidence:
         blocks.append(evidence)
     if finding.sources:
-        blocks.append(source_links(finding.sources))
+        blocks.append(source_links(finding.sources[:1]))
     details: list[Block] = [Text(finding.explanation)] if finding.explanation else []
+    if len(finding.sources) > 1:
+        details.append(source_links(finding.sources[1:]))
     if finding.see:
         details.append(Text("See also: " + ", ".join(f"`{other}`" for other in finding.see)))
     label = finding.severity.value if finding.status == "active" else f"{finding.severity}, {finding.status}"
     title = f"{finding.title} ({finding.subject})" if finding.subject.startswith("gpu.") else finding.title
-    return Card(title, TONE[finding.severity], label, finding.entry_id, tuple(blocks), tuple(details), "Why")
+    return Card(
+        title,
+        TONE[finding.severity],
+        label,
+        finding.entry_id,
+        tuple(blocks),
+        tuple(details),
+        "Why, and who else says so",
+    )
 
 
 def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:

@@ -21,7 +21,7 @@ def source_links(sources: tuple[Source, ...]) -> Links:
     made = tuple(
         Link(f"{source.title} ({source.date})" if source.date else source.title, source.url) for source in sources
     )
-    return Links("Source", made)
+    return Links("Source" if len(made) == 1 else "Sources", made)
 
 
 def remedy_blocks(remedies: tuple[Remedy, ...]) -> tuple[Block, ...]:

@@ -124,7 +124,9 @@ def _targets_text(uses: Sequence[TargetUse]) -> str:
 
 
 def _components(inspection: Inspection) -> Block:
-    rows = [[_part_name(part), str(part.files), _targets_text(part.targets)] for part in inspection.components]
+    rows = [
+        [_part_name(part), Cell(str(part.files)), Cell(_targets_text(part.targets))] for part in inspection.components
+    ]
     return table(["part", "files", "targets (code objects)"], rows)
 
 
