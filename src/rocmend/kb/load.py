@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 
 from rocmend.core.errors import UsageError
 from rocmend.core.records import Remedy, Source
+from rocmend.kb.compiled import read_compiled, stamps_of, write_compiled
 from rocmend.kb.entry import Entry
 
 ENTRIES = Path(__file__).with_name("entries")
@@ -98,54 +98,82 @@ def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Know
     """
     if directory is None and os.environ.get(EXTRA_VARIABLE):
         directory = Path(os.environ[EXTRA_VARIABLE])
-    entries: dict[str, Entry] = {}
-    paths: dict[str, str] = {}
     problems: list[LoadProblem] = []
     if directory is not None and not directory.is_dir():
         problems.append(LoadProblem(str(directory), 0, f"not a directory; {EXTRA_VARIABLE} or the argument names it"))
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects that all live: a collection finds nothing and takes a third of the time
     try:
-        for path in _files(builtin=builtin, extra=directory):
-            _load_one(path, entries, paths, problems)
+        loaded = _builtin(problems) if builtin else {}
+        if directory is not None:
+            loaded |= _parse_all(_files(directory), problems)
     finally:
         if collecting:
             gc.enable()
+    return _gathered(loaded, problems)
+
+
+def _builtin(problems: list[LoadProblem]) -> dict[str, Entry]:
+    """Return the entries that come with rocmend, by path: as kept from the last time where no file has changed."""
+    paths = _files(ENTRIES)
+    try:
+        stamps = stamps_of(paths)
+    except OSError:  # a file that went between listing and looking, or a dangling link: parsing says which
+        return _parse_all(paths, problems)
+    kept = read_compiled(stamps)
+    if kept is not None:
+        return kept
+    before = len(problems)
+    loaded = _parse_all(paths, problems)
+    if len(problems) == before:
+        write_compiled(stamps, loaded)
+    return loaded
+
+
+def _gathered(loaded: dict[str, Entry], problems: list[LoadProblem]) -> Knowledge:
+    """Return entries by id; the second of two with the same id is a problem."""
+    entries: dict[str, Entry] = {}
+    paths: dict[str, str] = {}
+    for path, entry in loaded.items():
+        if entry.id in entries:
+            problems.append(LoadProblem(path, 2, f"the id {entry.id!r} is taken by {paths[entry.id]}"))
+            continue
+        entries[entry.id] = entry
+        paths[entry.id] = path
     return Knowledge({key: entries[key] for key in sorted(entries)}, tuple(problems), paths)
 
 
-def _files(*, builtin: bool, extra: Path | None) -> Iterator[str]:
-    for directory in ([ENTRIES] if builtin else []) + ([extra] if extra is not None else []):
-        base = str(directory)
-        for topic in _names(base):
-            folder = os.path.join(base, topic)  # noqa: PTH118  pathlib doubles the time of a walk
-            yield from (f"{folder}/{name}" for name in _names(folder) if name.endswith(".md"))
+def _files(directory: Path) -> list[str]:
+    base = str(directory)
+    found: list[str] = []
+    for topic in _names(base):
+        folder = f"{base}/{topic}"
+        found += [f"{folder}/{name}" for name in _names(folder) if name.endswith(".md")]
+    return found
 
 
 def _names(directory: str) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(directory) if not name.startswith("."))  # noqa: PTH208  as above
+        return sorted(name for name in os.listdir(directory) if not name.startswith("."))  # noqa: PTH208  pathlib doubles the time
     except OSError:
         return []
 
 
-def _load_one(path: str, entries: dict[str, Entry], paths: dict[str, str], problems: list[LoadProblem]) -> None:
-    try:
-        data = _read(path)
-        folder = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  as above
-        entry = parse_entry(data.decode(), topic=folder)
-    except OSError as error:
-        problems.append(LoadProblem(path, 0, error.strerror or str(error)))
-    except UnicodeDecodeError as error:
-        problems.append(LoadProblem(path, data.count(b"\n", 0, error.start) + 1, "not valid UTF-8"))
-    except EntryFormatError as error:
-        problems.append(LoadProblem(path, error.line, error.reason))
-    else:
-        if entry.id in entries:
-            problems.append(LoadProblem(path, 2, f"the id {entry.id!r} is taken by {paths[entry.id]}"))
-            return
-        entries[entry.id] = entry
-        paths[entry.id] = path
+def _parse_all(paths: list[str], problems: list[LoadProblem]) -> dict[str, Entry]:
+    """Return entries by path; what cannot be parsed is added to the problems."""
+    loaded: dict[str, Entry] = {}
+    for path in paths:
+        data = b""
+        try:
+            data = _read(path)
+            loaded[path] = parse_entry(data.decode(), topic=path.split("/")[-2])
+        except OSError as error:
+            problems.append(LoadProblem(path, 0, error.strerror or str(error)))
+        except UnicodeDecodeError as error:
+            problems.append(LoadProblem(path, data.count(b"\n", 0, error.start) + 1, "not valid UTF-8"))
+        except EntryFormatError as error:
+            problems.append(LoadProblem(path, error.line, error.reason))
+    return loaded
 
 
 def _read(path: str) -> bytes:
@@ -172,6 +200,8 @@ def parse_entry(text: str, *, topic: str = "") -> Entry:
     end = text.find("\n" + _FENCE, len(_FENCE) - 1)
     if end < 0:
         raise EntryFormatError(1, "no second +++ line ends the front matter")
+    import tomllib  # not needed where the entries are kept in parsed form
+
     front = text[len(_FENCE) : end + 1]
     try:
         raw = tomllib.loads(front)
