@@ -1,1 +1,1 @@
-"""Reading AMD code objects, fat binaries and wheels; whether they serve a gfx target. No GPU needed, nothing imported."""
+"""Reads AMD code objects, fat binaries and wheels without a GPU and without importing them."""

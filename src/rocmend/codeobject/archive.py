@@ -27,6 +27,7 @@ _UNSET32 = 0xFFFFFFFF
 _FLAG_ENCRYPTED, _FLAG_UTF8 = 0x1, 0x800
 _INPUT_BYTES = 1 << 17
 _MAX_DIRECTORY_BYTES = 64 << 20
+_RAISE = "Raise the limit if it is genuine."
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -89,7 +90,7 @@ class Archive:
         if count > self._limits.members:
             raise self._fail(
                 f"declares {count} members; at most {self._limits.members} are read.",
-                "Raise the limit if it is genuine.",
+                _RAISE,
             )
         prefix = start - offset  # bytes before the archive, as self-extracting files have
         members, at = [], start
@@ -192,7 +193,7 @@ class Archive:
             raise DataError(
                 member.name,
                 f"would inflate to {member.size} bytes; at most {self._limits.member_bytes} are read.",
-                next_step="Raise the limit if it is genuine.",
+                next_step=_RAISE,
             )
         if member.size > self._limits.ratio_from_bytes and member.size > self._limits.ratio * max(
             member.stored_size, 1
@@ -201,7 +202,7 @@ class Archive:
                 member.name,
                 f"would inflate {member.stored_size} bytes to {member.size}: more than {self._limits.ratio:g} times.",
                 why="That is how a zip bomb looks.",
-                next_step="Raise the limit if it is genuine.",
+                next_step=_RAISE,
             )
 
     def _data_at(self, member: Member) -> int:
@@ -209,7 +210,7 @@ class Archive:
         if len(head) < _LOCAL.size or head[:4] != b"PK\x03\x04":
             raise DataError(member.name, f"has no local header at offset {member.header_at}.")
         fields = _LOCAL.unpack(head)
-        return member.header_at + _LOCAL.size + fields[9] + fields[10]
+        return member.header_at + _LOCAL.size + int(fields[9]) + int(fields[10])
 
     def _stored(self, at: int, end: int) -> Iterator[bytes]:
         while at < end:

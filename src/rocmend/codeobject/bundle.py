@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from typing import IO, cast
 
 import msgspec
 import zstandard
 
-from rocmend.codeobject.isa import SPIRV, Isa, entry_target, from_header
+from rocmend.codeobject.isa import SPIRV, entry_target, from_header
 from rocmend.codeobject.limits import DEFAULT_LIMITS, MIB, Limits
 from rocmend.codeobject.reader import BLOCK_BYTES, Reader, StreamReader
 from rocmend.core.errors import DataError
@@ -110,9 +111,11 @@ def read_bundle(reader: Reader, offset: int, *, check_bytes: int | None = None) 
                 problems.append(f"{_shown(entry.entry_id)} names no gfx target that we know")
         elif entry.size:
             limit = _CHECK_GENERIC_BYTES if check_bytes is not None and "-generic" in target else check_bytes
-            within = limit is None or entry.offset + 64 <= limit
-            found = _code_object(reader, start, entry, target, problems, within=within)
-            objects += [found] if found else []
+            if target == SPIRV or (limit is not None and entry.offset + 64 > limit):
+                objects.append(CodeObject(target, entry.size))
+            else:
+                head = reader.read(start, min(64, entry.size))
+                objects += _code_object(head, entry, target, problems)
     return Bundle(offset, end, tuple(objects), tuple(others), problems=tuple(problems))
 
 
@@ -147,22 +150,18 @@ def _read_table(reader: Reader, offset: int) -> tuple[list[_Entry], int]:
     return entries, at
 
 
-def _code_object(
-    reader: Reader, start: int, entry: _Entry, target: str, problems: list[str], *, within: bool
-) -> CodeObject | None:
-    if target == SPIRV or not within:
-        return CodeObject(target, entry.size)
+def _code_object(head: bytes, entry: _Entry, target: str, problems: list[str]) -> list[CodeObject]:
+    """Return the code object whose header this is, or nothing where it is not what its label says."""
     try:
-        isa: Isa = from_header(reader.read(start, min(64, entry.size)), f"entry {_shown(entry.entry_id)}")
+        isa = from_header(head, f"entry {_shown(entry.entry_id)}")
     except DataError as error:
         problems.append(f"{error.subject} {error.message}")
-        return None
+        return []
     if isa.processor != target.partition(":")[0]:
         problems.append(f"entry {_shown(entry.entry_id)} holds code for {isa.target}: the runtime would not load it")
-        return None
-    return CodeObject(
-        isa.target if ":" not in target else target, entry.size, isa.generic_version, isa.code_object_version
-    )
+        return []
+    named = target if ":" in target else isa.target  # before V4, a label without settings meant "off", not "any"
+    return [CodeObject(named, entry.size, isa.generic_version, isa.code_object_version)]
 
 
 def read_compressed(reader: Reader, offset: int, limits: Limits = DEFAULT_LIMITS) -> Bundle:
@@ -230,7 +229,8 @@ def _inflated(reader: Reader, start: int, end: int, method: str, limits: Limits)
     try:
         if method == "zstd":
             context = zstandard.ZstdDecompressor(max_window_size=limits.zstd_window_bytes)
-            stream = context.stream_reader(span, read_size=1 << 14)
+            source = cast("IO[bytes]", span)  # it only ever calls read
+            stream = context.stream_reader(source, read_size=1 << 14)
             while block := stream.read(BLOCK_BYTES):
                 yield block
             return

@@ -42,7 +42,8 @@ class Content(msgspec.Struct):
     """What one file holds.
 
     Attributes:
-        kind: ``library`` (ELF for a processor), ``dll`` (PE), ``code-object``, ``fat-binary``, ``kernel-pack``, ``other``.
+        kind: ``library`` (ELF for a processor), ``dll`` (PE), ``code-object``, ``fat-binary``, ``kernel-pack`` or
+            ``other``.
         bundles: Its offload bundles.
         code_objects: Code objects outside bundles: the file itself, or embedded in a library's data.
         kernels: Number of kernels, where the file is a code object.

@@ -1,7 +1,7 @@
 """The few parts of an ELF file that are needed: header, segments, section names, what it is linked against.
 
-Read with ``struct`` rather than pyelftools: this way a stream can be read forwards, a hostile table is bounded before it is
-walked, and ten thousand libraries take seconds. The tests compare the outcome with pyelftools.
+Read with ``struct`` rather than pyelftools: this way a stream can be read forwards, a hostile table is bounded before
+it is walked, and ten thousand libraries take seconds. The tests compare the outcome with pyelftools.
 """
 
 from __future__ import annotations

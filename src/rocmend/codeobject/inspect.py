@@ -71,8 +71,8 @@ def _report(survey: Survey, subject: str, kind: str, path: Path) -> Inspection:
     variants = survey.variants()
     if variants:
         survey.notes.append(
-            f"It carries one library for each of HIP {', '.join(variants)}; which one is loaded depends on the HIP version "
-            "of the PyTorch beside it."
+            f"It carries one library for each of HIP {', '.join(variants)}; which one is loaded depends on the HIP "
+            "version of the PyTorch beside it."
         )
     return Inspection(
         subject=subject,
@@ -95,7 +95,7 @@ def _report(survey: Survey, subject: str, kind: str, path: Path) -> Inspection:
     )
 
 
-# -- one file ------------------------------------------------------------------------------------------------------------
+# -- one file ----------------------------------------------------------------------------------------------------------
 
 
 def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, progress: Progress | None) -> Inspection:
@@ -121,7 +121,7 @@ def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, prog
     return _report(survey, subject, "file", path)
 
 
-# -- a wheel -------------------------------------------------------------------------------------------------------------
+# -- a wheel -----------------------------------------------------------------------------------------------------------
 
 
 def _inspect_wheel(subject: str, path: Path, reader: Reader, limits: Limits, progress: Progress | None) -> Inspection:
@@ -129,7 +129,7 @@ def _inspect_wheel(subject: str, path: Path, reader: Reader, limits: Limits, pro
     archive = Archive(reader, limits)
     for name, message in archive.problems:
         survey.problem(name, message)
-    # The distribution's name decides what its own libraries are called: its metadata, a wheel's last member, comes first.
+    # The distribution's name decides what its own libraries are called: the metadata, often last, is read first.
     members = sorted(archive.members, key=lambda member: (not _DIST_INFO.match(member.name), member.header_at))
     total = sum(member.stored_size for member in members)
     done = 0
@@ -163,7 +163,7 @@ def _take_member(archive: Archive, member: Member, survey: Survey, limits: Limit
             survey.add_named(member.name, member.size, named)
 
 
-# -- folders and packages ------------------------------------------------------------------------------------------------
+# -- folders and packages ----------------------------------------------------------------------------------------------
 
 
 def _inspect_folder(subject: str, path: Path, limits: Limits, progress: Progress | None) -> Inspection:
@@ -187,9 +187,8 @@ def _inspect_package(
         return _inspect_folder(name, folder, limits, progress)
     raise UsageError(
         "wheel inspect",
-        f"there is no file or folder {name!r}"
-        + ("." if looks_like_path else ", and no installed package of that name."),
-        next_step="Give the path of a wheel (`pip download --no-deps NAME` fetches one), a folder, or an installed package.",
+        f"there is no file or folder {name!r}{'' if looks_like_path else ', no installed package of that name'}.",
+        next_step="Give the path of a wheel (`pip download --no-deps NAME` gets one), a folder, or an installed package.",
     )
 
 

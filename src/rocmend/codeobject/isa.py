@@ -30,11 +30,8 @@ MACH: dict[int, str] = {
 _MACH_MASK = 0xFF
 
 # Targets whose code can depend on the setting, https://llvm.org/docs/AMDGPUUsage.html#amdgpu-processors
-_XNACK = frozenset(
-    "gfx801 gfx810 gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx940 gfx941 gfx942 gfx950 "
-    "gfx1010 gfx1011 gfx1012 gfx1013 gfx9-generic gfx9-4-generic gfx10-1-generic".split()
-)
-_SRAMECC = frozenset("gfx906 gfx908 gfx90a gfx940 gfx941 gfx942 gfx950 gfx9-4-generic".split())
+_XNACK = re.compile(r"gfx(801|810|90[0-9ac]|94[012]|950|101[0-3]|9-generic|9-4-generic|10-1-generic)\Z")
+_SRAMECC = re.compile(r"gfx(906|908|90a|94[012]|950|9-4-generic)\Z")
 
 KNOWN_PROCESSORS = frozenset(MACH.values())
 
@@ -74,9 +71,9 @@ def _switches_v4(flags: int) -> dict[str, bool]:
 def _switches_v3(flags: int, processor: str) -> dict[str, bool]:
     """One bit a setting, which means on or off and nothing else."""
     found = {}
-    if processor in _XNACK:
+    if _XNACK.match(processor):
         found["xnack"] = bool(flags & 0x100)
-    if processor in _SRAMECC:
+    if _SRAMECC.match(processor):
         found["sramecc"] = bool(flags & 0x200)
     return found
 
@@ -128,7 +125,7 @@ def entry_target(entry_id: str) -> str | None:
     """Return the target that a bundle entry's id names, or None for host code and other makers' devices.
 
     Args:
-        entry_id: ``hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-``, ``hip-amdgcn-amd-amdhsa-gfx803``, ``host-x86_64-…``.
+        entry_id: ``hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-``, ``hip-amdgcn-amd-amdhsa-gfx803``, ``host-…``.
 
     Source:
         https://clang.llvm.org/docs/ClangOffloadBundler.html#bundle-entry-id

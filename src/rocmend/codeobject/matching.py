@@ -84,9 +84,7 @@ def _needs(code: dict[str, bool], gpu: dict[str, bool]) -> tuple[dict[str, str],
         elif name == "xnack" and on:
             environment["HSA_XNACK"] = "1"  # off unless it is asked for
         elif name == "sramecc" and not on:
-            condition = (
-                "it was compiled for memory without ECC (sramecc-), which accelerators have switched on by default"
-            )
+            condition = "it was compiled for memory without ECC (sramecc-); accelerators have it switched on by default"
     return environment, condition
 
 

@@ -61,7 +61,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Component(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of a package that has device code of its own: its kernels, rocBLAS's, MIOpen's …
+    """A part of a package that has device code of its own: its kernels, rocBLAS's, MIOpen's.
 
     Attributes:
         name: e.g. ``PyTorch``, ``rocBLAS kernels``, ``MIOpen database``, ``bitsandbytes``.

@@ -17,6 +17,8 @@ _SWITCH = re.compile(r"[-_:.](xnack|sramecc)(?:([+-])|(?=[._])|$)")
 _PATTERN_DIGITS = re.compile(r"gfx[0-9a-f]*x+\Z")
 _TENSILE_SUFFIXES = (".co", ".hsaco", ".dat", ".dat.gz", ".dat.zst", ".yaml")
 _MIOPEN_SUFFIXES = (".kdb", ".db", ".db.txt", ".fdb.txt", ".model", ".kdb.bz2", ".ufdb.txt", ".udb.txt")
+_AOTRITON = re.compile(r"(?:^|/)aotriton\.images/amd-(gfx[0-9a-z_]+)/")
+_AITER = re.compile(r"(?:^|/)hsa/(gfx[0-9a-z]+)/")
 _BY_LENGTH = sorted(KNOWN_PROCESSORS, key=len, reverse=True)
 
 
@@ -79,23 +81,28 @@ def by_path(path: str) -> Named | None:
         path: Relative path with forward slashes.
     """
     lower = path.lower()
-    folder, _, name = lower.rpartition("/")
-    image = re.search(r"(?:^|/)aotriton\.images/amd-(gfx[0-9a-z_]+)/", lower)
+    name = lower.rpartition("/")[2]
+    image = _AOTRITON.search(lower)
     if image:
         return Named("AOTriton", "aotriton-image", image[1].partition("_")[0])
-    for part, component in _TENSILE_FOLDERS:
-        if part in lower and name.endswith(_TENSILE_SUFFIXES):
-            return Named(component, "tensile", target_in(name))
-    if name.startswith(("tensilelibrary", "kernels.so-000-", "tensilelite")) and name.endswith(_TENSILE_SUFFIXES):
-        return Named("Tensile kernels", "tensile", target_in(name))
-    if ("miopen/db" in folder or name.endswith((".kdb", ".fdb.txt"))) and name.endswith(_MIOPEN_SUFFIXES):
+    if name.endswith(_TENSILE_SUFFIXES):
+        for part, component in _TENSILE_FOLDERS:
+            if part in lower:
+                return Named(component, "tensile", target_in(name))
+        if name.startswith(("tensilelibrary", "kernels.so-000-", "tensilelite")):
+            return Named("Tensile kernels", "tensile", target_in(name))
+    if name.endswith(_MIOPEN_SUFFIXES) and ("miopen/db/" in lower or name.endswith((".kdb", ".fdb.txt"))):
         return Named("MIOpen database", "miopen-db", database_target(name))
-    aiter = re.search(r"(?:^|/)hsa/(gfx[0-9a-z]+)/", lower)
-    if aiter and name.endswith((".co", ".hsaco")):
-        return Named("AITER", "kernel-file", normalise(aiter[1]) or "")
-    if name.endswith((".co", ".hsaco", ".hsaco.zst")):
-        return Named("kernel files", "kernel-file", target_in(name))
-    return None
+    return _kernel_file(lower, name)
+
+
+def _kernel_file(lower: str, name: str) -> Named | None:
+    if not name.endswith((".co", ".hsaco", ".hsaco.zst")):
+        return None
+    by_folder = _AITER.search(lower)
+    if by_folder:
+        return Named("AITER", "kernel-file", normalise(by_folder[1]) or "")
+    return Named("kernel files", "kernel-file", target_in(name))
 
 
 def target_in(name: str) -> str:

@@ -1,7 +1,7 @@
 """Bytes by offset, from a file that can be sought in or from a stream that runs past once.
 
-Parsers are written against ``Reader`` and ask for ascending offsets, so that the same code reads a library on disk and a
-library that is being inflated out of a wheel.
+Parsers are written against ``Reader`` and ask for ascending offsets, so that the same code reads a library on disk and
+one that is being inflated out of a wheel.
 """
 
 from __future__ import annotations

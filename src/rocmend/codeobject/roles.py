@@ -29,18 +29,16 @@ class RoleNote(msgspec.Struct, frozen=True):
 
 _FAILS = 'its kernels fail with "invalid device function".'
 
+_NO_HIPBLASLT = RoleNote(Role.LIBRARY, "PyTorch multiplies matrices with rocBLAS instead; scaled (FP8) products fail.")
+
 _ROLES: dict[str, RoleNote] = {
     "rocBLAS": RoleNote(Role.KERNELS, 'BLAS calls other than matrix products fail with "invalid device function".'),
     "rocBLAS kernels": RoleNote(
         Role.KERNELS, "the first matrix product ends the process (rocBLAS cannot read its TensileLibrary file)."
     ),
     "Tensile kernels": RoleNote(Role.KERNELS, "matrix products fail: no Tensile library is found for the GPU."),
-    "hipBLASLt": RoleNote(
-        Role.LIBRARY, "PyTorch multiplies matrices with rocBLAS instead; scaled (FP8) products fail."
-    ),
-    "hipBLASLt kernels": RoleNote(
-        Role.LIBRARY, "PyTorch multiplies matrices with rocBLAS instead; scaled (FP8) products fail."
-    ),
+    "hipBLASLt": _NO_HIPBLASLT,
+    "hipBLASLt kernels": _NO_HIPBLASLT,
     "hipSPARSELt": RoleNote(Role.LIBRARY, "semi-structured sparse products fail."),
     "hipSPARSELt kernels": RoleNote(Role.LIBRARY, "semi-structured sparse products fail."),
     "MIOpen": RoleNote(Role.LIBRARY, "convolutions and batch normalisation fail or hang while kernels are compiled."),
@@ -49,7 +47,7 @@ _ROLES: dict[str, RoleNote] = {
     ),
     "AOTriton": RoleNote(
         Role.LIBRARY,
-        "flash and memory-efficient attention are not available; attention takes the slow, memory-hungry way.",
+        "flash and memory-efficient attention are missing; attention takes the slow, memory-hungry way.",
     ),
     "AITER": RoleNote(Role.LIBRARY, "AITER's assembly kernels are not available."),
     "composable_kernel": RoleNote(Role.LIBRARY, "the operations that call composable_kernel are not available."),

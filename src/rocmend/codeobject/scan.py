@@ -1,4 +1,4 @@
-"""A quick scan of an installed package's folder: which targets it holds code for, from names, headers and tables only."""
+"""A quick scan of an installed package's folder: which targets it holds code for, by names, headers and tables."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Whether the code that a package carries serves a GPU: natively, through a generic target, by an override, or not.
 
-The rules are those of ROCm's loader: code for another target is refused ("invalid device function"), code for the target's
-LLVM generic class is taken, and the settings xnack and sramecc must be what the code was compiled for. An override makes
-the runtime believe in another target; it is offered only within one generic class.
+The rules are those of ROCm's loader: code for another target is refused ("invalid device function"), code for the
+target's LLVM generic class is taken, and the settings xnack and sramecc must be what the code was compiled for. An
+override makes the runtime believe in another target; it is offered only within one generic class.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ComponentService(msgspec.Struct, frozen=True, omit_defaults=True):
         via: The target whose code would run.
         override: Value of HSA_OVERRIDE_GFX_VERSION that the verdict ``override`` needs.
         role: ``kernels`` (nothing runs without), ``library`` (the operations it computes fail), ``tuning`` (slower).
-        objects: Code objects (or files) for ``via``.
+        objects: Code objects (or files) that would be used.
         units: Fat binaries of the part; fewer ``objects`` than ``units`` mean that some operations fail.
         variant: HIP version, where the package carries alternatives.
     """
@@ -95,15 +95,18 @@ def _gpu(name: str) -> _Gpu:
 def _serve_part(part: Component, gpu: _Gpu, override: str) -> tuple[ComponentService, Match | None]:
     role = role_of(part.name)
     common: dict[str, Any] = {"role": role.kind.value, "units": part.units, "variant": part.variant}
-    best = next(iter(find_matches(part.targets, gpu.target, gpu.settings)), None)
+    best, covered = _pick(find_matches(part.targets, gpu.target, gpu.settings), part.units)
     if best is None:
         other = [use for use in part.targets if use.target.partition(":")[0] == gpu.target.name]
         held = shown_targets(other or part.targets)
         reason = f"holds no code for {gpu.shown} (it holds {held}): {role.without}"
         return ComponentService(part.name, Verdict.NONE, reason, **common), None
+    if 2 * covered < part.units:
+        reason = f"holds code for {gpu.shown} in {covered} of its {part.units} fat binaries only: {role.without}"
+        return ComponentService(part.name, Verdict.NONE, reason, objects=covered, **common), None
     partly = ""
-    if part.units and best.use.objects < part.units:
-        partly = f", but in {best.use.objects} of its {part.units} fat binaries only: what the others compute fails"
+    if covered < part.units:
+        partly = f", but in {covered} of its {part.units} fat binaries only: what the others compute fails"
     return (
         ComponentService(
             part.name,
@@ -111,11 +114,26 @@ def _serve_part(part: Component, gpu: _Gpu, override: str) -> tuple[ComponentSer
             f"{describe(best, gpu.target)}{partly}.",
             best.use.target,
             override,
-            objects=best.use.objects,
+            objects=covered,
             **common,
         ),
         best,
     )
+
+
+def _pick(matches: Sequence[Match], units: int) -> tuple[Match | None, int]:
+    """Return the match that stands for a part, and how many of its fat binaries some match serves.
+
+    The loader decides for each fat binary, so that specific code in some and generic code in the others go together.
+    """
+    if not matches:
+        return None, 0
+    alike = [match for match in matches if match.rank[0] == matches[0].rank[0]]
+    covered = sum(match.use.objects for match in alike)
+    best = matches[0]
+    if 2 * best.use.objects < units:
+        best = max(alike, key=lambda match: match.use.objects)
+    return best, min(covered, units) if units else covered
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -152,9 +170,7 @@ def _cautions(parts: Sequence[ComponentService], gpu: _Gpu) -> list[str]:
     for part in parts:
         if part.variant:
             variants.setdefault(part.name, ([], []))[part.verdict is not Verdict.NONE].append(part.variant)
-        elif part.verdict is Verdict.NONE:
-            found.append(f"{part.name} {part.reason}")
-        if 0 < part.objects < part.units:
+        if (part.verdict is Verdict.NONE and not part.variant) or 0 < part.objects < part.units:
             found.append(f"{part.name} {part.reason}")
     for name, (without, with_code) in variants.items():
         if without and with_code:
@@ -219,8 +235,8 @@ def _by_override(components: Sequence[Component], gpu: _Gpu) -> Service | None:
             *_cautions(outcome.parts, passing),
         )
         reason = (
-            f"there is no code for {gpu.shown}, but with {OVERRIDE_VARIABLE}={judged.value} the runtime takes the code for "
-            f"{other.name}, which belongs to the same class ({gpu.target.generic_class})."
+            f"there is no code for {gpu.shown}, but with {OVERRIDE_VARIABLE}={judged.value} the runtime takes the code "
+            f"for {other.name}, which belongs to the same class ({gpu.target.generic_class})."
         )
         environment = {OVERRIDE_VARIABLE: judged.value} | outcome.deciding[0].environment
         return Service(
@@ -276,8 +292,8 @@ def _without_code(inspection: Inspection, gpu: _Gpu) -> Service:
     packs = sorted({pack for file in inspection.files for pack in file.packs})
     if packs:
         reason = (
-            f"its libraries look for their device code in kernel packs ({', '.join(packs[:3])}), and there are none here. "
-            f"They come in distributions of their own, one a target: install the extra device-{gpu.target.name}."
+            f"its libraries look for their device code in kernel packs ({', '.join(packs[:3])}), and there are none "
+            f"here. They come in distributions of their own, one a target: install the extra device-{gpu.target.name}."
         )
         return Service(gpu.shown, Verdict.NONE, reason)
     if "rocm" in inspection.backends:
@@ -293,7 +309,7 @@ def _without_code(inspection: Inspection, gpu: _Gpu) -> Service:
     return Service(gpu.shown, Verdict.NOT_APPLICABLE, " ".join(inspection.notes) or reason)
 
 
-# -- from lists ----------------------------------------------------------------------------------------------------------
+# -- from lists --------------------------------------------------------------------------------------------------------
 
 
 def service_for_targets(targets: Sequence[str], gfx: str, *, components: Mapping[str, Any] | None = None) -> Service:

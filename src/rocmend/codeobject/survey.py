@@ -159,9 +159,9 @@ class Survey:
         by_component: dict[str, list[CodeObject]] = {}
         for library, objects in pack.libraries.items():
             by_component.setdefault(self._component(library), []).extend(objects)
-        for component, objects in by_component.items():
+        for component, held in by_component.items():
             share = size if len(by_component) == 1 else 0
-            self.files.append(FileReport(path, content.kind, share, component, "rocm", tally(objects)))
+            self.files.append(FileReport(path, content.kind, share, component, "rocm", tally(held)))
 
     # -- adding up ---------------------------------------------------------------------------------------------------
 

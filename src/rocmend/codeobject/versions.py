@@ -117,8 +117,8 @@ def match_rocm(bundled: str, system: str) -> VersionMatch:
     if ours[0] != theirs[0]:
         reason = (
             f"the wheel was built with ROCm {built}, the system has {installed}. Libraries of different major versions "
-            "have different interfaces: where the wheel takes them from the system, it fails to load or crashes. A wheel "
-            "that brings all its libraries needs only the system's kernel driver."
+            "have different interfaces: where the wheel takes them from the system, it fails to load or crashes. A "
+            "wheel that brings all its libraries needs only the system's kernel driver."
         )
         return VersionMatch(MatchState.MAJOR_DIFFERS, bundled, system, reason)
     reason = (
@@ -174,7 +174,7 @@ def _from_name(name: str, source: str) -> Iterator[Evidence]:
 
 
 def from_runpath(paths: tuple[str, ...], source: str) -> Iterator[Evidence]:
-    """Yield the ROCm installation that a library was linked against: ``/opt/rocm-7.0.2/lib``, ``/opt/rocm/core-10.0``."""
+    """Yield the ROCm that a library was linked against: ``/opt/rocm-7.0.2/lib``, ``/opt/rocm/core-10.0/lib``."""
     for path in paths:
         if found := _RUNPATH.search(path):
             yield Evidence("rocm", found[1], f"{source}: runpath {path}")

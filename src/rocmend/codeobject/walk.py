@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,10 @@ from rocmend.codeobject.reader import FileReader
 from rocmend.codeobject.survey import TEXT_MAX_BYTES, Survey
 from rocmend.core.errors import DataError
 
-_NEVER_CODE = frozenset(
-    ".py .pyc .pyi .pxd .pyx .h .hpp .hh .cuh .c .cc .cpp .cu .hip .inc .txt .md .rst .json .yaml .yml .toml .cfg .html "
-    ".css .js .svg .png .cmake .pc .ptx .typed .csv .log .gz .bz2 .xz .zst .whl .a .lib .ll .bc .td .def .rsrc".split()
+_NEVER_CODE = re.compile(
+    r"\.(py[ci]?|pxd|pyx|[ch]|hpp|hh|cuh|cc|cpp|cu|hip|inc|txt|md|rst|json|ya?ml|toml|cfg|html|css|js|svg|png|cmake|pc|"
+    r"ptx|typed|csv|log|gz|bz2|xz|zst|whl|a|lib|ll|bc|td|def)\Z",
+    re.IGNORECASE,
 )
 _MIN_BYTES = 64
 
@@ -85,8 +87,7 @@ def take_file(found: FoundFile, survey: Survey, limits: Limits) -> None:
         survey.add_named(found.relative, found.size, named)
         return
     wants_text = survey.wants_text(found.relative)
-    suffix = os.path.splitext(found.relative)[1].lower()  # noqa: PTH122  a Path for each of 20,000 files costs a second
-    if not wants_text and (suffix in _NEVER_CODE or found.size < _MIN_BYTES):
+    if not wants_text and (_NEVER_CODE.search(found.relative) or found.size < _MIN_BYTES):
         if named is not None:
             survey.add_named(found.relative, found.size, named)
         return
