@@ -112,6 +112,24 @@ def test_what_cannot_be_told_says_what_would(machine_of: Build, finding_of: Make
     )
 
 
+@pytest.mark.parametrize(
+    ("predicate", "words"),
+    [
+        ("gpu.firmware.mes > 1", "firmware"),
+        ("env.HSA_XNACK == None", "environment variable"),
+        ("gpu.gfx_target == None", "kfd"),
+        ("no.such.fact == 1", ""),
+    ],
+)
+def test_what_would_establish_a_fact_is_what_declares_it(
+    predicate: str, words: str, machine_of: Build, finding_of: Make, knowledge_of: Gather
+) -> None:
+    diagnosis = diagnose(machine_of({"gpu.0.is_apu": True}), knowledge_of(finding_of("a", predicate)))
+    text = diagnosis.undecided[0].missing[0].establishes
+    assert words in text
+    assert bool(text) is bool(words)
+
+
 def test_checks_that_do_not_apply_are_counted(machine_of: Build, finding_of: Make, knowledge_of: Gather) -> None:
     knowledge = knowledge_of(
         finding_of("healthy", OLD_KERNEL),

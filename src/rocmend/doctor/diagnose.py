@@ -147,17 +147,19 @@ def _without_index(key: str) -> str:
 def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...]:
     if not unknown:
         return ()
-    units = list(declared_facts())
-    known: dict[str, str] = {}
+    units = {pattern: f"{text} ({unit})" for pattern, text, unit in declared_facts()}
 
     def establishes(key: str) -> str:
-        if key not in known:
-            found = (f"{text} ({unit})" for pattern, text, unit in units if _declares(pattern, key))
-            known[key] = _ASKED.get(key) or next(found, "")
-        return known[key]
+        parts = ["*" if part.isdigit() else part for part in key.split(".")]
+        for end in range(len(parts), 0, -1):  # a member of a mapping is established by what declares the mapping
+            prefix = ".".join(parts[:end])
+            found = units.get(prefix) or units.get(f"{prefix}.*")
+            if found is not None:
+                return found
+        return ""
 
     def missing(gaps: Iterable[Gap]) -> tuple[Missing, ...]:
-        return tuple(Missing(gap.key, gap.reason, establishes(gap.key)) for gap in gaps)
+        return tuple(Missing(gap.key, gap.reason, _ASKED.get(gap.key) or establishes(gap.key)) for gap in gaps)
 
     records = [
         Undecided(
@@ -171,17 +173,6 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
         for entry, matches in unknown
     ]
     return tuple(sorted(records, key=lambda item: (item.severity.rank, item.entry_id)))
-
-
-def _declares(pattern: str, key: str) -> bool:
-    """Whether a declared pattern covers a key; KeyPatterns costs a compilation that a handful of keys is not worth."""
-    wanted, given = pattern.split("."), key.split(".")
-    if wanted[-1] == "*" and len(given) >= len(wanted):
-        wanted, given = wanted[:-1], given[: len(wanted) - 1]
-    pairs = zip(wanted, given, strict=False)
-    return len(wanted) == len(given) and all(
-        part == other or (part == "*" and (other == "*" or other.isdigit())) for part, other in pairs
-    )
 
 
 def _summary(machine: Machine, index: int) -> GpuSummary:
