@@ -1,0 +1,213 @@
+"""Capturing a machine: the record of what collectors read, redacted, in a folder that reads like the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.core.supervise import CommandResult
+from rocmend.machine import layout
+from rocmend.machine.collect import snapshot
+from rocmend.machine.facts import Machine
+from rocmend.machine.layout import Manifest, Tree
+from rocmend.machine.live import LiveRoot
+from rocmend.machine.recording import Recording
+from rocmend.machine.redact import Redactor
+from rocmend.machine.root import Stat, User
+from rocmend.machine.trim import trim
+
+FIRST_PERSON_ID = 1000
+"""User and group ids from here on belong to people."""
+
+Progress = Callable[[str], None]
+
+
+class Capture(msgspec.Struct, frozen=True):
+    """A capture that was written.
+
+    Attributes:
+        directory: Where.
+        machine: The facts as they were collected, not redacted.
+        redactor: What replaced names and numbers.
+        files: Number of files of the machine kept.
+        commands: Number of tools' outputs kept.
+    """
+
+    directory: Path
+    machine: Machine
+    redactor: Redactor
+    files: int
+    commands: int
+
+
+def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot | None = None) -> Capture:
+    """Run all collectors on this machine and write what they read, redacted, to a folder.
+
+    The folder appears at once, complete. One that is there is replaced if it is a capture or empty.
+
+    Args:
+        directory: The folder to make.
+        progress: Called with what is being done, a line each.
+        root: The machine; by default the running one. It must be recording.
+
+    Raises:
+        UsageError: The folder is there and is no capture, or cannot be written.
+    """
+    say = progress or (lambda _line: None)
+    directory = directory.absolute()
+    _check(directory)
+    root = root or LiveRoot(recording=True)
+    if root.record is None:
+        raise UsageError("capture", "the machine is not being recorded.")
+    say("collecting")
+    machine = snapshot(root, name=directory.name)
+    redactor = Redactor(hosts=_hosts(), users=_users())
+    say("redacting and writing")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+    try:
+        kept = trim(root.record)
+        files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
+        mask = os.umask(0)
+        os.umask(mask)
+        building.chmod(0o777 & ~mask)  # mkdtemp makes 0700; a capture is for sharing
+        _replace(directory, building)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    return Capture(directory, machine, redactor, files, len(kept.commands))
+
+
+def _check(directory: Path) -> None:
+    """Refuse to write over something that is no capture."""
+    if not directory.exists() and not directory.is_symlink():
+        return
+    if directory.is_dir() and not directory.is_symlink():
+        names = {entry.name for entry in directory.iterdir()}
+        if not names or (layout.MANIFEST in names and layout.load_json(directory, layout.MANIFEST, Manifest)):
+            return
+    raise UsageError(
+        str(directory),
+        "is there and is not a captured machine, so it is not overwritten.",
+        next_step="Name a folder that does not exist yet.",
+    )
+
+
+def _replace(directory: Path, building: Path) -> None:
+    """Move a finished folder into place; an old one goes only once the new one stands."""
+    if not directory.exists():
+        building.rename(directory)
+        return
+    old = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}.old."))
+    directory.rename(old / "capture")
+    building.rename(directory)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _hosts() -> set[str]:
+    return {socket.gethostname(), os.uname().nodename} - {""}
+
+
+def _users() -> set[str]:
+    """Return the names of people's accounts: ids from 1000, the current user, whoever called sudo."""
+    import pwd
+
+    names = {entry.pw_name for entry in pwd.getpwall() if FIRST_PERSON_ID <= entry.pw_uid < 65534}
+    names |= {os.environ.get(variable, "") for variable in ("USER", "LOGNAME", "SUDO_USER", "USERNAME")}
+    try:
+        names.add(pwd.getpwuid(os.geteuid()).pw_name)
+    except KeyError:
+        names.add("")
+    return names - {"", "root", "nobody"}
+
+
+def write(directory: Path, record: Recording, redactor: Redactor, *, captured_at: str, name: str) -> int:
+    """Write a recording as a capture into an existing folder; return the number of the machine's files kept.
+
+    Args:
+        directory: Where; it should be empty.
+        record: What was read.
+        redactor: Replaces what identifies.
+        captured_at: ISO time of the reading.
+        name: What the machine is called.
+    """
+    from rocmend import __version__
+
+    errors = dict(record.errors)
+    kept = 0
+    for path, data in sorted(record.files.items()):
+        if _write_file(directory / layout.ROOT, redactor.path(path), redactor.data(data)):
+            kept += 1
+        else:
+            errors[path] = "could not be kept in the capture."
+    tree = Tree(
+        stats={redactor.path(path): _stat(stat, redactor) for path, stat in record.stats.items()},
+        links={redactor.path(path): redactor.path(target) for path, target in record.links.items()},
+        lists={redactor.path(path): redactor.json(names) for path, names in record.lists.items()},
+        denied={redactor.path(path): reason for path, reason in record.denied.items()},
+        errors={redactor.path(path): reason for path, reason in errors.items()},
+    )
+    _write_json(directory / layout.TREE, tree)
+    for result in record.commands.values():
+        kept_result = _command(result, redactor)
+        _write_json(directory / layout.COMMANDS / f"{layout.command_slug(kept_result.argv)}.json", kept_result)
+    environ = {key: redactor.variable(key, value) for key, value in record.environ.items()}
+    _write_json(directory / layout.ENVIRON, environ)
+    if record.user is not None:
+        _write_json(directory / layout.USER, _user(record.user, redactor))
+    measurements = {redactor.path(key): redactor.json(value) for key, value in record.measurements.items()}
+    _write_json(directory / layout.MEASUREMENTS, measurements)
+    manifest = Manifest(captured_at, name, rocmend_version=__version__, redacted=True)
+    _write_json(directory / layout.MANIFEST, manifest)
+    return kept
+
+
+def _write_file(root: Path, path: str, data: bytes) -> bool:
+    """Write one file of the machine; False where its path cannot be made here (a name too long, a file in the way)."""
+    target = root / path.lstrip("/")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            file.write(data)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n")
+
+
+def _id(number: int) -> int:
+    return min(number, FIRST_PERSON_ID)
+
+
+def _stat(stat: Stat, redactor: Redactor) -> Stat:
+    return msgspec.structs.replace(
+        stat,
+        uid=_id(stat.uid),
+        gid=_id(stat.gid),
+        owner=stat.owner if stat.uid < FIRST_PERSON_ID else redactor.user(stat.owner),
+        group=redactor.group(stat.group),
+    )
+
+
+def _user(user: User, redactor: Redactor) -> User:
+    return User(_id(user.uid), _id(user.gid), tuple(redactor.group(group) for group in user.groups))
+
+
+def _command(result: CommandResult, redactor: Redactor) -> CommandResult:
+    return msgspec.structs.replace(
+        result,
+        argv=tuple(redactor.text(word) for word in result.argv),
+        stdout=redactor.text(result.stdout),
+        stderr=redactor.text(result.stderr),
+    )
