@@ -236,13 +236,14 @@ def test_fine_grained_pools(derive: Derive) -> None:
         ],
     }
     found = values(derive("fine_grained", facts))
-    assert found["gpu.0.fine_grained"] is False
-    assert found["gpu.1.fine_grained"] is True
+    assert (found["gpu.0.fine_grained"], found["gpu.0.fine_grained_scope"]) == (False, "none")
+    assert (found["gpu.1.fine_grained"], found["gpu.1.fine_grained_scope"]) == (True, "extended")
 
 
 def test_agents_without_nodes_are_matched_by_order(derive: Derive) -> None:
     facts = {"gpu.0.source_node": 1, "rocminfo.agents": [agent(None, "KERNARG, FINE GRAINED")]}
-    assert values(derive("fine_grained", facts))["gpu.0.fine_grained"] is True
+    found = values(derive("fine_grained", facts))
+    assert (found["gpu.0.fine_grained"], found["gpu.0.fine_grained_scope"]) == (True, "system")
 
 
 def test_no_rocminfo_is_a_gap(derive: Derive) -> None:
@@ -259,8 +260,3 @@ def test_no_rocminfo_is_a_gap(derive: Derive) -> None:
 def test_idle_clocks(busy: int | None, clock: int, idle: bool | None, derive: Derive) -> None:
     facts = {"gpu.0.busy_percent": busy, "gpu.0.sclk_mhz": clock, "gpu.0.sclk_max_mhz": 2900}
     assert values(derive("idle_clocks", facts))["gpu.0.idle_clocks"] is idle
-
-
-def test_the_lowest_level_decides_where_it_is_known(derive: Derive) -> None:
-    facts = {"gpu.0.busy_percent": 99, "gpu.0.sclk_mhz": 800, "gpu.0.sclk_max_mhz": 2900, "gpu.0.sclk_min_mhz": 600}
-    assert values(derive("idle_clocks", facts))["gpu.0.idle_clocks"] is False

@@ -256,6 +256,12 @@ def test_rocm_match(bundled: str, system: str | None, kind: str | None, state: s
     assert found["torch.rocm_match_reason"]
 
 
+def test_rocm_wheels_count_for_therocks_torch(derive: Derive) -> None:
+    facts = {"torch.backend": "rocm", "torch.rocm_version": "7.14.0", "rocm.version": "7.11.0", "rocm.kind": "wheel"}
+    assert values(derive("rocm_match", facts | {"torch.source": "therock"}))["torch.rocm_match"] == "minor-differs"
+    assert values(derive("rocm_match", facts | {"torch.source": "pytorch-index"}))["torch.rocm_match"] == "unknown"
+
+
 def test_no_rocm_torch_no_match(derive: Derive) -> None:
     facts = {"torch.backend": "cuda", "rocm.version": "7.2.0", "rocm.kind": "package"}
     assert values(derive("rocm_match", facts))["torch.rocm_match"] is None

@@ -12,10 +12,10 @@ from rocmend.machine.facts import FactSink, Machine, derivation
         "torch.rocm_match": "match, minor-differs, major-differs or unknown; null where torch is no ROCm build.",
         "torch.rocm_match_reason": "Why, and what it means.",
     },
-    needs=("torch.backend", "torch.rocm_version", "torch.hip_version", "rocm.version", "rocm.kind"),
+    needs=("torch.backend", "torch.rocm_version", "torch.hip_version", "torch.source", "rocm.version", "rocm.kind"),
 )
 def derive(machine: Machine, facts: FactSink) -> None:
-    """Compare the versions; a ROCm that came as wheels is torch's own and no system ROCm."""
+    """Compare the versions; ROCm wheels count where torch is TheRock's, since only such a torch loads them."""
     from rocmend.codeobject.versions import match_rocm
 
     outputs = ("torch.rocm_match", "torch.rocm_match_reason")
@@ -28,6 +28,7 @@ def derive(machine: Machine, facts: FactSink) -> None:
         facts.put(outputs[1], "", source="torch.backend")
         return
     key = "torch.rocm_version" if machine.value("torch.rocm_version") else "torch.hip_version"
-    found = match_rocm(str(machine.value(key) or ""), "" if kind == "wheel" else str(system or ""))
+    loaded = kind != "wheel" or machine.value("torch.source") == "therock"
+    found = match_rocm(str(machine.value(key) or ""), str(system or "") if loaded else "")
     facts.put(outputs[0], found.state.value, source=f"{key}, rocm.version")
     facts.put(outputs[1], found.reason, source=f"{key}, rocm.version")
