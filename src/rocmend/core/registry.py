@@ -46,7 +46,9 @@ class Registry(Generic[T]):
 
         def decorate(unit: T) -> T:
             if unit_id in self._units:
-                raise UnitError(self.kind, f"the id {unit_id!r} is registered twice.", next_step="Rename one of the two.")
+                raise UnitError(
+                    self.kind, f"the id {unit_id!r} is registered twice.", next_step="Rename one of the two."
+                )
             self._units[unit_id] = unit
             return unit
 

@@ -89,10 +89,12 @@ class _Printer:
             self._raw(" " * (indent + _INDENT) + line, "bold")
 
     def _links(self, block: Links, indent: int) -> None:
+        label = f"{block.label}: "
         for link in block.links:
-            self._wrapped(f"{block.label}: {link.label}", "dim", indent, _INDENT)
+            self._wrapped(f"{label}{link.label}", "dim", indent, _INDENT)
             if link.url:
                 self._raw(" " * (indent + _INDENT) + link.url, "dim")
+            label = " " * len(label)
 
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)

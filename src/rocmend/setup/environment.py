@@ -52,7 +52,7 @@ class _Claim(msgspec.Struct, frozen=True):
         )
 
 
-def environment(machine: Machine, knowledge: Knowledge, workload: str) -> Environment:
+def environment(machine: Machine, knowledge: Knowledge, workload: str, *, always_unset: bool = False) -> Environment:
     """Return the variables that entries want set on this machine for a workload.
 
     Where entries want different values of one variable, the firmest claim is the line and the others are named in its
@@ -62,11 +62,14 @@ def environment(machine: Machine, knowledge: Knowledge, workload: str) -> Enviro
         machine: The facts.
         knowledge: The entries.
         workload: ``pytorch``, ``llama.cpp`` …
+        always_unset: Unset variables that this environment does not set, too: for an image that might set them.
     """
     matcher = Matcher(machine)
     claims: dict[str, list[_Claim]] = {}
     undecided: dict[str, tuple[str, ...]] = {}
     for entry, setting in _settings(knowledge, workload):
+        if setting.unset and not always_unset and not machine.value(f"env.{setting.name}"):
+            continue
         matches = matcher.match(msgspec.structs.replace(entry, when=setting.when, subject=""))
         standing = next((match for match in matches if match.applies), None)
         if standing is not None:

@@ -137,6 +137,9 @@ _SHELLS: dict[str, _Shell] = {
 SHELLS = tuple(_SHELLS)
 """Names that ``write`` knows."""
 
+IMAGES = frozenset({"docker", "k8s", "systemd"})
+"""Those that start a program in an environment that is not the one we see."""
+
 
 def write(lines: Sequence[Line], shell: str, *, title: str) -> str:
     """Return settings as text to be sourced or pasted.

@@ -10,7 +10,7 @@ import click
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.report.envelope import Outcome, to_json
-from rocmend.setup.shells import SHELLS
+from rocmend.setup.shells import IMAGES, SHELLS
 
 
 @rocmend_command(
@@ -51,7 +51,7 @@ def command(
         from rocmend.setup.tarball import with_rocm_path
 
         machine = with_rocm_path(machine, rocm_path, check=machine_dir is None)
-    result = environment(machine, load_entries(), workload)
+    result = environment(machine, load_entries(), workload, always_unset=shell in IMAGES)
     if as_json:
         sys.stdout.write(to_json(Outcome("env", result)))
         return

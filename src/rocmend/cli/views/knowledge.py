@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from rocmend.kb.matrix import Matrix, MatrixCell
 from rocmend.kb.search import Hit
 from rocmend.kb.sources import Citation
 from rocmend.kb.template import plain
-from rocmend.report.document import Card, Cell, Document, Pairs, Text, Tone, table
+from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
+_MAX_COLUMNS = 5
 _STATE_TONE = {
     "full": Tone.GOOD,
     "preview": Tone.INFO,
@@ -37,8 +39,22 @@ def hits_document(query: str, hits: Sequence[Hit]) -> Document:
 
 
 def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
-    """Lay out a compatibility table; contradicted claims are marked, fallen ones left out."""
-    columns = [target for target in matrix.targets if not targets or target in targets]
+    """Lay out a compatibility table, a part for each generation; contradicted claims are marked, fallen ones left out."""
+    wanted = [target for target in matrix.targets if not targets or target in targets]
+    generations = {target: re.sub(r"[0-9a-f]{2}$", "", target.removesuffix("-generic")) for target in wanted}
+    sections = []
+    for generation in dict.fromkeys(generations.values()):
+        columns = [target for target in wanted if generations[target] == generation]
+        for start in range(0, len(columns), _MAX_COLUMNS):
+            part = _matrix_part(matrix, columns[start : start + _MAX_COLUMNS])
+            sections.append(Section(", ".join(columns[start : start + _MAX_COLUMNS]), part))
+    footer = (
+        "* entries contradict each other; `--json` has every claim with its sources, `rocmend kb show ID` the entry."
+    )
+    return Document(f"{matrix.table} by gfx target", blocks=tuple(sections), footer=footer)
+
+
+def _matrix_part(matrix: Matrix, columns: Sequence[str]) -> tuple[Block, ...]:
     rows: list[list[str | Cell]] = []
     notes: list[tuple[str, str, str]] = []
     for row in matrix.rows:
@@ -48,8 +64,7 @@ def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
         rows.append([row, *(_cell(cell) for cell in cells)])
         for target, cell in zip(columns, cells, strict=True):
             notes += _notes(row, target, cell)
-    blocks = (table([matrix.table, *columns], rows), Pairs(tuple(notes)))
-    return Document(f"{matrix.table} by gfx target", "* entries contradict each other", blocks=blocks)
+    return (table([matrix.table, *columns], rows), Pairs(tuple(notes)))
 
 
 def _cell(cell: MatrixCell | None) -> Cell:
