@@ -39,14 +39,17 @@ def hits_document(query: str, hits: Sequence[Hit]) -> Document:
 
 
 def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
-    """Lay out a compatibility table, a part for each generation; contradicted claims are marked, fallen ones left out."""
+    """Lay out a compatibility table, a part for each generation, with the notes where only some targets are asked for.
+
+    Claims that contradict each other are marked; those that no longer stand are left out.
+    """
     wanted = [target for target in matrix.targets if not targets or target in targets]
     generations = {target: re.sub(r"[0-9a-f]{2}$", "", target.removesuffix("-generic")) for target in wanted}
     sections = []
     for generation in dict.fromkeys(generations.values()):
         columns = [target for target in wanted if generations[target] == generation]
         for start in range(0, len(columns), _MAX_COLUMNS):
-            part = _matrix_part(matrix, columns[start : start + _MAX_COLUMNS])
+            part = _matrix_part(matrix, columns[start : start + _MAX_COLUMNS], with_notes=bool(targets))
             sections.append(Section(", ".join(columns[start : start + _MAX_COLUMNS]), part))
     footer = (
         "* entries contradict each other; `--json` has every claim with its sources, `rocmend kb show ID` the entry."
@@ -54,7 +57,7 @@ def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
     return Document(f"{matrix.table} by gfx target", blocks=tuple(sections), footer=footer)
 
 
-def _matrix_part(matrix: Matrix, columns: Sequence[str]) -> tuple[Block, ...]:
+def _matrix_part(matrix: Matrix, columns: Sequence[str], *, with_notes: bool) -> tuple[Block, ...]:
     rows: list[list[str | Cell]] = []
     notes: list[tuple[str, str, str]] = []
     for row in matrix.rows:
@@ -64,7 +67,8 @@ def _matrix_part(matrix: Matrix, columns: Sequence[str]) -> tuple[Block, ...]:
         rows.append([row, *(_cell(cell) for cell in cells)])
         for target, cell in zip(columns, cells, strict=True):
             notes += _notes(row, target, cell)
-    return (table([matrix.table, *columns], rows), Pairs(tuple(notes)))
+    grid = table([matrix.table, *columns], rows)
+    return (grid, Pairs(tuple(notes))) if with_notes else (grid,)
 
 
 def _cell(cell: MatrixCell | None) -> Cell:
