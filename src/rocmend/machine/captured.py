@@ -6,7 +6,7 @@ import os
 import posixpath
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.records import SCHEMA_VERSION
@@ -15,6 +15,8 @@ from rocmend.machine import layout
 from rocmend.machine.files import clean_path, printable, read_regular
 from rocmend.machine.layout import Manifest, Tree
 from rocmend.machine.root import DEFAULT_MAX_BYTES, AbsentError, DeniedError, ReadError, Root, Stat, User
+
+T = TypeVar("T")
 
 MAX_ENTRIES = 200_000
 """Files and folders in a capture; a real one has a few hundred."""
@@ -58,11 +60,11 @@ class CapturedRoot(Root):
             )
         self.manifest = manifest
         tree: Tree = layout.load_json(directory, layout.TREE, Tree) or Tree()
-        self._stats = {clean_path(path): stat for path, stat in tree.stats.items()}
-        self._links = {clean_path(path): target for path, target in tree.links.items()}
-        self._lists = {clean_path(path): names for path, names in tree.lists.items()}
-        self._denied = {clean_path(path): reason for path, reason in tree.denied.items()}
-        self._errors = {clean_path(path): reason for path, reason in tree.errors.items()}
+        self._stats = self._by_path(tree.stats)
+        self._links = self._by_path(tree.links)
+        self._lists = self._by_path(tree.lists)
+        self._denied = self._by_path(tree.denied)
+        self._errors = self._by_path(tree.errors)
         self._files: dict[str, str] = {}
         self._children: dict[str, set[str]] = {}
         self._scan()
@@ -71,6 +73,12 @@ class CapturedRoot(Root):
                 self._add(path)
         self._commands: dict[tuple[str, ...], CommandResult] | None = None
         self._measurements: dict[str, Any] | None = None
+
+    def _by_path(self, values: dict[str, T]) -> dict[str, T]:
+        try:
+            return {clean_path(path): value for path, value in values.items()}
+        except ReadError as error:
+            raise DataError(f"capture {self.directory}", f"{layout.TREE} holds a bad path: {error}") from None
 
     # -- the index ---------------------------------------------------------------------------------------------------
 
