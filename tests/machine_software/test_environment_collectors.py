@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from rocmend.machine.facts import FactSink
 from rocmend.machine.root import Root
 
@@ -88,6 +90,15 @@ def test_bitsandbytes_by_its_libraries(fake_root: MakeRoot, collect: Collect) ->
     assert facts["bitsandbytes.backend"].value == "any"
     assert facts["bitsandbytes.rocm_version"].value == "7.1"
     assert "rocm63" in facts["bitsandbytes.libraries"].value
+
+
+@pytest.mark.parametrize(("name", "release"), [("rocm72", "7.2"), ("rocm714", "7.14"), ("rocm715", "10.0")])
+def test_bitsandbytes_names_libraries_after_hip(name: str, release: str, fake_root: MakeRoot, collect: Collect) -> None:
+    files = installed("bitsandbytes-0.50.2") | {
+        f"{SITE}/bitsandbytes/libbitsandbytes_{library}.so": "" for library in ("cpu", "rocm64", name)
+    }
+    facts = collect("frameworks", fake_root(files, env=ENV)).facts
+    assert (facts["bitsandbytes.backend"].value, facts["bitsandbytes.rocm_version"].value) == ("rocm", release)
 
 
 def test_jax_cupy_vllm_and_mlx(fake_root: MakeRoot, collect: Collect) -> None:

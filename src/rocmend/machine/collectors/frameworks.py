@@ -116,17 +116,18 @@ def _onnxruntime(root: Root, _facts: FactSink, site: str, build: Build) -> Build
 
 
 def _bitsandbytes(root: Root, facts: FactSink, site: str, build: Build) -> Build:
-    """Look at its libraries: one a backend and version, e.g. libbitsandbytes_rocm71.so."""
+    """Look at its libraries: one a backend and version, named after torch.version.hip: rocm72 is 7.2, rocm715 7.15."""
+    from rocmend.codeobject.versions import HIP_BUILD_NUMBER_FROM
+
     folder = f"{site}/bitsandbytes"
-    found = [
-        match[1] for name in names(root, folder) if (match := re.match(r"libbitsandbytes_([a-z]+\d*)[\w.]*\.so", name))
-    ]
-    facts.put("bitsandbytes.libraries", sorted(set(found), key=natural_key), source=folder)
+    matches = (re.match(r"libbitsandbytes_([a-z]+\d*)[\w.]*\.so", name) for name in names(root, folder))
+    found = sorted({match[1] for match in matches if match}, key=natural_key)
+    facts.put("bitsandbytes.libraries", found, source=folder)
     kinds = {kind.rstrip("0123456789") for kind in found} - {"cpu"}
-    rocm = sorted((kind for kind in found if re.fullmatch(r"rocm\d{2,3}", kind)), key=natural_key)
-    newest = re.sub(r"rocm(\d+)(\d)\Z", r"\1.\2", rocm[-1]) if rocm else None
+    versions = [(int(match[1]), int(match[2])) for name in found if (match := re.fullmatch(r"rocm(\d)(\d{1,3})", name))]
+    newest = "{}.{}.{}".format(*max(versions), HIP_BUILD_NUMBER_FROM) if versions else ""
     backend = "any" if len(kinds) > 1 else next(iter(kinds), "cpu" if found else build.backend)
-    return msgspec.structs.replace(build, backend=backend, rocm_version=newest)
+    return msgspec.structs.replace(build, backend=backend, rocm_version=rocm_of_hip(newest))
 
 
 _REFINE = {"triton": _triton, "onnxruntime": _onnxruntime, "bitsandbytes": _bitsandbytes}
