@@ -121,15 +121,14 @@ def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
 
 
 def _undecided_texts(undecided: tuple[Undecided, ...]) -> tuple[Text, ...]:
-    """Group by the facts that were missing: one unreadable file usually leaves several questions open."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """Group by what stood in the way: one unreadable file usually leaves several questions open."""
+    groups: dict[str, list[Undecided]] = {}
     for item in undecided:
-        keys = ", ".join(missing.key for missing in item.missing)
         reasons = dict.fromkeys(missing.reason for missing in item.missing if missing.reason)
-        reason = "; ".join([*reasons, *item.notes])
-        groups.setdefault((keys, reason), []).append(item.entry_id)
+        groups.setdefault("; ".join([*reasons, *item.notes]), []).append(item)
     texts = []
-    for (keys, reason), ids in groups.items():
-        known = f"**{keys}** not known: {reason}." if keys else f"{reason}."
-        texts.append(Text(f"{known} Leaves open: {', '.join(f'`{entry_id}`' for entry_id in ids)}.", Tone.MUTED))
+    for reason, items in groups.items():
+        keys = dict.fromkeys(missing.key for item in items for missing in item.missing)
+        known = f"**{', '.join(keys)}** not known: {reason}." if keys else f"{reason}."
+        texts.append(Text(f"{known} Leaves open: {', '.join(f'`{item.entry_id}`' for item in items)}.", Tone.MUTED))
     return tuple(texts)
