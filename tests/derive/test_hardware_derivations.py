@@ -123,6 +123,13 @@ def test_an_undriven_card_is_present(derive: Derive) -> None:
     assert facts["gpus.count"] == 0
 
 
+def test_wsl_shows_no_gpu_on_pci(derive: Derive) -> None:
+    facts = {"kfd.present": False, "pci.amd_gpus": [], "host.kind": "wsl2"}
+    assert "gpus.amd_present" in derive("gpus", facts).gaps
+    seen = values(derive("gpus", facts | {"rocminfo.gfx_targets": ["gfx1100"]}))
+    assert seen["gpus.amd_present"] is True
+
+
 def test_generic_classes(derive: Derive) -> None:
     found = values(derive("generic_class", {"gpu.0.gfx_target": "gfx1151", "gpu.1.gfx_target": "gfx9999"}))
     assert found["gpu.0.generic_class"] == "gfx11-generic"

@@ -14,7 +14,7 @@ from rocmend.machine.facts import FactSink, Machine, derivation
         "gpus.undriven": "PCI slots of AMD GPUs that the amdgpu driver does not drive.",
         "gpus.amd_present": "Whether there is an AMD GPU at all, driven or not.",
     },
-    needs=("gpu.*.gfx_target", "kfd.present", "pci.amd_gpus"),
+    needs=("gpu.*.gfx_target", "kfd.present", "pci.amd_gpus", "host.kind", "rocminfo.gfx_targets"),
 )
 def derive(machine: Machine, facts: FactSink) -> None:
     """Count the GPUs; where the KFD is known to be absent there are none."""
@@ -44,4 +44,9 @@ def _from_pci(machine: Machine, facts: FactSink, listed: bool) -> None:
         return
     undriven = [card for card in cards if isinstance(card, dict) and card.get("driver") != "amdgpu"]
     facts.put("gpus.undriven", [str(card.get("slot", "?")) for card in undriven], source="pci.amd_gpus")
-    facts.put("gpus.amd_present", bool(cards) or listed, source="pci.amd_gpus, gpus.count")
+    seen = machine.value("rocminfo.gfx_targets")
+    present = bool(cards) or listed or bool(seen)
+    if not present and str(machine.value("host.kind")).startswith("wsl"):
+        facts.gap("gpus.amd_present", "WSL hands GPUs on through /dev/dxg, not over PCI", source="host.kind")
+        return
+    facts.put("gpus.amd_present", present, source="pci.amd_gpus, gpus.count, rocminfo.gfx_targets")
