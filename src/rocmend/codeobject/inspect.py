@@ -188,7 +188,7 @@ def _inspect_package(
     raise UsageError(
         "wheel inspect",
         f"there is no file or folder {name!r}{'' if looks_like_path else ', no installed package of that name'}.",
-        next_step="Give the path of a wheel (`pip download --no-deps NAME` gets one), a folder, or an installed package.",
+        next_step="Give a wheel (`pip download --no-deps NAME` gets one), a folder, or an installed package.",
     )
 
 

@@ -38,7 +38,7 @@ class Scanner:
     def _load(self, offset: int) -> bool:
         block = self._reader.block_at(offset)
         self._start, self._end = offset, offset + len(block)
-        following = self._reader.block_at(self._end)[: self._overlap] if block else b""
+        following = self._reader.read(self._end, self._overlap) if block else b""
         data = block + following
         self._hits = sorted(
             (offset + at, mark) for mark in self._marks for at in _occurrences(data, mark) if at < len(block)
