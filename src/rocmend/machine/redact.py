@@ -118,7 +118,7 @@ _SERIAL = re.compile(
 _DEVICE_UUID = re.compile(r"\b(GPU|CPU|AIE)-([0-9A-Fa-f]{8,32})\b")
 _TOKEN = re.compile(r"\b(?:hf|ghp|gho|ghs|github_pat|glpat|sk|xox[abp])[_-][A-Za-z0-9_-]{16,255}")
 _CMDLINE = re.compile(
-    r"(?<!\S)((?:root|resume|rd\.[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|initrd|ostree|systemd\.machine_id|"
+    r"(?<!\S)((?:root|resume|rd\.[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|systemd\.machine_id|"
     r"\w*(?:passw|token|secret|key|auth)\w*)=)(\"[^\"]*\"|\S+)",
     re.IGNORECASE,
 )
@@ -171,7 +171,12 @@ class Redactor:
 
     def group(self, name: str) -> str:
         """Replace a group's name, unless systems have such a group of themselves or it is a number."""
-        if not name or name in KNOWN_GROUPS or name.isdigit() or re.fullmatch(r"(?:group|user)\d+", name):
+        if (
+            not name
+            or name in KNOWN_GROUPS | GENERIC_NAMES
+            or name.isdigit()
+            or re.fullmatch(r"(?:group|user)\d+", name)
+        ):
             return name
         return self.user(name) if self._kinds.get(name) == "user" else self._place("group", name, "group{number}")
 
@@ -239,7 +244,7 @@ class Redactor:
         return self.host(match[0]) if self._kinds[match[0]] == "host" else self.user(match[0])
 
     def _email(self, match: re.Match[str]) -> str:
-        if match[1].lower() in _UNIT_SUFFIXES:
+        if match[1].lower() in _UNIT_SUFFIXES or match[0].startswith(f"{REDACTED}@"):
             return match[0]
         return self._place("email", match[0].lower(), "person{number}@example.invalid")
 
@@ -269,8 +274,8 @@ class Redactor:
 
     def _ipv6(self, match: re.Match[str]) -> str:
         text = match[0]
-        if ":" not in text.strip(":") or text.lower().startswith("2001:db8:"):
-            return text
+        if text.lower().startswith("2001:db8:") or re.fullmatch(r"02(?::00){5}(?::[0-9a-f]{2}){2}", text):
+            return text  # a placeholder, of an address or of an eight-byte MAC
         return self._place("ip address", text.lower(), "2001:db8::{number}")
 
     def _ipv4(self, match: re.Match[str]) -> str:
