@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocmend.core.errors import UsageError
+from rocmend.kb.entry import Entry, Install, Kind, Status
+from rocmend.setup.choose import choose
+from rocmend.setup.tarball import with_rocm_path
+
+from .conftest import make_entry, make_knowledge, make_machine
+
+STRIX = {"gpu__0__gfx_target": "gfx1151", "gpus__count": 1}
+
+
+def _entry(entry_id: str, *installs: Install, status: Status = Status.ACTIVE) -> Entry:
+    return make_entry(entry_id, kind=Kind.INSTALL_SOURCE, status=status, install=installs)
+
+
+def test_ways_are_ranked_and_those_that_do_not_serve_come_last_with_the_reason() -> None:
+    knowledge = make_knowledge(
+        _entry("stable", Install("torch", "pip install torch[device-{gfx}]", gfx=("gfx11-generic",), rank=10, why="w")),
+        _entry("nightly", Install("torch", "pip install {family}", gfx=("gfx1151",), rank=20, channel="nightly")),
+        _entry("vega", Install("torch", "pip install vega", gfx=("gfx906",), rank=1)),
+        _entry("gone", Install("torch", "pip install gone", gfx=("gfx1151",), rank=1), status=Status.SUPERSEDED),
+        _entry("jax", Install("jax", "pip install jax")),
+    )
+    result = choose(make_machine(**STRIX), knowledge, "torch", "gfx1151")
+    assert [(item.command, item.serves) for item in result.choices] == [
+        ("pip install torch[device-gfx1151]", True),
+        ("pip install gfx115X-all", True),
+        ("pip install vega", False),
+    ]
+    assert result.choices[-1].reason == "it carries no code for gfx1151 (it is for gfx906)"
+    assert result.known_packages == ("jax", "torch")
+
+
+def test_a_condition_on_the_machine_is_tried() -> None:
+    install = Install("torch", "pip install x", when='python.version == "3.12"')
+    knowledge = make_knowledge(_entry("x", install))
+    outcomes = [
+        choose(make_machine(**STRIX, **facts), knowledge, "torch", "gfx1151").choices[0].serves
+        for facts in ({"python__version": "3.12"}, {"python__version": "3.8"}, {})
+    ]
+    assert outcomes == [True, False, None]
+
+
+def test_a_tarball_folder_must_look_like_one(tmp_path: Path) -> None:
+    machine = make_machine(**STRIX)
+    with pytest.raises(UsageError, match="has no lib folder"):
+        with_rocm_path(machine, tmp_path, check=True)
+    (tmp_path / "lib").mkdir()
+    made = with_rocm_path(machine, tmp_path, check=True)
+    assert made.value("rocm.path") == str(tmp_path)
+    assert made.value("rocm.kind") == "therock-tarball"
