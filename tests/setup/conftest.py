@@ -18,7 +18,7 @@ def make_machine(**facts: Any) -> Machine:
 def make_entry(entry_id: str, **fields: Any) -> Entry:
     """An active entry with one source."""
     day = dt.date(2026, 1, 1)
-    given = {"kind": Kind.SETTING, "status": Status.ACTIVE, "reviewed": day, "review_by": day} | fields
+    given: dict[str, Any] = {"kind": Kind.SETTING, "status": Status.ACTIVE, "reviewed": day, "review_by": day} | fields
     source = (Source("A page", "https://example.org/page", "2026"),)
     return Entry(id=entry_id, title=entry_id, source=source, **given)
 
