@@ -295,9 +295,10 @@ def relevant_lines(text: str) -> str:
 
     A line of any class is among them, so that classifying what is left gives the same result.
     """
-    return "".join(
+    return "\n".join(
         line
-        for line in text.splitlines(keepends=True)
-        if _RELEVANT.search(line[:MAX_LINE_CHARS])
+        for line in text.split("\n")
+        if not line
+        or _RELEVANT.search(line[:MAX_LINE_CHARS])
         or any(pattern.search(line[:MAX_LINE_CHARS].encode(errors="replace")) for _, _, pattern in _EACH)
     )

@@ -1,0 +1,162 @@
+"""Each class of kernel-log line is recognised by its own example, in every form of log, and harmless lines by none."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmend.machine.parse.kernel_log import CLASSES, LogClass, classify, last_boot, line_time, relevant_lines
+
+HARMLESS = """\
+[    0.000000] Linux version 6.17.0-7-generic (buildd@x) (gcc) #7 SMP
+[    0.100000] Command line: quiet splash
+[    3.500000] [drm] amdgpu kernel modesetting enabled.
+[    3.600000] amdgpu 0000:c5:00.0: amdgpu: VRAM: 512M 0x0000008000000000 - 0x000000801FFFFFFF (512M used)
+[    3.700000] amdgpu 0000:c5:00.0: amdgpu: SMU is initialized successfully!
+[    3.710000] amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0
+[    3.720000] amdgpu 0000:c5:00.0: amdgpu: ring sdma0 uses VM inv eng 12 on hub 0
+[    3.730000] amdgpu 0000:c5:00.0: amdgpu: GPU reset end with ret = 0
+[    3.740000] amdgpu 0000:c5:00.0: amdgpu: 0 correctable hardware errors detected in total in umc block
+[    3.750000] amdgpu 0000:c5:00.0: amdgpu: MES feature version: 1, fw version: 0x80
+[    3.760000] kfd kfd: amdgpu: added device 1002:1586
+[    3.770000] systemd[1]: Queue of messages is being reset, timeout is 5s
+[    3.780000] AMD-Vi: Interrupt remapping enabled
+[    3.790000] amdgpu 0000:c5:00.0: amdgpu: SVM is enabled
+[    3.800000] EDAC MC0: Giving out device to module amd64_edac
+"""
+
+
+@pytest.mark.parametrize("item", CLASSES, ids=lambda item: item.id)
+def test_example_is_of_its_class(item: LogClass) -> None:
+    for line in (
+        item.example,
+        f"[ 1922.162071] {item.example}",
+        f"Nov 05 08:56:22.546687 host kernel: {item.example}",
+        f"2026-11-05T08:56:22+0100 host kernel: {item.example}",
+        f"<3>[  5.0] {item.example}",
+        item.example.upper(),
+    ):
+        assert item.id in classify(line), line
+    assert item.id in classify(relevant_lines(item.example + "\n"))
+    assert item.meaning
+
+
+def test_ids_are_unique_and_the_catalogue_is_covered() -> None:
+    ids = [item.id for item in CLASSES]
+    assert len(set(ids)) == len(ids)
+    catalogue = (
+        "mes_hang page_fault ring_timeout reset_mode1 reset_mode2 reset_other reset_failed oom_kill firmware_missing "
+        "amdgpu_init_failed no_atomics gpu_hang sdma_error ecc_error svm_error"
+    )
+    assert set(catalogue.split()) <= set(ids)
+
+
+def test_harmless_lines_are_of_no_class() -> None:
+    assert classify(HARMLESS) == {}
+
+
+VARIANTS = [
+    ("mes_hang", "amdgpu 0000:03:00.0: MES(1) failed to respond to msg=MISC (WAIT_REG_MEM)"),
+    ("mes_hang", "amdgpu: MES ring buffer is full."),
+    ("page_fault", "amdgpu: [mmhub0] no-retry page fault (src_id:0 ring:157 vmid:8 pasid:32781)"),
+    ("page_fault", "amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:9 pasid:32771)"),
+    ("page_fault", "amdgpu 0000:01:00.0: GPU fault detected: 146 0x0000480c for process x pid 1"),
+    ("ring_timeout", "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, but soft recovered"),
+    ("reset_mode1", "amdgpu: GPU mode1 reset"),
+    ("reset_mode1", "amdgpu: GPU smu mode1 reset"),
+    ("reset_other", "amdgpu: Ring gfx_0.0.0 reset succeeded"),
+    ("reset_failed", "amdgpu 0000:03:00.0: GPU reset(1) failed"),
+    ("reset_failed", "amdgpu: GPU mode1 reset failed"),
+    ("gpu_hang", "amdgpu: The cp might be in an unrecoverable state due to an unsuccessful queues preemption"),
+    ("gpu_hang", "[drm] device wedged, but recovered through reset"),
+    ("sdma_error", "*ERROR* ring sdma0 timeout, signaled seq=13670, emitted seq=13672"),
+    ("ecc_error", "amdgpu: 3 new correctable hardware errors detected in umc block"),
+    ("oom_kill", "Memory cgroup out of memory: Killed process 4 (python)"),
+    ("firmware_missing", "amdgpu 0000:03:00.0: Direct firmware load for amdgpu/gc_12_0_1_mes.bin failed with error -2"),
+    ("amdgpu_init_failed", "amdgpu 0000:03:00.0: probe with driver amdgpu failed with error -22"),
+    ("amdgpu_init_failed", "amdgpu: probe of 0000:03:00.0 failed with error -2"),
+    ("no_atomics", "amdgpu 0000:03:00.0: amdgpu: PCIE atomic ops is not supported"),
+    ("svm_error", "amdgpu: init_user_pages: Failed to register MMU notifier: -19"),
+    ("smu_error", "amdgpu: Failed to power gate VPE!"),
+]
+
+
+@pytest.mark.parametrize(("name", "line"), VARIANTS)
+def test_variants_of_drivers_old_and_new(name: str, line: str) -> None:
+    assert name in classify(line)
+
+
+def test_counts_and_times() -> None:
+    log = (
+        "[   10.5] amdgpu: MES failed to respond to msg=SUSPEND\n"
+        "[   11.0] amdgpu: GPU mode1 reset failed\n"
+        "[   99.25] amdgpu: MES failed to respond to msg=REMOVE_QUEUE"
+    )
+    found = classify(log)
+    assert set(found) == {"mes_hang", "reset_failed"}  # a failed reset is no reset
+    seen = found["mes_hang"]
+    assert (seen.count, seen.first_time, seen.last_time) == (2, "10.5", "99.25")
+    assert seen.first.endswith("msg=SUSPEND")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("[ 1922.162071] x", "1922.162071"),
+        ("<6>[    0.000000] x", "0.000000"),
+        ("Nov  5 08:56:22 host kernel: x", "Nov  5 08:56:22"),
+        ("Aug 05 08:56:24.669800 host kernel: x", "Aug 05 08:56:24.669800"),
+        ("2026-11-05T08:56:22+0100 host kernel: x", "2026-11-05T08:56:22+0100"),
+        ("2026-11-05T08:56:22.123456+01:00 host kernel: x", "2026-11-05T08:56:22.123456+01:00"),
+        ("no time at all", ""),
+        ("", ""),
+    ],
+)
+def test_times(line: str, expected: str) -> None:
+    assert line_time(line) == expected
+
+
+def test_only_the_last_boot_of_a_log_file_counts() -> None:
+    log = (
+        "Nov 01 10:00:00 host kernel: Linux version 6.17.0\nNov 01 10:10:00 host kernel: GPU reset begin!\n"
+        "Nov 02 10:00:00 host kernel: Linux version 6.17.0\nNov 02 10:10:00 host kernel: fine\n"
+    )
+    assert last_boot(log).startswith("Nov 02 10:00:00")
+    assert classify(last_boot(log)) == {}
+    assert last_boot("no start in it") == "no start in it"
+
+
+def test_irrelevant_lines_are_dropped() -> None:
+    log = "[ 1.0] wlan0: authenticate with 3c:7c:3f:1a:2b:3c\n[ 2.0] amdgpu: GPU reset begin!\n[ 3.0] usb 1-1: Serial\n"
+    assert relevant_lines(log) == "[ 2.0] amdgpu: GPU reset begin!\n"
+
+
+def test_a_large_log_takes_little_time() -> None:
+    line = "[ 1927.068795] systemd[1]: queue of timeout, reset failed for sdma and mes, aer out of memory? no\n"
+    start = time.monotonic()
+    classify(line * 40_000)
+    classify("x" * 8_000_000)
+    classify("mes" * 2_000_000)
+    assert time.monotonic() - start < 10
+
+
+pieces = st.sampled_from([item.example for item in CLASSES] + HARMLESS.splitlines()) | st.text(max_size=80)
+
+
+@given(st.lists(pieces, max_size=20).map("\n".join))
+def test_any_log_is_survived_and_trimming_changes_nothing(log: str) -> None:
+    whole = {name: seen.count for name, seen in classify(log).items()}
+    kept = {name: seen.count for name, seen in classify(relevant_lines(log)).items()}
+    assert whole == kept
+    last_boot(log)
+
+
+@given(
+    st.sampled_from(CLASSES),
+    st.text(st.characters(exclude_characters="\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"), max_size=40),
+)
+def test_a_class_is_found_behind_any_prefix(item: LogClass, prefix: str) -> None:
+    assert item.id in classify(f"{prefix} {item.example}")
