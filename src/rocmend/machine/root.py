@@ -134,7 +134,7 @@ class Root(ABC):
 
     def glob(self, directory: str, pattern: str) -> list[str]:
         """Return full paths of the names in ``directory`` that match a shell pattern, in natural order."""
-        from fnmatch import fnmatchcase  # noqa: PLC0415  seldom used, and start-up time counts
+        from fnmatch import fnmatchcase
 
         names = [name for name in self.list_dir(directory) if fnmatchcase(name, pattern)]
         return [f"{directory.rstrip('/')}/{name}" for name in sorted(names, key=natural_key)]
@@ -142,7 +142,7 @@ class Root(ABC):
 
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
     """Sort key that puts ``node10`` after ``node2``."""
-    import re  # noqa: PLC0415
+    import re
 
     parts = re.findall(r"\d+|\D+", text)
     return tuple((int(part), "") if part.isdigit() and part.isascii() else (-1, part) for part in parts)
