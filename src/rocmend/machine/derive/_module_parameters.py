@@ -30,7 +30,8 @@ TTM = frozenset({"pages_limit", "dma32_pages_limit", "page_pool_size"})
 MODULES = {"amdgpu": AMDGPU, "ttm": TTM, "amdttm": TTM}
 """Module to the parameters that it takes."""
 
-_AMD_IOMMU = "fullflush off force_isolation force_enable pgtbl_v1 pgtbl_v2 irtcachedis nohugepages v2_pgsizes_only"
+# "on" is no word of the kernel's, but it asks for the default and is widely written: nothing is lost by it.
+_AMD_IOMMU = "on fullflush off force_isolation force_enable pgtbl_v1 pgtbl_v2 irtcachedis nohugepages v2_pgsizes_only"
 _IOMMU = """
     off force noforce biomerge merge nomerge soft pt nopt panic nopanic nobypass allowed usedac forcesac noaperture
     memaper fullflush dac nodac allowdac calgary
