@@ -42,13 +42,15 @@ def target_option(function: F) -> F:
 
 def workload_option(*, required: bool = False) -> Callable[[F], F]:
     """Add ``--for WORKLOAD``; passes ``workload``."""
+    # click takes an explicit default, even None, for a value, and then no longer asks for a required option
+    default: dict[str, Any] = {} if required else {"default": None}
     return click.option(
         "--for",
         "workload",
         type=click.Choice(WORKLOADS),
         required=required,
-        default=None,
         help="What you want to run.",
+        **default,
     )
 
 

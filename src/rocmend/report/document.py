@@ -46,7 +46,7 @@ class Code(msgspec.Struct, frozen=True, tag="code"):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A reference: label and address."""
+    """A reference: label and address; with an empty label the address stands for itself, on one line."""
 
     label: str
     url: str = ""

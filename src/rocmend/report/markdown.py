@@ -38,7 +38,10 @@ def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind o
         case Code():
             return _fence(block.text, block.language)
         case Links():
-            lines = (f"[{_line(link.label)}]({link.url})" if link.url else _line(link.label) for link in block.links)
+            lines = (
+                f"[{_line(link.label or link.url)}]({link.url})" if link.url else _line(link.label)
+                for link in block.links
+            )
             return f"{block.label}: " + "; ".join(lines)
         case Pairs():
             return "\n".join(

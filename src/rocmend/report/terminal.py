@@ -91,6 +91,9 @@ class _Printer:
     def _links(self, block: Links, indent: int) -> None:
         label = f"{block.label}: "
         for link in block.links:
+            if not link.label:
+                self._raw(" " * indent + label + link.url, "bold")
+                continue
             self._wrapped(f"{label}{link.label}", "dim", indent, _INDENT)
             if link.url:
                 self._raw(" " * (indent + _INDENT) + link.url, "dim")

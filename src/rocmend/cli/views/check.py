@@ -9,7 +9,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import time_text
-from rocmend.report.document import Block, Card, Code, Document, Pairs, Section, Text, Tone
+from rocmend.report.document import Block, Card, Code, Document, Link, Links, Pairs, Section, Text, Tone
 from rocmend.setup.shells import write
 
 _LABELS = {
@@ -63,7 +63,8 @@ def check_summary(check: Check, report: str) -> Document:
     serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
     cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
-    return Document(_title(check), summary, tone, (*cards, *wheels), f"Report: {report}")
+    pointer = Links("Report", (Link("", report),))
+    return Document(_title(check), summary, tone, (*cards, *wheels, pointer))
 
 
 def _title(check: Check) -> str:

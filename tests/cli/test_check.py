@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_leaves_a_report_and_points_to_it(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    output = tmp_path / "deep" / "report.html"
+    done = rocmend("check", "--machine", machines / "strix-halo", "-o", output)
+    assert done.code == 1
+    assert done.out.rstrip().endswith(f"Report: {output}")
+    page = output.read_text()
+    for part in ("Findings", "What to install", "What to set", "The machine", "How this was made"):
+        assert f">{part}</h2>" in page
+    assert "No operation was run on" in page
+
+
+def test_no_amd_gpu_and_a_target(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    bare = rocmend("check", "--machine", machines / "no-amd-gpu", "-o", tmp_path / "a.html", "--json")
+    asked = rocmend(
+        "check", "--machine", machines / "no-amd-gpu", "--target", "gfx1151", "-o", tmp_path / "b.html", "--json"
+    )
+    assert msgspec.json.decode(bare.out)["data"]["targets"] == []
+    assert msgspec.json.decode(asked.out)["data"]["targets"] == ["gfx1151"]
+    assert "torch[device-gfx1151]" in (tmp_path / "b.html").read_text()
+
+
+def test_wheels_are_inspected_for_the_machines_gpu(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    library = tmp_path / "libempty.so"
+    library.write_bytes(b"\x7fELF" + bytes(60))
+    done = rocmend(
+        "check", "--machine", machines / "strix-halo", "--wheel", library, "-o", tmp_path / "r.html", "--json"
+    )
+    if done.code == 2:
+        assert msgspec.json.decode(done.out)["errors"][0]["subject"]
+    else:
+        assert len(msgspec.json.decode(done.out)["data"]["wheels"]) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_place_is_an_error(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "x" / "r.html")
+    assert done.code == 2
+    assert "Permission denied" in done.err
+
+
+def test_a_file_in_the_way_is_an_error(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "file" / "r.html")
+    assert done.code == 2
+    assert "rocmend: [system]" in done.err

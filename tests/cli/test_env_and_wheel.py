@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize("workload", ["pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference"])
+@pytest.mark.parametrize("machine", ["strix-halo", "rx-5600-xt", "mi300x", "no-amd-gpu"])
+def test_bash_can_source_what_env_prints(rocmend: Run, machines: Path, machine: str, workload: str) -> None:
+    done = rocmend("env", "--for", workload, "--machine", machines / machine)
+    assert done.code == 0
+    subprocess.run(["bash", "-euc", done.out], check=True, env={"PATH": os.environ["PATH"]})
+
+
+def test_kubernetes_gets_yaml(rocmend: Run, machines: Path) -> None:
+    text = rocmend("env", "--for", "pytorch", "--shell", "k8s", "--machine", machines / "mi300x").out
+    assert all(set(item) == {"name", "value"} for item in yaml.safe_load(text)["env"])
+
+
+def test_an_extracted_tarball_is_set_up(rocmend: Run, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    text = rocmend("env", "--for", "llama.cpp", "--target", "gfx1151", "--rocm-path", tmp_path).out
+    for name in ("ROCM_PATH", "HIP_PATH", "HIP_PLATFORM", "HIP_DEVICE_LIB_PATH", "LD_LIBRARY_PATH", "PATH"):
+        assert f"\nexport {name}=" in text
+    assert str(tmp_path) in text
+
+
+def test_choose_has_a_command_with_the_target_in_it(rocmend: Run) -> None:
+    done = rocmend("wheel", "choose", "--target", "gfx1151", "--json")
+    choices = msgspec.json.decode(done.out)["data"]["choices"]
+    assert done.code == 0
+    assert choices[0]["serves"] is True
+    assert "gfx1151" in choices[0]["command"]
+    assert not any("{" in choice["command"] for choice in choices)
+
+
+def test_choose_needs_a_gpu_or_a_target(rocmend: Run, machines: Path) -> None:
+    done = rocmend("wheel", "choose", "--machine", machines / "no-amd-gpu")
+    assert done.code == 2
+    assert "--target gfx1151" in done.err
+
+
+def test_matrix_shows_targets_and_marks(rocmend: Run) -> None:
+    done = rocmend("kb", "matrix", "pytorch-source", "--target", "gfx1151")
+    assert done.code == 0
+    assert "TheRock" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
