@@ -124,6 +124,8 @@ _CMDLINE = re.compile(
 )
 REDACTED = "redacted"
 
+_MAX_ROUNDS = 5  # one replaces, one finds nothing more; text glued together by chance takes a third
+
 
 class Redactor:
     """Replaces identifying text; remembers what it replaced, so that one thing keeps one placeholder.
@@ -181,7 +183,14 @@ class Redactor:
         return self.user(name) if self._kinds.get(name) == "user" else self._place("group", name, "group{number}")
 
     def text(self, text: str) -> str:
-        """Replace everything that identifies, in any text."""
+        """Replace everything that identifies, in any text; repeated until nothing changes, so that a result is stable."""
+        for _ in range(_MAX_ROUNDS):
+            before, text = text, self._once(text)
+            if text == before:
+                break
+        return text
+
+    def _once(self, text: str) -> str:
         text = _CREDENTIALS.sub(f"{REDACTED}@", text)
         text = _TOKEN.sub(REDACTED, text)
         text = _CMDLINE.sub(lambda match: match[1] + REDACTED, text)
