@@ -181,6 +181,15 @@ def test_members_that_cannot_be_read(at: int, value: bytes, message: str) -> Non
         archive.open(broken).drain()
 
 
+def test_zip64_field_that_is_cut_off() -> None:
+    data = zipped({"abcdefghijklm": b"x"}, zipfile.ZIP_STORED)
+    entry, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    extra = struct.pack("<HH", 1, 24) + b"\x00" * 5  # claims 24 bytes and has 5
+    changed = data[: entry + 30] + struct.pack("<H", len(extra)) + data[entry + 32 : end] + extra + data[end:]
+    changed = patched(changed, b"PK\x05\x06", 12, struct.pack("<I", end - entry + len(extra)))
+    assert contents(Archive(BytesReader(changed))) == {"abcdefghijklm": b"x"}
+
+
 def test_four_gigabyte_directory() -> None:
     data = zipped({"a": b"x"})
     for at, value in ((12, 2**32 - 2), (16, 2**32 - 2)):

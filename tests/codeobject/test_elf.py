@@ -43,7 +43,7 @@ def test_agrees_with_pyelftools(build: type[Build]) -> None:
     section = other.get_section_by_name(".dynamic")
     assert isinstance(section, DynamicSection)
     tags = list(section.iter_tags())
-    assert list(dynamic.needed) == [tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"]
+    assert list(dynamic.needed) == [vars(tag)["needed"] for tag in tags if tag.entry.d_tag == "DT_NEEDED"]
     assert dynamic.soname == "libx.so.1"
     assert dynamic.runpath == ("$ORIGIN", "/opt/rocm-7.1.0/lib")
 

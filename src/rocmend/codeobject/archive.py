@@ -244,7 +244,8 @@ def _widen(extra: bytes, size: int, stored: int, header_at: int) -> tuple[int, i
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
         if kind == 1:
-            values = iter(struct.iter_unpack("<Q", extra[at + 4 : at + 4 + length // 8 * 8]))
+            body = extra[at + 4 : at + 4 + length]
+            values = iter(struct.iter_unpack("<Q", body[: len(body) // 8 * 8]))
             fields = [next(values, (field,))[0] if field == _UNSET32 else field for field in (size, stored, header_at)]
             return fields[0], fields[1], fields[2]
         at += 4 + length
