@@ -1,0 +1,1 @@
+"""Keeps evidence: one SQLite file, with artifacts beside it by what they hold."""

@@ -1,0 +1,131 @@
+"""Where a store lies, and what the file system there can do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocmend.store.errors import StoreError, busy, storage_errors
+
+FILE_NAME = "evidence.sqlite"
+HOME_VARIABLE = "ROCMEND_HOME"
+_DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
+
+_SHARED_BY_HOSTS = re.compile(
+    r"nfs4?|cifs|smb.*|9p|fuse\..+|afs|ceph|lustre|gpfs|beegfs|pvfs2|glusterfs|virtiofs|drvfs"
+)
+"""File systems on which SQLite's shared-memory index of its write-ahead log is not to be relied on.
+
+Source: https://www.sqlite.org/wal.html, "does not work over a network filesystem"
+"""
+
+
+def default_path() -> Path:
+    """Return the store's file: in ROCMEND_HOME, else in ``rocmend`` below XDG_DATA_HOME or ``~/.local/share``."""
+    home = os.environ.get(HOME_VARIABLE)
+    if home:
+        return Path(home).expanduser() / FILE_NAME
+    data = os.environ.get("XDG_DATA_HOME", "")
+    # the base directory specification has relative paths ignored
+    base = Path(data) if data.startswith("/") else Path("~/.local/share").expanduser()
+    return base / "rocmend" / FILE_NAME
+
+
+class Place:
+    """The paths of one store.
+
+    Args:
+        path: Its database file, or a folder that holds ``evidence.sqlite``; None for the default.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        given = default_path() if path is None else Path(path).expanduser()
+        with storage_errors(given):
+            if given.is_dir():
+                given /= FILE_NAME
+            self.database = Path(os.path.realpath(given))
+        folder, name = self.database.parent, self.database.name
+        # two stores in one folder must not collect each other's garbage
+        self.artifacts = folder / ("artifacts" if name == FILE_NAME else f"{name}.artifacts")
+        self.lock = folder / f"{name}.lock"
+
+    def create(self) -> None:
+        """Make the folder and an empty database file, for the owner alone, where they are not there."""
+        with storage_errors(self.database):
+            self.database.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            os.close(os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
+
+    def writable(self) -> bool:
+        """Return whether the database, and the log beside it, can be written."""
+        return os.access(self.database, os.W_OK) and os.access(self.database.parent, os.W_OK | os.X_OK)
+
+    @contextlib.contextmanager
+    def locked(self, *, alone: bool, time_limit_s: float) -> Iterator[None]:
+        """Hold the store's file lock: writers share it, collecting garbage needs it alone.
+
+        It keeps an artifact from being collected between its writing and that of the record that names it. The system
+        lets go of it when the process ends, however it ends.
+
+        Raises:
+            StoreError: Others did not let go of it in time, or the file system has no locks.
+        """
+        with storage_errors(self.database):
+            handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        try:
+            self._wait(handle, alone=alone, deadline=time.monotonic() + time_limit_s)
+            yield
+        finally:
+            os.close(handle)
+
+    def _wait(self, handle: int, *, alone: bool, deadline: float) -> None:
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        pause = 0.001
+        while True:
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in {errno.EWOULDBLOCK, errno.EINTR}:
+                    if not alone:
+                        return  # nothing can be collected there either, so there is nothing to be kept from
+                    raise StoreError(
+                        str(self.lock), f"This file system has no file locks ({error.strerror})."
+                    ) from error
+                if time.monotonic() > deadline:
+                    raise busy(self.database) from None
+                time.sleep(pause)
+                pause = min(pause * 2, 0.05)
+            else:
+                return
+
+
+def shared_by_hosts(path: Path, mounts: str | None = None) -> bool:
+    """Return whether a path lies on a file system that other hosts may write too.
+
+    Args:
+        path: An absolute path without links.
+        mounts: Text of ``/proc/self/mountinfo``; None reads it.
+
+    Source: proc_pid_mountinfo(5): field 5 is the mount point, the first after the lone dash is the type.
+    """
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
+        except OSError:
+            return False
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        fields, after = left.split(" "), right.split(" ")
+        if len(fields) < 5 or not right:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
+        inside = point == "/" or path == Path(point) or Path(point) in path.parents
+        if inside and len(point) >= best:  # a later mount on the same point hides the earlier one
+            best, kind = len(point), after[0]
+    return _SHARED_BY_HOSTS.fullmatch(kind) is not None

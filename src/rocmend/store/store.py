@@ -1,0 +1,378 @@
+"""The store of evidence: records in one SQLite file, their artifacts beside it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+import msgspec
+
+from rocmend.core.errors import DataError, UsageError
+from rocmend.core.evidence import Artifact, Evidence
+from rocmend.core.verdict import Verdict
+from rocmend.store.artifacts import ArtifactFolder
+from rocmend.store.database import BUSY_S
+from rocmend.store.encoding import (
+    decode_evidence,
+    decode_machine,
+    encode_evidence,
+    encode_machine,
+    machine_hash,
+)
+from rocmend.store.errors import read_only, storage_errors
+from rocmend.store.garbage import collect, damages
+from rocmend.store.ids import IdMaker, is_id, lowest_id, utc_time
+from rocmend.store.place import Place
+from rocmend.store.records import Damage, GcReport, StoredEvidence, StoredGroup
+from rocmend.store.session import Session
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
+
+_PAGE_ROWS = 200
+"""Records read at a time: an iterator holds no more, and keeps no read transaction open in between."""
+
+_MAX_NAME_CHARS = 255
+
+
+class Store:
+    """A store of evidence; make one with :meth:`open` and use it as a context manager.
+
+    Any number of processes and threads may use one file at the same time. What :meth:`add` returned for is on the disk,
+    whatever is killed afterwards.
+
+    Attributes:
+        path: The database file.
+        writable: Records can be added and removed.
+    """
+
+    def __init__(self, place: Place, *, writable: bool) -> None:
+        self.path = place.database
+        self.writable = writable
+        self._place = place
+        self._artifacts = ArtifactFolder(place.artifacts)
+        self._ids = IdMaker()
+        self._last_machine: tuple[Machine, str] | None = None
+        self._session = Session(place, writable=writable)
+
+    @classmethod
+    def open(cls, path: Path | None = None, *, create: bool = True) -> Self:
+        """Open a store.
+
+        Args:
+            path: Its file, or a folder that holds ``evidence.sqlite``; None for the default, which ``ROCMEND_HOME`` and
+                ``XDG_DATA_HOME`` can move.
+            create: Make an empty one where there is none.
+
+        Raises:
+            UsageError: There is none and ``create`` is false.
+            DataError: The file is damaged, or no store.
+            StoreError: It can't be opened; a newer rocmend wrote it; it needs an upgrade and is read-only.
+        """
+        place = Place(path)
+        with storage_errors(place.database):
+            exists = place.database.exists()
+        if not exists and not create:
+            raise UsageError(
+                "store",
+                f"there is no store at {place.database}.",
+                next_step="It is made when something is first kept; --store and ROCMEND_HOME say where.",
+            )
+        if not exists:
+            place.create()
+        return cls(place, writable=place.writable())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(
+        self,
+        evidence: Evidence,
+        *,
+        machine: Machine | None = None,
+        artifacts: Mapping[str, bytes | Path] | None = None,
+    ) -> str:
+        """Keep a record. On return it is on the disk with all that it names.
+
+        Args:
+            evidence: The record; ``machine`` and ``artifacts`` in it may name what the store has already.
+            machine: The snapshot of the machine that it ran on; its hash is filled in.
+            artifacts: Name to contents, or to a file to copy them from; they are added to the record's own.
+
+        Returns:
+            The record's id.
+
+        Raises:
+            DataError: The record can't be written as JSON, or names a machine or an artifact that is not there.
+            UsageError: An artifact's name is not fit, or is there twice.
+            StoreError: It can't be written: read-only, no room, locked.
+        """
+        self._check_writable()
+        started = utc_time(evidence.started_at, "started_at")
+        with self._place.locked(alone=False, time_limit_s=BUSY_S), storage_errors(self.path):
+            kept = tuple(Artifact(name, *self._artifacts.put(source)) for name, source in (artifacts or {}).items())
+            record = msgspec.structs.replace(
+                evidence,
+                machine=evidence.machine if machine is None else self._hash(machine),
+                artifacts=(*evidence.artifacts, *kept),
+            )
+            self._check_artifacts(record)
+            text = encode_evidence(record)
+            with self._session.transaction() as database:
+                _insert_machine(database, record.machine, machine)
+                return self._insert(database, record, text, started)
+
+    def _check_artifacts(self, record: Evidence) -> None:
+        names = set()
+        for artifact in record.artifacts:
+            parts = artifact.name.split("/")
+            fit = artifact.name.isprintable() and len(artifact.name) <= _MAX_NAME_CHARS
+            if not fit or {"", ".", ".."} & set(parts):
+                raise UsageError("store", f"{artifact.name!r} can't be an artifact's name; use one such as output.log.")
+            if artifact.name in names:
+                raise UsageError("store", f"two artifacts are called {artifact.name!r}.")
+            names.add(artifact.name)
+            if self._artifacts.find(artifact.sha256) is None:
+                raise DataError("store", f"the record names the artifact {artifact.name!r}, which is not in the store.")
+
+    def _hash(self, machine: Machine) -> str:
+        if self._last_machine is None or self._last_machine[0] is not machine:
+            self._last_machine = (machine, machine_hash(machine))
+        return self._last_machine[1]
+
+    def _insert(self, database: sqlite3.Connection, record: Evidence, text: str, started: dt.datetime) -> str:
+        columns = [
+            column.encode(errors="backslashreplace").decode()
+            for column in (record.kind, record.subject, record.identity, record.verdict.value, record.gfx_target)
+        ]
+        run = record.group.encode(errors="backslashreplace").decode()
+        while True:
+            record_id = self._ids.make(started)
+            added = database.execute(
+                "INSERT OR IGNORE INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (record_id, *columns, record.machine or None, run, text),
+            )
+            if added.rowcount:
+                break
+        database.executemany(
+            "INSERT INTO artifact VALUES (?, ?, ?, ?)",
+            [(record_id, item.name, item.sha256, item.size_bytes) for item in record.artifacts],
+        )
+        return record_id
+
+    def get(self, record_id: str) -> StoredEvidence:
+        """Return one record.
+
+        Args:
+            record_id: Its id, or a beginning that no other id has.
+
+        Raises:
+            UsageError: No record has such an id, or several begin so.
+            DataError: The record is damaged.
+        """
+        rows = self._session.rows(
+            "SELECT id, record FROM evidence WHERE id >= ? AND id < ? ORDER BY id LIMIT 4",
+            (record_id, record_id + "~"),  # after every character of an id
+        )
+        whole = [row for row in rows if row[0] == record_id]
+        if not rows:
+            raise UsageError("store", f"there is no record {record_id!r}.", next_step="`rocmend store ls` lists them.")
+        if len(rows) > 1 and not whole:
+            some = ", ".join(row[0] for row in rows[:3])
+            raise UsageError(
+                "store", f"several records begin with {record_id!r}: {some}{' …' if len(rows) > 3 else ''}."
+            )
+        found, text = (whole or rows)[0]
+        return StoredEvidence(found, decode_evidence(text, found))
+
+    def query(  # noqa: PLR0913  each narrows the search
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        verdict: Verdict | Collection[Verdict] | None = None,
+        gfx_target: str | None = None,
+        identity: str | None = None,
+        group: str | None = None,
+        since: dt.datetime | str | None = None,
+        until: dt.datetime | str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[StoredEvidence]:
+        """Yield the records that fit all that is given, those of the newest runs first.
+
+        Args:
+            kind: Of this kind.
+            subject: Of this subject.
+            verdict: With this verdict, or one of these.
+            gfx_target: Run on this target.
+            identity: Repeats of this run.
+            group: Of this probe run or experiment.
+            since: Of runs started at this time (ISO; UTC where it has no zone) or later.
+            until: Of runs started before this time.
+            limit: At most this many.
+
+        Raises:
+            DataError: A record is damaged; a time is not ISO.
+        """
+        equal = {
+            "kind": kind,
+            "subject": subject,
+            "gfx_target": gfx_target,
+            "identity": identity,
+            "run": group,
+        }
+        tests = [(f"{column} = ?", value) for column, value in equal.items() if value is not None]
+        if since is not None:
+            tests.append(("id >= ?", lowest_id(_time(since, "since"))))
+        if until is not None:
+            tests.append(("id < ?", lowest_id(_time(until, "until"))))
+        verdicts = [verdict] if isinstance(verdict, str) else verdict
+        where = [test for test, _ in tests]
+        values: list[str | int] = [value for _, value in tests]
+        if verdicts is not None:
+            where.append(f"verdict IN ({', '.join('?' * len(verdicts))})")
+            values += [str(item) for item in verdicts]
+        return self._pages(where, values, limit)
+
+    def _pages(self, where: list[str], values: list[str | int], limit: int | None) -> Iterator[StoredEvidence]:
+        left, before = limit, "~"
+        while left is None or left > 0:
+            count = _PAGE_ROWS if left is None else min(left, _PAGE_ROWS)
+            tests = " AND ".join([*where, "id < ?"])
+            rows = self._session.rows(
+                f"SELECT id, record FROM evidence WHERE {tests} ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
+                (*values, before, count),
+            )
+            for record_id, text in rows:
+                yield StoredEvidence(record_id, decode_evidence(text, record_id))
+            if len(rows) < count:
+                return
+            before = rows[-1][0]
+            left = None if left is None else left - count
+
+    def repeats(self, identity: str) -> Iterator[StoredEvidence]:
+        """Yield the records of one and the same run, the newest first."""
+        return self.query(identity=identity)
+
+    def groups(self) -> list[StoredGroup]:
+        """Return the probe runs and experiments that have records, the newest first."""
+        rows = self._session.rows(
+            "SELECT run, verdict, COUNT(*), MIN(id), MAX(id) FROM evidence WHERE run != '' GROUP BY run, verdict", ()
+        )
+        found: dict[str, StoredGroup] = {}
+        for name, verdict, count, first, last in rows:
+            old = found.get(name, StoredGroup(name, first, last, {}))
+            found[name] = StoredGroup(
+                name, min(old.first, first), max(old.last, last), {**old.verdicts, verdict: count}
+            )
+        return sorted(found.values(), key=lambda group: group.last, reverse=True)
+
+    def machine(self, content_hash: str) -> Machine:
+        """Return a machine snapshot.
+
+        Raises:
+            UsageError: There is none with this hash.
+            DataError: It is damaged.
+        """
+        rows = self._session.rows("SELECT snapshot FROM machine WHERE hash = ?", (content_hash,))
+        if not rows:
+            raise UsageError("store", f"there is no machine snapshot {content_hash!r}.")
+        return decode_machine(rows[0][0], content_hash)
+
+    def artifact(self, sha256: str) -> bytes:
+        """Return what an artifact holds; :meth:`copy_artifact` is for large ones.
+
+        Raises:
+            DataError: It is not there, or its contents have changed.
+            UsageError: Not a SHA-256.
+        """
+        buffer = io.BytesIO()
+        self.copy_artifact(sha256, buffer)
+        return buffer.getvalue()
+
+    def copy_artifact(self, sha256: str, target: BinaryIO) -> int:
+        """Write what an artifact holds to a file, in bounded memory, and return its size in bytes.
+
+        Raises:
+            DataError: It is not there, or its contents have changed; in the latter case they have been written.
+            UsageError: Not a SHA-256.
+        """
+        return self._artifacts.read(sha256, target.write)
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Remove records, all of them or none; what only they named is left to :meth:`gc`.
+
+        Args:
+            ids: Whole ids; those that there are not are passed over.
+
+        Returns:
+            How many were removed.
+        """
+        self._check_writable()
+        listed = list(ids)
+        for record_id in listed:
+            if not is_id(record_id):
+                raise UsageError("store", f"{record_id!r} is not a whole id.")
+        with storage_errors(self.path), self._session.transaction() as database:
+            return database.executemany("DELETE FROM evidence WHERE id = ?", [(item,) for item in listed]).rowcount
+
+    def gc(self, *, dry_run: bool = False) -> GcReport:
+        """Remove what no record names: machine snapshots, artifacts, files that killed writers left half-written.
+
+        Args:
+            dry_run: Count only.
+
+        Raises:
+            StoreError: Others are writing without a pause; read-only.
+        """
+        self._check_writable()
+        with (
+            self._place.locked(alone=True, time_limit_s=BUSY_S),
+            storage_errors(self.path),
+            self._session.transaction() as database,
+        ):
+            report = collect(database, self._artifacts, dry_run=dry_run)
+        if not dry_run:
+            with self._session.reading() as database:
+                database.execute("PRAGMA incremental_vacuum").fetchall()
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return report
+
+    def verify(self) -> Iterator[Damage]:
+        """Read everything, and yield what is not as it was written; nothing is changed."""
+        with self._session.reading() as database:
+            problems = [text for (text,) in database.execute("PRAGMA integrity_check") if text != "ok"]
+        yield from (Damage(str(self.path), problem) for problem in problems)
+        if not problems:
+            yield from damages(self._session.rows, self._artifacts)
+
+    def _check_writable(self) -> None:
+        if not self.writable:
+            raise read_only(self.path)
+
+
+def _time(value: dt.datetime | str, what: str) -> dt.datetime:
+    return utc_time(value if isinstance(value, str) else value.isoformat(), what)
+
+
+def _insert_machine(database: sqlite3.Connection, content_hash: str, machine: Machine | None) -> None:
+    """See to it that the snapshot that a record names is there."""
+    if not content_hash or database.execute("SELECT 1 FROM machine WHERE hash = ?", (content_hash,)).fetchone():
+        return
+    if machine is None:
+        raise DataError("store", f"the record names the machine {content_hash!r}, which is not in the store.")
+    database.execute("INSERT INTO machine VALUES (?, ?)", (content_hash, encode_machine(machine)))
