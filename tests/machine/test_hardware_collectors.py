@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from rocmend.core.supervise import Ending
+from rocmend.machine.collectors.access import gpu_groups
 from rocmend.machine.collectors.dmesg import JOURNAL
 from rocmend.machine.collectors.previous_boot import JOURNAL as PREVIOUS
+from rocmend.machine.live import LiveRoot
 from rocmend.machine.parse.kernel_log import CLASSES
 
-from .conftest import Collected, MachineBuilder
+from .conftest import Collected, MachineBuilder, run_collector
 
 Collect = Callable[[str], Collected]
 
@@ -154,6 +156,15 @@ class TestAccess:
         assert facts.fact("kfd.group").raw == "0660 0:109"
         assert facts["dri.accessible"] is False
         assert facts["dri.inaccessible"] == ["/dev/dri/renderD128"]
+
+    def test_groups_that_a_new_login_would_bring(self, machine: MachineBuilder, collect: Collect) -> None:
+        assert "no measurement" in collect("access").gaps["user.configured_groups"].reason
+        machine.measurements["configured-groups|/etc/group"] = ["render"]
+        assert collect("access")["user.configured_groups"] == ["render"]
+        text = "root:x:0:\nrender:x:992:bob,alice\nvideo:x:44:al\nrenderer:x:1:alice\nbroken\nsudo:x:27:alice\n"
+        assert gpu_groups(text, "alice", 1000) == ["render"]
+        assert gpu_groups(text, "carol", 44) == ["video"]
+        assert run_collector("access", LiveRoot())["user.configured_groups"] is not None
 
     def test_nothing_there(self, machine: MachineBuilder, collect: Collect) -> None:
         machine.tree.denied["/dev/dri"] = "permission denied."

@@ -183,7 +183,7 @@ class Redactor:
         return self.user(name) if self._kinds.get(name) == "user" else self._place("group", name, "group{number}")
 
     def text(self, text: str) -> str:
-        """Replace everything that identifies, in any text; repeated until nothing changes, so that a result is stable."""
+        """Replace everything that identifies, until nothing changes any more: a result is stable."""
         for _ in range(_MAX_ROUNDS):
             before, text = text, self._once(text)
             if text == before:

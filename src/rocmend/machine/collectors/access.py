@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from rocmend.machine.facts import FactSink, collector
 from rocmend.machine.root import ReadError, Root, Stat
 
 KFD = "/dev/kfd"
 DRI = "/dev/dri"
 DXG = "/dev/dxg"
+GROUPS = "/etc/group"
+GPU_GROUPS = frozenset({"render", "video"})
+MAX_GROUP_CHARS = 1 << 22
 
 
 @collector(
@@ -15,6 +21,7 @@ DXG = "/dev/dxg"
     facts={
         "user.uid": "User id of whoever runs this.",
         "user.groups": "Names of their groups (ids where a group has no name here).",
+        "user.configured_groups": "Of render and video, those /etc/group puts them in; effective after a new login.",
         "kfd.present": "/dev/kfd is there.",
         "kfd.readable": "The user can read /dev/kfd.",
         "kfd.writable": "The user can write /dev/kfd.",
@@ -32,6 +39,11 @@ def collect(root: Root, facts: FactSink) -> None:
     user = root.user()
     facts.put("user.uid", user.uid, source="the current user")
     facts.put("user.groups", list(user.groups), source="the current user")
+    try:
+        configured = root.measure("configured-groups", GROUPS, _configured_groups)
+        facts.put("user.configured_groups", configured, source=GROUPS)
+    except ReadError as error:
+        facts.gap("user.configured_groups", error.message, source=GROUPS)
     kfd = root.stat(KFD)
     facts.put("kfd.present", kfd is not None, source=KFD)
     facts.put("kfd.readable", kfd is not None and kfd.readable, source=KFD, raw=_mode(kfd))
@@ -51,6 +63,34 @@ def collect(root: Root, facts: FactSink) -> None:
     facts.put("dri.inaccessible", closed, source=DRI, raw=", ".join(f"{path} {_mode(stats[path])}" for path in closed))
     first = stats[nodes[0]] if nodes else None
     facts.put("dri.group", _group(first), source=nodes[0] if nodes else DRI, raw=_mode(first))
+
+
+def _configured_groups(path: Path) -> list[str]:
+    """Return which of the GPU groups list the current account; the file itself names other people and is not kept."""
+    import pwd
+
+    try:
+        account = pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return []
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return gpu_groups(file.read(MAX_GROUP_CHARS), account.pw_name, account.pw_gid)
+
+
+def gpu_groups(text: str, user: str, gid: int) -> list[str]:
+    """Return those of render and video that a group file (group(5)) puts a user in.
+
+    Args:
+        text: The file.
+        user: Name of the account.
+        gid: Its primary group.
+    """
+    found = []
+    for line in text.splitlines():
+        fields = line.split(":")
+        if len(fields) == 4 and fields[0] in GPU_GROUPS and (user in fields[3].split(",") or fields[2] == str(gid)):
+            found.append(fields[0])
+    return sorted(found)
 
 
 def _group(stat: Stat | None) -> str | None:
