@@ -19,6 +19,15 @@ PAGE = 4096
 NUMBERS = {name: number for number, name in MACH.items()}
 
 
+REQUIRED_OF_A_KERNEL = {
+    ".kernarg_segment_align": 8,
+    ".kernarg_segment_size": 24,
+    ".group_segment_fixed_size": 0,
+    ".private_segment_fixed_size": 0,
+    ".args": [{".offset": 0, ".size": 8, ".value_kind": "global_buffer"}],
+}
+
+
 def _pad(data: bytes, to: int) -> bytes:
     return data + bytes(-len(data) % to)
 
@@ -53,7 +62,8 @@ class Build:
         """An AMDGPU ELF file: header, a note segment, code, two section headers at the end."""
         note = b""
         if kernels:
-            body = msgspec.msgpack.encode({"amdhsa.kernels": list(kernels), "amdhsa.version": [1, 2]})
+            every = [REQUIRED_OF_A_KERNEL | dict(kernel) for kernel in kernels]
+            body = msgspec.msgpack.encode({"amdhsa.kernels": every, "amdhsa.version": [1, 2]})
             note = struct.pack("<III", 7, len(body), 32) + b"AMDGPU\0\0" + _pad(body, 4)
         ident = b"\x7fELF\x02\x01\x01" + bytes((os_abi, version - 2)) + bytes(7)
         names = b"\0.shstrtab\0"

@@ -5,6 +5,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
@@ -63,7 +64,7 @@ def test_kernels(build: type[Build]) -> None:
         ".group_segment_fixed_size": 16384, ".private_segment_fixed_size": 8, ".vgpr_spill_count": 2,
         ".sgpr_spill_count": 0, ".max_flat_workgroup_size": 256, ".args": [{".size": 8}],
     }  # fmt: skip
-    data = build.code_object("gfx1100", kernels=[kernel, {".name": "second", ".vgpr_count": "many"}])
+    data = build.code_object("gfx1100", kernels=[kernel, {".name": "second"}])
     assert read_kernels(BytesReader(data)) == (
         Kernel("_Z4gemmPf", 32, 96, 22, 4, 16384, 8, 2, 0, 256),
         Kernel("second"),
@@ -77,8 +78,21 @@ def test_kernels(build: type[Build]) -> None:
     [b"\xdd\xff\xff\xff\xff", b"\x91" * 5000, b"\x80", b"\x81\xaeamdhsa.kernels\x01", b"\x93\x01\x02\x03", b"\xc1"],
 )
 def test_hostile_metadata(note: bytes) -> None:
+    """Cut off, nested without end, or of another shape: none, or an error."""
     with suppress(DataError):
         assert parse_metadata(note, "f") == ()
+
+
+def test_a_million_empty_kernels_are_refused() -> None:
+    note = b"\x81\xaeamdhsa.kernels\xdd" + struct.pack(">I", 1_000_000) + b"\x80" * 1_000_000
+    with pytest.raises(DataError, match="lists 1000000 kernels"):
+        parse_metadata(note, "f")
+
+
+def test_a_count_that_is_no_number() -> None:
+    note = msgspec.msgpack.encode({"amdhsa.kernels": [{".name": "k" * 80, ".vgpr_count": "many"}]})
+    with pytest.raises(DataError, match="cannot be decoded"):
+        parse_metadata(note, "f")
 
 
 def test_more_than_65279_sections_are_counted_in_the_first(build: type[Build]) -> None:

@@ -28,7 +28,9 @@ _SIZES = {1: struct.Struct("<IQ"), 2: struct.Struct("<IIQ"), 3: struct.Struct("<
 _METHODS = {0: "zlib", 1: "zstd"}
 _OFFLOAD_KINDS = ("host-", "hip", "hcc-", "openmp-", "sycl-")
 
-_CHECK_BYTES = 1 * MIB
+_MAX_PROBLEMS = 8
+_MAX_OTHERS = 8
+_CHECK_BYTES = MIB // 4
 """How far a compressed bundle is inflated to compare its code objects with their labels."""
 
 _CHECK_GENERIC_BYTES = 64 * MIB
@@ -58,7 +60,7 @@ class Bundle(msgspec.Struct, frozen=True):
         offset: Where it begins.
         end: Where it ends.
         code_objects: Device code for AMD GPUs.
-        other_entries: Ids of entries that are not for AMD GPUs (the host's, as a rule).
+        other_entries: Ids of the first entries that are not for AMD GPUs (the host's, as a rule).
         compression: "" or ``zlib`` or ``zstd``.
         format_version: Of a compressed bundle's header, 1 to 3; 0 for a plain one.
         problems: What was wrong inside it.
@@ -79,13 +81,16 @@ class _Entry(msgspec.Struct, frozen=True):
     size: int
 
 
-def read_bundle(reader: Reader, offset: int, *, check_bytes: int | None = None) -> Bundle:
+def read_bundle(
+    reader: Reader, offset: int, *, check_bytes: int | None = None, generic_versions: bool = False
+) -> Bundle:
     """Parse a plain bundle.
 
     Args:
         reader: Where it is.
         offset: Where it begins.
         check_bytes: How far into the bundle code object headers are read; None for all.
+        generic_versions: Go farther for those of generic targets.
 
     Raises:
         DataError: There is none, or its table cannot be right. What is wrong in one entry goes to ``problems``.
@@ -106,17 +111,19 @@ def read_bundle(reader: Reader, offset: int, *, check_bytes: int | None = None) 
         end = max(end, start + entry.size)
         target = entry_target(entry.entry_id)
         if target is None:
-            others.append(entry.entry_id)
+            others.append(entry.entry_id[:80])
             if "gfx" in entry.entry_id:
                 problems.append(f"{_shown(entry.entry_id)} names no gfx target that we know")
         elif entry.size:
-            limit = _CHECK_GENERIC_BYTES if check_bytes is not None and "-generic" in target else check_bytes
+            limit = check_bytes
+            if limit is not None and generic_versions and "-generic" in target:
+                limit = _CHECK_GENERIC_BYTES
             if target == SPIRV or (limit is not None and entry.offset + 64 > limit):
                 objects.append(CodeObject(target, entry.size))
             else:
                 head = reader.read(start, min(64, entry.size))
                 objects += _code_object(head, entry, target, problems)
-    return Bundle(offset, end, tuple(objects), tuple(others), problems=tuple(problems))
+    return Bundle(offset, end, tuple(objects), tuple(others[:_MAX_OTHERS]), problems=tuple(problems[:_MAX_PROBLEMS]))
 
 
 def _shown(entry_id: str) -> str:
@@ -164,8 +171,16 @@ def _code_object(head: bytes, entry: _Entry, target: str, problems: list[str]) -
     return [CodeObject(named, entry.size, isa.generic_version, isa.code_object_version)]
 
 
-def read_compressed(reader: Reader, offset: int, limits: Limits = DEFAULT_LIMITS) -> Bundle:
+def read_compressed(
+    reader: Reader, offset: int, limits: Limits = DEFAULT_LIMITS, *, generic_versions: bool = True
+) -> Bundle:
     """Parse a compressed bundle, inflating no more of it than its table and the first code objects.
+
+    Args:
+        reader: Where it is.
+        offset: Where it begins.
+        limits: Bounds on the window.
+        generic_versions: Inflate as far as the code of generic targets, to read its version.
 
     Raises:
         DataError: There is none, its header cannot be right, or it does not inflate to a bundle.
@@ -199,7 +214,7 @@ def read_compressed(reader: Reader, offset: int, limits: Limits = DEFAULT_LIMITS
     blocks = _inflated(reader, payload, end, _METHODS[method], limits)
     name = f"{reader.name}, compressed bundle at offset {offset}"
     inner = StreamReader(blocks, uncompressed, name, head_bytes=MIB, window_bytes=MIB)
-    bundle = read_bundle(inner, 0, check_bytes=_CHECK_BYTES)
+    bundle = read_bundle(inner, 0, check_bytes=_CHECK_BYTES, generic_versions=generic_versions)
     return Bundle(
         offset,
         end if version > 1 else payload,

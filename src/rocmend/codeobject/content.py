@@ -35,6 +35,9 @@ _NO_CODE_IN = (".eh_frame", ".gcc_except_table", ".rela", ".dyn", ".gnu", ".init
 _MAX_FALSE_MARKS = 10_000
 _MAX_NAME_MARKS = 8
 _MAX_PROBLEMS = 100
+_BUNDLES_FOR_GENERIC_VERSIONS = 4
+"""All bundles of a file come from one compiler; inflating hundreds of them to read the same version takes long."""
+
 _MIN_CODE_OBJECT_BYTES = 64
 
 
@@ -204,6 +207,7 @@ class _Walk:
         self._content = content
         self._notice = notice
         self._kept_names = 0
+        self._objects = 0
         marks = [MAGIC, COMPRESSED_MAGIC, CODE_OBJECT_MARK, *([notice] if notice else [])]
         self._scanner = Scanner(reader, marks)
         self.doubtful: list[tuple[int, str]] = []
@@ -220,13 +224,10 @@ class _Walk:
                 self._keep_names(offset)
                 at = offset + len(mark)
                 continue
-            if len(self._content.bundles) + len(self._content.code_objects) >= self._limits.bundles_per_file:
-                self._problem(f"holds more than {self._limits.bundles_per_file} bundles; the rest was not read.")
+            if self._full():
                 return
             try:
                 after = self._take(offset, mark)
-            except PassedError:
-                raise
             except DataError as error:
                 self.doubtful.append((offset, error.message))
                 if sure:
@@ -238,6 +239,13 @@ class _Walk:
                     return
                 after = offset + len(mark)
             at = max(after, offset + len(mark))
+
+    def _full(self) -> bool:
+        bundles = len(self._content.bundles) + len(self._content.code_objects)
+        if bundles >= self._limits.bundles_per_file or self._objects >= self._limits.code_objects_per_file:
+            self._problem(f"holds more than {bundles} bundles or {self._objects} code objects; the rest was not read.")
+            return True
+        return False
 
     def _next(self, at: int, end: int) -> tuple[int, bytes] | None:
         """On disk, look behind the padding first: that saves reading a whole block to find the next bundle."""
@@ -256,8 +264,10 @@ class _Walk:
         if mark == MAGIC:
             bundle = read_bundle(self._reader, offset)
         else:
-            bundle = read_compressed(self._reader, offset, self._limits)
+            deep = len(self._content.bundles) < _BUNDLES_FOR_GENERIC_VERSIONS
+            bundle = read_compressed(self._reader, offset, self._limits, generic_versions=deep)
         self._content.bundles.append(bundle)
+        self._objects += len(bundle.code_objects)
         for text in bundle.problems:
             self._problem(f"bundle at offset {offset}: {text}.")
         return bundle.end
@@ -270,6 +280,7 @@ class _Walk:
         if not _MIN_CODE_OBJECT_BYTES < size <= self._reader.size - offset:
             raise DataError(self._reader.name, f"has a code object at offset {offset} that ends beyond the data.")
         self._content.code_objects.append(CodeObject(isa.target, size, isa.generic_version, isa.code_object_version))
+        self._objects += 1
         return offset + size
 
     def _keep_names(self, offset: int) -> None:

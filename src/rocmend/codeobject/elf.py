@@ -20,9 +20,10 @@ SECTION_NAMES_MARK = b".shstrtab\0"
 
 NAMES_MAX_BYTES = 1 << 16
 _MAX_SEGMENTS = 512
-_MAX_SECTIONS = 100_000
+_MAX_SECTIONS = 70_000
 _MAX_DYNAMIC_BYTES = 1 << 20
-_MAX_NAME_BYTES = 4096
+_MAX_NAME_BYTES = 256
+_MAX_NEEDED = 1024
 
 PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
 SHT_NOBITS = 8
@@ -207,13 +208,13 @@ def read_dynamic(reader: Reader, segments: tuple[Segment, ...]) -> Dynamic:
     def text(at: int) -> str:
         if at >= values.get(DT_STRSZ, 0):
             return ""
-        return _name(reader.read(offset + at, _MAX_NAME_BYTES * 4), 0)
+        return _name(reader.read(offset + at, _MAX_NAME_BYTES), 0)
 
     def paths(at: int) -> tuple[str, ...]:
         raw = reader.read(offset + at, min(values.get(DT_STRSZ, 0) - at, NAMES_MAX_BYTES)) if at >= 0 else b""
         return tuple(filter(None, raw.partition(b"\0")[0].decode("utf-8", "replace").split(":")))
 
-    needed = tuple(text(value) for tag, value in tags if tag == DT_NEEDED)
+    needed = tuple(text(value) for tag, value in tags[:_MAX_NEEDED] if tag == DT_NEEDED)
     run = next((value for tag, value in tags if tag in {DT_RUNPATH, DT_RPATH}), None)
     in_table = run is not None and run < values.get(DT_STRSZ, 0)
     return Dynamic(

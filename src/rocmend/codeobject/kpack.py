@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Any
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from rocmend.codeobject.bundle import CodeObject
 from rocmend.codeobject.isa import normalise
-from rocmend.codeobject.reader import MAX_READ_BYTES, Reader
+from rocmend.codeobject.reader import Reader
 from rocmend.core.errors import DataError
 
 MAGIC = b"KPAK"
 REFERENCE_SECTION = ".rocm_kpack_ref"
 _HEADER = struct.Struct("<4sIQ")
-_MAX_REFERENCE_BYTES = 1 << 20
+_MAX_TABLE_BYTES = 8 << 20
+_MAX_REFERENCE_BYTES = 1 << 16
 _TENSILE_STYLE = re.compile(r"-(xnack|sramecc)([+-])")
 
 
@@ -44,14 +45,30 @@ class PackReference(msgspec.Struct, frozen=True):
     search_paths: tuple[str, ...]
 
 
-def _decode(data: bytes, name: str, what: str) -> dict[Any, Any]:
+class _Entry(msgspec.Struct):
+    original_size: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class _Table(msgspec.Struct):
+    """A pack's table of contents; keys that are not named here are skipped without being built in memory."""
+
+    toc: dict[str, dict[str, _Entry]]
+    group_name: str = ""
+
+
+class _Reference(msgspec.Struct):
+    kernel_name: str
+    kpack_search_paths: tuple[str, ...]
+
+
+_T = TypeVar("_T", _Table, _Reference)
+
+
+def _decode(data: bytes, kind: type[_T], name: str, what: str) -> _T:
     try:
-        document = msgspec.msgpack.decode(data)
+        return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise DataError(name, f"has {what} that is not MessagePack: {error}.") from error
-    if not isinstance(document, dict):
-        raise DataError(name, f"has {what} that is not a map.")
-    return document
+        raise DataError(name, f"has {what} that cannot be decoded: {error}.") from error
 
 
 def read_pack(reader: Reader) -> Pack:
@@ -70,25 +87,23 @@ def read_pack(reader: Reader) -> Pack:
     if version != 1:
         raise DataError(reader.name, f"is a kernel pack of version {version}; version 1 is known.")
     length = reader.size - at
-    if not 0 < length <= MAX_READ_BYTES or at < _HEADER.size:
-        raise DataError(reader.name, f"is a kernel pack whose table of contents would stand at offset {at}.")
-    document = _decode(reader.read_exactly(at, length, "its table of contents"), reader.name, "a table of contents")
-    table = document.get("toc")
-    if not isinstance(table, dict):
-        raise DataError(reader.name, "is a kernel pack without a table of contents.")
+    if not 0 < length <= _MAX_TABLE_BYTES or at < _HEADER.size:
+        raise DataError(
+            reader.name, f"is a kernel pack whose table of contents would be {length} bytes at offset {at}."
+        )
+    table = _decode(
+        reader.read_exactly(at, length, "its table of contents"), _Table, reader.name, "a table of contents"
+    )
     libraries = {}
-    for library, targets in table.items():
-        if isinstance(library, str) and isinstance(targets, dict):
-            objects = [_code_object(target, entry) for target, entry in targets.items()]
-            libraries[library] = tuple(item for item in objects if item is not None)
-    group = document.get("group_name")
-    return Pack(group if isinstance(group, str) else "", libraries)
+    for library, targets in table.toc.items():
+        objects = (_code_object(target, entry) for target, entry in targets.items())
+        libraries[library] = tuple(item for item in objects if item is not None)
+    return Pack(table.group_name, libraries)
 
 
-def _code_object(target: object, entry: object) -> CodeObject | None:
-    name = normalise(_TENSILE_STYLE.sub(r":\1\2", target)) if isinstance(target, str) else None
-    size = entry.get("original_size") if isinstance(entry, dict) else None
-    return CodeObject(name, size if isinstance(size, int) and size >= 0 else 0) if name else None
+def _code_object(target: str, entry: _Entry) -> CodeObject | None:
+    name = normalise(_TENSILE_STYLE.sub(r":\1\2", target))
+    return CodeObject(name, entry.original_size) if name else None
 
 
 def parse_reference(data: bytes, name: str) -> PackReference:
@@ -99,8 +114,5 @@ def parse_reference(data: bytes, name: str) -> PackReference:
     """
     if len(data) > _MAX_REFERENCE_BYTES:
         raise DataError(name, f"has a kernel pack reference of {len(data)} bytes.")
-    document = _decode(data.rstrip(b"\0"), name, "a kernel pack reference")
-    library, paths = document.get("kernel_name"), document.get("kpack_search_paths")
-    if not isinstance(library, str) or not isinstance(paths, list):
-        raise DataError(name, "has a kernel pack reference without a library name or search paths.")
-    return PackReference(library, tuple(path for path in paths if isinstance(path, str)))
+    found = _decode(data.rstrip(b"\0"), _Reference, name, "a kernel pack reference")
+    return PackReference(found.kernel_name, found.kpack_search_paths)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 import msgspec
 
@@ -11,11 +11,32 @@ from rocmend.codeobject.reader import Reader
 from rocmend.core.errors import DataError
 
 NT_AMDGPU_METADATA = 32
-MAX_NOTE_BYTES = 32 << 20
+MAX_NOTE_BYTES = 16 << 20
+MIN_KERNEL_BYTES = 64
+"""The keys that every kernel must have are longer; a list of empty maps would fill the memory."""
+
 MAX_NOTES = 64
 
 
-class Kernel(msgspec.Struct, frozen=True):
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Kernel(
+    msgspec.Struct,
+    frozen=True,
+    rename={
+        "name": ".name",
+        "wavefront_size": ".wavefront_size",
+        "vgprs": ".vgpr_count",
+        "sgprs": ".sgpr_count",
+        "agprs": ".agpr_count",
+        "lds_bytes": ".group_segment_fixed_size",
+        "scratch_bytes": ".private_segment_fixed_size",
+        "vgpr_spills": ".vgpr_spill_count",
+        "sgpr_spills": ".sgpr_spill_count",
+        "max_workgroup_size": ".max_flat_workgroup_size",
+    },
+):
     """A kernel's resources as its code object states them.
 
     Attributes:
@@ -31,29 +52,22 @@ class Kernel(msgspec.Struct, frozen=True):
         max_workgroup_size: Most work-items of a workgroup.
     """
 
-    name: str
-    wavefront_size: int = 0
-    vgprs: int = 0
-    sgprs: int = 0
-    agprs: int = 0
-    lds_bytes: int = 0
-    scratch_bytes: int = 0
-    vgpr_spills: int = 0
-    sgpr_spills: int = 0
-    max_workgroup_size: int = 0
+    name: str = ""
+    wavefront_size: _Count = 0
+    vgprs: _Count = 0
+    sgprs: _Count = 0
+    agprs: _Count = 0
+    lds_bytes: _Count = 0
+    scratch_bytes: _Count = 0
+    vgpr_spills: _Count = 0
+    sgpr_spills: _Count = 0
+    max_workgroup_size: _Count = 0
 
 
-_FIELDS = {
-    "wavefront_size": ".wavefront_size",
-    "vgprs": ".vgpr_count",
-    "sgprs": ".sgpr_count",
-    "agprs": ".agpr_count",
-    "lds_bytes": ".group_segment_fixed_size",
-    "scratch_bytes": ".private_segment_fixed_size",
-    "vgpr_spills": ".vgpr_spill_count",
-    "sgpr_spills": ".sgpr_spill_count",
-    "max_workgroup_size": ".max_flat_workgroup_size",
-}
+class _Metadata(msgspec.Struct, rename={"kernels": "amdhsa.kernels"}):
+    """The note's map; keys that are not named here are skipped without being built in memory."""
+
+    kernels: msgspec.Raw = msgspec.Raw(b"\x90")
 
 
 def read_kernels(reader: Reader) -> tuple[Kernel, ...]:
@@ -100,19 +114,20 @@ def parse_metadata(data: bytes, name: str) -> tuple[Kernel, ...]:
         DataError: It is not the MessagePack map that it should be.
     """
     try:
-        document = msgspec.msgpack.decode(data)
+        kernels = bytes(msgspec.msgpack.decode(data, type=_Metadata).kernels)
+        if _array_length(kernels) * MIN_KERNEL_BYTES > len(kernels):
+            raise DataError(
+                name, f"has kernel metadata that lists {_array_length(kernels)} kernels in {len(kernels)} bytes."
+            )
+        return msgspec.msgpack.decode(kernels, type=tuple[Kernel, ...])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise DataError(name, f"has kernel metadata that is not MessagePack: {error}.") from error
-    kernels = document.get("amdhsa.kernels", []) if isinstance(document, dict) else None
-    if not isinstance(kernels, list):
-        raise DataError(name, "has kernel metadata without a list of kernels.")
-    return tuple(_kernel(item) for item in kernels if isinstance(item, dict))
+        raise DataError(name, f"has kernel metadata that cannot be decoded: {error}.") from error
 
 
-def _kernel(item: dict[Any, Any]) -> Kernel:
-    numbers = {field: item.get(key) for field, key in _FIELDS.items()}
-    name = item.get(".name")
-    return Kernel(
-        name if isinstance(name, str) else "",
-        **{field: value for field, value in numbers.items() if isinstance(value, int) and value >= 0},
-    )
+def _array_length(data: bytes) -> int:
+    """Return how many items a MessagePack array announces; 0 for anything else."""
+    if data[:1] == b"\xdd":
+        return int.from_bytes(data[1:5], "big")
+    if data[:1] == b"\xdc":
+        return int.from_bytes(data[1:3], "big")
+    return data[0] & 0x0F if data and data[0] & 0xF0 == 0x90 else 0

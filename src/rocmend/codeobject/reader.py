@@ -97,12 +97,17 @@ class Reader(ABC):
 
 
 class FileReader(Reader):
-    """A regular file on disk, read by ``pread``: no memory map that a shrinking file could turn into a crash."""
+    """A regular file on disk, read by ``pread``: no memory map that a shrinking file could turn into a crash.
+
+    Attributes:
+        bytes_read: How much of it was read.
+    """
 
     seekable = True
 
     def __init__(self, path: Path, name: str = "") -> None:
         self.name = name or str(path)
+        self.bytes_read = 0
         self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.size = os.fstat(self._handle).st_size
 
@@ -127,9 +132,11 @@ class FileReader(Reader):
         if not 0 <= offset < self.size:
             return b""
         try:
-            return os.pread(self._handle, size, offset)
+            data = os.pread(self._handle, size, offset)
         except OSError as error:
             raise DataError(self.name, f"cannot be read at offset {offset}: {error.strerror}.") from error
+        self.bytes_read += len(data)
+        return data
 
 
 class BytesReader(Reader):

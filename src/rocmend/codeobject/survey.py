@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from rocmend.codeobject import naming, versions
 from rocmend.codeobject.bundle import CodeObject
@@ -14,6 +15,7 @@ from rocmend.codeobject.naming import Named
 from rocmend.codeobject.versions import Evidence
 
 MAX_PROBLEMS = 1000
+MAX_EVIDENCE = 1000
 TEXT_MAX_BYTES = 1 << 18
 _ROCM_SONAME = re.compile(
     r"lib(amdhip64|hsa-runtime64|hiprtc|roc|rccl|hip|MIOpen|amd_comgr|amd_smi|magma_hip|migraphx|composable)", re.ASCII
@@ -42,6 +44,7 @@ class Survey:
         self.seen_bytes = 0
         self.read_bytes = 0
         self._bundled: set[str] = set()
+        self._stated: set[tuple[str, str]] = set()
 
     # -- taking in ---------------------------------------------------------------------------------------------------
 
@@ -51,10 +54,16 @@ class Survey:
         self.seen_bytes += size
         name = path.rpartition("/")[2]
         if ".so" in name:
-            self._bundled.add(name)
+            self._provide(name)
             self._add_evidence(versions.from_soname(name, path))
         if _TRITON_AMD.search(path):
             self._note("Triton is in it: its kernels are compiled for the GPU at run time, so they need no code here.")
+
+    def _provide(self, name: str) -> None:
+        """Remember a library under its name and under the shorter ones that it can be asked for by."""
+        while ".so" in name:
+            self._bundled.add(name)
+            name = name.rpartition(".")[0]
 
     def problem(self, path: str, message: str) -> None:
         """Record something that could not be read."""
@@ -88,7 +97,8 @@ class Survey:
 
     def _add_evidence(self, found: Iterator[Evidence]) -> None:
         for item in found:
-            if not any(known.what == item.what and known.version == item.version for known in self.evidence):
+            if (item.what, item.version) not in self._stated and len(self._stated) < MAX_EVIDENCE:
+                self._stated.add((item.what, item.version))
                 self.evidence.append(item)
 
     def _note(self, text: str) -> None:
@@ -97,9 +107,7 @@ class Survey:
 
     def add_named(self, path: str, size: int, named: Named) -> None:
         """Take in a file of a kernel library by its name alone."""
-        targets = tuple(TargetUse(target, 1) for target in naming.expand(named.target)) if named.target else ()
-        report = FileReport(path, named.kind, size, named.component, "rocm", targets)
-        self.files.append(report)
+        self.files.append(FileReport(path, named.kind, size, named.component, "rocm", _promised(named.target)))
 
     def add_content(self, path: str, size: int, content: Content, named: Named | None = None) -> None:
         """Take in a file by what it holds."""
@@ -120,7 +128,7 @@ class Survey:
             return
         self._add_evidence(versions.from_runpath(content.dynamic.runpath, path))
         if content.dynamic.soname:
-            self._bundled.add(content.dynamic.soname)
+            self._provide(content.dynamic.soname)
         for needed in content.dynamic.needed:
             self._add_evidence(versions.from_soname(needed, f"{path} needs"))
         self.files.append(
@@ -208,7 +216,7 @@ class Survey:
     def external(self) -> tuple[str, ...]:
         """Return the ROCm libraries that something needs and nothing here provides."""
         needed = {name for file in self.files for name in file.needed if _ROCM_SONAME.match(name)}
-        return tuple(sorted(name for name in needed if not any(have.startswith(name) for have in self._bundled)))
+        return tuple(sorted(needed - self._bundled))
 
     def totals(self) -> Totals:
         """Return what was looked at."""
@@ -221,6 +229,12 @@ class Survey:
             sum(use.objects for use in uses),
             sum(use.size_bytes for use in uses),
         )
+
+
+@cache
+def _promised(target: str) -> tuple[TargetUse, ...]:
+    """Return what a name promises; one object for the thousands of files that promise the same."""
+    return tuple(TargetUse(name, 1) for name in naming.expand(target)) if target else ()
 
 
 def _packs(content: Content) -> str:

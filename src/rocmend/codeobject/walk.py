@@ -99,5 +99,6 @@ def take_file(found: FoundFile, survey: Survey, limits: Limits) -> None:
                 survey.add_content(found.relative, found.size, read_content(reader, limits), named)
             elif named is not None:
                 survey.add_named(found.relative, found.size, named)
+            survey.read_bytes += reader.bytes_read
     except (OSError, DataError) as error:
         survey.problem(found.relative, error.message if isinstance(error, DataError) else f"cannot be read: {error}.")
