@@ -1,0 +1,106 @@
+"""What ``rocmend wheel choose`` puts first for each GPU, and that nothing is offered which does not serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rocmend.core.gfx import targets
+from rocmend.kb.load import Knowledge
+from rocmend.machine.facts import Machine
+from rocmend.setup.choose import Choice, choose
+
+STABLE_INDEX = "https://stable.repo.amd.com/rocm/whl-next/"
+PYTORCH_INDEX = "https://download.pytorch.org/whl/rocm"
+PYTORCH_TARGETS = {
+    *("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030"),
+    *("gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1200", "gfx1201"),
+}
+"""What PyTorch's build script compiles its ROCm 7.2 wheels for; nothing else may be told to use them."""
+NO_KNOWN_WHEEL = {"gfx90c", "gfx1250"}
+
+Ways = Callable[[str, str], list[Choice]]
+
+
+@pytest.fixture
+def ways(example: Callable[[str], Machine], knowledge: Knowledge) -> Ways:
+    """Return the ways that are not known to fail, best first."""
+
+    def get(package: str, target: str) -> list[Choice]:
+        choices = choose(example(target), knowledge, package, target).choices
+        return [choice for choice in choices if choice.serves is not False]
+
+    return get
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("gfx900", "gfx906", "gfx90a", "gfx942", "gfx950", "gfx1010", "gfx1012", "gfx1030", "gfx1032"),
+        *("gfx1036", "gfx1100", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1200", "gfx1201"),
+    ],
+)
+def test_the_first_choice_for_torch_has_code_for_the_target(ways: Ways, target: str) -> None:
+    first = ways("torch", target)[0]
+    assert first.serves is True
+    assert first.channel == "stable"
+    assert STABLE_INDEX in first.command
+    assert f"torch[device-{target}]" in first.command
+    assert first.reason
+
+
+def test_gfx1012_is_warned_that_its_first_launch_fails(ways: Ways) -> None:
+    assert "first launch fails" in ways("torch", "gfx1012")[0].caution
+    assert "first launch" not in ways("torch", "gfx1010")[0].caution
+
+
+@pytest.mark.parametrize("target", sorted(NO_KNOWN_WHEEL))
+def test_no_wheel_is_made_up_for_a_target_that_has_none(ways: Ways, target: str) -> None:
+    assert ways("torch", target) == []
+    assert ways("rocm", target) == []
+
+
+@pytest.mark.parametrize("target", [target.name for target in targets()])
+def test_no_choice_for_a_target_it_does_not_serve(ways: Ways, target: str) -> None:
+    choices = ways("torch", target)
+    assert all("{" not in choice.command for choice in choices)
+    from_pytorch = [choice for choice in choices if PYTORCH_INDEX in choice.command]
+    assert bool(from_pytorch) == (target in PYTORCH_TARGETS)
+    assert all("v2/gfx" not in choice.command for choice in choices), "indexes that get no new builds"
+    for choice in choices:
+        others = {name.name for name in targets()} - {target}
+        named = {word.strip('"[]') for word in choice.command.replace("device-", " ").replace("]", " ").split()}
+        assert not named & others
+
+
+def test_strix_halo_knows_what_was_used_before_but_ranks_it_last(
+    example: Callable[[str], Machine], knowledge: Knowledge
+) -> None:
+    choices = choose(example("strix-halo-healthy"), knowledge, "torch", "gfx1151").choices
+    assert [choice.entry_id for choice in choices if choice.serves][:2] == [
+        "install-therock-multi-arch",
+        "install-pytorch-org-rocm",
+    ]
+    old = next(choice for choice in choices if choice.entry_id == "install-repo-radeon")
+    assert old.rank > 50
+    assert "Conv" in old.caution or "convolution" in old.caution
+
+
+@pytest.mark.parametrize(
+    ("package", "target", "entry_id"),
+    [
+        ("llama.cpp", "gfx1151", "install-kyuz0-llama-toolboxes"),
+        ("llama.cpp", "gfx1010", "install-llama-cpp-releases"),
+        ("vllm", "gfx942", "porting-vllm-on-rocm"),
+        ("rocm", "gfx1151", "install-therock-multi-arch"),
+        ("bitsandbytes", "gfx1100", "porting-bitsandbytes-targets"),
+    ],
+)
+def test_first_choice_for_other_packages(ways: Ways, package: str, target: str, entry_id: str) -> None:
+    assert ways(package, target)[0].entry_id == entry_id
+
+
+@pytest.mark.parametrize(("package", "target"), [("aiter", "gfx1151"), ("cupy", "gfx1151"), ("vllm", "gfx1010")])
+def test_packages_without_code_for_a_target_are_not_offered(ways: Ways, package: str, target: str) -> None:
+    assert ways(package, target) == []
