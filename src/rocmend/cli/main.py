@@ -18,6 +18,7 @@ _PACKAGE = "rocmend.cli.commands"
 _GROUPS = {
     "kb": "What is known, and who says so.",
     "machine": "Show or capture the facts of a machine.",
+    "store": "The evidence that was kept: list, show, remove.",
     "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
 }
 """Groups of commands; a module ``kb_search`` is the command ``search`` of the group ``kb``."""

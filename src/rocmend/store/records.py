@@ -19,6 +19,26 @@ class StoredEvidence(msgspec.Struct, frozen=True):
     evidence: Evidence
 
 
+class StoredSummary(msgspec.Struct, frozen=True):
+    """What is noted of a record for searching.
+
+    Attributes:
+        id: Its id.
+        kind: The record's ``kind``.
+        subject: The record's ``subject``.
+        verdict: The record's ``verdict``.
+        gfx_target: The record's ``gfx_target``.
+        group: The record's ``group``.
+    """
+
+    id: str
+    kind: str
+    subject: str
+    verdict: str
+    gfx_target: str
+    group: str
+
+
 class StoredGroup(msgspec.Struct, frozen=True):
     """The records of one probe run or experiment, counted.
 

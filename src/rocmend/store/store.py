@@ -16,6 +16,7 @@ from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Artifact, Evidence
 from rocmend.core.verdict import Verdict
 from rocmend.store.artifacts import ArtifactFolder
+from rocmend.store.conditions import Conditions
 from rocmend.store.database import BUSY_S
 from rocmend.store.encoding import (
     decode_evidence,
@@ -26,9 +27,9 @@ from rocmend.store.encoding import (
 )
 from rocmend.store.errors import read_only, storage_errors
 from rocmend.store.garbage import collect, damages
-from rocmend.store.ids import IdMaker, is_id, lowest_id, utc_time
+from rocmend.store.ids import IdMaker, is_id, utc_time
 from rocmend.store.place import Place
-from rocmend.store.records import Damage, GcReport, StoredEvidence, StoredGroup
+from rocmend.store.records import Damage, GcReport, StoredEvidence, StoredGroup, StoredSummary
 from rocmend.store.session import Session
 
 if TYPE_CHECKING:
@@ -174,6 +175,24 @@ class Store:
         )
         return record_id
 
+    def find(self, beginning: str) -> str:
+        """Return the whole id of the one record whose id begins so.
+
+        Raises:
+            UsageError: No record has such an id, or several begin so.
+        """
+        rows = self._session.rows(
+            "SELECT id FROM evidence WHERE id >= ? AND id < ? ORDER BY id LIMIT 4",
+            (beginning, beginning + "~"),  # after every character of an id
+        )
+        ids = [record_id for (record_id,) in rows]
+        if not ids or not beginning:
+            raise UsageError("store", f"there is no record {beginning!r}.", next_step="`rocmend store ls` lists them.")
+        if len(ids) > 1 and beginning not in ids:
+            some = ", ".join(ids[:3] + ["…"] * (len(ids) > 3))
+            raise UsageError("store", f"several records begin with {beginning!r}: {some}.")
+        return str(ids[0])  # the shortest that begins so comes first, and that is the beginning itself
+
     def get(self, record_id: str) -> StoredEvidence:
         """Return one record.
 
@@ -184,20 +203,11 @@ class Store:
             UsageError: No record has such an id, or several begin so.
             DataError: The record is damaged.
         """
-        rows = self._session.rows(
-            "SELECT id, record FROM evidence WHERE id >= ? AND id < ? ORDER BY id LIMIT 4",
-            (record_id, record_id + "~"),  # after every character of an id
-        )
-        whole = [row for row in rows if row[0] == record_id]
-        if not rows:
-            raise UsageError("store", f"there is no record {record_id!r}.", next_step="`rocmend store ls` lists them.")
-        if len(rows) > 1 and not whole:
-            some = ", ".join(row[0] for row in rows[:3])
-            raise UsageError(
-                "store", f"several records begin with {record_id!r}: {some}{' …' if len(rows) > 3 else ''}."
-            )
-        found, text = (whole or rows)[0]
-        return StoredEvidence(found, decode_evidence(text, found))
+        whole = self.find(record_id)
+        rows = self._session.rows("SELECT record FROM evidence WHERE id = ?", (whole,))
+        if not rows:  # removed since
+            raise UsageError("store", f"there is no record {whole!r}.")
+        return StoredEvidence(whole, decode_evidence(rows[0][0], whole))
 
     def query(  # noqa: PLR0913  each narrows the search
         self,
@@ -228,37 +238,38 @@ class Store:
         Raises:
             DataError: A record is damaged; a time is not ISO.
         """
-        equal = {
-            "kind": kind,
-            "subject": subject,
-            "gfx_target": gfx_target,
-            "identity": identity,
-            "run": group,
-        }
-        tests = [(f"{column} = ?", value) for column, value in equal.items() if value is not None]
-        if since is not None:
-            tests.append(("id >= ?", lowest_id(_time(since, "since"))))
-        if until is not None:
-            tests.append(("id < ?", lowest_id(_time(until, "until"))))
-        verdicts = [verdict] if isinstance(verdict, str) else verdict
-        where = [test for test, _ in tests]
-        values: list[str | int] = [value for _, value in tests]
-        if verdicts is not None:
-            where.append(f"verdict IN ({', '.join('?' * len(verdicts))})")
-            values += [str(item) for item in verdicts]
-        return self._pages(where, values, limit)
+        tests = Conditions()
+        tests.equal(kind=kind, subject=subject, gfx_target=gfx_target, identity=identity, run=group)
+        tests.between(since, until)
+        if verdict is not None:
+            tests.among("verdict", [verdict] if isinstance(verdict, str) else verdict)
+        pages = self._pages("record", tests, limit)
+        return (StoredEvidence(record_id, decode_evidence(text, record_id)) for record_id, text in pages)
 
-    def _pages(self, where: list[str], values: list[str | int], limit: int | None) -> Iterator[StoredEvidence]:
+    def summaries(
+        self,
+        *,
+        group: str | None = None,
+        since: dt.datetime | str | None = None,
+        until: dt.datetime | str | None = None,
+    ) -> Iterator[StoredSummary]:
+        """Yield what is noted for searching, also of records that are damaged; arguments as for :meth:`query`."""
+        tests = Conditions()
+        tests.equal(run=group)
+        tests.between(since, until)
+        for record_id, *noted in self._pages("kind, subject, verdict, gfx_target, run", tests, None):
+            yield StoredSummary(record_id, *noted)
+
+    def _pages(self, columns: str, tests: Conditions, limit: int | None) -> Iterator[tuple[str, ...]]:
         left, before = limit, "~"
         while left is None or left > 0:
             count = _PAGE_ROWS if left is None else min(left, _PAGE_ROWS)
-            tests = " AND ".join([*where, "id < ?"])
+            where = " AND ".join([*tests.texts, "id < ?"])
             rows = self._session.rows(
-                f"SELECT id, record FROM evidence WHERE {tests} ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
-                (*values, before, count),
+                f"SELECT id, {columns} FROM evidence WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608  our own words
+                (*tests.values, before, count),
             )
-            for record_id, text in rows:
-                yield StoredEvidence(record_id, decode_evidence(text, record_id))
+            yield from rows
             if len(rows) < count:
                 return
             before = rows[-1][0]
@@ -363,10 +374,6 @@ class Store:
     def _check_writable(self) -> None:
         if not self.writable:
             raise read_only(self.path)
-
-
-def _time(value: dt.datetime | str, what: str) -> dt.datetime:
-    return utc_time(value if isinstance(value, str) else value.isoformat(), what)
 
 
 def _insert_machine(database: sqlite3.Connection, content_hash: str, machine: Machine | None) -> None:

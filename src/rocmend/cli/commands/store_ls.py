@@ -1,0 +1,84 @@
+"""``rocmend store ls``."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, json_lines, output_options
+from rocmend.cli.stored import existing_store, parse_time, store_option
+from rocmend.core.verdict import Verdict
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "ls",
+    examples=(
+        ("rocmend store ls", "the newest records"),
+        ("rocmend store ls --kind probe --verdict hang --since 7d", "the probes that hung this week"),
+        ("rocmend store ls --limit 0 --format jsonl", "all that was kept, a record a line"),
+    ),
+)
+@click.option("--kind", metavar="KIND", help="Of this kind: probe, trial, bench, port-check, check.")
+@click.option("--subject", metavar="ID", help="Of this probe, strategy or workload.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    metavar="VERDICT",
+    type=click.Choice([verdict.value for verdict in Verdict]),
+    help="With this verdict (can be given more than once): pass, wrong-output, hang, crash …",
+)
+@click.option("--gfx", "gfx_target", metavar="GFX", help="Run on this target, e.g. gfx1151.")
+@click.option("--group", metavar="ID", help="Of this probe run or experiment.")
+@click.option("--since", metavar="WHEN", help="Started since: an age (12h, 7d) or a date (2026-01-31, UTC).")
+@click.option(
+    "--limit", default=50, show_default=True, type=click.IntRange(min=0), help="Most records to list; 0 for all."
+)
+@click.option("--groups", is_flag=True, help="List the probe runs and experiments instead of their records.")
+@store_option
+@output_options("jsonl", "md")
+def command(
+    kind: str | None,
+    subject: str | None,
+    verdicts: tuple[str, ...],
+    gfx_target: str | None,
+    group: str | None,
+    since: str | None,
+    limit: int,
+    groups: bool,
+    store_path: Path | None,
+    output_format: str,
+) -> None:
+    """List the records of the store, those of the newest runs first."""
+    from rocmend.cli.views.store import groups_document, list_document
+
+    start = None if since is None else parse_time(since, "--since")
+    store = existing_store(store_path)
+    if groups:
+        found = store.groups() if store else []
+        others = {"jsonl": lambda: json_lines(found)}
+        finish(Outcome("store ls", found), output_format, lambda: groups_document(found), others=others)
+    records = (
+        store.query(
+            kind=kind,
+            subject=subject,
+            verdict=tuple(map(Verdict, verdicts)) or None,
+            gfx_target=gfx_target,
+            group=group,
+            since=start,
+        )
+        if store
+        else iter(())
+    )
+    if output_format == "jsonl":
+        for record in itertools.islice(records, limit or None):
+            sys.stdout.write(json_lines([record]))
+        raise click.exceptions.Exit(0)
+    listed = list(itertools.islice(records, limit or None))
+    more = next(records, None) is not None
+    finish(Outcome("store ls", listed), output_format, lambda: list_document(listed, more=more))

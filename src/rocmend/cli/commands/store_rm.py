@@ -1,0 +1,76 @@
+"""``rocmend store rm``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.stored import parse_time, store_option
+from rocmend.core.errors import UsageError
+from rocmend.core.units import count_text
+from rocmend.report.envelope import Outcome
+
+if TYPE_CHECKING:
+    from rocmend.store.store import Store
+
+
+@rocmend_command(
+    "rm",
+    examples=(
+        ("rocmend store rm 20260131-1200", "remove the one record whose id begins so"),
+        ("rocmend store rm --older-than 90d --dry-run", "what of runs before that would go"),
+        ("rocmend store rm --group sdma-hang --yes", "remove an experiment's records, without asking"),
+    ),
+)
+@click.argument("record_ids", metavar="[ID]...", nargs=-1)
+@click.option("--older-than", metavar="WHEN", help="Records of runs before: an age (90d, 2w) or a date (UTC).")
+@click.option("--group", metavar="ID", help="Records of this probe run or experiment.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@store_option
+@output_options("md")
+def command(
+    record_ids: tuple[str, ...],
+    older_than: str | None,
+    group: str | None,
+    yes: bool,
+    dry_run: bool,
+    store_path: Path | None,
+    output_format: str,
+) -> None:
+    """Remove records: some by their ids, or all that are older, of a group, or both.
+
+    Their artifacts and machine snapshots stay until `rocmend store gc` runs.
+    """
+    from rocmend.cli.views.store import removal_document
+    from rocmend.store.store import Store
+
+    if bool(record_ids) == bool(older_than or group):
+        raise UsageError("store rm", "name records by their ids, or by --older-than and --group.")
+    end = None if older_than is None else parse_time(older_than, "--older-than")
+    with Store.open(store_path, create=False) as store:
+        if record_ids:
+            ids = list(dict.fromkeys(map(store.find, record_ids)))
+        else:
+            ids = [summary.id for summary in store.summaries(group=group, until=end)]
+        removed = 0 if dry_run or not _agreed(ids, store, yes=yes) else store.remove(ids)
+    data = {"chosen": ids, "removed": removed, "dry_run": dry_run}
+    finish(Outcome("store rm", data), output_format, lambda: removal_document(ids, removed=removed, dry_run=dry_run))
+
+
+def _agreed(ids: list[str], store: Store, *, yes: bool) -> bool:
+    """Ask on a terminal; elsewhere ``--yes`` has to be said."""
+    if yes or not ids:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "store rm",
+            f"this would remove {count_text(len(ids), 'record')}, and there is no terminal to ask on.",
+            next_step="Look with --dry-run, then add --yes.",
+        )
+    return click.confirm(f"Remove {count_text(len(ids), 'record')} from {store.path}?", err=True)

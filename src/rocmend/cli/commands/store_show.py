@@ -1,0 +1,80 @@
+"""``rocmend store show``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.stored import store_option
+from rocmend.core.errors import UsageError
+from rocmend.report.envelope import Outcome
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
+    from rocmend.store.records import StoredEvidence
+    from rocmend.store.store import Store
+
+
+@rocmend_command(
+    "show",
+    examples=(
+        ("rocmend store show 20260131-1200", "the one record whose id begins so"),
+        ("rocmend store show 20260131-1200 --artifact output.log", "what that run printed"),
+        ("rocmend store show 20260131-1200 --facts", "the machine that it ran on, as it was then"),
+    ),
+)
+@click.argument("record_id", metavar="ID")
+@click.option("--artifact", "artifact_name", metavar="NAME", help="Write this artifact to stdout, as it is.")
+@click.option("--facts", is_flag=True, help="Show the facts of the machine that it ran on.")
+@store_option
+@output_options("md")
+def command(
+    record_id: str, artifact_name: str | None, facts: bool, store_path: Path | None, output_format: str
+) -> None:
+    """Show a record: what was run, what came out, the phases it went through, and what was kept of it.
+
+    ID may be cut, as long as no other record's id begins so.
+    """
+    from rocmend.store.store import Store
+
+    with Store.open(store_path, create=False) as store:
+        record = store.get(record_id)
+        if artifact_name is not None:
+            _write_artifact(store, record, artifact_name)
+        machine = store.machine(record.evidence.machine) if record.evidence.machine else None
+        repeats = Counter(other.evidence.verdict.value for other in store.repeats(record.evidence.identity))
+    if facts:
+        _show_facts(record.id, machine, output_format)
+    from rocmend.cli.views.store import record_document
+
+    data = {"id": record.id, "evidence": record.evidence, "repeats": dict(repeats)}
+    finish(Outcome("store show", data), output_format, lambda: record_document(record, machine, repeats), details=True)
+
+
+def _show_facts(record_id: str, machine: Machine | None, output_format: str) -> NoReturn:
+    from rocmend.cli.views.machine import machine_document
+
+    if machine is None:
+        raise UsageError("store show", f"no machine snapshot was kept with {record_id}.")
+    finish(Outcome("store show", machine), output_format, lambda: machine_document(machine))
+    raise click.exceptions.Exit(0)
+
+
+def _write_artifact(store: Store, record: StoredEvidence, name: str) -> None:
+    for artifact in record.evidence.artifacts:
+        if artifact.name == name:
+            store.copy_artifact(artifact.sha256, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            raise click.exceptions.Exit(0)
+    names = ", ".join(artifact.name for artifact in record.evidence.artifacts)
+    raise UsageError(
+        "store show",
+        f"{record.id} has no artifact {name!r}.",
+        next_step=f"It has {names}." if names else "It has none.",
+    )

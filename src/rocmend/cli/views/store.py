@@ -1,0 +1,199 @@
+"""How the store's records are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rocmend.cli.views.machine import value_text
+from rocmend.core.units import count_text, size_text, time_text
+from rocmend.core.verdict import Verdict
+from rocmend.report.document import Block, Cell, Code, Document, Pairs, Section, Tone, table
+
+if TYPE_CHECKING:
+    from rocmend.core.evidence import Evidence
+    from rocmend.machine.facts import Machine
+    from rocmend.store.records import Damage, GcReport, StoredEvidence, StoredGroup
+
+VERDICT_TONE = {
+    Verdict.PASS: Tone.GOOD,
+    Verdict.WRONG_OUTPUT: Tone.ERROR,
+    Verdict.SLOW: Tone.WARNING,
+    Verdict.HANG: Tone.ERROR,
+    Verdict.CRASH: Tone.ERROR,
+    Verdict.GPU_RESET: Tone.ERROR,
+    Verdict.OOM: Tone.WARNING,
+    Verdict.SILENT_CPU_FALLBACK: Tone.WARNING,
+    Verdict.UNSUPPORTED: Tone.MUTED,
+    Verdict.INFRA: Tone.WARNING,
+    Verdict.SKIPPED: Tone.MUTED,
+}
+
+_LONG_CHARS = 160
+_LISTED = 20
+
+
+def safe(text: str) -> str:
+    """Return a text that a program printed without what would command the terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
+
+
+def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
+    """Lay out a list of records."""
+    if not records:
+        return Document("Kept evidence", "No record fits.", Tone.MUTED)
+    rows: list[list[str | Cell]] = [
+        [
+            record.id,
+            _verdict_cell(record.evidence.verdict),
+            safe(f"{record.evidence.kind} {record.evidence.subject}"),
+            safe(record.evidence.gfx_target),
+            time_text(record.evidence.time_ms),
+        ]
+        for record in records
+    ]
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record.evidence.verdict.value] = counts.get(record.evidence.verdict.value, 0) + 1
+    summary = f"{count_text(len(records), 'record')}: {_counts_text(counts)}"
+    if more:
+        summary = f"The newest {summary}; there are more (--limit 0 lists all)"
+    grid = table(["id", "verdict", "run", "target", "took"], rows)
+    footer = "Ids begin with the start of the run, in UTC. `rocmend store show ID` shows a record."
+    return Document("Kept evidence", f"{summary}.", blocks=(grid,), footer=footer)
+
+
+def groups_document(groups: Sequence[StoredGroup]) -> Document:
+    """Lay out the probe runs and experiments."""
+    if not groups:
+        return Document("Kept probe runs and experiments", "There is none.", Tone.MUTED)
+    rows = [
+        [safe(group.group), str(group.count), _counts_text(group.verdicts), group.first[:15], group.last[:15]]
+        for group in groups
+    ]
+    grid = table(["id", "records", "verdicts", "first run", "last run"], rows)
+    footer = "Times are UTC. `rocmend store ls --group ID` lists a group's records."
+    return Document(
+        "Kept probe runs and experiments", count_text(len(groups), "group") + ".", blocks=(grid,), footer=footer
+    )
+
+
+def _verdict_cell(verdict: Verdict) -> Cell:
+    return Cell(verdict.value, VERDICT_TONE[verdict])
+
+
+def _counts_text(counts: Mapping[str, int]) -> str:
+    order = {verdict.value: place for place, verdict in enumerate(Verdict)}
+    return ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=lambda name: order.get(name, len(order))))
+
+
+def record_document(record: StoredEvidence, machine: Machine | None, repeats: Mapping[str, int]) -> Document:
+    """Lay out one record: what was run, what came out, its phases, its detail, its artifacts."""
+    evidence = record.evidence
+    blocks: list[Block] = [Pairs(_head(record, machine, repeats))]
+    if evidence.timeline:
+        blocks.append(Section("Phases", (_timeline(evidence),)))
+    for title, values in (
+        ("Settings", evidence.settings),
+        ("Versions", evidence.versions),
+        ("Detail", evidence.detail),
+    ):
+        if values:
+            blocks.append(Section(title, _values(values)))
+    if evidence.artifacts:
+        rows = [[safe(item.name), size_text(item.size_bytes), item.sha256[:16]] for item in evidence.artifacts]
+        blocks.append(Section("Artifacts", (table(["name", "size", "SHA-256 begins"], rows),)))
+    footer = f"`rocmend store show {record.id} --artifact NAME` writes an artifact to standard output."
+    summary = f"{evidence.verdict.value}: {safe(evidence.reason)}" if evidence.reason else evidence.verdict.value
+    title = f"{safe(evidence.kind)} {safe(evidence.subject)}"
+    return Document(title, summary, VERDICT_TONE[evidence.verdict], tuple(blocks), footer if evidence.artifacts else "")
+
+
+def _head(
+    record: StoredEvidence, machine: Machine | None, repeats: Mapping[str, int]
+) -> tuple[tuple[str, str, str], ...]:
+    evidence = record.evidence
+    silent = f" ({evidence.silence})" if evidence.silence else ""
+    rows = [
+        ("id", record.id, ""),
+        ("started", evidence.started_at, ""),
+        ("took", time_text(evidence.time_ms), ""),
+        ("target", evidence.gfx_target, ""),
+        ("last phase", evidence.last_phase + silent if evidence.last_phase else "", ""),
+        ("group", evidence.group, ""),
+        ("machine", _machine_text(machine), f"--facts shows it; {evidence.machine[:12]}" if machine else ""),
+        ("this run so far", _counts_text(repeats), f"identity {evidence.identity[:12]}"),
+    ]
+    return tuple((label, safe(value), safe(note)) for label, value, note in rows if value)
+
+
+def _machine_text(machine: Machine | None) -> str:
+    if machine is None:
+        return ""
+    gpus = [
+        machine.value(f"gpu.{index}.name") or machine.value(f"gpu.{index}.gfx_target")
+        for index in machine.indices("gpu")
+    ]
+    named = ", ".join(dict.fromkeys(str(gpu) for gpu in gpus if gpu))
+    return f"{machine.name}: {named or 'no AMD GPU'}, read {machine.captured_at}"
+
+
+def _timeline(evidence: Evidence) -> Block:
+    rows = [
+        [
+            safe(span.name),
+            time_text(span.begin_ms),
+            time_text(span.end_ms - span.begin_ms) + (", known to be slow" if span.slow else ""),
+            safe(span.mark),
+        ]
+        for span in evidence.timeline
+    ]
+    return table(["phase", "began at", "took", "mark"], rows)
+
+
+def _values(values: Mapping[str, Any]) -> tuple[Block, ...]:
+    """Short values on a line each; long texts, such as tracebacks, as they are."""
+    short, long = [], []
+    for name, value in values.items():
+        if isinstance(value, str) and ("\n" in value or len(value) > _LONG_CHARS):
+            long.append(Section(safe(name), (Code(safe(value)),)))
+        else:
+            short.append((safe(name), safe(value_text(name, value)), ""))
+    return (*((Pairs(tuple(short)),) if short else ()), *long)
+
+
+def removal_document(ids: Sequence[str], *, removed: int, dry_run: bool) -> Document:
+    """Lay out what was removed, or would be."""
+    if not ids:
+        return Document("Remove records", "No record fits: nothing to remove.", Tone.MUTED)
+    if dry_run:
+        summary = f"{count_text(len(ids), 'record')} would be removed. Nothing was."
+    elif not removed:
+        summary = "Nothing was removed."
+    else:
+        summary = f"{count_text(removed, 'record')} removed."
+    listed = [*ids[:_LISTED], f"… and {len(ids) - _LISTED} more"] if len(ids) > _LISTED else list(ids)
+    footer = "`rocmend store gc` frees the room of artifacts that only they named." if removed else ""
+    return Document("Remove records", summary, Tone.PLAIN, (Code("\n".join(listed)),), footer)
+
+
+def gc_document(report: GcReport, damage: Sequence[Damage] | None, *, dry_run: bool) -> Document:
+    """Lay out what collecting garbage did, and the damage where it was looked for."""
+    rows = (
+        ("artifacts", str(report.artifacts), "that no record names"),
+        ("machine snapshots", str(report.machines), "that no record names"),
+        ("half-written files", str(report.partial_files), "of writers that were killed"),
+        ("room", size_text(report.freed_bytes), "would be freed" if dry_run else "freed"),
+    )
+    blocks: list[Block] = [Pairs(rows)]
+    what = "Nothing was removed: this is what would be." if dry_run else "No record was removed."
+    if damage is None:
+        return Document("Collect garbage", what, blocks=tuple(blocks))
+    if not damage:
+        return Document(
+            "Collect garbage", f"{what} Everything that is kept is as it was written.", Tone.GOOD, tuple(blocks)
+        )
+    blocks.append(
+        Section("Damage", (table(["what", "problem"], [[item.subject, safe(item.problem)] for item in damage]),))
+    )
+    return Document("Collect garbage", f"{what} {count_text(len(damage), 'thing')} damaged.", Tone.ERROR, tuple(blocks))
