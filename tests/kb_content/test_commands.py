@@ -46,11 +46,10 @@ def parse(arguments: list[str]) -> list[str]:
     Raises:
         click.UsageError: There is no such command or option, or a value is refused.
     """
-    command, path = cli, []
+    command: click.Group = cli
+    path: list[str] = []
     context = click.Context(command, info_name="rocmend")
-    while isinstance(command, click.Group):
-        if not arguments:
-            return path
+    while arguments:
         name, arguments = arguments[0], arguments[1:]
         found = command.get_command(context, name)
         if found is None:
