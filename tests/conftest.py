@@ -1,0 +1,9 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# A deadline judges the machine, not the code: shared two-core machines pause for longer than any example takes.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
