@@ -1,0 +1,1 @@
+"""Running commands and Python callables as supervised attempts."""

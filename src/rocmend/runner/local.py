@@ -1,0 +1,326 @@
+"""Attempts as child processes of this machine, each under a warden that lets nothing outlive it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rocmend.runner.events import Sample, Stack
+from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
+from rocmend.runner.gpu import GpuSampler
+from rocmend.runner.samples import TreeSampler
+from rocmend.runner.spec import AttemptSpec, Command, PythonCall
+
+WARDEN = Path(__file__).with_name("warden.py")
+START_S = 20.0
+SETTLE_S = 4.0
+PIPE_BYTES = 1 << 20
+
+
+def request_of(call: PythonCall) -> bytes:
+    """Return what ``runner.child`` is to be told about a call."""
+    return msgspec.json.encode({"target": call.target, "arguments": call.arguments, "path": call.path})
+
+
+def environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Return our environment with changes made; a value of None takes a variable away."""
+    merged: dict[str, str | None] = {**os.environ, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+class LocalExecutor(Executor):
+    """Runs commands and Python calls as child processes."""
+
+    def start(self, spec: AttemptSpec) -> LocalHandle:
+        """Start it in a session of its own, under a warden.
+
+        Raises:
+            NotStartedError: There is no such program or folder, or no process could be made.
+        """
+        command = spec.command
+        env = environment(spec.env)
+        if isinstance(command, Command):
+            return LocalHandle(
+                command.argv, env=env, cwd=command.cwd, stdin=command.stdin.encode(), memory=spec.limits.memory_bytes
+            )
+        return LocalHandle(
+            (command.python or sys.executable, "-u", "-m", "rocmend.runner.child"),
+            env=env,
+            cwd=command.cwd,
+            stdin=request_of(command),
+            memory=spec.limits.memory_bytes,
+            side=("channel", "stack"),
+        )
+
+
+class LocalHandle(Handle):
+    """A process and all that descends from it.
+
+    Other executors that work through a local client program (podman, ssh) may start that program with it too.
+
+    Args:
+        argv: Program and arguments.
+        env: The whole environment.
+        cwd: Working folder; empty for ours.
+        stdin: What it reads from standard input.
+        memory: Limit of its address space in bytes; 0 for none.
+        side: Side streams it writes to besides stdout and stderr; each is passed as ``--NAME FD`` behind ``argv``,
+            with ``-`` behind them all.
+
+    Raises:
+        NotStartedError: It could not be started.
+    """
+
+    on_this_host = True
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str = "",
+        stdin: bytes = b"",
+        memory: int = 0,
+        side: Sequence[str] = (),
+    ) -> None:
+        if not argv:
+            raise NotStartedError("local", "the command is empty.", next_step="Give a program to run.")
+        self.argv = tuple(argv)
+        self._exit: Exit | None = None
+        self._status_buffer = b""
+        self._survivors: list[Any] | None = None
+        self._signalled_stack = False
+        self.max_rss_bytes = 0
+        self.pid = -1
+        self._has_stack = "stack" in side
+        streams: dict[str, int] = {}
+        theirs: list[int] = []
+        try:
+            for name in ("stdout", "stderr", *side):
+                streams[name], write_end = _pipe()
+                theirs.append(write_end)
+            arguments = [part for name, fd in zip(side, theirs[2:], strict=True) for part in (f"--{name}", str(fd))]
+            full = [*argv, *arguments, *(["-"] if side else [])]
+            self.streams = streams
+            self._start(full, env, cwd, stdin, memory, theirs)
+        except BaseException:
+            for descriptor in streams.values():
+                os.close(descriptor)
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self._sampler = TreeSampler(self._warden.pid)
+        self._gpu = GpuSampler()
+
+    def _start(
+        self, argv: list[str], env: Mapping[str, str], cwd: str, stdin: bytes, memory: int, theirs: list[int]
+    ) -> None:
+        """Start the warden, hand it the request, and wait until the program runs or cannot."""
+        with contextlib.ExitStack() as stack:
+            source = os.memfd_create("stdin")
+            stack.callback(os.close, source)
+            _write_all(source, stdin)
+            os.lseek(source, 0, os.SEEK_SET)
+            control_read, self._control = os.pipe()
+            stack.callback(os.close, control_read)
+            self._status, status_write = os.pipe()
+            stack.callback(os.close, status_write)
+            try:
+                self._warden = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(WARDEN), str(control_read), str(status_write)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(control_read, status_write, source, *theirs),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                os.close(self._control)
+                os.close(self._status)
+                raise NotStartedError("local", f"no process could be made: {error.strerror}.") from error
+        request = {
+            "argv": argv,
+            "env": dict(env),
+            "cwd": cwd,
+            "memory_bytes": memory,
+            "core": False,
+            "descriptors": [source, *theirs],
+        }
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                _write_all(self._control, json.dumps(request).encode() + b"\n")
+            self._await_start(argv[0], env, cwd)
+        except BaseException:
+            self._release()
+            raise
+        os.set_blocking(self._control, False)
+
+    def _await_start(self, program: str, env: Mapping[str, str], cwd: str) -> None:
+        os.set_blocking(self._status, False)
+        deadline = time.monotonic() + START_S
+        while self.pid < 0:
+            if time.monotonic() > deadline or self._exit is not None:
+                raise NotStartedError("local", f"{program}: the warden of the attempt did not answer.")
+            _readable(self._status, 0.5)
+            self._read_status(program, env, cwd)
+
+    def _read_status(self, program: str = "", env: Mapping[str, str] | None = None, cwd: str = "") -> None:
+        """Take in what the warden says."""
+        while True:
+            try:
+                data = os.read(self._status, 1 << 14)
+            except BlockingIOError:
+                break
+            if not data:
+                if self._exit is None:
+                    self._exit = Exit(infra="the process that watched over the attempt was ended by another")
+                break
+            self._status_buffer += data
+        *lines, self._status_buffer = self._status_buffer.split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if "pid" in message:
+                self.pid = message["pid"]
+            elif "failed" in message:
+                raise _not_started(program, message, env or {}, cwd)
+            elif "exit" in message:
+                code = os.waitstatus_to_exitcode(message["exit"])
+                self.max_rss_bytes = message["max_rss_bytes"]
+                self._exit = Exit(code=code) if code >= 0 else Exit(signal=-code)
+            elif "settled" in message:
+                self._survivors = message["settled"]
+
+    def wake(self) -> int | None:
+        """Return the warden's status pipe."""
+        return self._status
+
+    def exit(self) -> Exit | None:
+        """Return how the main process ended, None while it runs."""
+        if self._exit is None:
+            self._read_status()
+        return self._exit
+
+    def sample(self) -> Sample | None:
+        """Return what all descendants and the busiest GPU do."""
+        sample = self._sampler.sample()
+        gpu = self._gpu.sample()
+        if sample is None or gpu is None:
+            return sample
+        return msgspec.structs.replace(
+            sample, gpu_busy_percent=gpu.busy_percent, gpu_power_w=gpu.power_w, gpu_clock_mhz=gpu.clock_mhz
+        )
+
+    @property
+    def sample_cost_s(self) -> float:
+        """Seconds that the last sample took."""
+        return self._sampler.cost_s
+
+    def seen_pids(self) -> frozenset[int]:
+        """Return the processes seen so far, the main one among them."""
+        return frozenset(self._sampler.seen | {self.pid})
+
+    def uses_gpu(self) -> bool:
+        """Whether one of its processes holds a GPU open."""
+        return self._sampler.uses_gpu()
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """Return kernel stacks, and ask a Python child for its own."""
+        if self._has_stack and self.exit() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGUSR1)
+        return self._sampler.kernel_stacks()
+
+    def _command(self, command: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError, BlockingIOError):
+            os.write(self._control, command)
+
+    def terminate(self) -> None:
+        """Ask all descendants to end."""
+        self._command(b"T")
+
+    def kill(self) -> None:
+        """Kill all descendants."""
+        self._command(b"K")
+
+    def settle(self) -> tuple[str, ...]:
+        """Kill what is left; return what would not end, in words."""
+        self._survivors = None
+        self._command(b"S")
+        deadline = time.monotonic() + SETTLE_S
+        while self._survivors is None and time.monotonic() < deadline:
+            _readable(self._status, 0.1)
+            with contextlib.suppress(NotStartedError):
+                self._read_status()
+            if self._warden.poll() is not None:
+                break
+        left: list[Any] = self._survivors or []
+        return tuple(f"process {pid} (state {state}{', in ' + place if place else ''})" for pid, state, place in left)
+
+    def close(self) -> None:
+        """Let go of the pipes; the warden ends what may be left and leaves."""
+        for descriptor in self.streams.values():
+            os.close(descriptor)
+        self._release()
+
+    def _release(self) -> None:
+        os.close(self._control)
+        os.close(self._status)
+        try:
+            self._warden.wait(SETTLE_S)
+        except subprocess.TimeoutExpired:  # it waits for something that KILL does not end: leave it to that
+            self._warden.returncode = 0
+
+    def describe(self) -> dict[str, Any]:
+        """Return the main process's id and its peak memory."""
+        return {"pid": self.pid, **({"max_rss_bytes": self.max_rss_bytes} if self.max_rss_bytes else {})}
+
+
+def _pipe() -> tuple[int, int]:
+    """Make a pipe with a non-blocking read end and, where allowed, room for a burst."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return read_end, write_end
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _readable(descriptor: int, seconds: float) -> bool:
+    import select
+
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def _not_started(program: str, message: dict[str, Any], env: Mapping[str, str], cwd: str) -> NotStartedError:
+    """Say why a program did not start."""
+    number = message["errno"]
+    if cwd and not Path(cwd).is_dir():
+        return NotStartedError("local", f"the working folder {cwd} is not there.")
+    if number == errno.ENOENT and not shutil.which(program, path=env.get("PATH", os.defpath)):
+        return NotStartedError(
+            "local", f"there is no program {program!r}.", next_step="Install it, or give its whole path."
+        )
+    if number == errno.ENOENT:
+        return NotStartedError("local", f"the interpreter that {program!r} names is not there.")
+    return NotStartedError("local", f"{program!r} could not be started: {message['failed']}.")
