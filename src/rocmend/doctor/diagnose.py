@@ -63,12 +63,18 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         captured_at=machine.captured_at,
         workload=machine.value("ask.workload"),
         gpus=tuple(_summary(machine, index) for index in matcher.gpus),
-        findings=tuple(sorted(findings, key=lambda item: (item.severity.rank, item.entry_id, item.subject))),
+        findings=tuple(sorted(findings, key=_order)),
         undecided=_undecided(unknown),
         healthy=healthy,
         collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
         knowledge_problems=tuple(problems),
     )
+
+
+def _order(finding: Finding) -> tuple[int, bool, str, str]:
+    """Most severe first; among equals what is the case before what the kernel log shows of it: causes before symptoms."""
+    only_logged = bool(finding.evidence) and all(fact.key.startswith("dmesg.") for fact in finding.evidence)
+    return finding.severity.rank, only_logged, finding.entry_id, finding.subject
 
 
 def asked(machine: Machine, workload: str | None) -> Machine:
