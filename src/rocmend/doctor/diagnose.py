@@ -72,7 +72,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
 
 
 def _order(finding: Finding) -> tuple[int, bool, str, str]:
-    """Most severe first; among equals what is the case before what the kernel log shows of it: causes before symptoms."""
+    """Most severe first; among equals, causes before the traces they leave in the kernel log."""
     only_logged = bool(finding.evidence) and all(fact.key.startswith("dmesg.") for fact in finding.evidence)
     return finding.severity.rank, only_logged, finding.entry_id, finding.subject
 
