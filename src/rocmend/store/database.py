@@ -7,12 +7,15 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from rocmend.core.errors import DataError
 from rocmend.store.errors import StoreError, damaged, read_only
 from rocmend.store.place import Place, shared_by_hosts
 from rocmend.store.schema import APPLICATION_ID, STEPS
+
+T = TypeVar("T")
 
 BUSY_S = 30.0
 """Seconds to wait for other writers before giving up."""
@@ -82,7 +85,7 @@ def _connect(place: Place, mode: str) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, place: Place, *, writable: bool) -> None:
     """Bring the tables to this program's version."""
-    version = _checked_version(connection, place)
+    version = _patiently(lambda: _looked_up_version(connection, place))
     if version == len(STEPS):
         return
     if not writable:
@@ -96,11 +99,21 @@ def _prepare(connection: sqlite3.Connection, place: Place, *, writable: bool) ->
     if version == 0:
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # has an effect before the first table only
         if not shared_by_hosts(place.database):
-            _patiently(connection, "PRAGMA journal_mode=WAL")
+            _patiently(lambda: connection.execute("PRAGMA journal_mode=WAL"))
     with transaction(connection):
         version = _checked_version(connection, place)  # another process may have been faster
         if version < len(STEPS):
             _upgrade(connection, place, version)
+
+
+def _looked_up_version(connection: sqlite3.Connection, place: Place) -> int:
+    """Check the version as it is at one moment: others may be making the tables."""
+    connection.execute("BEGIN")
+    try:
+        return _checked_version(connection, place)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _checked_version(connection: sqlite3.Connection, place: Place) -> int:
@@ -166,18 +179,16 @@ def _backup(place: Place, version: int) -> str:
     return final
 
 
-def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """Execute a statement, again and again while others hold the lock: SQLite's own waiting leaves out some cases."""
+def _patiently(action: Callable[[], T]) -> T:
+    """Do something, again and again while others hold the lock: SQLite's own waiting leaves out some cases."""
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
-            connection.execute(statement)
+            return action()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(random.uniform(0.001, 0.02))  # noqa: S311  to step out of lock-step, not a secret
-        else:
-            return
 
 
 @contextlib.contextmanager
@@ -189,10 +200,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     Raises:
         sqlite3.Error: It could not begin or be kept; nothing of it was.
     """
-    _patiently(connection, "BEGIN IMMEDIATE")
+    _patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
     try:
         yield connection
-        _patiently(connection, "COMMIT")
+        _patiently(lambda: connection.execute("COMMIT"))
     except BaseException:
         if connection.in_transaction:  # SQLite ends it by itself on some errors
             connection.execute("ROLLBACK")

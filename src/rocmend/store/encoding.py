@@ -33,10 +33,10 @@ def encode_evidence(evidence: Evidence) -> str:
     times = [evidence.time_ms, *(time for span in evidence.timeline for time in (span.begin_ms, span.end_ms))]
     if not all(map(math.isfinite, times)):
         raise DataError("store", f"a time of {evidence.subject!r} is not a finite number of milliseconds.")
-    replaced = msgspec.structs.replace(
-        evidence, detail=_without_special(evidence.detail), settings=_without_special(evidence.settings)
-    )
     try:
+        replaced = msgspec.structs.replace(
+            evidence, detail=_without_special(evidence.detail), settings=_without_special(evidence.settings)
+        )
         try:
             return msgspec.json.encode(replaced).decode()
         except UnicodeEncodeError:  # bytes of a path or an output that are no UTF-8, as Python hands them on

@@ -359,7 +359,7 @@ class Store:
             report = collect(database, self._artifacts, dry_run=dry_run)
         if not dry_run:
             with self._session.reading() as database:
-                database.execute("PRAGMA incremental_vacuum").fetchall()
+                database.executescript("PRAGMA incremental_vacuum")  # execute() would stop at the first free page
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return report
 
