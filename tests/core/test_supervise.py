@@ -107,6 +107,23 @@ class TestCommand:
         assert result.ending is Ending.FLOODED
         assert result.time_ms < 15_000
 
+    def test_flood_is_not_read_on_while_the_child_dies(self) -> None:
+        read_end, write_end = os.pipe()
+        child = subprocess.Popen(
+            ["/bin/bash", "-c", "trap '' TERM; while :; do printf '%065536d' 1; done"],
+            stdout=write_end,
+            start_new_session=True,
+        )
+        os.close(write_end)
+        watched = watch.Watched(child.pid, (read_end,), deadline=time.monotonic() + 20, max_bytes=100_000)
+        with watch.Watcher() as watcher:
+            watcher.add(watched)
+            while not watched.over:
+                watcher.wait()
+        child.returncode = -signal.SIGKILL
+        assert watched.ending is Ending.FLOODED
+        assert len(watched.buffers[read_end]) < 100_000 + 2 * 65_536
+
     def test_flood_on_exit_is_not_missed(self) -> None:
         result = run_command(["sh", "-c", "head -c 60000 /dev/zero"], time_limit_s=5, max_output_bytes=50_000)
         assert result.ending is Ending.FLOODED
@@ -330,6 +347,18 @@ class TestChildren:
         assert results["unprintable"].ending is Ending.EXITED
         assert results["unprintable"].error
         assert "SystemExit" in results["exit"].error
+
+    def test_each_function_of_a_batch_has_its_own_time(self) -> None:
+        def nap() -> bytes:
+            time.sleep(0.3)
+            return b"fine"
+
+        jobs: dict[str, tuple[Callable[[], bytes], float]] = {f"{number}": (nap, 1.0) for number in range(5)}
+        jobs["hang"] = (hang, 0.4)
+        results = run_children(jobs, batch_size=10)
+        assert [results[f"{number}"].payload for number in range(5)] == [b"fine"] * 5  # 1.5 s in all
+        assert results["hang"].ending is Ending.TIMEOUT
+        assert results["hang"].time_ms < 1400  # counted from its own start
 
     def test_hung_children_end_side_by_side(self) -> None:
         start = time.monotonic()

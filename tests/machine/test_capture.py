@@ -167,13 +167,14 @@ def private_machine(machine: MachineBuilder) -> Pretended:
         {"properties": "simd_count 80\nsimd_per_cu 2\ngfx_target_version 110501\nunique_id 11420932837461522459"},
     )
     machine.stat("/dev/kfd", "char", 0o660, uid=0, gid=992, group="render", writable=True)
+    machine.stat("/dev/dri/renderD128", "char", 0o660, uid=1001, gid=1200, owner="alice", group="dl-research")
     log = (
         "[    1.0] usb 1-1: SerialNumber: 4C530001\n"
-        "[    2.0] wlan0: authenticate with 3c:7c:3f:1a:2b:3c\n"
+        "[    2.0] wlan0: authenticate with 3c:7c:3f:1a:2b:3c (HomeNet)\n"
         "[    3.0] amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=SUSPEND\n"
     )
     machine.command(["dmesg"], log)
-    machine.command(["rocminfo"], 'alice is not member of "render" group\n', exit_code=1)
+    machine.command(["rocminfo"], exit_code=1, stderr='alice is not member of "render" group\n')
     return Pretended(machine.root())
 
 
@@ -184,7 +185,7 @@ def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkey
     text = everything(tmp_path / "out")
     for secret in (
         *("alice", "diary", "unreleased", "secret-tools", "dl-research", "10.11.12.13", "1b4e28ba"),
-        *("11420932837461522459", "4C530001", "3c:7c:3f", "1001"),
+        *("11420932837461522459", "4C530001", "3c:7c:3f", "1001", "1200", "HomeNet"),
     ):
         assert secret not in text, secret
     replayed = snapshot(open_machine(tmp_path / "out"), name="out")
@@ -198,6 +199,7 @@ def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkey
         ("rocminfo.status", "denied"),
         ("env.VIRTUAL_ENV", "/home/user1/secret-project/venv"),
         ("user.uid", 1000),
+        ("dri.group", "group1"),
     ):
         found = replayed.value(key)
         assert (sorted(found) if key == "user.groups" else found) == value, key

@@ -608,11 +608,12 @@ class TestKernelLog:
 
     def test_log_file_as_last_resort(self, machine: MachineBuilder, collect: Collect) -> None:
         machine.command(JOURNAL, "-- No entries --\n")
-        machine.file(
-            "/var/log/kern.log", "Nov 1 kernel: Linux version 6\nNov 1 10:00:00 h kernel: amdgpu: BACO reset\n"
-        )
+        earlier = "Nov  1 10:00:00 h kernel: Linux version 6\nNov  1 10:00:09 h kernel: amdgpu: MODE1 reset\n"
+        later = "Nov  2 10:00:00 h kernel: Linux version 6\nNov  2 10:00:09 h kernel: amdgpu: BACO reset\n"
+        machine.file("/var/log/kern.log", earlier + later)
         facts = collect("dmesg")
         assert facts["dmesg.reset_other"] == 1
+        assert facts["dmesg.reset_mode1"] == 0
         assert facts.fact("dmesg.classes").source == "/var/log/kern.log"
 
     def test_nothing_may_be_read(self, machine: MachineBuilder, collect: Collect) -> None:
