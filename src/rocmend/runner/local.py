@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,27 @@ def environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
+class Launch(msgspec.Struct, frozen=True):
+    """A program to start under a warden.
+
+    Attributes:
+        argv: Program and arguments.
+        env: The whole environment.
+        cwd: Working folder; empty for ours.
+        stdin: What it reads from standard input.
+        memory_bytes: Limit of its address space; 0 for none.
+        side: Side streams it writes to besides stdout and stderr; each is passed as ``--NAME FD`` behind ``argv``, with
+            ``-`` behind them all.
+    """
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str = ""
+    stdin: bytes = b""
+    memory_bytes: int = 0
+    side: tuple[str, ...] = ()
+
+
 class LocalExecutor(Executor):
     """Runs commands and Python calls as child processes."""
 
@@ -50,20 +71,11 @@ class LocalExecutor(Executor):
         Raises:
             NotStartedError: There is no such program or folder, or no process could be made.
         """
-        command = spec.command
-        env = environment(spec.env)
+        command, env, memory = spec.command, environment(spec.env), spec.limits.memory_bytes
         if isinstance(command, Command):
-            return LocalHandle(
-                command.argv, env=env, cwd=command.cwd, stdin=command.stdin.encode(), memory=spec.limits.memory_bytes
-            )
-        return LocalHandle(
-            (command.python or sys.executable, "-u", "-m", "rocmend.runner.child"),
-            env=env,
-            cwd=command.cwd,
-            stdin=request_of(command),
-            memory=spec.limits.memory_bytes,
-            side=("channel", "stack"),
-        )
+            return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), memory))
+        argv = (command.python or sys.executable, "-u", "-m", "rocmend.runner.child")
+        return LocalHandle(Launch(argv, env, command.cwd, request_of(command), memory, ("channel", "stack")))
 
 
 class LocalHandle(Handle):
@@ -72,13 +84,7 @@ class LocalHandle(Handle):
     Other executors that work through a local client program (podman, ssh) may start that program with it too.
 
     Args:
-        argv: Program and arguments.
-        env: The whole environment.
-        cwd: Working folder; empty for ours.
-        stdin: What it reads from standard input.
-        memory: Limit of its address space in bytes; 0 for none.
-        side: Side streams it writes to besides stdout and stderr; each is passed as ``--NAME FD`` behind ``argv``,
-            with ``-`` behind them all.
+        launch: What to start.
 
     Raises:
         NotStartedError: It could not be started.
@@ -86,24 +92,16 @@ class LocalHandle(Handle):
 
     on_this_host = True
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: str = "",
-        stdin: bytes = b"",
-        memory: int = 0,
-        side: Sequence[str] = (),
-    ) -> None:
-        if not argv:
+    def __init__(self, launch: Launch) -> None:
+        if not launch.argv:
             raise NotStartedError("local", "the command is empty.", next_step="Give a program to run.")
-        self.argv = tuple(argv)
+        self.argv, side = launch.argv, launch.side
         self._exit: Exit | None = None
         self._status_buffer = b""
         self._survivors: list[Any] | None = None
         self._signalled_stack = False
         self.max_rss_bytes = 0
+        self.left_behind = 0
         self.pid = -1
         self._has_stack = "stack" in side
         streams: dict[str, int] = {}
@@ -113,9 +111,8 @@ class LocalHandle(Handle):
                 streams[name], write_end = _pipe()
                 theirs.append(write_end)
             arguments = [part for name, fd in zip(side, theirs[2:], strict=True) for part in (f"--{name}", str(fd))]
-            full = [*argv, *arguments, *(["-"] if side else [])]
             self.streams = streams
-            self._start(full, env, cwd, stdin, memory, theirs)
+            self._start(launch, [*launch.argv, *arguments, *(["-"] if side else [])], theirs)
         except BaseException:
             for descriptor in streams.values():
                 os.close(descriptor)
@@ -126,14 +123,12 @@ class LocalHandle(Handle):
         self._sampler = TreeSampler(self._warden.pid)
         self._gpu = GpuSampler()
 
-    def _start(
-        self, argv: list[str], env: Mapping[str, str], cwd: str, stdin: bytes, memory: int, theirs: list[int]
-    ) -> None:
+    def _start(self, launch: Launch, argv: list[str], theirs: list[int]) -> None:
         """Start the warden, hand it the request, and wait until the program runs or cannot."""
         with contextlib.ExitStack() as stack:
             source = os.memfd_create("stdin")
             stack.callback(os.close, source)
-            _write_all(source, stdin)
+            _write_all(source, launch.stdin)
             os.lseek(source, 0, os.SEEK_SET)
             control_read, self._control = os.pipe()
             stack.callback(os.close, control_read)
@@ -154,31 +149,31 @@ class LocalHandle(Handle):
                 raise NotStartedError("local", f"no process could be made: {error.strerror}.") from error
         request = {
             "argv": argv,
-            "env": dict(env),
-            "cwd": cwd,
-            "memory_bytes": memory,
+            "env": launch.env,
+            "cwd": launch.cwd,
+            "memory_bytes": launch.memory_bytes,
             "core": False,
             "descriptors": [source, *theirs],
         }
         try:
             with contextlib.suppress(BrokenPipeError):
                 _write_all(self._control, json.dumps(request).encode() + b"\n")
-            self._await_start(argv[0], env, cwd)
+            self._await_start(launch)
         except BaseException:
             self._release()
             raise
         os.set_blocking(self._control, False)
 
-    def _await_start(self, program: str, env: Mapping[str, str], cwd: str) -> None:
+    def _await_start(self, launch: Launch) -> None:
         os.set_blocking(self._status, False)
         deadline = time.monotonic() + START_S
         while self.pid < 0:
             if time.monotonic() > deadline or self._exit is not None:
-                raise NotStartedError("local", f"{program}: the warden of the attempt did not answer.")
+                raise NotStartedError("local", f"{launch.argv[0]}: the warden of the attempt did not answer.")
             _readable(self._status, 0.5)
-            self._read_status(program, env, cwd)
+            self._read_status(launch)
 
-    def _read_status(self, program: str = "", env: Mapping[str, str] | None = None, cwd: str = "") -> None:
+    def _read_status(self, launch: Launch | None = None) -> None:
         """Take in what the warden says."""
         while True:
             try:
@@ -196,13 +191,14 @@ class LocalHandle(Handle):
             if "pid" in message:
                 self.pid = message["pid"]
             elif "failed" in message:
-                raise _not_started(program, message, env or {}, cwd)
+                raise _not_started(launch or Launch(self.argv, {}), message)
             elif "exit" in message:
                 code = os.waitstatus_to_exitcode(message["exit"])
                 self.max_rss_bytes = message["max_rss_bytes"]
                 self._exit = Exit(code=code) if code >= 0 else Exit(signal=-code)
             elif "settled" in message:
                 self._survivors = message["settled"]
+                self.left_behind = message["found"]
 
     def wake(self) -> int | None:
         """Return the warden's status pipe."""
@@ -312,9 +308,9 @@ def _readable(descriptor: int, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def _not_started(program: str, message: dict[str, Any], env: Mapping[str, str], cwd: str) -> NotStartedError:
+def _not_started(launch: Launch, message: dict[str, Any]) -> NotStartedError:
     """Say why a program did not start."""
-    number = message["errno"]
+    number, program, cwd, env = message["errno"], launch.argv[0], launch.cwd, launch.env
     if cwd and not Path(cwd).is_dir():
         return NotStartedError("local", f"the working folder {cwd} is not there.")
     if number == errno.ENOENT and not shutil.which(program, path=env.get("PATH", os.defpath)):

@@ -72,6 +72,8 @@ class Container(msgspec.Struct, frozen=True, tag="container", tag_field="kind", 
         groups: Extra groups, e.g. ``video``, ``render``, ``keep-groups``.
         pull: ``never``, ``missing`` or ``always``.
         extra_args: Further arguments for ``podman run``.
+        global_args: Arguments for the runtime itself, before ``run``, e.g. ``--root``.
+        init: A small init is process 1, which hands on TERM and reaps; without it TERM reaches only handlers.
     """
 
     image: str
@@ -84,6 +86,8 @@ class Container(msgspec.Struct, frozen=True, tag="container", tag_field="kind", 
     groups: tuple[str, ...] = ()
     pull: str = "missing"
     extra_args: tuple[str, ...] = ()
+    global_args: tuple[str, ...] = ()
+    init: bool = True
 
 
 class Ssh(msgspec.Struct, frozen=True, tag="ssh", tag_field="kind", omit_defaults=True):

@@ -152,18 +152,20 @@ class Warden:
             if pid == self.main:
                 self.say({"exit": status, "max_rss_bytes": usage.ru_maxrss * 1024})
 
-    def kill_all(self) -> list[list[object]]:
-        """Kill every descendant; return those that would not end: pid, state, and what they wait in."""
+    def kill_all(self) -> dict[str, object]:
+        """Kill every descendant; return how many there were, and pid, state and wait of those that would not end."""
         deadline = time.monotonic() + KILL_S
+        found: set[int] = set()
         while True:
             self.reap()
             left = descendants(os.getpid())
             if not left:
                 self.reap()
-                return []
+                return {"settled": [], "found": len(found)}
             if time.monotonic() > deadline:
-                return [[pid, state, wchan(pid)] for pid, state in left]
+                return {"settled": [[pid, state, wchan(pid)] for pid, state in left], "found": len(found)}
             pids = [pid for pid, _ in left]
+            found.update(pids)
             if len(pids) > 1:
                 signal_all(pids, signal.SIGSTOP)  # so that none can fork while its turn has not come
             signal_all(pids, signal.SIGKILL)
@@ -186,7 +188,7 @@ class Warden:
                 if command == "T":
                     signal_all([pid for pid, _ in descendants(os.getpid())], signal.SIGTERM, signal.SIGCONT)
                 elif command in "KS":
-                    self.say({"settled": self.kill_all(), "command": command})
+                    self.say(self.kill_all())
             self.reap()
             ready = {descriptor for descriptor, _ in poll.poll()}
             if wake_read in ready:

@@ -1,0 +1,120 @@
+"""The journal of attempts: an append-only file of events that outlives whatever is killed.
+
+One JSON line an event: ``{"attempt": ID, "event": {…}}``. Each line is written at once; the file is flushed to disk when
+an attempt begins, at its phases and when it ends. A line torn by a crash is passed over when the journal is read, and
+ended before anything else is appended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.runner.events import Event, EventKind
+from rocmend.runner.result import AttemptResult
+
+_SYNC_S = 0.5
+_FLUSHED = frozenset({EventKind.START, EventKind.PHASE, EventKind.STACK, EventKind.DMESG})
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One line of a journal."""
+
+    attempt: str
+    event: Event
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a journal; torn or foreign lines are passed over, an absent file has none."""
+    decoder = msgspec.json.Decoder(Record)
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                yield decoder.decode(line)
+
+
+class Journal:
+    """A journal open for appending, by one process at a time.
+
+    Args:
+        path: The file; its folder is made.
+
+    Raises:
+        UsageError: Another process has it open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._synced = 0.0
+        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise UsageError(
+                "journal", f"{path} is open in another process.", next_step="Wait for it, or use another journal."
+            ) from error
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")  # the line that a crash tore
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Flush and let go of the file."""
+        if self._descriptor >= 0:
+            os.fsync(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def log_path(self, attempt_id: str) -> Path:
+        """Return where the output of an attempt is kept."""
+        name = re.sub(r"[^\w.+-]", "_", attempt_id)[:100]
+        if name != attempt_id:
+            import hashlib
+
+            name += "-" + hashlib.sha256(attempt_id.encode()).hexdigest()[:8]
+        return self.path.with_suffix(".logs") / f"{name}.log"
+
+    def append(self, attempt_id: str, event: Event) -> None:
+        """Write an event; it is on disk when this returns, where the event begins or ends something."""
+        line = msgspec.json.encode(Record(attempt_id, event)) + b"\n"
+        with self._lock:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+            now = time.monotonic()
+            if event.kind is EventKind.END or (event.kind in _FLUSHED and now - self._synced > _SYNC_S):
+                os.fdatasync(self._descriptor)
+                self._synced = now
+
+    def finished(self) -> Iterator[AttemptResult]:
+        """Yield the results of finished attempts, in the order in which they ended."""
+        for record in read_records(self.path):
+            if record.event.kind is EventKind.END:
+                with contextlib.suppress(msgspec.ValidationError):
+                    yield msgspec.convert(record.event.data, AttemptResult)
+
+    def completed_ids(self) -> dict[str, str]:
+        """Return the ids of finished attempts, each with the identity of what it ran."""
+        return {
+            record.attempt: str(record.event.data.get("identity", ""))
+            for record in read_records(self.path)
+            if record.event.kind is EventKind.END
+        }
