@@ -17,6 +17,7 @@ from rocmend.core.supervise import ChildResult, Ending, run_children
 from rocmend.machine.captured import CapturedRoot
 from rocmend.machine.derivations import derive_all
 from rocmend.machine.facts import ASKED_FACTS, COLLECTORS, Collector, FactSink, Machine, declared_facts
+from rocmend.machine.hardware.gpus import TOPOLOGY
 from rocmend.machine.live import LiveRoot
 from rocmend.machine.recording import Recording
 from rocmend.machine.root import Root
@@ -79,6 +80,7 @@ def snapshot(
         UnitError: Derivations need each other in a circle.
     """
     collectors = _chosen(only)
+    _load_tables(root)
     facts: dict[str, Fact] = {}
     gaps: dict[str, Gap] = {}
     runs: list[CollectorRun] = []
@@ -92,6 +94,15 @@ def snapshot(
     at = root.manifest.captured_at if isinstance(root, CapturedRoot) else now
     machine = Machine(name, at, facts, gaps, tuple(runs))
     return derive_all(machine)
+
+
+def _load_tables(root: Root) -> None:
+    """Read the gfx tables once, before the fork, where there are GPUs to look up in them."""
+    if root.exists(TOPOLOGY):
+        from rocmend.core import gfx
+
+        gfx.targets()
+        gfx.products()
 
 
 def _chosen(only: Collection[str] | None) -> list[Collector]:

@@ -15,7 +15,6 @@ Everything but ``machine.json`` is optional.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,6 +83,8 @@ def command_slug(argv: Sequence[str]) -> str:
     slug = re.sub(r"[^A-Za-z0-9._+=-]", "-", line)
     if len(slug) <= 80 and slug.strip(".-"):
         return slug
+    import hashlib
+
     return f"{slug[:60]}-{hashlib.sha256(line.encode(errors='replace')).hexdigest()[:12]}"
 
 

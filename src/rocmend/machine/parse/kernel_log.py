@@ -212,20 +212,14 @@ CLASSES = (
     ),
 )
 
-_EACH = tuple(
-    (item.id, tuple(word.encode() for word in item.words), re.compile(item.pattern.encode(), re.IGNORECASE))
-    for item in CLASSES
-)
-
 _MONOTONIC = re.compile(r"^(?:<\d{1,3}>)?\[[ \t]{0,10}(\d{1,10}\.\d{1,9})\]")
 _STAMP = re.compile(
     r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.,+:Z-]{0,20}|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)\s"
 )
 _BOOT = re.compile(r"\bLinux version \d")
-_RELEVANT = re.compile(
+_RELEVANT = (
     r"amdgpu|amdkfd|\bkfd\b|\bdrm\b|\bttm\b|amdxdna|AMD-Vi|\biommu\b|DMAR|out of memory|\boom|pcieport|PCIe Bus Error"
-    r"|\bAER\b|Linux version|Command line|\bVRAM\b|\bGTT\b|\bEDAC\b|\bSVM\b|MMU notifier",
-    re.IGNORECASE,
+    r"|\bAER\b|Linux version|Command line|\bVRAM\b|\bGTT\b|\bEDAC\b|\bSVM\b|MMU notifier"
 )
 
 
@@ -253,13 +247,20 @@ def classify(text: str) -> dict[str, Seen]:
     data = text[:MAX_CHARS].encode(errors="replace")
     lower = data.lower()  # of bytes: ASCII only, so that offsets stay
     found: dict[str, Seen] = {}
-    for name, words, pattern in _EACH:
-        starts = {start for word in words for start in _line_starts(lower, word)}
+    for item in CLASSES:
+        starts = {start for word in item.words for start in _line_starts(lower, word.encode())}
+        if not starts:
+            continue  # most logs have none of most classes, so most patterns are never compiled
+        pattern = _compiled(item)
         lines = [data[start : _line_end(data, start)] for start in sorted(starts)]
         hits = [line.decode(errors="replace") for line in lines if pattern.search(line)]
         if hits:
-            found[name] = Seen(len(hits), hits[0], line_time(hits[0]), line_time(hits[-1]))
+            found[item.id] = Seen(len(hits), hits[0], line_time(hits[0]), line_time(hits[-1]))
     return found
+
+
+def _compiled(item: LogClass) -> re.Pattern[bytes]:
+    return re.compile(item.pattern.encode(), re.IGNORECASE)  # the re module keeps what it compiled
 
 
 def _line_starts(data: bytes, word: bytes) -> Iterator[int]:
@@ -295,10 +296,12 @@ def relevant_lines(text: str) -> str:
 
     A line of any class is among them, so that classifying what is left gives the same result.
     """
+    relevant = re.compile(_RELEVANT, re.IGNORECASE)
+    patterns = [_compiled(item) for item in CLASSES]
     return "\n".join(
         line
         for line in text.split("\n")
         if not line
-        or _RELEVANT.search(line[:MAX_LINE_CHARS])
-        or any(pattern.search(line[:MAX_LINE_CHARS].encode(errors="replace")) for _, _, pattern in _EACH)
+        or relevant.search(line[:MAX_LINE_CHARS])
+        or any(pattern.search(line[:MAX_LINE_CHARS].encode(errors="replace")) for pattern in patterns)
     )
