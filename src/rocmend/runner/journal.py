@@ -1,8 +1,8 @@
 """The journal of attempts: an append-only file of events that outlives whatever is killed.
 
-One JSON line an event: ``{"attempt": ID, "event": {…}}``. Each line is written at once; the file is flushed to disk when
-an attempt begins, at its phases and when it ends. A line torn by a crash is passed over when the journal is read, and
-ended before anything else is appended.
+One JSON line an event: ``{"attempt": ID, "event": {…}}``. Each line is written at once; the file is flushed to disk
+when an attempt begins, at its phases and when it ends. A line torn by a crash is passed over when the journal is read,
+and ended before anything else is appended.
 """
 
 from __future__ import annotations
@@ -41,6 +41,14 @@ def read_records(path: Path) -> Iterator[Record]:
         for line in file:
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
                 yield decoder.decode(line)
+
+
+def read_results(path: Path) -> Iterator[AttemptResult]:
+    """Yield the results of finished attempts in a journal, in the order in which they ended."""
+    for record in read_records(path):
+        if record.event.kind is EventKind.END:
+            with contextlib.suppress(msgspec.ValidationError):
+                yield msgspec.convert(record.event.data, AttemptResult)
 
 
 class Journal:
@@ -106,10 +114,7 @@ class Journal:
 
     def finished(self) -> Iterator[AttemptResult]:
         """Yield the results of finished attempts, in the order in which they ended."""
-        for record in read_records(self.path):
-            if record.event.kind is EventKind.END:
-                with contextlib.suppress(msgspec.ValidationError):
-                    yield msgspec.convert(record.event.data, AttemptResult)
+        return read_results(self.path)
 
     def completed_ids(self) -> dict[str, str]:
         """Return the ids of finished attempts, each with the identity of what it ran."""

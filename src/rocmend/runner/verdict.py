@@ -180,31 +180,41 @@ def _raised(outcome: Outcome) -> _Found:
 def _ended(outcome: Outcome) -> _Found:
     """Judge a run that ended by itself, by its status and by what it said."""
     code, number = _status(outcome.exit)
-    weighty = next((item for item in outcome.failures if item.verdict is not Verdict.INFRA), None)
     if number is not None:
-        name = signal_name(number)
-        if weighty is not None:
-            return weighty.verdict, f"ended by {name}: {_said(weighty)}"
-        hint = ""
-        if number == signals.SIGKILL:
-            hint = "; no sign that memory ran out was found, so another process or a service manager may have done it"
-        return Verdict.CRASH, f"ended by {name} in phase {outcome.phase}{hint}"
+        return _signalled(outcome, number)
     if code:
-        infra = next((item for item in outcome.failures if item.verdict is Verdict.INFRA), None)
-        if code in {126, 127} or (infra is not None and weighty is None):
-            said = f": {infra.line}" if infra is not None else ": a program was not found or could not be run"
-            return Verdict.INFRA, f"exit status {code}{said}"
-        if weighty is not None:
-            return weighty.verdict, f"exit status {code}: {_said(weighty)}"
-        return Verdict.CRASH, f"exit status {code} in phase {outcome.phase}"
+        return _failed(outcome, code)
     decisive = next((item for item in outcome.failures if item.always), None)
     if decisive is not None:
         return decisive.verdict, f"exit status 0 after output that says it failed: {_said(decisive)}"
     if outcome.python_call and not outcome.returned:
         return Verdict.CRASH, "it ended with status 0 before the function returned"
-    if outcome.exit is None:
-        return Verdict.HANG, "it could not be ended"
-    return None
+    return (Verdict.HANG, "it could not be ended") if outcome.exit is None else None
+
+
+def _weightiest(outcome: Outcome) -> FailureSeen | None:
+    return next((item for item in outcome.failures if item.verdict is not Verdict.INFRA), None)
+
+
+def _signalled(outcome: Outcome, number: int) -> _Found:
+    name, weighty = signal_name(number), _weightiest(outcome)
+    if weighty is not None:
+        return weighty.verdict, f"ended by {name}: {_said(weighty)}"
+    hint = ""
+    if number == signals.SIGKILL:
+        hint = "; no sign that memory ran out was found, so another process or a service manager may have done it"
+    return Verdict.CRASH, f"ended by {name} in phase {outcome.phase}{hint}"
+
+
+def _failed(outcome: Outcome, code: int) -> _Found:
+    weighty = _weightiest(outcome)
+    infra = next((item for item in outcome.failures if item.verdict is Verdict.INFRA), None)
+    if code in {126, 127} or (infra is not None and weighty is None):
+        said = f": {infra.line}" if infra is not None else ": a program was not found or could not be run"
+        return Verdict.INFRA, f"exit status {code}{said}"
+    if weighty is not None:
+        return weighty.verdict, f"exit status {code}: {_said(weighty)}"
+    return Verdict.CRASH, f"exit status {code} in phase {outcome.phase}"
 
 
 def _status(ended: Exit | None) -> tuple[int | None, int | None]:

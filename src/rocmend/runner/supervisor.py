@@ -1,0 +1,350 @@
+"""The loop that watches one attempt from its start to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rocmend.core.evidence import Silence
+from rocmend.runner.child import MARK
+from rocmend.runner.events import Event, EventKind, Stack
+from rocmend.runner.executor import Exit, Handle
+from rocmend.runner.failures import FailureScanner
+from rocmend.runner.kernel import KernelLog, OomCounter, killed_process
+from rocmend.runner.output import LineScanner, OutputKeeper
+from rocmend.runner.phases import PhaseTracker, load_phases
+from rocmend.runner.result import PythonError
+from rocmend.runner.spec import AttemptSpec, PythonCall
+from rocmend.runner.watching import Patience, SampleLog, Timeline, silence_of
+
+READ_BYTES = 1 << 18
+BATCH_S = 0.025
+"""While output flows it is read this often: waking up for each line would cost more than the lines do."""
+
+BUSY_BYTES = 1 << 17
+"""A batch of this size is followed by the next one at once."""
+
+STACK_S = 1.0
+KILL_S = 5.0
+DRAIN_S = 1.0
+STACK_BYTES = 1 << 18
+MESSAGE_BYTES = 256 << 20
+_COST_SHARE = 100
+_MAX_STACKS = 24
+_MAX_LINES = 50
+
+Emit = Callable[[Event], None]
+
+
+class Supervisor:
+    """Watches a started attempt.
+
+    Args:
+        spec: What runs.
+        handle: Where it runs.
+        keeper: Where its output goes.
+        emit: Called with each event that is not output.
+        emit_output: Called with each output line as an event; None where nobody asks for them.
+
+    Attributes:
+        ended_for: ``silence``, ``total`` or ``stop`` where we ended it.
+    """
+
+    def __init__(
+        self, spec: AttemptSpec, handle: Handle, keeper: OutputKeeper, *, emit: Emit, emit_output: Emit | None
+    ) -> None:
+        self.begin = time.monotonic()
+        self.spec = spec
+        self.handle = handle
+        self.keeper = keeper
+        self.ended_for = ""
+        self.limit_s = 0.0
+        self.silence: Silence | None = None
+        self.silent_s = 0.0
+        self.slow_title = ""
+        self.timeline = Timeline()
+        self.samples = SampleLog()
+        self.failures = FailureScanner()
+        self.patience = Patience(spec, spec.limits.silence_s, self.begin, self.begin)
+        self.patience.enter(self.timeline.name)
+        self.stacks: list[Stack] = []
+        self.notes: list[str] = []
+        self.dmesg: dict[str, int] = {}
+        self.dmesg_lines: list[str] = []
+        self.oom_killed = False
+        self.python_result: Any = None
+        self.returned = False
+        self.python_error: PythonError | None = None
+        self.survivors: tuple[str, ...] = ()
+        self.exit: Exit | None = None
+        self._emit = emit
+        self._emit_output = emit_output
+        self._tracker = PhaseTracker(load_phases(spec.phases))
+        self._scanners = {"stdout": LineScanner(), "stderr": LineScanner()}
+        self._side = {"channel": bytearray(), "stack": bytearray()}
+        self._inline = isinstance(spec.command, PythonCall) and "channel" not in handle.streams
+        self._kernel = KernelLog("/dev/kmsg" if handle.on_this_host else None)
+        self._oom = OomCounter() if handle.on_this_host else None
+        self._ladder: list[tuple[float, Callable[[], None]]] = []
+        self._next_sample = self.begin
+        self._selector = selectors.DefaultSelector()
+
+    def now_ms(self) -> float:
+        """Milliseconds since the start."""
+        return round((time.monotonic() - self.begin) * 1000, 1)
+
+    def tell(self, kind: EventKind, text: str = "", **more: Any) -> None:
+        """Emit an event of now."""
+        self._emit(Event(self.now_ms(), kind, text, phase=self.timeline.name, **more))
+
+    def note(self, text: str) -> None:
+        """Emit and keep a note."""
+        if len(self.notes) < _MAX_LINES:
+            self.notes.append(text)
+            self.tell(EventKind.NOTE, text)
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    def watch(self, stop: Callable[[], bool] | None) -> None:
+        """Watch until the attempt is over, or cannot be ended."""
+        for name, descriptor in self.handle.streams.items():
+            self._selector.register(descriptor, selectors.EVENT_READ, name)
+        wake = self.handle.wake()
+        if wake is not None:
+            self._selector.register(wake, selectors.EVENT_READ, "")
+        flowing = 0.0
+        while True:
+            now = time.monotonic()
+            pause = min(self._next_step(), now + (0.2 if wake is None or stop is not None else 60.0)) - now
+            ready = self._selector.select(max(0.0, pause))
+            taken = sum(self._read(name) for name in {key.data for key, _ in ready} if name)
+            now = time.monotonic()
+            self.exit = self.handle.exit()
+            if self.exit is not None or self._gave_up(now, stop):
+                break
+            for text in self.handle.notes():
+                self.note(text)
+            if taken and now - flowing < 2 * BATCH_S and taken < BUSY_BYTES:
+                time.sleep(BATCH_S)
+            if taken:
+                flowing = time.monotonic()
+        self._finish()
+
+    def _next_step(self) -> float:
+        """Return when something is due, whatever comes in."""
+        steps = [self._next_sample]
+        if self.ended_for:
+            steps += [at for at, _ in self._ladder]
+        else:
+            steps += [self.patience.deadline(), self.begin + self.spec.limits.total_s]
+        return min(steps)
+
+    def _gave_up(self, now: float, stop: Callable[[], bool] | None) -> bool:
+        """Do what is due; return whether the attempt could not be ended."""
+        if now >= self._next_sample:
+            self._sample(now)
+        if self.ended_for:
+            while self._ladder and self._ladder[0][0] <= now:
+                self._ladder.pop(0)[1]()
+            return not self._ladder
+        if stop is not None and stop():
+            self._end("stop", now, 0.0)
+        elif now >= self.begin + self.spec.limits.total_s:
+            self._end("total", now, self.spec.limits.total_s)
+        elif now >= self.patience.deadline():
+            self._sample(now)  # it may have begun to work since
+            if now >= self.patience.deadline():
+                self._end("silence", now, self.patience.limit_s)
+        elif self.patience.in_slow_progress(now) and now - self.patience.announced >= self.patience.limit_s:
+            self.patience.announced = now
+            title = self.patience.slow.title if self.patience.slow else ""
+            silent = now - self.patience.last_output
+            self.tell(EventKind.SLOW_PROGRESS, f"silent for {silent:.0f} s but working: first run of {title}")
+        return False
+
+    def _end(self, why: str, now: float, limit_s: float) -> None:
+        """Begin to end it: stacks first, then TERM, grace, KILL."""
+        self.ended_for, self.limit_s = why, limit_s
+        self.silent_s = now - self.patience.last_output
+        self.slow_title = self.patience.slow.title if self.patience.slow else ""
+        terminate = now
+        if why != "stop":
+            uses_gpu = bool(getattr(self.handle, "uses_gpu", lambda: False)())
+            self.silence = silence_of(self.samples, self.patience.last_output, uses_gpu=uses_gpu)
+            for stack in self.handle.stacks()[:_MAX_STACKS]:
+                self._add_stack(stack)
+            terminate = now + (STACK_S if "stack" in self.handle.streams else 0.0)
+        grace = self.spec.limits.grace_s
+        self._ladder = [
+            (terminate, self.handle.terminate),
+            (terminate + grace, self.handle.kill),
+            (terminate + grace + KILL_S, lambda: None),
+        ]
+
+    def _finish(self) -> None:
+        """End what is left, read what is left, and look at the kernel's log once more."""
+        if not self.ended_for:
+            self.silent_s = time.monotonic() - self.patience.last_output
+        self.survivors = self.handle.settle()
+        deadline = time.monotonic() + DRAIN_S
+        streams = dict(self.handle.streams)
+        while streams and time.monotonic() < deadline:
+            for name in list(streams):
+                while time.monotonic() < deadline and self._read(name):
+                    pass
+                if name not in self.handle.streams or not self._open(name):
+                    del streams[name]
+            if streams:
+                time.sleep(0.005)
+        for name, scanner in self._scanners.items():
+            self._block(name, scanner.rest())
+        self._flush_stack()
+        self._look_at_kernel()
+        if self._oom is not None and self._oom.kills() and self._was_killed():
+            self.oom_killed = True
+        left = getattr(self.handle, "left_behind", 0)
+        if left and not self.ended_for:
+            self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be ended")
+        for text in self.handle.notes():
+            self.note(text)
+
+    def close(self) -> None:
+        """Let go of what the loop holds; the handle is closed by who started it."""
+        self._selector.close()
+        self._kernel.close()
+
+    def _was_killed(self) -> bool:
+        return self.exit is not None and (self.exit.signal == 9 or self.exit.code == 137)
+
+    # -- what comes in -------------------------------------------------------------------------------------------
+
+    def _open(self, name: str) -> bool:
+        return self.handle.streams[name] in self._selector.get_map()
+
+    def _read(self, name: str) -> int:
+        """Read what is there of a stream, up to a bound; return how much it was."""
+        descriptor = self.handle.streams[name]
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            data = b""
+        if not data:
+            if descriptor in self._selector.get_map():
+                self._selector.unregister(descriptor)
+            return 0
+        now = time.monotonic()
+        if name == "stack":
+            self._side["stack"] += data[: max(0, STACK_BYTES - len(self._side["stack"]))]
+        elif name == "channel":
+            self.patience.heard(now)
+            self._channel(data)
+        else:
+            self.patience.heard(now)
+            self._output(name, data)
+        return len(data)
+
+    def _output(self, name: str, data: bytes) -> None:
+        self.keeper.add(self.now_ms(), name, data)
+        self._block(name, self._scanners[name].feed(data))
+
+    def _block(self, name: str, block: bytes) -> None:
+        """Look at whole lines."""
+        if not block:
+            return
+        for mark in self._tracker.feed(block):
+            self.patience.enter(mark.phase.name, mark.phase)
+            self._enter(mark.phase.name, mark.line)
+        self.failures.feed(block)
+        if self._inline and name == "stdout" and MARK.encode() in block:
+            for raw in block.split(b"\n"):
+                if raw.startswith(MARK.encode()):
+                    self._message(raw[len(MARK) :])
+        if self._emit_output is not None:
+            at, phase = self.now_ms(), self.timeline.name
+            for line in block.decode(errors="replace").split("\n")[: -1 if block.endswith(b"\n") else None]:
+                self._emit_output(Event(at, EventKind.OUTPUT, line, name, phase))
+
+    def _enter(self, name: str, mark: str) -> None:
+        self.timeline.begin(name, self.now_ms(), mark, slow=self.patience.slow is not None)
+        self.tell(EventKind.PHASE, mark)
+
+    def _channel(self, data: bytes) -> None:
+        buffer = self._side["channel"]
+        buffer += data
+        if len(buffer) > MESSAGE_BYTES:
+            buffer.clear()
+            self.note("the child said more at once than can be taken in; it was dropped")
+        while (cut := buffer.find(b"\n")) >= 0:
+            line = bytes(buffer[:cut])
+            del buffer[: cut + 1]
+            self._message(line)
+
+    def _message(self, line: bytes) -> None:
+        """Take in what our child says; what is no message of ours is passed over."""
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(message, dict):
+            return
+        if "phase" in message:
+            name, slow = str(message["phase"]), str(message.get("slow", ""))
+            self.patience.enter(name, None, slow)
+            self._enter(name, "")
+        elif "note" in message:
+            self.note(str(message["note"])[:2000])
+        elif "result" in message:
+            self.python_result, self.returned = message["result"], True
+        elif "error" in message:
+            with contextlib.suppress(msgspec.ValidationError):
+                self.python_error = msgspec.convert(message["error"], PythonError)
+
+    def _add_stack(self, stack: Stack) -> None:
+        self.stacks.append(stack)
+        self.tell(EventKind.STACK, stack=stack)
+
+    def _flush_stack(self) -> None:
+        text = bytes(self._side["stack"]).decode(errors="replace").strip()
+        if text:
+            self._side["stack"].clear()
+            self._add_stack(Stack("python", text, getattr(self.handle, "pid", 0)))
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def _sample(self, now: float) -> None:
+        """Take a sample: often while it is silent, seldom while it talks, never so often that it costs much."""
+        silent = now - self.patience.last_output
+        sample = self.handle.sample()
+        took = time.monotonic() - now
+        if sample is not None:
+            self.samples.add(sample)
+            self.patience.sampled(now, self.samples.last_rate())
+            self.tell(EventKind.SAMPLE, sample=sample)
+        else:
+            self.patience.sampled(now, None)
+        self._look_at_kernel()
+        base = min(1.0, max(0.1, self.patience.limit_s / 8))
+        if silent < base:
+            base = min(2.0, max(base, self.patience.limit_s / 4))
+        self._next_sample = time.monotonic() + max(base, took * _COST_SHARE)
+
+    def _look_at_kernel(self) -> None:
+        seen: frozenset[int] = getattr(self.handle, "seen_pids", frozenset)()
+        for line in self._kernel.new_lines():
+            for name in line.classes:
+                self.dmesg[name] = self.dmesg.get(name, 0) + 1
+            if len(self.dmesg_lines) < _MAX_LINES:
+                self.dmesg_lines.append(line.text)
+                self.tell(EventKind.DMESG, line.text, data={"classes": list(line.classes)})
+            pid = killed_process(line.text)
+            if pid is not None and pid in seen:
+                self.oom_killed = True
