@@ -71,6 +71,25 @@ def test_a_file_that_grows_while_it_is_read_is_kept_as_it_was_read(folder: Artif
     assert hashlib.sha256(read(folder, sha256)).hexdigest() == sha256
 
 
+def test_the_name_comes_only_when_the_contents_are_on_the_disk(
+    folder: ArtifactFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"x" * 100
+    sha256 = hashlib.sha256(data).hexdigest()
+    synced: list[tuple[bool, bool]] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        real(handle)
+        synced.append((Path(f"/proc/self/fd/{handle}").is_dir(), folder.find(sha256) is not None))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    folder.put(data)
+    assert (False, False) in synced  # the contents, under no name yet
+    assert synced[-1] == (True, True)  # then the folder with the name
+    assert (False, True) not in synced
+
+
 def test_a_pipe_is_refused_rather_than_waited_for(folder: ArtifactFolder, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(StoreError, match="Only regular files"):
