@@ -49,10 +49,14 @@ class Handle(ABC):
             ``channel`` (JSON lines of ``runner.child``) and ``stack`` (Python stacks asked for). They belong to the
             handle, which closes them in ``close``.
         on_this_host: It runs on this machine, so that this machine's GPU and kernel log speak of it.
+        pid: The main process, where it has one here; else 0.
+        left_behind: Processes that ``settle`` had to end.
     """
 
     streams: Mapping[str, int]
     on_this_host: bool = False
+    pid: int = 0
+    left_behind: int = 0
 
     def wake(self) -> int | None:
         """Return a descriptor that becomes readable when ``exit`` may answer, or None: then it is asked often."""
@@ -69,6 +73,14 @@ class Handle(ABC):
     def stacks(self) -> tuple[Stack, ...]:
         """Return kernel stacks that can be read now, and ask a Python child for its own (it comes by ``stack``)."""
         return ()
+
+    def uses_gpu(self) -> bool:
+        """Whether one of its processes holds a GPU of this machine open."""
+        return False
+
+    def seen_pids(self) -> frozenset[int]:
+        """Return its processes on this machine, for telling whose death the kernel log speaks of."""
+        return frozenset()
 
     def notes(self) -> tuple[str, ...]:
         """Return what the executor has to say since the last call (image pulled, pod scheduled, connection lost)."""

@@ -176,8 +176,8 @@ class Supervisor:
         self.slow_title = self.patience.slow.title if self.patience.slow else ""
         terminate = now
         if why != "stop":
-            uses_gpu = bool(getattr(self.handle, "uses_gpu", lambda: False)())
-            self.silence = silence_of(self.samples, self.patience.last_output, uses_gpu=uses_gpu)
+            begin = self.patience.last_output
+            self.silence = silence_of(self.samples, begin, uses_gpu=self.handle.uses_gpu())
             for stack in self.handle.stacks()[:_MAX_STACKS]:
                 self._add_stack(stack)
             terminate = now + (STACK_S if "stack" in self.handle.streams else 0.0)
@@ -209,7 +209,7 @@ class Supervisor:
         self._look_at_kernel()
         if self._oom is not None and self._oom.kills() and self._was_killed():
             self.oom_killed = True
-        left = getattr(self.handle, "left_behind", 0)
+        left = self.handle.left_behind
         if left and not self.ended_for:
             self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be ended")
         for text in self.handle.notes():
@@ -316,7 +316,7 @@ class Supervisor:
         text = bytes(self._side["stack"]).decode(errors="replace").strip()
         if text:
             self._side["stack"].clear()
-            self._add_stack(Stack("python", text, getattr(self.handle, "pid", 0)))
+            self._add_stack(Stack("python", text, self.handle.pid))
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ class Supervisor:
         self._next_sample = time.monotonic() + max(base, took * _COST_SHARE)
 
     def _look_at_kernel(self) -> None:
-        seen: frozenset[int] = getattr(self.handle, "seen_pids", frozenset)()
+        seen = self.handle.seen_pids()
         for line in self._kernel.new_lines():
             for name in line.classes:
                 self.dmesg[name] = self.dmesg.get(name, 0) + 1
