@@ -6,16 +6,14 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Generic, TypeVar
-
-import msgspec
+from typing import Generic, NamedTuple, TypeVar
 
 from rocmend.core.errors import UnitError
 
 T = TypeVar("T")
 
 
-class LoadProblem(msgspec.Struct, frozen=True):
+class LoadProblem(NamedTuple):
     """A unit that could not be loaded, and why: listed, never dropped in silence."""
 
     module: str

@@ -1,0 +1,334 @@
+"""What runs inside a probe's child process: build, run, repeat, compare, and say what came out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rocmend.probe.case import SEED, Case, Context, SkipProbe, UnsupportedError, missing
+from rocmend.probe.execute import (
+    Subject,
+    Watch,
+    fallback_warnings,
+    identical,
+    peak_memory_bytes,
+    poison,
+    synchronize,
+    timed,
+    traced,
+)
+from rocmend.probe.oracle import Comparison, compare, tolerance_of
+from rocmend.probe.registry import Probe, registry
+
+if TYPE_CHECKING:
+    import torch
+
+Phase = Callable[[str], None]
+
+REPEATS = 3
+"""Runs after the first one whose results are compared, and timed."""
+
+_UNSUPPORTED = (
+    "not implemented for",
+    "is not supported",
+    "not supported on",
+    "unsupported",
+    "no available kernel",
+    "not currently supported",
+    "only supported",
+    "requires compute capability",
+    "no kernel image is available",
+    "invalid device function",
+    "cannot find a working triton installation",
+)
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED) -> dict[str, Any]:
+    """Run one probe in one dtype and return what came out as a JSON value.
+
+    Args:
+        probe: The probe's id.
+        dtype: torch's name of the dtype.
+        device: ``auto``, ``cpu``, ``cuda`` or a device such as ``cuda:1``.
+        seed: Seed of the inputs.
+
+    Returns:
+        ``outcome`` (pass, wrong-output, unsupported, silent-cpu-fallback, skipped, oom, error or infra), ``reason``, and
+        the figures.
+    """
+    from rocmend.runner.child import phase as tell
+
+    tell("import")
+    try:
+        import torch  # noqa: F401  to have it imported in its own phase
+    except (ImportError, OSError) as error:
+        return {"outcome": "infra", "reason": f"torch cannot be imported: {error}", "trace": traceback.format_exc()}
+    tell("setup")
+    try:
+        where = _device(device)
+    except UnsupportedError as error:
+        return {"outcome": "infra", "reason": str(error), "versions": _versions()}
+    found = registry.get(probe)
+
+    def phase(name: str) -> None:
+        tell(name, slow=found.slow if name in {"compile", "first-run"} else "")
+
+    figures: dict[str, Any] = {"device": str(where), "device_name": device_name(where), "versions": _versions()}
+    figures["gfx_target"] = gfx_target(where)
+    _plain_arithmetic()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figures |= outcome(found, dtype, where, seed, phase)
+    texts = fallback_warnings([str(item.message) for item in caught])
+    if texts and where.type != "cpu" and figures["outcome"] == "pass":
+        figures |= {"outcome": "silent-cpu-fallback", "reason": texts[0]}
+    return figures
+
+
+def describe(device: str = "auto") -> dict[str, Any]:
+    """Return what the interpreter's torch is and which device it offers, as a JSON value.
+
+    Args:
+        device: As for `run`.
+
+    Returns:
+        ``error`` (empty where all is well), ``device``, ``device_name``, ``gfx_target``, ``versions``.
+    """
+    from rocmend.runner.child import phase
+
+    phase("import")
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return {"error": f"torch cannot be imported: {error}"}
+    phase("setup")
+    try:
+        where = _device(device)
+        torch.zeros(1, device=where)
+    except (UnsupportedError, RuntimeError) as error:
+        return {"error": str(error).strip(), "versions": _versions()}
+    return {
+        "error": "",
+        "device": str(where),
+        "device_name": device_name(where),
+        "gfx_target": gfx_target(where),
+        "versions": _versions(),
+    }
+
+
+def outcome(
+    probe: Probe, dtype: str, device: torch.device, seed: int = SEED, phase: Phase = lambda _: None
+) -> dict[str, Any]:
+    """Run a probe in this process and return its outcome and figures; exceptions become outcomes.
+
+    Args:
+        probe: The probe.
+        dtype: torch's name of the dtype.
+        device: Where to run it.
+        seed: Seed of the inputs.
+        phase: Told which phase begins.
+    """
+    absent = missing(probe.needs, device)
+    if absent:
+        return {"outcome": "skipped", "reason": absent}
+    try:
+        case = probe.build(Context.make(str(device), dtype, seed))
+    except SkipProbe as skip:
+        return {"outcome": "skipped", "reason": str(skip)}
+    except UnsupportedError as error:
+        return {"outcome": "unsupported", "reason": str(error)}
+    except RuntimeError as error:  # a probe of memory or streams asks the device while it is built
+        return _raised(error)
+    try:
+        return _measure(case, dtype, device, phase)
+    except SkipProbe as skip:
+        return {"outcome": "skipped", "reason": str(skip)}
+    except UnsupportedError as error:
+        return {"outcome": "unsupported", "reason": str(error)}
+    except Exception as error:  # noqa: BLE001  whatever an operation raises is its outcome
+        return _raised(error)
+
+
+def _measure(case: Case, dtype: str, device: torch.device, phase: Phase) -> dict[str, Any]:
+    import torch
+
+    expected = None if case.check else Subject(case, torch.device("cpu"), wide=True).run()
+    subject = Subject(case, device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    poison(device)
+    figures: dict[str, Any] = {}
+    if case.compile is not None:
+        phase("compile")
+        subject.call = case.compile(subject.call)
+        _, figures["compile_ms"] = timed(subject.run, device)
+    phase("first-run")
+    first, figures["first_ms"] = timed(subject.run, device)
+    phase("steady")
+    repeats, times = [], []
+    for _ in range(REPEATS):
+        results, time_ms = timed(subject.run, device)
+        repeats.append(results)
+        times.append(time_ms)
+    figures["steady_ms"] = statistics.median(times)
+    figures["peak_memory_bytes"] = peak_memory_bytes(device)
+    phase("compare")
+    figures["output_devices"] = sorted({str(tensor.device) for tensor in first})
+    figures["repeat_identical"] = all(identical(first, other) for other in repeats)
+    watch = Watch() if _untraceable(case, device) else traced(subject.run, device)
+    figures["cpu_operators"] = watch.operators
+    synchronize(device)
+    if case.check:
+        wrong = next((text for text in map(case.check, [first, *repeats]) if text), "")
+        return figures | _verdict(case, device, figures, watch, wrong)
+    tolerance = tolerance_of(dtype, exact=case.exact, loosen=case.loosen)
+    comparison = _worst([first, *repeats], expected or [], tolerance)
+    figures |= {"comparison": asdict(comparison)}
+    return figures | _verdict(case, device, figures, watch, comparison.reason)
+
+
+def _untraceable(case: Case, device: torch.device) -> bool:
+    """Compiled code and captured graphs cannot be looked into; on the CPU there is nothing to fall back from."""
+    return device.type == "cpu" or case.host or case.compile is not None or case.fresh
+
+
+def _worst(runs: list[list[torch.Tensor]], expected: list[torch.Tensor], tolerance: float) -> Comparison:
+    """Compare every run's results with the reference, and return the comparison that matters most."""
+    found: list[Comparison] = []
+    for number, results in enumerate(runs):
+        if len(results) != len(expected):
+            text = f"it returned {len(results)} results, the reference {len(expected)}"
+            return Comparison(ok=False, reason=text)
+        for place, (actual, wanted) in enumerate(zip(results, expected, strict=True)):
+            result = compare(actual, wanted, _tolerance_for(actual, tolerance), place)
+            if not result.ok and number:
+                result = _in_repeat(result, number, passed_first=all(one.ok for one in found[: len(expected)]))
+            found.append(result)
+    wrong = [one for one in found if not one.ok]
+    if wrong:
+        return max(wrong, key=lambda one: (one.nan > 0, one.max_rel_error))
+    return max(found, key=lambda one: one.max_rel_error, default=Comparison(ok=False, reason="it returned nothing"))
+
+
+def _in_repeat(result: Comparison, number: int, *, passed_first: bool) -> Comparison:
+    from dataclasses import replace
+
+    if not passed_first:
+        return result
+    return replace(result, reason=f"the first run was right, repeat {number} was not: {result.reason}")
+
+
+def _tolerance_for(actual: torch.Tensor, tolerance: float) -> float:
+    """Whole numbers and truth values among the results are compared exactly."""
+    return tolerance if actual.is_floating_point() or actual.is_complex() else 0.0
+
+
+def _verdict(case: Case, device: torch.device, figures: dict[str, Any], watch: Watch, wrong: str) -> dict[str, Any]:
+    elsewhere = [name for name in figures["output_devices"] if not name.startswith(device.type)]
+    if not case.host and device.type != "cpu" and elsewhere:
+        return {"outcome": "silent-cpu-fallback", "reason": f"its result is on {elsewhere[0]}, not on {device}"}
+    if wrong:
+        return {"outcome": "wrong-output", "reason": wrong}
+    if watch.operators or watch.warnings:
+        text = watch.warnings[0] if watch.warnings else f"{', '.join(watch.operators[:5])} computed on the CPU"
+        return {"outcome": "silent-cpu-fallback", "reason": text}
+    if case.must_repeat and not figures["repeat_identical"]:
+        return {"outcome": "wrong-output", "reason": "the same inputs gave different results in another run"}
+    if not figures["repeat_identical"] and not case.check:
+        return {"outcome": "pass", "reason": "right each time, but not the same bits each time"}
+    return {"outcome": "pass", "reason": ""}
+
+
+def _raised(error: Exception) -> dict[str, Any]:
+    """Return the outcome that an exception stands for."""
+    text = str(error).strip()
+    lower = text.lower()
+    reason = f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
+    trace = "".join(traceback.format_exception(error))[-8000:]
+    if isinstance(error, MemoryError) or any(words in lower for words in _OUT_OF_MEMORY):
+        kind = "oom"
+    elif isinstance(error, NotImplementedError) or any(words in lower for words in _UNSUPPORTED):
+        kind = "unsupported"
+    else:
+        kind = "error"
+    return {"outcome": kind, "reason": reason, "trace": trace}
+
+
+def _device(asked: str) -> torch.device:
+    """Return the device asked for.
+
+    Raises:
+        UnsupportedError: It is not there.
+    """
+    import torch
+
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device("cuda" if asked == "hip" else asked)
+    except RuntimeError as error:
+        raise UnsupportedError(f"torch knows no device called {asked!r}: {error}") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise UnsupportedError(f"torch {torch.__version__} sees {count or 'no'} GPUs here, {asked} was asked for")
+    return device
+
+
+def _plain_arithmetic() -> None:
+    """Keep float32 in float32: TF32 is another dtype in disguise, and its error would look like a fault."""
+    import torch
+
+    torch.set_float32_matmul_precision("highest")
+    with contextlib.suppress(AttributeError, RuntimeError):
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def device_name(device: torch.device) -> str:
+    """Return what the device calls itself."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:  # noqa: PTH123
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return os.uname().machine
+
+
+def gfx_target(device: torch.device) -> str:
+    """Return the gfx target of an AMD GPU, ``sm_90`` or the like of an NVIDIA one, ``cpu`` otherwise."""
+    import torch
+
+    if device.type != "cuda":
+        return device.type
+    properties = torch.cuda.get_device_properties(device)
+    name = str(getattr(properties, "gcnArchName", ""))
+    if torch.version.hip and name:
+        return name.partition(":")[0]
+    return f"sm_{properties.major}{properties.minor}"
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib import metadata
+
+    import torch
+
+    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
+    if torch.version.hip:
+        found["hip"] = str(torch.version.hip)
+    if torch.version.cuda:
+        found["cuda"] = str(torch.version.cuda)
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        found["triton"] = metadata.version("triton")
+    return found

@@ -1,0 +1,64 @@
+"""What a run of probes yields."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocmend.core.evidence import Evidence
+from rocmend.core.verdict import Verdict
+
+KIND = "probe"
+"""The kind of evidence that probes leave."""
+
+QUIET = frozenset({Verdict.PASS, Verdict.SKIPPED})
+"""Verdicts that speak of nothing wrong."""
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is probed: a device through an interpreter's torch.
+
+    Attributes:
+        python: The interpreter.
+        device: The device as torch names it.
+        device_name: What it calls itself.
+        gfx_target: ``gfx1151``, ``sm_90``, ``cpu`` …
+        versions: python, torch, hip, cuda, triton.
+    """
+
+    python: str
+    device: str
+    device_name: str
+    gfx_target: str
+    versions: dict[str, str]
+
+
+class ProbeRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run of probes.
+
+    Attributes:
+        group: Its id in the store; ``rocmend probe --resume`` takes it.
+        subject: What was probed.
+        results: One record for each probe and dtype, in the order of the catalogue.
+        resumed: How many of them an earlier run had left.
+        not_run: Subjects that were not started.
+        quarantine: Why nothing more was started on this host; empty where all was.
+        problems: Modules of the catalogue that could not be loaded.
+    """
+
+    group: str
+    subject: Subject
+    results: tuple[Evidence, ...]
+    resumed: int = 0
+    not_run: tuple[str, ...] = ()
+    quarantine: str = ""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Evidence, ...]:
+        """The results that speak of something wrong."""
+        return tuple(result for result in self.results if result.verdict not in QUIET)
+
+
+def subject_of(probe_id: str, dtype: str) -> str:
+    """Return what a probe in a dtype is called in the store: ``conv2d-forward:float16``."""
+    return f"{probe_id}:{dtype}"
