@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import click
 
+from rocmend.cli.streams import silence_stdout, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.report.envelope import FAILED, error_outcome, to_json
 
@@ -19,12 +21,17 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
     """
     if _wants_json(arguments):
         words = [word for word in arguments if not word.startswith("-")]
-        click.echo(to_json(error_outcome(words[0] if words else "", error)), nl=False)
-    else:
-        click.echo(f"rocmend: [{error.subject}] {error.message}", err=True)
-        for line in (error.why, error.next_step):
-            if line:
-                click.echo(f"  {line}", err=True)
+        try:
+            write_data(to_json(error_outcome(words[0] if words else "", error)))
+            sys.stdout.flush()
+        except OSError:  # stdout itself is what failed: a full disk
+            silence_stdout()
+        else:
+            return FAILED
+    click.echo(f"rocmend: [{error.subject}] {error.message}", err=True)
+    for line in (error.why, error.next_step):
+        if line:
+            click.echo(f"  {line}", err=True)
     return FAILED
 
 

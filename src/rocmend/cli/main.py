@@ -11,6 +11,7 @@ import click
 
 from rocmend import __version__
 from rocmend.cli.errors import print_error, print_usage_error
+from rocmend.cli.streams import prepare_streams, silence_stdout
 from rocmend.core.errors import RocmendError
 
 _PACKAGE = "rocmend.cli.commands"
@@ -19,9 +20,13 @@ _GROUPS = {
     "kb": "What is known, and who says so.",
     "machine": "Show or capture the facts of a machine.",
     "store": "The evidence that was kept: list, show, remove.",
+    "probe": "Which operations run on this device, and give right results?",
     "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
 }
 """Groups of commands; a module ``kb_search`` is the command ``search`` of the group ``kb``."""
+
+_DEFAULTS = {"probe": "run"}
+"""Groups that run a command of theirs where none is named: ``rocmend probe --device cpu``."""
 
 
 def command_modules() -> dict[str, str]:
@@ -36,6 +41,10 @@ def command_modules() -> dict[str, str]:
     return paths
 
 
+class _ReaderGoneError(Exception):
+    """Whoever read our output stopped (``| head -1``). A plain BrokenPipeError click would turn into exit code 1."""
+
+
 class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called, so that each pays only for itself."""
 
@@ -47,6 +56,11 @@ class _LazyGroup(click.Group):
         start = f"{self.prefix} " if self.prefix else ""
         paths = command_modules()
         return {path.removeprefix(start): module for path, module in paths.items() if path.startswith(start)}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        default = _DEFAULTS.get(self.prefix)
+        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, [default, *args] if default and not named else args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -61,6 +75,12 @@ class _LazyGroup(click.Group):
             return _LazyGroup(cmd_name, name=cmd_name, help=_GROUPS[cmd_name])
         del ctx
         return None
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -97,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: Command-line arguments; None for the process's own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    prepare_streams()
     try:
         code = cli.main(args=given, prog_name="rocmend", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -108,20 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 130
     except RocmendError as error:
         code = print_error(error, given)
-    except BrokenPipeError:
-        _silence_stdout()
+    except (_ReaderGoneError, BrokenPipeError):
+        silence_stdout()
         code = 141
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         code = print_error(RocmendError("system", f"{error.strerror or error}{where}."), given)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _silence_stdout() -> None:
-    """Keep the interpreter from complaining about the closed pipe when it flushes at exit."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from rocmend.cli.streams import write_data
 from rocmend.core.errors import UsageError
 from rocmend.report.document import Document
 from rocmend.report.envelope import Outcome, to_json
@@ -56,13 +57,13 @@ def finish(
         others: Text of further formats, by name.
     """
     if output_format == "json":
-        sys.stdout.write(to_json(outcome))
+        write_data(to_json(outcome))
     elif others and output_format in others:
-        sys.stdout.write(others[output_format]())
+        write_data(others[output_format]())
     elif output_format == "md":
         from rocmend.report import markdown
 
-        sys.stdout.write(markdown.render(view()))
+        write_data(markdown.render(view()))
     elif output_format == "human":
         from rocmend.report import terminal
 

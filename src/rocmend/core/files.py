@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -11,10 +12,16 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     """Write ``data`` beside ``path``, flush it to disk and move it into place.
 
     Args:
-        path: The file to create or replace; its folder is created.
-        data: Bytes, or text written as UTF-8.
+        path: The file to create or replace; its folder is created. What a symbolic link names is replaced, not the
+            link. A device or pipe (``/dev/stdout``, ``/dev/null``) stays what it is and is written to.
+        data: Bytes, or text written as UTF-8, with ``?`` for the bytes of a name that is not.
     """
-    payload = data.encode() if isinstance(data, str) else data
+    payload = data.encode(errors="replace") if isinstance(data, str) else data
+    if _is_stream(path):
+        with path.open("wb") as stream:
+            stream.write(payload)
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -29,3 +36,12 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _is_stream(path: Path) -> bool:
+    """Tell whether this is there and is neither a file nor a folder: moving a file over it would destroy it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -57,7 +57,10 @@ def to_json(outcome: Outcome, *, indent: int = 2) -> str:
         "data": outcome.data,
         "errors": outcome.errors,
     }
-    encoded = msgspec.json.encode(envelope, enc_hook=_encode_other)
+    try:
+        encoded = msgspec.json.encode(envelope, enc_hook=_encode_other)
+    except UnicodeEncodeError:  # a file name that is not UTF-8
+        encoded = msgspec.json.encode(_readable(msgspec.to_builtins(envelope, enc_hook=_encode_other)))
     return msgspec.json.format(encoded, indent=indent).decode() + "\n"
 
 
@@ -68,3 +71,14 @@ def _encode_other(value: object) -> object:
     if isinstance(value, PurePath):
         return str(value)
     raise NotImplementedError(f"a {type(value).__name__} can't be written as JSON")
+
+
+def _readable(value: Any) -> Any:
+    r"""Write the bytes of a name that are not UTF-8 as ``\udcff``: JSON has no way to hold them."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    return value

@@ -35,7 +35,13 @@ def render(document: Document, stream: TextIO, *, width: int | None = None, deta
     """
     from rich.console import Console
 
-    console = Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+    class Terminal(Console):
+        """A console that leaves a closed pipe to the caller; rich would end the program with exit code 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    console = Terminal(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
     if width is None:
         console.width = max(_MIN_WIDTH, min(console.width, _MAX_WIDTH))
     _Printer(console, details=details).document(document)

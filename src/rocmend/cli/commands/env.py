@@ -9,6 +9,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.cli.streams import write_data
 from rocmend.report.envelope import Outcome, to_json
 from rocmend.setup.shells import IMAGES, SHELLS
 
@@ -53,7 +54,7 @@ def command(
         machine = with_rocm_path(machine, rocm_path, check=machine_dir is None)
     result = environment(machine, load_entries(), workload, always_unset=shell in IMAGES)
     if as_json:
-        sys.stdout.write(to_json(Outcome("env", result)))
+        write_data(to_json(Outcome("env", result)))
         return
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "unknown GPU")) for index in machine.indices("gpu")]
     title = f"rocmend env: {workload} on {machine.name} ({', '.join(dict.fromkeys(gpus)) or 'no AMD GPU'})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import click
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, json_lines, output_options
 from rocmend.cli.stored import existing_store, parse_time, store_option
+from rocmend.cli.streams import write_data
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import Outcome
 
@@ -77,7 +77,7 @@ def command(
     )
     if output_format == "jsonl":
         for record in itertools.islice(records, limit or None):
-            sys.stdout.write(json_lines([record]))
+            write_data(json_lines([record]))
         raise click.exceptions.Exit(0)
     listed = list(itertools.islice(records, limit or None))
     more = next(records, None) is not None

@@ -1,0 +1,33 @@
+"""Making stdout and stderr safe to write to, however the program was started."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+
+def prepare_streams() -> None:
+    """Open the streams that the caller closed, and print ``?`` for what a terminal's encoding lacks.
+
+    Without this a report with an arrow in it ends in a traceback under ``LC_ALL=C``, and any output does under ``>&-``.
+    """
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  stays open until the program ends
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  stays open until the program ends
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def write_data(text: str) -> None:
+    """Write JSON, Markdown or SARIF to stdout: in UTF-8 whatever the locale, as their readers expect."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    sys.stdout.write(text)
+
+
+def silence_stdout() -> None:
+    """Keep the interpreter from complaining about a closed pipe or full disk when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
