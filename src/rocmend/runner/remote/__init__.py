@@ -1,0 +1,1 @@
+"""Executors that run attempts in containers, on other hosts and in clusters."""

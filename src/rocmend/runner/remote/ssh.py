@@ -1,0 +1,330 @@
+"""Attempts on other hosts, by the OpenSSH client."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from rocmend.runner.events import Sample, Stack
+from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
+from rocmend.runner.remote.far_side import FarSampler, Marks, end_script, loader, run_script
+from rocmend.runner.remote.program import attempt_id, program_of
+from rocmend.runner.remote.pump import Pump
+from rocmend.runner.spec import AttemptSpec, Ssh
+
+DEFAULTS = {
+    "BatchMode": "yes",
+    "ConnectTimeout": "10",
+    "ServerAliveInterval": "10",
+    "ServerAliveCountMax": "3",
+    "ControlMaster": "no",
+    "LogLevel": "ERROR",
+}
+_LINGER_S = 3.0
+_RECONNECT_S = 20.0
+_TRIES = 3
+
+_CAUSES = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \S+ host key is known",
+        "the host's key is not known or has changed",
+        "check it, then put it into known_hosts (ssh-keyscan), or set the option StrictHostKeyChecking=accept-new",
+    ),
+    (
+        r"Permission denied \(|Too many authentication failures|Load key .*: |no mutual signature",
+        "the host did not accept our key",
+        "check user and identity_file; passwords are not asked for",
+    ),
+    (
+        r"Could not resolve hostname",
+        "the host's name is not known",
+        "check its spelling or the client's configuration",
+    ),
+    (
+        r"Connection refused|timed out|No route to host|Network is unreachable|Connection (?:reset|closed)|kex_ex",
+        "the host could not be reached",
+        "check that it is up, that its SSH server runs, and the port",
+    ),
+    (
+        r"Bad configuration|[Cc]an't open user config|unsupported option",
+        "the client's options are wrong",
+        "correct them",
+    ),
+)
+
+
+def ssh_argv(where: Ssh, log: str, remote: str) -> list[str]:
+    """Return the client's command line.
+
+    Args:
+        where: The host.
+        log: File to which the client writes its own messages, which keeps them apart from the command's.
+        remote: The command line over there.
+
+    Raises:
+        NotStartedError: The host's name would be read as an option.
+    """
+    if not where.host or where.host.startswith("-"):
+        raise NotStartedError("ssh", f"{where.host!r} is no host.", next_step="Give a name or an address.")
+    argv = ["ssh", "-T", "-E", log]
+    if where.config_file:
+        argv += ["-F", where.config_file]
+    if where.port:
+        argv += ["-p", str(where.port)]
+    if where.user:
+        argv += ["-l", where.user]
+    if where.identity_file:
+        argv += ["-i", where.identity_file, "-o", "IdentitiesOnly=yes"]
+    for name, value in {**DEFAULTS, **where.options}.items():
+        argv += ["-o", f"{name}={value}"]
+    return [*argv, "--", where.host, remote]
+
+
+def cause_of(log: str) -> str:
+    """Return why there is no connection, from the client's own messages, and what can be done."""
+    said = " ".join(log.split())[-400:]
+    for pattern, cause, remedy in _CAUSES:
+        if re.search(pattern, log):
+            return f"{cause} ({said}): {remedy}"
+    return f"the client said: {said}" if said else "the client said nothing"
+
+
+class SshExecutor(Executor):
+    """Runs attempts on other hosts."""
+
+    def start(self, spec: AttemptSpec) -> SshHandle:
+        """Start the client; a host that cannot be reached shows in the handle's ``exit``.
+
+        Raises:
+            NotStartedError: There is no client, or a setting is not possible.
+        """
+        if not isinstance(spec.where, Ssh):
+            raise TypeError(f"an SSH executor was given {type(spec.where).__name__}")
+        if shutil.which("ssh") is None:
+            raise NotStartedError(
+                "ssh", "there is no ssh on this machine.", next_step="Install it (apt install openssh-client)."
+            )
+        return SshHandle(spec, spec.where)
+
+
+class SshHandle(Handle):
+    """A command on another host and the client that is connected to it.
+
+    Args:
+        spec: The attempt.
+        where: The host.
+    """
+
+    def __init__(self, spec: AttemptSpec, where: Ssh) -> None:
+        self.where = where
+        self.attempt = attempt_id()
+        argv, stdin = program_of(spec, where.python)
+        self._program = argv[0]
+        self._cwd = spec.command.cwd
+        word = secrets.token_hex(8)
+        script = run_script(argv=argv, env=spec.env, cwd=spec.command.cwd, stdin=stdin, attempt=self.attempt, word=word)
+        self._exit: Exit | None = None
+        self._said: dict[str, str] = {}
+        self._said_exit_at = 0.0
+        self._closing = False
+        self._notes: list[str] = []
+        self._sampler = FarSampler()
+        self._sample: Sample | None = None
+        self._stacks: list[Stack] = []
+        self._threads: list[threading.Thread] = []
+        self._folder = tempfile.TemporaryDirectory(prefix="rocmend-ssh-")
+        self._log = Path(self._folder.name) / "log"
+        self._wake, self._wake_write = os.pipe()
+        try:
+            self._client = subprocess.Popen(
+                ssh_argv(where, str(self._log), loader(script)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, NotStartedError) as error:
+            self._let_go()
+            if isinstance(error, NotStartedError):
+                raise
+            raise NotStartedError("ssh", f"ssh could not be started: {error.strerror}.") from error
+        if self._client.stdin is None or self._client.stdout is None or self._client.stderr is None:
+            raise NotStartedError("ssh", "the client has no input or output.")
+        self._lifeline = self._client.stdin
+        self._writing = threading.Lock()
+        self._stdout = Pump(self._client.stdout.fileno(), Marks(word, lambda _: None))
+        self._marks = Marks(word, self._hear)
+        self._stderr = Pump(self._client.stderr.fileno(), self._marks)
+        self.streams = {"stdout": self._stdout.output, "stderr": self._stderr.output}
+        self._spawn(self._write, script)
+        self._spawn(self._watch)
+
+    def _spawn(self, function: Any, *arguments: Any) -> None:
+        thread = threading.Thread(target=function, args=arguments, name=f"ssh-{self.attempt}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _write(self, data: bytes) -> None:
+        """Write to the lifeline; in a thread, because a connection may hang."""
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            view = memoryview(data)
+            while view:
+                view = view[self._lifeline.write(view) or 0 :]
+
+    def _hear(self, message: str) -> None:
+        """In a pump's thread: take in what the script says."""
+        kind, _, text = message.partition(" ")
+        if kind == "sample":
+            self._sample = self._sampler.sample(text)
+        elif kind == "host":
+            self._sampler.host(text)
+        elif kind == "stack":
+            pid, _, frames = text.partition(" ")
+            if pid.isdecimal() and len(self._stacks) < 64:
+                self._stacks.append(Stack("kernel", frames.replace("|", "\n").strip(), int(pid)))
+        else:
+            self._said[kind] = text
+            if kind == "exit":
+                self._said_exit_at = time.monotonic()
+
+    def _watch(self) -> None:
+        """In a thread: wait for the client, then say how the command ended."""
+        while self._client.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._client.wait(0.2)
+            if self._said_exit_at and time.monotonic() - self._said_exit_at > _LINGER_S:
+                self._client.kill()
+        for pump in (self._stdout, self._stderr):
+            pump.wait(_LINGER_S)
+        if not self._closing:
+            self._exit = self._judge()
+            with contextlib.suppress(OSError):
+                os.write(self._wake_write, b".")
+
+    def _judge(self) -> Exit:
+        """Return how it ended, from what the script said and what the client said."""
+        said = self._said
+        if "missing" in said:
+            return Exit(infra=f"{self.where.host} has no {said['missing']}: install util-linux there")
+        if "nofolder" in said:
+            return Exit(infra=f"{self.where.host} has no folder {self._cwd!r}")
+        if "noprogram" in said:
+            return Exit(code=127, infra=f"{self.where.host} has no program {self._program!r}")
+        if said.get("exit", "").isdecimal():
+            return Exit(code=int(said["exit"]))
+        log = self._own_messages()
+        if "pid" not in said and "begin" not in said:
+            return Exit(infra=f"{self.where.host}: {cause_of(log)}")
+        ended = self.end_over_there() if "pid" in said else "nothing had been started"
+        return Exit(infra=f"the connection to {self.where.host} was lost while the command ran; {ended}")
+
+    def _own_messages(self) -> str:
+        try:
+            said = self._log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            said = ""
+        return said or self._marks.before.decode(errors="replace")  # wrong options are told before there is a log
+
+    def end_over_there(self) -> str:
+        """Connect again and end what the attempt left over there; return how that went, in words."""
+        script = end_script(self.attempt)
+        argv = ssh_argv(self.where, str(self._log), loader(script))
+        deadline = time.monotonic() + _RECONNECT_S
+        for turn in range(_TRIES):
+            time.sleep(turn)
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                limit = max(1.0, deadline - time.monotonic())
+                done = subprocess.run(argv, input=script, capture_output=True, check=False, timeout=limit)
+                found = re.search(rb"^left ([0-9 ]*)$", done.stdout, re.MULTILINE)
+                if found and not found[1].strip():
+                    return "its processes were ended through a second connection"
+                if found:
+                    return f"processes {found[1].decode().strip()} did not end"
+            if time.monotonic() > deadline:
+                break
+        return f"the host could not be reached again: processes with ROCMEND_ATTEMPT={self.attempt} may still run there"
+
+    def wake(self) -> int | None:
+        """Return a pipe that is written to when it is known how the command ended."""
+        return self._wake
+
+    def exit(self) -> Exit | None:
+        """Return how the command ended, None while it runs."""
+        return self._exit
+
+    def sample(self) -> Sample | None:
+        """Return what the command's session does over there, as of a second ago."""
+        return self._sample
+
+    def stacks(self) -> tuple[Stack, ...]:
+        """Return the kernel stacks that came since the last call, and ask for new ones."""
+        stacks, self._stacks = tuple(self._stacks), []
+        self._spawn(self._write, b"S\n")
+        return stacks
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what there is to say since the last call."""
+        said, self._notes = tuple(self._notes), []
+        return said
+
+    def terminate(self) -> None:
+        """Send TERM to everything that the command started."""
+        self._spawn(self._write, b"T\n")
+
+    def kill(self) -> None:
+        """Kill everything that the command started; a connection that hangs is cut, and another one made."""
+        self._spawn(self._write, b"K\n")
+        self._spawn(self._cut)
+
+    def _cut(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._client.wait(_LINGER_S)
+            return
+        self._client.kill()
+
+    def settle(self) -> tuple[str, ...]:
+        """Return the processes that would not end; the script has killed what was left."""
+        return tuple(f"process {pid} on {self.where.host}" for pid in self._said.get("left", "").split())
+
+    def close(self) -> None:
+        """Let go of the connection; the script ends over there what may still run."""
+        self._closing = self._exit is None
+        if self._client.poll() is None:
+            self._lifeline.close()  # the end of the lifeline; then the client has nothing to wait for
+            self._stdout.close(0)
+            self._stderr.close(0)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._client.wait(_LINGER_S)
+            self._client.kill()
+            self._client.wait()
+        else:
+            with contextlib.suppress(OSError):
+                self._lifeline.close()
+            self._stdout.close()
+            self._stderr.close()
+        for thread in self._threads:
+            thread.join(_LINGER_S)
+        for stream in (self._client.stdout, self._client.stderr):
+            if stream is not None:
+                stream.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        os.close(self._wake)
+        os.close(self._wake_write)
+        self._folder.cleanup()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the host, the attempt's id over there and the process."""
+        pid = self._said.get("pid", "")
+        return {"host": self.where.host, "attempt": self.attempt, **({"pid": int(pid)} if pid.isdecimal() else {})}
