@@ -1,0 +1,197 @@
+"""``attention`` and ``safe_attention``: the first of three tiers that works on this device."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from rocmend.core.errors import UsageError
+from rocmend.torch.attention import TIERS, eager, sdpa, vendor, vendor_name, vendor_takes
+from rocmend.torch.choice import Choice, announce, choose, try_path
+from rocmend.torch.dispatch import DEVICE_TYPES, Override
+from rocmend.torch.outcomes import Outcome
+
+MODES = ("auto", *TIERS)
+
+log = logging.getLogger("rocmend.torch")
+
+_active: list[SafeAttention] = []
+_choices: dict[tuple[str, torch.dtype, int, bool], Choice] = {}
+_lock = threading.RLock()
+
+
+class SafeAttention:
+    """PyTorch's ``scaled_dot_product_attention`` routed by a mode, until restored. A context manager.
+
+    Attributes:
+        mode: auto, vendor, sdpa or eager.
+        device_type: The type of device whose attention is routed.
+    """
+
+    def __init__(self, mode: str, device_type: str) -> None:
+        self.mode = mode
+        self.device_type = device_type
+        with _lock:
+            _override.hold(device_type)
+            _active.append(self)
+
+    def restore(self) -> None:
+        """Put attention back to how it was; a second call does nothing."""
+        with _lock:
+            if self in _active:
+                _active.remove(self)
+                _override.release(self.device_type)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self.restore()
+
+
+def safe_attention(mode: str | None = None, *, device: str | None = None) -> SafeAttention:
+    """Route ``scaled_dot_product_attention`` through the first tier that works, from now on or in a ``with`` block.
+
+    Args:
+        mode: ``auto`` tries the tiers in order, once for each dtype and head size, in a child process with a time limit;
+            ``vendor``, ``sdpa`` and ``eager`` name one. None or ``auto`` give way to ``ROCMEND_SAFE_ATTENTION``.
+        device: Type of device, ``cuda`` (AMD GPUs too) or ``cpu``; None for the GPU where PyTorch sees one.
+
+    Returns:
+        A handle: ``.restore()`` or leaving its ``with`` block puts everything back.
+
+    Raises:
+        UsageError: The mode or the device type is not one that there is.
+    """
+    device_type = torch.device(device).type if device else ("cuda" if torch.cuda.is_available() else "cpu")
+    if device_type not in DEVICE_TYPES:
+        raise UsageError("safe_attention", f"expected a device of type {' or '.join(DEVICE_TYPES)}, got {device!r}.")
+    return SafeAttention(_mode("safe_attention", mode), device_type)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    mode: str | None = None,
+) -> Tensor:
+    """Return attention by the first tier that works here: a vendor's library, PyTorch's own, plain arithmetic.
+
+    The choice is made once for each dtype and head size by trying tiers in a child process, kept, and logged. What a
+    vendor's library cannot express (a mask, float32, a causal mask over unequal lengths) goes to the next tier.
+
+    Args:
+        query: ``(batch, heads, length, head_dim)``.
+        key: ``(batch, key_heads, keys, head_dim)``.
+        value: ``(batch, key_heads, keys, value_dim)``.
+        attn_mask: Boolean (True takes part) or added to the scores.
+        dropout_p: Probability with which a weight is dropped.
+        is_causal: Query i sees keys up to i.
+        scale: Factor of the scores; None for ``1 / sqrt(head_dim)``.
+        enable_gqa: Heads share keys and values in groups.
+        mode: As for ``safe_attention``.
+
+    Returns:
+        ``(batch, heads, length, value_dim)``.
+
+    Raises:
+        NoWorkingPathError: No tier works.
+    """
+    takes = vendor_takes(query, key, attn_mask, causal=is_causal)
+    tier = _mode("attention", mode)
+    if tier == "auto":
+        tier = choice_for(query.device, query.dtype, query.shape[-1], with_vendor=takes).path
+    if tier == "vendor" and takes:
+        return vendor(query, key, value, dropout_p=dropout_p, is_causal=is_causal, scale=scale)
+    if tier == "vendor":
+        _say_not_taken(str(query.dtype), masked=attn_mask is not None)
+    compute = eager if tier == "eager" else sdpa
+    return compute(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+
+@functools.cache
+def _say_not_taken(dtype: str, *, masked: bool) -> None:
+    """Log, once for each kind of call, that the vendor's library does not take it."""
+    what = f"{dtype} with a mask" if masked else f"{dtype} of this shape"
+    log.warning("rocmend: attention: %s cannot express %s: PyTorch's own is used", vendor_name() or "no library", what)
+
+
+def _mode(subject: str, mode: str | None) -> str:
+    if mode in {None, "auto"}:
+        mode = os.environ.get("ROCMEND_SAFE_ATTENTION") or "auto"
+    if mode not in MODES:
+        raise UsageError(subject, f"expected a mode among {', '.join(MODES)}, got {mode!r}.")
+    return mode
+
+
+def choice_for(device: torch.device, dtype: torch.dtype, head_dim: int, *, with_vendor: bool) -> Choice:
+    """Return the tier chosen for a dtype and head size on a device; tries them at the first call.
+
+    Raises:
+        NoWorkingPathError: No tier works.
+    """
+    key = (str(device), dtype, head_dim, with_vendor)
+    found = _choices.get(key)
+    if found is None:
+        with _lock:
+            found = _choices.get(key)
+            if found is None:
+                found = _choose(device, dtype, head_dim, with_vendor=with_vendor)
+                _choices[key] = found
+                announce(found, "vendor" if vendor_name() and with_vendor else "sdpa")
+    return found
+
+
+def _choose(device: torch.device, dtype: torch.dtype, head_dim: int, *, with_vendor: bool) -> Choice:
+    name = str(dtype).removeprefix("torch.")
+    subject = ("attention", name, str(head_dim))
+
+    def attempt(tier: str) -> Outcome:
+        if tier == "vendor" and vendor_name() is None:
+            return Outcome(tier, "unsupported", "neither aiter nor flash_attn is installed")
+        return try_path(device, subject, tier)
+
+    tiers = TIERS if with_vendor and vendor_name() is not None else TIERS[1:]
+    return choose(f"attention {name} head_dim {head_dim} on {device}", tiers, attempt, fastest=False)
+
+
+def active() -> tuple[SafeAttention, ...]:
+    """Return the handles in force, the last one deciding for its device type."""
+    return tuple(_active)
+
+
+def choices() -> tuple[Choice, ...]:
+    """Return the choices made so far in this process."""
+    return tuple(_choices.values())
+
+
+def forget() -> None:
+    """Forget the choices made in this process; what is kept on disk stays."""
+    _choices.clear()
+
+
+def _routed(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> Tensor:
+    """Stand for ``aten::scaled_dot_product_attention``."""
+    kind = query.device.type
+    handle = next((one for one in reversed(_active) if one.device_type == kind), None)
+    if handle is None:
+        return sdpa(query, key, value, *rest, **options)
+    return attention(query, key, value, *rest, **options, mode=handle.mode)
+
+
+_override = Override({"scaled_dot_product_attention": _routed}, above_autograd=True)

@@ -1,0 +1,169 @@
+"""``safe_conv``: convolutions go through a path that works on this device."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from rocmend.core.errors import UsageError
+from rocmend.torch.choice import Choice, announce, choose, try_path
+from rocmend.torch.convolution import FLOATING, convolution, convolution_backward
+from rocmend.torch.dispatch import DEVICE_TYPES, Override, call_original, without_vendor_library
+
+MODES = ("auto", "native", "aten", "gemm")
+"""``native`` is whatever PyTorch chooses (MIOpen or cuDNN), ``aten`` PyTorch's own kernels, ``gemm`` ours."""
+
+_COMPOSITE = "CompositeExplicitAutograd"
+_active: list[SafeConv] = []
+_choices: dict[tuple[str, torch.dtype, int], Choice] = {}
+_lock = threading.RLock()
+
+
+class SafeConv:
+    """Convolutions routed by a mode, until restored. Made by ``safe_conv``; a context manager.
+
+    Attributes:
+        mode: auto, native, aten or gemm.
+        device_type: The type of device whose convolutions are routed.
+        workspace_bytes: Bytes of columns at a time on the gemm path; None for a share of what is free.
+    """
+
+    def __init__(self, mode: str, device_type: str, workspace_bytes: int | None) -> None:
+        self.mode = mode
+        self.device_type = device_type
+        self.workspace_bytes = workspace_bytes
+        with _lock:
+            _override.hold(device_type)
+            _active.append(self)
+
+    def restore(self) -> None:
+        """Put convolutions back to how they were; a second call does nothing."""
+        with _lock:
+            if self in _active:
+                _active.remove(self)
+                _override.release(self.device_type)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self.restore()
+
+    def path(self, source: Tensor) -> str:
+        """Return the path that a convolution over ``source`` takes: native, aten or gemm."""
+        if source.dtype not in FLOATING or source.ndim not in {3, 4, 5}:
+            return "native"
+        return self.mode if self.mode != "auto" else choice_for(source.device, source.dtype, source.ndim - 2).path
+
+
+def safe_conv(mode: str | None = None, *, device: str | None = None, workspace_bytes: int | None = None) -> SafeConv:
+    """Route convolutions through a path that works on this device, from now on or for a ``with`` block.
+
+    Args:
+        mode: ``auto`` tries PyTorch's native path once for each dtype and rank, in a child process with a time limit,
+            and where it fails takes the fastest path that works; ``native``, ``aten`` and ``gemm`` name a path. None or
+            ``auto`` give way to the environment's ``ROCMEND_SAFE_CONV``.
+        device: Type of device, ``cuda`` (AMD GPUs too) or ``cpu``; None for the GPU where PyTorch sees one.
+        workspace_bytes: Bytes of columns at a time on the gemm path; None for a share of what is free.
+
+    Returns:
+        A handle: ``.restore()`` or leaving its ``with`` block puts everything back.
+
+    Raises:
+        UsageError: The mode, the device type or the number of bytes is not one that there is.
+    """
+    if mode in {None, "auto"}:
+        mode = os.environ.get("ROCMEND_SAFE_CONV") or "auto"
+    if mode not in MODES:
+        raise UsageError("safe_conv", f"expected a mode among {', '.join(MODES)}, got {mode!r}.")
+    device_type = torch.device(device).type if device else ("cuda" if torch.cuda.is_available() else "cpu")
+    if device_type not in DEVICE_TYPES:
+        raise UsageError("safe_conv", f"expected a device of type {' or '.join(DEVICE_TYPES)}, got {device!r}.")
+    if workspace_bytes is not None and workspace_bytes < 1:
+        raise UsageError("safe_conv", f"expected workspace_bytes from 1, got {workspace_bytes}.")
+    return SafeConv(mode, device_type, workspace_bytes)
+
+
+def choice_for(device: torch.device, dtype: torch.dtype, rank: int) -> Choice:
+    """Return the path chosen for convolutions of a dtype and rank on a device; tries them at the first call.
+
+    Raises:
+        NoWorkingPathError: No path works.
+    """
+    key = (str(device), dtype, rank)
+    found = _choices.get(key)
+    if found is None:
+        with _lock:
+            found = _choices.get(key)
+            if found is None:
+                found = _choose(device, dtype, rank)
+                _choices[key] = found
+                announce(found, "native")
+    return found
+
+
+def _choose(device: torch.device, dtype: torch.dtype, rank: int) -> Choice:
+    name = str(dtype).removeprefix("torch.")
+    paths = ("native", "aten", "gemm") if device.type == "cuda" else ("native", "gemm")
+    subject = ("conv", name, str(rank))
+    return choose(f"conv{rank}d {name} on {device}", paths, lambda path: try_path(device, subject, path), fastest=True)
+
+
+def active() -> tuple[SafeConv, ...]:
+    """Return the handles in force, the last one deciding for its device type."""
+    return tuple(_active)
+
+
+def choices() -> tuple[Choice, ...]:
+    """Return the choices made so far in this process."""
+    return tuple(_choices.values())
+
+
+def forget() -> None:
+    """Forget the choices made in this process; what is kept on disk stays."""
+    _choices.clear()
+
+
+def _handle(source: Tensor) -> SafeConv | None:
+    kind = source.device.type
+    return next((handle for handle in reversed(_active) if handle.device_type == kind), None)
+
+
+def _forward(source: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
+    """Stand for ``aten::_convolution``, to which every convolution comes."""
+    handle = _handle(source)
+    path = handle.path(source) if handle else "native"
+    if handle is not None and path == "gemm":
+        return convolution(source, weight, bias, *rest[:6], limit_bytes=handle.workspace_bytes)
+    if path == "aten":
+        rest = (*rest[:8], False, *rest[9:])  # cudnn_enabled
+    result: Tensor = call_original(torch.ops.aten._convolution.default, _COMPOSITE, source, weight, bias, *rest)
+    return result
+
+
+def _backward(
+    gradient: Tensor, source: Tensor, weight: Tensor, *rest: Any
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Stand for ``aten::convolution_backward``."""
+    handle = _handle(source)
+    path = handle.path(source) if handle else "native"
+    if handle is not None and path == "gemm":
+        return convolution_backward(gradient, source, weight, *rest, limit_bytes=handle.workspace_bytes)
+    operator = torch.ops.aten.convolution_backward.default
+    found: tuple[Tensor | None, Tensor | None, Tensor | None]
+    if path == "aten":
+        with without_vendor_library():
+            found = call_original(operator, _COMPOSITE, gradient, source, weight, *rest)
+    else:
+        found = call_original(operator, _COMPOSITE, gradient, source, weight, *rest)
+    return found
+
+
+_override = Override({"_convolution": _forward, "convolution_backward": _backward})
