@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -58,7 +59,11 @@ def in_child() -> Callable[[Callable[[], None]], int]:
     """Run a function in a forked child and return the child's exit code: 0 where it returned."""
 
     def run(function: Callable[[], None]) -> int:
-        child = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # newer Pythons warn where a runner of tests has threads
+            child = os.fork()
         if child == 0:
             code = 1
             try:

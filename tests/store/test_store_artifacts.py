@@ -169,7 +169,7 @@ class TestCollecting:
         assert store.gc().freed_bytes == 0
         (artifact,) = store.get(second).evidence.artifacts
         assert store.artifact(artifact.sha256) == b"shared"
-        assert list(store.verify()) == []
+        assert store.verify() == []
         assert len(list((store.path.parent / "artifacts").iterdir())) == 1  # the empty folder is gone too
 
     def test_partial_files_go_and_strangers_stay(self, store: Store, evidence: Make) -> None:
@@ -199,7 +199,7 @@ class TestCollecting:
 
 def test_verify_names_each_damage(store: Store, evidence: Make, machine: Make) -> None:
     record = store.get(store.add(evidence(), machine=machine(a=1), artifacts={"a": b"1", "b": b"2"})).evidence
-    assert list(store.verify()) == []
+    assert store.verify() == []
     for artifact, contents in zip(record.artifacts, (b"changed", None), strict=True):
         path = store.path.parent / "artifacts" / artifact.sha256[:2] / artifact.sha256[2:]
         path.write_bytes(contents) if contents else path.unlink()

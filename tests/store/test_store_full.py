@@ -27,7 +27,7 @@ def test_a_database_that_may_not_grow(store: Store, evidence: Make) -> None:
     store._session.rows("PRAGMA max_page_count=1000000")
     more = store.add(evidence(detail={"x": "y" * 100_000}))
     assert {item.id for item in store.query()} == {kept, more}
-    assert list(store.verify()) == []
+    assert store.verify() == []
 
 
 def test_an_artifact_that_may_not_grow(tmp_path: Path, evidence: Make, in_child: Callable[..., int]) -> None:
@@ -42,7 +42,7 @@ def test_an_artifact_that_may_not_grow(tmp_path: Path, evidence: Make, in_child:
             assert list((tmp_path / "artifacts").iterdir()) == []
             store.add(evidence(), artifacts={"big": os.urandom(2 << 20)})
             assert len(list(store.query())) == 2
-            assert list(store.verify()) == []
+            assert store.verify() == []
 
     assert in_child(child) == 0
 
@@ -78,10 +78,10 @@ def test_a_full_disk(small_disk: Path, evidence: Make) -> None:
             fill()
         assert len(kept) > 10
         assert sorted(item.id for item in store.query()) == sorted(kept)
-        assert list(store.verify()) == []
+        assert store.verify() == []
     with Store.open(small_disk / "evidence.sqlite") as store:
         assert sorted(item.id for item in store.query()) == sorted(kept)
-        assert list(store.verify()) == []
+        assert store.verify() == []
 
 
 def test_a_disk_with_no_room_at_all(small_disk: Path) -> None:
@@ -90,4 +90,4 @@ def test_a_disk_with_no_room_at_all(small_disk: Path) -> None:
         Store.open(small_disk / "evidence.sqlite")
     (small_disk / "filler").unlink()
     with Store.open(small_disk / "evidence.sqlite") as store:
-        assert list(store.verify()) == []
+        assert store.verify() == []

@@ -33,7 +33,7 @@ def store_option(function: F) -> F:
 
 
 def existing_store(path: Path | None) -> Store | None:
-    """Open a store for looking into it; None where nothing was ever kept in the default one.
+    """Open a store until the command ends, for looking into it; None where nothing was ever kept in the default one.
 
     Raises:
         UsageError: There is no store at the path given.
@@ -45,7 +45,7 @@ def existing_store(path: Path | None) -> Store | None:
 
     if path is None and not default_path().exists():
         return None
-    return Store.open(path, create=False)
+    return click.get_current_context().with_resource(Store.open(path, create=False))
 
 
 def parse_time(text: str, option: str) -> dt.datetime:

@@ -66,6 +66,17 @@ class Session:
         with self.reading() as connection, transaction(connection):
             yield connection
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Have the connection to oneself for reading, and see nothing of what others change meanwhile."""
+        with self.reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
     def rows(self, statement: str, values: tuple[str | int, ...] = ()) -> list[tuple[Any, ...]]:
         """Return the rows that a SELECT finds."""
         with self.reading() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import io
 import sqlite3
@@ -350,26 +351,29 @@ class Store:
         Raises:
             StoreError: Others are writing without a pause; read-only.
         """
+        if dry_run:
+            with self._session.reading() as database:
+                return collect(database, self._artifacts, dry_run=True)
         self._check_writable()
         with (
             self._place.locked(alone=True, time_limit_s=BUSY_S),
             storage_errors(self.path),
             self._session.transaction() as database,
         ):
-            report = collect(database, self._artifacts, dry_run=dry_run)
-        if not dry_run:
-            with self._session.reading() as database:
-                database.executescript("PRAGMA incremental_vacuum")  # execute() would stop at the first free page
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            report = collect(database, self._artifacts, dry_run=False)
+        with self._session.reading() as database:
+            database.executescript("PRAGMA incremental_vacuum")  # execute() would stop at the first free page
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return report
 
-    def verify(self) -> Iterator[Damage]:
-        """Read everything, and yield what is not as it was written; nothing is changed."""
-        with self._session.reading() as database:
+    def verify(self) -> list[Damage]:
+        """Read everything as it is at one moment, and return what is not as it was written; nothing is changed."""
+        kept = self._place.locked(alone=False, time_limit_s=BUSY_S) if self.writable else contextlib.nullcontext()
+        with kept, self._session.snapshot() as database:  # the lock keeps artifacts from being collected meanwhile
             problems = [text for (text,) in database.execute("PRAGMA integrity_check") if text != "ok"]
-        yield from (Damage(str(self.path), problem) for problem in problems)
-        if not problems:
-            yield from damages(self._session.rows, self._artifacts)
+            if problems:
+                return [Damage(str(self.path), problem) for problem in problems]
+            return list(damages(self._session.rows, self._artifacts))
 
     def _check_writable(self) -> None:
         if not self.writable:

@@ -34,7 +34,7 @@ def command(dry_run: bool, verify: bool, store_path: Path | None, output_format:
 
     with Store.open(store_path, create=False) as store:
         report = store.gc(dry_run=dry_run)
-        damage = list(store.verify()) if verify else None
+        damage = store.verify() if verify else None
     data = {"dry_run": dry_run, "collected": report, "damage": damage}
     outcome = Outcome("store gc", data, FINDINGS if damage else CLEAN)
     finish(outcome, output_format, lambda: gc_document(report, damage, dry_run=dry_run))
