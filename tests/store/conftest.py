@@ -62,7 +62,7 @@ def in_child() -> Callable[[Callable[[], None]], int]:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", DeprecationWarning
-            )  # newer Pythons warn where a runner of tests has threads
+            )  # newer Pythons warn where there are threads
             child = os.fork()
         if child == 0:
             code = 1

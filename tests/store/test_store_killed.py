@@ -35,7 +35,7 @@ SAME = [random.Random(seed).randbytes(1 << 20) for seed in range(12)]  # noqa: S
 def forked(function: Callable[[], object]) -> int:
     """Start a function in a child; it exits with 0 where the function returns."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn where a runner of tests has threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn where there are threads
         child = os.fork()
     if child == 0:
         code = 1
