@@ -60,9 +60,7 @@ def in_child() -> Callable[[Callable[[], None]], int]:
 
     def run(function: Callable[[], None]) -> int:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # newer Pythons warn where there are threads
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn where there are threads
             child = os.fork()
         if child == 0:
             code = 1
