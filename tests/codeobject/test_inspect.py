@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rocmend.codeobject.inspect import inspect_path
 from rocmend.codeobject.limits import Limits
-from rocmend.codeobject.model import Inspection
+from rocmend.codeobject.model import Inspection, Problem
 from rocmend.codeobject.scan import scan_targets
 from rocmend.codeobject.service import Verdict, serve
 from rocmend.core.errors import DataError, UsageError
@@ -137,6 +137,28 @@ def test_cuda_xpu_cpu_and_pure_wheels(tmp_path: Path, build: type[Build]) -> Non
     found = inspect_path(linked)
     assert (found.backends, found.external, found.hip_version) == (("rocm",), ("libamdhip64.so.6",), "6")
     assert serve(found, "gfx1100").verdict is Verdict.NOT_APPLICABLE
+
+
+def test_what_cannot_be_read_is_not_called_harmless(tmp_path: Path, build: type[Build]) -> None:
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(b"\x7fELF")
+    found = serve(inspect_path(cut), "gfx1151")
+    assert found.verdict is Verdict.UNKNOWN
+    assert "cut.so" in found.reason
+    damaged = {"m/a.so": build.library({".hip_fatbin": build.bundle_for("gfx1100")})[:200]}
+    assert serve(inspect_path(write_tree(tmp_path / "d", damaged)), "gfx1100").verdict is Verdict.UNKNOWN
+    half = damaged | {"m/c.so": build.hip_library(build.bundle_for("gfx1100"))}
+    service = serve(inspect_path(write_tree(tmp_path / "h", half)), "gfx1100")
+    assert service.verdict is Verdict.NATIVE
+    assert "1 file could not be read (m/a.so)" in service.cautions[-1]
+
+
+def test_a_damaged_source_file_decides_nothing(tmp_path: Path, build: type[Build]) -> None:
+    missing = msgspec.structs.replace(
+        inspect_path(build.wheel(tmp_path / "p.whl", {"m/__init__.py": b""}, name="m")),
+        problems=(Problem("m/__pycache__/a.pyc", "is listed by the distribution but not there."),),
+    )
+    assert serve(missing, "gfx1100").verdict is Verdict.NOT_APPLICABLE
 
 
 def test_device_code_in_kernel_packs(tmp_path: Path, build: type[Build]) -> None:

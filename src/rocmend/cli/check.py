@@ -62,7 +62,9 @@ class Check(msgspec.Struct, frozen=True):
     def serious(self) -> bool:
         """Whether there is an error or a warning, or a wheel that does not run."""
         found = any(item.severity in {Severity.ERROR, Severity.WARNING} for item in self.diagnosis.findings)
-        refused = any(service.verdict == "none" for wheel in self.wheels for service in wheel.services.values())
+        refused = any(
+            service.verdict in {"none", "unknown"} for wheel in self.wheels for service in wheel.services.values()
+        )
         return found or refused
 
 

@@ -19,6 +19,8 @@ class Verdict(StrEnum):
     GENERIC = "generic"
     OVERRIDE = "override"
     NONE = "none"
+    UNKNOWN = "unknown"
+    """No device code was found, but some of it could not be read: damaged, cut off, not permitted."""
     NOT_APPLICABLE = "not-applicable"
     """It carries no device code at all: pure Python, a CPU build, or kernels that are compiled at run time."""
 

@@ -18,10 +18,12 @@ from rocmend.codeobject.model import Component, Inspection, TargetUse, tally
 from rocmend.codeobject.roles import Role, role_of
 from rocmend.core.errors import UsageError
 from rocmend.core.gfx import GfxTarget, lookup, override_between, parse_target_id, targets
+from rocmend.core.units import count_text
 
 __all__ = ["ComponentService", "Service", "Verdict", "serve", "service_for_targets"]
 
 OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
+_NAMED_FILES = 3
 
 
 class ComponentService(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -285,7 +287,22 @@ def serve(inspection_or_targets: Inspection | Sequence[str], target: str) -> Ser
         return service_for_targets(inspection_or_targets, target)
     gpu = _gpu(target)
     components = [component for component in inspection_or_targets.components if component.targets]
-    return _serve(components, gpu) if _held(components) else _without_code(inspection_or_targets, gpu)
+    if not _held(components):
+        return _without_code(inspection_or_targets, gpu)
+    service = _serve(components, gpu)
+    unread = _unread(inspection_or_targets)
+    if unread:
+        return msgspec.structs.replace(service, cautions=(*service.cautions, f"{unread}: this covers the rest only."))
+    return service
+
+
+def _unread(inspection: Inspection) -> str:
+    """Name the files that could hold device code and could not be read; "" for none."""
+    paths = [problem.path for problem in inspection.problems if not problem.path.endswith((".py", ".pyc"))]
+    if not paths:
+        return ""
+    more = f" and {len(paths) - _NAMED_FILES} more" if len(paths) > _NAMED_FILES else ""
+    return f"{count_text(len(paths), 'file')} could not be read ({', '.join(paths[:_NAMED_FILES])}{more})"
 
 
 def _without_code(inspection: Inspection, gpu: _Gpu) -> Service:
@@ -296,6 +313,10 @@ def _without_code(inspection: Inspection, gpu: _Gpu) -> Service:
             f"here. They come in distributions of their own, one a target: install the extra device-{gpu.target.name}."
         )
         return Service(gpu.shown, Verdict.NONE, reason)
+    unread = _unread(inspection)
+    if unread and not {"cuda", "xpu"} & set(inspection.backends):
+        reason = f"no device code was found, but {unread}. Get the file again, or make it readable."
+        return Service(gpu.shown, Verdict.UNKNOWN, reason)
     if "rocm" in inspection.backends:
         reason = "it carries no device code: it calls ROCm's libraries, or its kernels are compiled at run time."
         return Service(gpu.shown, Verdict.NOT_APPLICABLE, reason, cautions=inspection.notes)

@@ -47,7 +47,8 @@ def command(
 ) -> None:
     """Say whether a wheel, library, folder or installed package runs on a GPU, without one and without importing it.
 
-    Without --target the GPUs of the machine are judged. Exit code 1 means that one of them is not served.
+    Without --target the GPUs of the machine are judged. Exit code 1 means that one of them is not served, or that it
+    cannot be decided because files could not be read.
     """
     import msgspec
 
@@ -68,7 +69,7 @@ def command(
     services = [serve(inspection, target) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
-    refused = any(service.verdict is Verdict.NONE for service in services)
+    refused = any(service.verdict in {Verdict.NONE, Verdict.UNKNOWN} for service in services)
     data = {"inspection": inspection, "services": services, "versions": versions}
     outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
     finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))

@@ -15,6 +15,7 @@ _TONE = {
     Verdict.GENERIC: Tone.GOOD,
     Verdict.OVERRIDE: Tone.WARNING,
     Verdict.NONE: Tone.ERROR,
+    Verdict.UNKNOWN: Tone.WARNING,
     Verdict.NOT_APPLICABLE: Tone.INFO,
 }
 _WORDS = {
@@ -22,6 +23,7 @@ _WORDS = {
     Verdict.GENERIC: "runs its generic code",
     Verdict.OVERRIDE: "runs with an override",
     Verdict.NONE: "does not run",
+    Verdict.UNKNOWN: "could not be decided",
     Verdict.NOT_APPLICABLE: "carries no device code",
 }
 _MATCH_TONE = {
@@ -74,6 +76,9 @@ def _summary(inspection: Inspection, services: Sequence[Service]) -> tuple[str, 
         return "; ".join(f"{service.target}: {_WORDS[service.verdict]}" for service in services), _TONE[worst.verdict]
     if inspection.targets:
         return f"Carries code for {count_text(len(inspection.targets), 'AMD target')}.", Tone.INFO
+    if inspection.problems:
+        unread = count_text(len(inspection.problems), "file")
+        return f"No AMD device code was found, but {unread} could not be read.", Tone.WARNING
     return "Carries no AMD device code.", Tone.WARNING
 
 
