@@ -62,7 +62,9 @@ def safe_attention(mode: str | None = None, *, device: str | None = None) -> Saf
     """Route ``scaled_dot_product_attention`` through the first tier that works, from now on or in a ``with`` block.
 
     Args:
-        mode: ``auto`` tries the tiers in order, once for each dtype and head size, in a child process with a time limit;
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
             ``vendor``, ``sdpa`` and ``eager`` name one. None or ``auto`` give way to ``ROCMEND_SAFE_ATTENTION``.
         device: Type of device, ``cuda`` (AMD GPUs too) or ``cpu``; None for the GPU where PyTorch sees one.
 
@@ -78,7 +80,7 @@ def safe_attention(mode: str | None = None, *, device: str | None = None) -> Saf
     return SafeAttention(_mode("safe_attention", mode), device_type)
 
 
-def attention(
+def attention(  # noqa: PLR0913,PLR0917  PyTorch's own signature
     query: Tensor,
     key: Tensor,
     value: Tensor,

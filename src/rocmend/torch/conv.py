@@ -18,6 +18,7 @@ from rocmend.torch.dispatch import DEVICE_TYPES, Override, call_original, withou
 MODES = ("auto", "native", "aten", "gemm")
 """``native`` is whatever PyTorch chooses (MIOpen or cuDNN), ``aten`` PyTorch's own kernels, ``gemm`` ours."""
 
+_OPERATOR = torch.ops.aten._convolution  # noqa: SLF001  the operator's name
 _COMPOSITE = "CompositeExplicitAutograd"
 _active: list[SafeConv] = []
 _choices: dict[tuple[str, torch.dtype, int], Choice] = {}
@@ -144,7 +145,7 @@ def _forward(source: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) ->
         return convolution(source, weight, bias, *rest[:6], limit_bytes=handle.workspace_bytes)
     if path == "aten":
         rest = (*rest[:8], False, *rest[9:])  # cudnn_enabled
-    result: Tensor = call_original(torch.ops.aten._convolution.default, _COMPOSITE, source, weight, bias, *rest)
+    result: Tensor = call_original(_OPERATOR.default, _COMPOSITE, source, weight, bias, *rest)
     return result
 
 

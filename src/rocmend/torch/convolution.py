@@ -15,7 +15,7 @@ FLOATING = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float6
 """The dtypes that the matrix path takes; others stay on the native path."""
 
 
-def convolution(
+def convolution(  # noqa: PLR0913,PLR0917  the operator's own signature
     source: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -69,7 +69,7 @@ def convolution(
     return result.contiguous(memory_format=layout)
 
 
-def convolution_backward(
+def convolution_backward(  # noqa: PLR0913,PLR0917  the operator's own signature
     gradient: Tensor,
     source: Tensor,
     weight: Tensor,
@@ -125,7 +125,7 @@ def _memory_format(
     source: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, bias_sizes: Sequence[int] | None
 ) -> torch.memory_format:
     """Return the memory format of the native operator's result, which compiled graphs rely on; checks shapes too."""
-    backend = torch._C._select_conv_backend(
+    backend = torch._C._select_conv_backend(  # noqa: SLF001  what PyTorch's own fake kernels ask
         source,
         weight,
         bias,
@@ -137,5 +137,5 @@ def _memory_format(
         geometry.groups,
         bias_sizes,
     )
-    found = torch._C._conv_determine_backend_memory_format(source, weight, backend)
+    found = torch._C._conv_determine_backend_memory_format(source, weight, backend)  # noqa: SLF001  same
     return found if source.ndim > 3 else torch.contiguous_format

@@ -61,6 +61,11 @@ def empty_like_layout(shape: Sequence[int], like: Tensor, dtype: torch.dtype, *,
     return last.movedim(-1, 1)
 
 
+def _by_group(tensor: Tensor, groups: int, each: int) -> Tensor:
+    """Return the view ``(N, groups, each, …)`` of ``(N, groups * each, …)``."""
+    return tensor.view(tensor.shape[0], groups, each, *tensor.shape[2:])
+
+
 def correlate(
     padded: Tensor, weight: Tensor, geometry: Geometry, output: Sequence[int], *, channels_last: bool
 ) -> Tensor:
@@ -69,7 +74,7 @@ def correlate(
     each = weight.shape[0] // groups
     dtype = accumulator_dtype(padded.dtype)
     result = empty_like_layout((batch, weight.shape[0], *output), padded, dtype, channels_last=channels_last).zero_()
-    split = result.unflatten(1, (groups, each))
+    split = _by_group(result, groups, each)
     scale = weight.reshape(groups, each, -1)
     everything = [slice(0, size) for size in output]
     for tap, where in tap_slices(weight.shape[2:], geometry, everything):
@@ -86,7 +91,7 @@ def input_gradient(
     each = weight.shape[0] // groups
     dtype = accumulator_dtype(gradient.dtype)
     result = empty_like_layout(padded_shape, gradient, dtype, channels_last=channels_last).zero_()
-    split = gradient.unflatten(1, (groups, each))
+    split = _by_group(gradient, groups, each)
     scale = weight.reshape(groups, each, -1)
     everything = [slice(0, size) for size in gradient.shape[2:]]
     for tap, where in tap_slices(weight.shape[2:], geometry, everything):
@@ -104,7 +109,7 @@ def weight_gradient(
     each = gradient.shape[1] // groups
     dtype = accumulator_dtype(gradient.dtype)
     result = gradient.new_zeros((groups, each, math.prod(kernel)), dtype=dtype)
-    split = gradient.unflatten(1, (groups, each))
+    split = _by_group(gradient, groups, each)
     position_bytes = max(1, gradient.shape[1]) * dtype.itemsize
     axes = [0, *range(3, 3 + len(output))]
     for batch, *box in blocks((gradient.shape[0], *output), max(1, limit_bytes // position_bytes)):

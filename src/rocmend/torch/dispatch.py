@@ -49,7 +49,7 @@ class Override:
         with self._lock:
             self._held[device_type] -= 1
             if self._held[device_type] == 0:
-                self._libraries.pop(device_type)._destroy()
+                self._libraries.pop(device_type)._destroy()  # noqa: SLF001  torch.library has no public end
 
     def _register(self, key: str) -> Any:
         library = torch.library.Library("aten", "IMPL")
@@ -73,16 +73,17 @@ def call_original(operator: Any, kernel: str, *arguments: Any, **options: Any) -
         *arguments: The operator's.
         **options: The operator's.
     """
-    return operator._op_dk(getattr(torch._C.DispatchKey, kernel), *arguments, **options)
+    key = getattr(torch._C.DispatchKey, kernel)  # noqa: SLF001  no public way to a kernel under an override
+    return operator._op_dk(key, *arguments, **options)  # noqa: SLF001  same
 
 
 @contextlib.contextmanager
 def without_vendor_library() -> Iterator[None]:
     """Have PyTorch choose its own kernels instead of MIOpen's or cuDNN's; a setting of the whole process."""
     with vendor_lock:
-        before = torch._C._get_cudnn_enabled()
-        torch._C._set_cudnn_enabled(False)
+        before = torch._C._get_cudnn_enabled()  # noqa: SLF001  the public setter may be frozen
+        torch._C._set_cudnn_enabled(False)  # noqa: SLF001  same
         try:
             yield
         finally:
-            torch._C._set_cudnn_enabled(before)
+            torch._C._set_cudnn_enabled(before)  # noqa: SLF001  same

@@ -100,7 +100,7 @@ def _is_pointwise(kernel: Sequence[int], geometry: Geometry) -> bool:
     return math.prod(kernel) == 1 and set(geometry.stride) == {1} and not any(geometry.padding)
 
 
-def correlate(
+def correlate(  # noqa: PLR0913  two tensors, a geometry and how to go about it
     source: Tensor,
     weight: Tensor,
     geometry: Geometry,
@@ -151,7 +151,7 @@ def correlate(
     return result
 
 
-def input_gradient(
+def input_gradient(  # noqa: PLR0913  two tensors, a geometry and how to go about it
     gradient: Tensor,
     weight: Tensor,
     geometry: Geometry,
@@ -218,7 +218,7 @@ def _scatter(padded: Tensor, gradient: Tensor, weight: Tensor, columns: _Columns
             padded[(block[0], slice(None), *where)] += by_tap[tap]
 
 
-def weight_gradient(
+def weight_gradient(  # noqa: PLR0913  two tensors, a geometry and how to go about it
     gradient: Tensor,
     source: Tensor,
     kernel: Sequence[int],

@@ -47,7 +47,7 @@ class Geometry:
         return tuple((n + 2 * pad - span) // step + 1 for n, span, step, pad, _ in axes)
 
 
-def make_geometry(
+def make_geometry(  # noqa: PLR0913  one for each parameter of a convolution
     rank: int,
     stride: Sequence[int],
     padding: Sequence[int],

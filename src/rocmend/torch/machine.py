@@ -69,7 +69,7 @@ def _hardware(kind: str, index: int) -> dict[str, str]:
         "device": properties.name,
         "runtime": f"hip {hip}" if hip else f"cuda {torch.version.cuda}",
         "target": str(properties.gcnArchName) if hip else f"sm_{properties.major}{properties.minor}",
-        "vendor_library": str(torch.backends.cudnn.version()),  # type: ignore[no-untyped-call],
+        "vendor_library": str(torch.backends.cudnn.version()),
     }
     if hip:
         facts["driver"] = _first_line("/sys/module/amdgpu/version") or f"kernel {platform.release()}"
