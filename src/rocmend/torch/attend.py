@@ -62,9 +62,7 @@ def safe_attention(mode: str | None = None, *, device: str | None = None) -> Saf
     """Route ``scaled_dot_product_attention`` through the first tier that works, from now on or in a ``with`` block.
 
     Args:
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
+        mode: ``auto`` tries the tiers in order, once a dtype and head size, in a child process with a time limit;
             ``vendor``, ``sdpa`` and ``eager`` name one. None or ``auto`` give way to ``ROCMEND_SAFE_ATTENTION``.
         device: Type of device, ``cuda`` (AMD GPUs too) or ``cpu``; None for the GPU where PyTorch sees one.
 
