@@ -16,16 +16,16 @@ from rocmend.core.evidence import Silence
 from rocmend.runner.child import MARK
 from rocmend.runner.events import Event, EventKind, Stack
 from rocmend.runner.executor import Exit, Handle
-from rocmend.runner.failures import FailureScanner
+from rocmend.runner.failures import STEMS, FailureScanner
 from rocmend.runner.kernel import KernelLog, OomCounter, killed_process
-from rocmend.runner.output import LineScanner, OutputKeeper
+from rocmend.runner.output import LineScanner, OutputKeeper, Sieve
 from rocmend.runner.phases import PhaseTracker, load_phases
 from rocmend.runner.result import PythonError
 from rocmend.runner.spec import AttemptSpec, PythonCall
 from rocmend.runner.watching import Patience, SampleLog, Timeline, silence_of
 
 READ_BYTES = 1 << 18
-BATCH_S = 0.025
+BATCH_S = 0.04
 """While output flows it is read this often: waking up for each line would cost more than the lines do."""
 
 BUSY_BYTES = 1 << 17
@@ -87,6 +87,7 @@ class Supervisor:
         self._emit = emit
         self._emit_output = emit_output
         self._tracker = PhaseTracker(load_phases(spec.phases))
+        self._sieve = Sieve((*STEMS, *self._tracker.all_words()))
         self._scanners = {"stdout": LineScanner(), "stderr": LineScanner()}
         self._side = {"channel": bytearray(), "stack": bytearray()}
         self._inline = isinstance(spec.command, PythonCall) and "channel" not in handle.streams
@@ -260,10 +261,12 @@ class Supervisor:
         """Look at whole lines."""
         if not block:
             return
-        for mark in self._tracker.feed(block):
+        telling = self._sieve.keep(block)
+        for mark in self._tracker.feed(telling) if telling else ():
             self.patience.enter(mark.phase.name, mark.phase)
             self._enter(mark.phase.name, mark.line)
-        self.failures.feed(block)
+        if telling:
+            self.failures.feed(telling)
         if self._inline and name == "stdout" and MARK.encode() in block:
             for raw in block.split(b"\n"):
                 if raw.startswith(MARK.encode()):
