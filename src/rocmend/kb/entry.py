@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.records import Remedy, Severity, Source
+from rocmend.core.verdict import Verdict
 
 
 class Kind(StrEnum):
@@ -190,6 +191,20 @@ class Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     note: str = ""
 
 
+class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What comes out of a trial with some settings, within the entry's scope; ``rocmend lab`` compares.
+
+    Attributes:
+        settings: Variables and kernel parameters with their values; ``unset`` for one that is not set.
+        verdict: What comes out.
+        phase: The phase in which the run ends, as the runner's phase sets call it; empty for any.
+    """
+
+    settings: dict[str, str]
+    verdict: Verdict
+    phase: str = ""
+
+
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A knowledge entry; see the attributes' own types.
 
@@ -214,6 +229,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         setting: Environment variables.
         install: Ways to install.
         cell: Cells of compatibility tables.
+        expect: What comes out of trials.
         tags: Words to find it by.
     """
 
@@ -237,6 +253,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     setting: tuple[Setting, ...] = ()
     install: tuple[Install, ...] = ()
     cell: tuple[Cell, ...] = ()
+    expect: tuple[Expectation, ...] = ()
     tags: tuple[str, ...] = ()
     topic: str = ""
     body: str = ""

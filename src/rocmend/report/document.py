@@ -73,6 +73,43 @@ class Table(msgspec.Struct, frozen=True, tag="table"):
     caption: str = ""
 
 
+class Span(msgspec.Struct, frozen=True):
+    """A stretch of a timeline's row.
+
+    Attributes:
+        name: What went on.
+        begin: When it began, in the timeline's unit.
+        end: When it ended; never before it began.
+        tone: How it is meant.
+    """
+
+    name: str
+    begin: float
+    end: float
+    tone: Tone = Tone.PLAIN
+
+
+class TimelineRow(msgspec.Struct, frozen=True):
+    """One line of a timeline: what it is of, its spans in order, and how it ended in a few words."""
+
+    label: str
+    spans: tuple[Span, ...]
+    ending: str = ""
+
+
+class Timeline(msgspec.Struct, frozen=True, tag="timeline"):
+    """Rows of spans on one axis of time that begins at 0."""
+
+    rows: tuple[TimelineRow, ...]
+    caption: str = ""
+    unit: str = "s"
+
+    @property
+    def length(self) -> float:
+        """The latest end, at least a little above 0."""
+        return max((span.end for row in self.rows for span in row.spans), default=0.0) or 1.0
+
+
 class Card(msgspec.Struct, frozen=True, tag="card"):
     """Something that stands on its own: a finding, a verdict.
 
@@ -103,7 +140,7 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
     tone: Tone = Tone.PLAIN
 
 
-Block = Text | Code | Links | Pairs | Table | Card | Section
+Block = Text | Code | Links | Pairs | Table | Timeline | Card | Section
 
 
 class Document(msgspec.Struct, frozen=True):

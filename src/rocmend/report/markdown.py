@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text
+from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text, Timeline, table
 
 
 def render(document: Document) -> str:
@@ -17,11 +17,13 @@ def render(document: Document) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    """Put plain text on one line; what looks like a tag stays text."""
+    return " ".join(text.split()).replace("<", "\\<")
 
 
 def _cell(text: str) -> str:
-    return _line(text).replace("\\", "\\\\").replace("|", "\\|")
+    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
+    return _line(escaped)
 
 
 def _fence(text: str, language: str) -> str:
@@ -50,6 +52,8 @@ def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind o
             )
         case Table():
             return _table(block)
+        case Timeline():
+            return _timeline(block)
         case Card():
             return _card(block, level)
         case Section():
@@ -61,6 +65,19 @@ def _table(block: Table) -> str:
     lines = ["| " + " | ".join(_cell(column) for column in block.columns) + " |", "|" + "---|" * len(block.columns)]
     lines += ["| " + " | ".join(_cell(cell.text) for cell in row) + " |" for row in block.rows]
     return (f"*{_line(block.caption)}*\n\n" if block.caption else "") + "\n".join(lines)
+
+
+def _timeline(block: Timeline) -> str:
+    """Return a timeline as a table, a row a span: plain Markdown has no pictures of its own."""
+    rows = [
+        [row.label, span.name, f"{span.begin:.3g}", f"{span.end - span.begin:.3g}", row.ending if last else ""]
+        for row in block.rows
+        for number, span in enumerate(row.spans, 1)
+        for last in (number == len(row.spans),)
+    ]
+    rows += [[row.label, "", "", "", row.ending] for row in block.rows if not row.spans]
+    columns = ["run", "phase", f"began at ({block.unit})", f"took ({block.unit})", "ended"]
+    return _table(table(columns, rows, block.caption))
 
 
 def _card(block: Card, level: int) -> str:

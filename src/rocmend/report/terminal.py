@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text, Tone
+from rocmend.report.document import (
+    Block,
+    Card,
+    Code,
+    Document,
+    Links,
+    Pairs,
+    Section,
+    Span,
+    Table,
+    Text,
+    Timeline,
+    Tone,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +32,7 @@ _STYLE = {
     Tone.INFO: "blue",
     Tone.MUTED: "dim",
 }
+_BARS = ("█", "▒")
 _INDENT = 2
 _MAX_WIDTH = 110
 _MIN_WIDTH = 40
@@ -85,6 +99,7 @@ class _Printer:
             Links: self._links,
             Pairs: self._pairs,
             Table: self._table,
+            Timeline: self._timeline,
             Card: self._card,
             Section: self._section,
         }
@@ -108,7 +123,7 @@ class _Printer:
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)
         for number, item in enumerate(block.blocks):
-            if number and isinstance(item, (Card, Section, Table)):
+            if number and isinstance(item, (Card, Section, Table, Timeline)):
                 self.console.print()
             self.block(item, indent)
 
@@ -163,6 +178,26 @@ class _Printer:
             grid.add_row(*(RichText(cell.text, style=_STYLE[cell.tone]) for cell in row))
         self.console.print(Padding(grid, (0, 0, 0, indent)))
 
+    def _timeline(self, block: Timeline, indent: int) -> None:
+        """Print each row as a bar to scale, with the names of its spans below."""
+        from rich.text import Text as RichText
+
+        if block.caption:
+            self._wrapped(block.caption, "italic", indent)
+        room = max(20, self.console.width - indent - _INDENT)
+        for row in block.rows:
+            self._wrapped(f"{row.label}: {row.ending}" if row.ending else row.label, "", indent)
+            bar = RichText(" " * (indent + _INDENT))
+            for number, width in enumerate(_widths(row.spans, block.length, room)):
+                span = row.spans[number // 2]
+                bar.append(" " * width if number % 2 == 0 else _BARS[number // 2 % 2] * width, _STYLE[span.tone])
+            if row.spans:
+                self.console.print(bar, soft_wrap=True)
+                names = (
+                    f"{_BARS[number % 2]} {item.name} {_took(item, block)}" for number, item in enumerate(row.spans)
+                )
+                self._wrapped(", ".join(names), "dim", indent + _INDENT)
+
     def _card(self, block: Card, indent: int) -> None:
         label = f"{block.label.upper()} " if block.label else ""
         self._wrapped(f"{label}{block.title}", _STYLE[block.tone], indent, len(label))
@@ -174,6 +209,25 @@ class _Printer:
                 self.block(item, inner)
         if block.ref:
             self._wrapped(f"id: {block.ref}", "dim", inner)
+
+
+def _widths(spans: Sequence[Span], length: float, room: int) -> list[int]:
+    """Return for each span the columns before it and its own, at least one, together no more than the room."""
+    widths, at = [], 0
+    for left, span in zip(range(len(spans), 0, -1), spans, strict=True):
+        last = max(at, room - left)  # each span still to come needs a column
+        begin = min(max(at, round(span.begin / length * room)), last)
+        end = min(max(begin + 1, round(span.end / length * room)), last + 1)
+        if begin >= room:
+            widths += [0, 0]
+            continue
+        widths += [begin - at, end - begin]
+        at = end
+    return widths
+
+
+def _took(span: Span, block: Timeline) -> str:
+    return f"{span.end - span.begin:.3g} {block.unit}"
 
 
 def _plain(markdown: str) -> str:

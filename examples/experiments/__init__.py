@@ -1,0 +1,1 @@
+"""Experiments to start from, and a workload to try them with."""

@@ -1,0 +1,1 @@
+"""Experiments: factors, strategies, an oracle; trials of them, and what follows from their outcomes."""
