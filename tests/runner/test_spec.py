@@ -49,7 +49,7 @@ def test_the_identity_is_of_everything_but_the_name() -> None:
         {"limits": Limits(total_s=1)},
         {"allow_slow_first_run": False},
     )
-    identities = {msgspec.structs.replace(spec, **change).identity() for change in changes}  # type: ignore[arg-type]
+    identities = {msgspec.structs.replace(spec, **change).identity() for change in changes}
     assert len(identities | {spec.identity()}) == len(changes) + 1
 
 
@@ -84,4 +84,4 @@ def test_limits_that_end_every_run_are_refused(name: str, value: int) -> None:
 def test_other_limits_are_checked_too() -> None:
     for wrong in ({"grace_s": -1}, {"memory_bytes": -1}, {"phase_silence": {"a": 0.0}}):
         with pytest.raises(UsageError):
-            Limits(**wrong)  # type: ignore[arg-type]
+            Limits(**wrong)

@@ -63,7 +63,7 @@ CASES = [
             sample=Sample(state="D", wchan="amdgpu_fence_wait"),
         ),
         Verdict.HANG,
-        "state D, in amdgpu_fence_wait",
+        "state D, amdgpu_fence_wait",
     ),
     (
         Outcome(

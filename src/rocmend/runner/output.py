@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,9 @@ MAX_LINE_BYTES = 1 << 16
 _TEXT_BYTES = 1 << 15
 _HIT_BYTES = 2000
 _MAX_HITS = 64
+_DIGITS = b"0123456789"
+_MAX_SHAPES = 4096
+_MAX_SHAPE_BYTES = 512
 
 
 class OutputSummary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -164,6 +168,44 @@ class LineScanner:
     def unfinished(self) -> bytes:
         """The line that has not ended."""
         return self._rest
+
+
+class Sieve:
+    """Takes out the lines that hold none of some words, fast where lines are alike but for their digits.
+
+    What is left of a line without its digits is remembered once it is known to hold no word; a talkative program has
+    few such shapes, so that most of its lines are never searched.
+
+    Args:
+        words: What later searches look for.
+    """
+
+    def __init__(self, words: Iterable[bytes]) -> None:
+        self._words = tuple({word.translate(None, _DIGITS) for word in words})
+        self._clear: set[bytes] = set()
+
+    def keep(self, block: bytes) -> bytes:
+        """Return the lines of a block that may hold a word, in order."""
+        shapes = block.translate(None, _DIGITS).split(b"\n")
+        fresh = set(shapes) - self._clear
+        if not fresh:
+            return b""
+        joined = b"\n".join(fresh)
+        found = [word for word in self._words if word in joined]
+        holding = {shape for shape in fresh if any(word in shape for word in found)} if found else set()
+        self._remember(fresh - holding)
+        if not holding:
+            return b""
+        return b"".join(
+            line + b"\n" for line, shape in zip(block.split(b"\n"), shapes, strict=True) if shape in holding
+        )
+
+    def _remember(self, shapes: set[bytes]) -> None:
+        if len(self._clear) + len(shapes) > _MAX_SHAPES:
+            self._clear.clear()
+        for shape in itertools.islice(shapes, _MAX_SHAPES):
+            if len(shape) <= _MAX_SHAPE_BYTES:
+                self._clear.add(shape)
 
 
 def find_lines(block: bytes, words: Sequence[bytes], max_hits: int = _MAX_HITS) -> list[Hit]:

@@ -125,7 +125,7 @@ class Supervisor:
             now = time.monotonic()
             pause = min(self._next_step(), now + (0.2 if wake is None or stop is not None else 60.0)) - now
             ready = self._selector.select(max(0.0, pause))
-            taken = sum(self._read(name) for name in {key.data for key, _ in ready} if name)
+            taken = sum(self._read(key.data) for key, _ in ready if key.data)
             now = time.monotonic()
             self.exit = self.handle.exit()
             if self.exit is not None or self._gave_up(now, stop):
