@@ -60,8 +60,8 @@ def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED) -> dict[
         seed: Seed of the inputs.
 
     Returns:
-        ``outcome`` (pass, wrong-output, unsupported, silent-cpu-fallback, skipped, oom, error or infra), ``reason``, and
-        the figures.
+        ``outcome`` (pass, wrong-output, unsupported, silent-cpu-fallback, skipped, oom, error or infra), ``reason``,
+        and the figures.
     """
     from rocmend.runner.child import phase as tell
 
@@ -139,15 +139,8 @@ def outcome(
     if absent:
         return {"outcome": "skipped", "reason": absent}
     try:
-        case = probe.build(Context.make(str(device), dtype, seed))
-    except SkipProbe as skip:
-        return {"outcome": "skipped", "reason": str(skip)}
-    except UnsupportedError as error:
-        return {"outcome": "unsupported", "reason": str(error)}
-    except RuntimeError as error:  # a probe of memory or streams asks the device while it is built
-        return _raised(error)
-    try:
-        return _measure(case, dtype, device, phase)
+        # building counts too: a probe of memory asks the device while it is built
+        return _measure(probe.build(Context.make(str(device), dtype, seed)), dtype, device, phase)
     except SkipProbe as skip:
         return {"outcome": "skipped", "reason": str(skip)}
     except UnsupportedError as error:

@@ -168,10 +168,9 @@ def _kind(before: Evidence, after: Evidence) -> str:
     if errors[0] is not None and errors[1] is not None and errors[1] > max(errors[0] * ERROR_RATIO, 1e-12):
         return "error"
     times = _number(before, "steady_ms"), _number(after, "steady_ms")
-    if times[0] and times[1] and max(times) >= TIME_FLOOR_MS:
-        ratio = times[1] / times[0]
-        return "time" if not 1 / TIME_RATIO < ratio < TIME_RATIO else ""
-    return ""
+    if not times[0] or not times[1] or max(times[0], times[1]) < TIME_FLOOR_MS:
+        return ""
+    return "" if 1 / TIME_RATIO < times[1] / times[0] < TIME_RATIO else "time"
 
 
 def _number(result: Evidence, name: str) -> float | None:

@@ -27,7 +27,7 @@ _OWN = ("outcome", "reason", "versions", "gfx_target")
 """Parts of what the child returns that have a place of their own in the record."""
 
 
-def evidence_of(
+def evidence_of(  # noqa: PLR0913, PLR0917  a record is made of that many things
     result: AttemptResult,
     probe: Probe,
     dtype: str,

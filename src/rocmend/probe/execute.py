@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rocmend.probe.case import Case
 
-POISON_BYTES = tuple(1 << power for power in range(9, 25))
+POISON_BYTES = tuple(1 << power for power in range(9, 23))
 """Sizes of the blocks filled with NaN before a run; a caching allocator hands them out again for results."""
 
 _FALLBACK_WORDS = ("fall back", "fallback", "falling back")
@@ -37,6 +37,7 @@ class Subject:
         self.wide = wide
         self.call = self._module(case.reference if wide and case.reference else case.call)
         self.inputs = tuple(self._moved(value) for value in case.inputs)
+        self._gradient: torch.Tensor | None = None
 
     def _module(self, call: Callable[..., Any]) -> Callable[..., Any]:
         import torch
@@ -69,16 +70,20 @@ class Subject:
             inputs = tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs)
         if not self.case.backward:
             with torch.no_grad() if not self.case.fresh else torch.enable_grad():
-                return [tensor.detach() for tensor in flatten(call(*inputs))]
+                return self._kept(flatten(call(*inputs)))
         leaves = [self._leaf(value) for value in inputs]
         parameters = list(call.parameters()) if isinstance(call, torch.nn.Module) else []
         for parameter in parameters:
             parameter.grad = None
         results = flatten(call(*leaves))
-        results[0].backward(self._seed_gradient(results[0]))  # type: ignore[no-untyped-call]
+        results[0].backward(self._seed_gradient(results[0]))
         gradients = [leaf.grad for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.grad is not None]
         gradients += [parameter.grad for parameter in parameters if parameter.grad is not None]
-        return [tensor.detach() for tensor in [*results, *gradients]]
+        return self._kept([*results, *gradients])
+
+    def _kept(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return results that the next run does not overwrite: a captured graph always writes to the same places."""
+        return [tensor.detach().clone() if self.case.compile else tensor.detach() for tensor in results]
 
     @staticmethod
     def _leaf(value: Any) -> Any:
@@ -92,9 +97,10 @@ class Subject:
         """Return the same gradient for the device and the reference: rounded to the probe's dtype, laid out plainly."""
         import torch
 
-        made = torch.randn(result.shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
-        narrow = made.to(self.narrow_dtype())
-        return narrow.to(device=result.device, dtype=result.dtype)
+        if self._gradient is None:  # made once: a traced run is not to show our own work on the CPU
+            made = torch.randn(result.shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+            self._gradient = made.to(self.narrow_dtype()).to(device=result.device, dtype=result.dtype)
+        return self._gradient
 
     def narrow_dtype(self) -> torch.dtype:
         """Return the dtype that the probe's floating inputs were rounded to."""
@@ -170,7 +176,7 @@ def traced(run: Callable[[], list[torch.Tensor]], device: torch.device) -> Watch
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with _Mode():
+        with _Mode():  # type: ignore[no-untyped-call]
             run()
             synchronize(device)
     return Watch(list(seen), fallback_warnings([str(item.message) for item in caught]))

@@ -63,8 +63,8 @@ def tolerance_of(dtype: str, *, exact: bool = False, loosen: float = 1.0) -> flo
 def compare(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, output: int = 0) -> Comparison:
     """Compare a result with its reference.
 
-    An element is right where |actual - expected| ≤ tolerance · (|expected| + scale); the scale is the root mean square of
-    the reference's finite elements, so that small results are not excused by a fixed absolute tolerance.
+    An element is right where |actual - expected| ≤ tolerance · (|expected| + scale); the scale is the root mean
+    square of the reference's finite elements, so that small results are not excused by a fixed absolute tolerance.
 
     Args:
         actual: The result, on any device.

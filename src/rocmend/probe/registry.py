@@ -104,7 +104,7 @@ class Family:
     allowance: str = "quick"
     slow: str = ""
 
-    def probe(
+    def probe(  # noqa: PLR0913  each but the first two has a default
         self,
         probe_id: str,
         title: str,

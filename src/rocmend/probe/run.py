@@ -86,7 +86,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         knowledge: Entries, to be attached to what fails.
         env: Variables set for the children.
         time_limit_s: Wall seconds for each probe; 0 for those of its allowance class.
-        silence_s: Seconds that each phase may be silent; 0 for those of its allowance class.
+        silence_s: Seconds that each phase may be silent, but for the import of torch; 0 for those of its allowance class.
         on_result: Told of each result as it comes.
         resume: Id of a run to go on with; what it has finished is not run again.
 
@@ -150,7 +150,7 @@ def _home() -> Iterator[Path]:
 class _Launcher:
     """Starts the children, all of them with the same interpreter, environment and limits."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  it is made in one place
         self, home: str, python: str, env: dict[str, str], jobs: int, time_limit_s: float, silence_s: float
     ) -> None:
         self.home, self.python, self.env, self.jobs = home, python, env, jobs
@@ -185,24 +185,24 @@ class _Launcher:
                 self.python,
                 f"{found['error']}.",
                 why="The probes use the torch of this interpreter.",
-                next_step="Name another interpreter with --python, or another device with --device (cpu works everywhere).",
+                next_step="Name another interpreter with --python, or another device with --device, such as cpu.",
             )
         return Subject(self.python, found["device"], found["device_name"], found["gfx_target"], found["versions"])
 
-    def probe(self, probe: Probe, dtype: str, subject: Subject) -> AttemptResult:
-        """Run one probe and return how it ended."""
+    def probe(self, probe: Probe, dtype: str, subject: Subject, stop: Callable[[], bool]) -> AttemptResult:
+        """Run one probe and return how it ended; it is ended where ``stop`` says so."""
         silence = probe.silence_s()
         if self.silence_s:
-            silence = dict.fromkeys(silence, self.silence_s)
+            silence = {phase: allowed if phase == "import" else self.silence_s for phase, allowed in silence.items()}
         limits = Limits(
             total_s=self.time_limit_s or TOTAL_S[probe.allowance],
-            silence_s=self.silence_s or silence["import"],
+            silence_s=silence["import"],
             phase_silence=silence,
         )
         arguments = {"probe": probe.id, "dtype": dtype, "device": subject.device}
         spec = self._spec(subject_of(probe.id, dtype), "run", arguments, limits)
         # limits that a person set are meant: an allowance for slow first runs must not stretch them
-        return run_attempt(msgspec.structs.replace(spec, allow_slow_first_run=not self.silence_s))
+        return run_attempt(msgspec.structs.replace(spec, allow_slow_first_run=not self.silence_s), stop=stop)
 
 
 class _Run:
@@ -222,6 +222,7 @@ class _Run:
         self.store, self.machine, self.knowledge, self.on_result = store, machine, knowledge, on_result
         self.quarantine = ""
         self._lock = threading.Lock()
+        self._stop = threading.Event()
         self._done = 0
 
     def all(self, pairs: list[tuple[Probe, str]], finished: Mapping[str, Evidence]) -> ProbeRun:
@@ -240,8 +241,9 @@ class _Run:
                         running.add(pool.submit(self._one, *waiting.pop(), total))
                     done, running = wait(running, return_when=FIRST_COMPLETED)
                     results.update((future.result().subject, future.result()) for future in done)
-            finally:
-                waiting.clear()
+            except BaseException:  # interrupted, or the store failed: leave no child behind, and wait for none
+                self._stop.set()
+                raise
         return ProbeRun(
             group=self.group,
             subject=self.subject,
@@ -253,12 +255,12 @@ class _Run:
         )
 
     def _one(self, probe: Probe, dtype: str, total: int) -> Evidence:
-        result = self.launcher.probe(probe, dtype, self.subject)
+        result = self.launcher.probe(probe, dtype, self.subject, self._stop.is_set)
         evidence = evidence_of(result, probe, dtype, self.subject, {"env": self.launcher.env}, self.group)
         if self.knowledge is not None and evidence.verdict not in QUIET:
             entries = ids_for(probe, self.subject.gfx_target, self.knowledge, self.machine)
             evidence = msgspec.structs.replace(evidence, detail={**evidence.detail, "knowledge": entries})
-        if self.store is not None:
+        if self.store is not None and not self._stop.is_set():
             artifacts = artifacts_of(result) if evidence.verdict not in QUIET else {}
             self.store.add(evidence, machine=self.machine, artifacts=artifacts)
         with self._lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import tempfile
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def _rank(rank: int, folder: str, parts: torch.Tensor) -> None:
         init_method=f"file://{folder}/rendezvous",
         rank=rank,
         world_size=RANKS,
-        timeout=datetime.timedelta(seconds=TIME_LIMIT_S),
+        timeout=dt.timedelta(seconds=TIME_LIMIT_S),
     )
     mine = parts[rank].to(device)
     dist.all_reduce(mine)
@@ -33,8 +33,8 @@ def _rank(rank: int, folder: str, parts: torch.Tensor) -> None:
 
 def reduced(parts: torch.Tensor) -> torch.Tensor:
     """Return what each of the two ranks holds after the sum, on the CPU."""
-    import torch.multiprocessing as processes
+    from torch.multiprocessing.spawn import spawn
 
     with tempfile.TemporaryDirectory() as folder:
-        processes.spawn(_rank, (folder, parts.cpu()), nprocs=RANKS)
+        spawn(_rank, (folder, parts.cpu()), nprocs=RANKS)
         return torch.stack([torch.load(Path(folder) / f"{rank}.pt", weights_only=True) for rank in range(RANKS)])

@@ -26,7 +26,8 @@ def eager(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **setting
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-    return scores.softmax(-1) @ value
+    result: torch.Tensor = scores.softmax(-1) @ value
+    return result
 
 
 def fused(backend: str = "") -> Callable[..., torch.Tensor]:

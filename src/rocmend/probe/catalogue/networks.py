@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rocmend.probe.case import Case, Context
-from rocmend.probe.lazy import torch
 from rocmend.probe.registry import FLOATS, Family
 
 family = Family("networks", tags=("resnet", "miopen"), allowance="library", slow="miopen-find")

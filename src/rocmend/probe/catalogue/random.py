@@ -28,7 +28,8 @@ def statistics(mean: float, variance: float, low: float, high: float) -> Callabl
     def check(results: list[torch.Tensor]) -> str:
         sample = results[0].double().cpu()
         if sample.isnan().any() or float(sample.min()) < low or float(sample.max()) > high:
-            return f"values from {float(sample.min()):.6g} to {float(sample.max()):.6g} are outside of {low} to {high}, or NaN"
+            bounds = f"{float(sample.min()):.6g} to {float(sample.max()):.6g}"
+            return f"values from {bounds} are outside of {low} to {high}, or NaN"
         count = sample.numel()
         # the deviation of a variance is at most that of a normal sample's for the distributions here
         return near("mean", float(sample.mean()), mean, math.sqrt(variance / count)) or near(

@@ -50,18 +50,10 @@ def cumsum(ctx: Context) -> Case:
     return Case(lambda x: [x.cumsum(0), x.cumsum(1)], (x,))
 
 
-@family.probe("any-all", "truth of any and of all, counts and histograms", ("float32",))
+@family.probe("any-all", "truth of any and of all, and counts", ("float32",))
 def any_all(ctx: Context) -> Case:
     return Case(
-        lambda x: [(x > 3).any(1), (x > -9).all(0), (x > 0).sum(), torch.count_nonzero(x), x.histc(10, -3, 3)],
-        (ctx.randn(33, 513),),
-        reference=lambda x: [
-            (x > 3).any(1),
-            (x > -9).all(0),
-            (x > 0).sum(),
-            torch.count_nonzero(x),
-            x.float().histc(10, -3, 3),
-        ],
+        lambda x: [(x > 3).any(1), (x > -9).all(0), (x > 0).sum(), torch.count_nonzero(x)], (ctx.randn(33, 513),)
     )
 
 

@@ -1,0 +1,182 @@
+"""``rocmend probe``."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.core.errors import UsageError
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.core.evidence import Evidence
+    from rocmend.probe.records import ProbeRun
+
+
+def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not name or not equals:
+            raise UsageError("--env", f"{value!r} is not NAME=VALUE.")
+        found[name] = text
+    return found
+
+
+@rocmend_command(
+    "run",
+    examples=(
+        ("rocmend probe", "every probe on the GPU, or on the CPU where there is none"),
+        ("rocmend probe --select smoke", "ten quick ones"),
+        (
+            "rocmend probe --select convolution --select 'attention-*:bf16'",
+            "a family, and some of another in one dtype",
+        ),
+        ("rocmend probe --python ~/torch/bin/python -o report.html", "the torch of another environment, as a report"),
+        ("rocmend probe --list", "what there is"),
+    ),
+)
+@click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")
+@click.option(
+    "--select",
+    "selection",
+    metavar="WHAT",
+    multiple=True,
+    help="An id, glob, family, tag or `smoke`; with :DTYPE. Repeatable.",
+)
+@click.option("--dtype", "dtypes", metavar="DTYPE", multiple=True, help="Only this dtype, e.g. bf16. Repeatable.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes that run at the same time."
+)
+@click.option(
+    "--python",
+    metavar="PATH",
+    default=None,
+    help="Interpreter whose torch is probed [default: the active environment's].",
+)
+@click.option(
+    "--env", "env", metavar="NAME=VALUE", multiple=True, callback=_variables, help="Set for the probes. Repeatable."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=None,
+    metavar="SECONDS",
+    help="For each probe in all.",
+)
+@click.option(
+    "--silence",
+    type=click.FloatRange(min=0, min_open=True),
+    default=None,
+    metavar="SECONDS",
+    help="For each phase of a probe.",
+)
+@click.option(
+    "--store", "store_path", type=click.Path(path_type=Path), default=None, help="The store that keeps the results."
+)
+@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@click.option("--resume", metavar="RUN", default=None, help="Go on with a run that was cut short.")
+@click.option("--list", "list_only", is_flag=True, help="List the probes that fit, and stop.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Write an HTML report too."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Print tracebacks and figures.")
+@output_options("jsonl", "md", "junit")
+def command(
+    device: str,
+    selection: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    jobs: int,
+    python: str | None,
+    env: dict[str, str],
+    time_limit: float | None,
+    silence: float | None,
+    store_path: Path | None,
+    no_store: bool,
+    resume: str | None,
+    list_only: bool,
+    output: Path | None,
+    verbose: bool,
+    output_format: str,
+) -> None:
+    """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
+
+    Each runs in a child process of its own, so one that hangs or crashes takes nothing with it. Results are kept in the
+    store. Exit code 1 means that something did not pass.
+    """
+    if list_only:
+        _list(selection, dtypes, output_format)
+    if no_store and (resume or store_path):
+        raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
+    from rocmend.cli.source import take_snapshot
+    from rocmend.kb.load import load_entries
+    from rocmend.probe.registry import select
+    from rocmend.probe.run import run_probes
+    from rocmend.store.store import Store
+
+    select(selection, dtypes)  # what is wrong with them is said before anything is opened or started
+    with contextlib.ExitStack() as stack:
+        store = None if no_store else stack.enter_context(Store.open(store_path))
+        run = run_probes(
+            selection,
+            device=device,
+            dtypes=dtypes,
+            jobs=jobs,
+            python=python,
+            store=store,
+            machine=take_snapshot(None),
+            knowledge=load_entries(),
+            env=env,
+            time_limit_s=time_limit or 0.0,
+            silence_s=silence or 0.0,
+            on_result=_tell,
+            resume=resume,
+        )
+    progress_done()
+    _print(run, output_format, output, verbose=verbose)
+
+
+def _tell(result: Evidence, done: int, total: int) -> None:
+    progress(f"{done} of {total}: {result.subject} {result.verdict.value}")
+
+
+def _print(run: ProbeRun, output_format: str, output: Path | None, *, verbose: bool) -> None:
+    from rocmend.cli.output import json_lines
+    from rocmend.cli.views.probe import junit_case, run_document
+
+    if output is not None:
+        from rocmend.core.files import write_atomic
+        from rocmend.report import html
+
+        write_atomic(output, html.render(run_document(run)))
+
+    def junit_text() -> str:
+        from rocmend.report import junit
+
+        started = min((result.started_at for result in run.results), default="")
+        return junit.render(map(junit_case, run.results), name="rocmend probe", started_at=started)
+
+    outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run else CLEAN)
+    others = {"junit": junit_text, "jsonl": lambda: json_lines(run.results)}
+    finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
+
+
+def _list(selection: tuple[str, ...], dtypes: tuple[str, ...], output_format: str) -> None:
+    from rocmend.cli.output import json_lines
+    from rocmend.cli.views.probe import list_document
+    from rocmend.probe.docs import probe_rows
+    from rocmend.probe.registry import problems, select
+
+    chosen = {probe.id for probe, _ in select(selection, dtypes)}
+    rows = [row for row in probe_rows() if row.id in chosen]
+    data: dict[str, Any] = {
+        "probes": rows,
+        "problems": [f"{problem.module}: {problem.reason}" for problem in problems()],
+    }
+    outcome = Outcome("probe run", data)
+    finish(outcome, output_format, lambda: list_document(rows), others={"jsonl": lambda: json_lines(rows)})

@@ -1,0 +1,32 @@
+"""Every probe passes on the CPU, in each of its dtypes: half of them here, half in the file beside, for two workers."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from rocmend.probe.registry import Probe, select
+
+pytestmark = pytest.mark.cpu
+
+HERE = 0
+SLOW_ON_A_CPU = {"compile-backward", "compile-default", "compile-dynamic", "compile-reduce-overhead"}
+PAIRS = select()[HERE::2]
+
+
+@pytest.mark.parametrize(
+    ("probe", "dtype"),
+    [pytest.param(p, d, marks=[pytest.mark.slow] if p.id in SLOW_ON_A_CPU else []) for p, d in PAIRS],
+    ids=[f"{p.id}-{d}" for p, d in PAIRS],
+)
+def test_it_passes(probe: Probe, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    from rocmend.probe.child import outcome
+
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = outcome(probe, dtype, torch.device("cpu"))
+    absent = {"cuda", "two-devices", "triton"} & set(probe.needs)
+    assert found["outcome"] == ("skipped" if absent else "pass"), found

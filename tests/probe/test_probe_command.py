@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rocmend.cli.main import cli
+from rocmend.cli.views.probe import diff_document, grouped, run_document
+from rocmend.core.evidence import Evidence
+from rocmend.core.verdict import Verdict
+from rocmend.probe.diff import diff
+from rocmend.probe.records import ProbeRun, Subject
+from rocmend.report import html, markdown
+from rocmend.report.document import Tone
+from rocmend.store.store import Store
+
+Make = Callable[..., Evidence]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def made(*results: Evidence, gfx_target: str = "gfx1010", quarantine: str = "") -> ProbeRun:
+    subject = Subject("/usr/bin/python3", "cuda", "Radeon RX 5600 XT", gfx_target, {"torch": "2.9.0"})
+    not_run = ("matmul:float32",) if quarantine else ()
+    return ProbeRun("probe-a", subject, results, quarantine=quarantine, not_run=not_run)
+
+
+def test_the_list_needs_no_command_name() -> None:
+    result = invoke("probe", "--list", "--select", "fft", "--json")
+    assert result.exit_code == 0
+    data = json.loads(result.stdout)["data"]
+    assert {row["family"] for row in data["probes"]} == {"fft"}
+    assert data["problems"] == []
+
+
+def test_the_group_has_a_help_of_its_own() -> None:
+    assert "diff" in invoke("probe", "--help").stdout
+
+
+def test_what_fits_nothing_is_said_before_anything_is_started() -> None:
+    result = invoke("probe", "--select", "no-such-probe", "--python", "/nowhere")
+    assert result.exception is not None
+    assert "no-such-probe" in str(result.exception)
+
+
+@pytest.mark.parametrize("arguments", [("--env", "NAMEONLY"), ("--no-store", "--resume", "x"), ("--jobs", "0")])
+def test_wrong_options(arguments: tuple[str, ...]) -> None:
+    assert invoke("probe", *arguments).exit_code != 0
+
+
+@pytest.mark.cpu
+def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    store, report = str(tmp_path / "e.sqlite"), tmp_path / "r.html"
+    result = invoke(
+        "probe", "--device", "cpu", "--select", "add:float32", "--store", store, "-o", str(report), "--format", "junit"
+    )
+    assert result.exit_code == 0, result.output
+    suite = ET.fromstring(result.stdout).find("testsuite")  # noqa: S314  it is our own
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
+    assert "What works" in report.read_text()
+    with Store.open(Path(store)) as kept:
+        group = kept.groups()[0].group
+        row = next(kept.query(group=group)).evidence
+        assert kept.machine(row.machine).facts
+    again = invoke("probe", "--device", "cpu", "--select", "add:float32", "--store", store, "--resume", group, "--json")
+    assert json.loads(again.stdout)["data"]["resumed"] == 1
+    compared = invoke("probe", "diff", group, "last", "--store", store, "--json")
+    assert compared.exit_code == 0
+    assert json.loads(compared.stdout)["data"]["same"] == 1
+
+
+def test_a_run_reads_as_what_works_and_what_does_not(evidence: Make) -> None:
+    run = made(
+        evidence("matmul:float32"),
+        evidence("conv2d:float32", Verdict.HANG, family="convolution", knowledge=("rdna1-conv",), trace="Traceback"),
+        evidence("conv2d:float16", Verdict.HANG, family="convolution"),
+        evidence("streams:float32", Verdict.SKIPPED, family="graphs"),
+    )
+    document = run_document(run)
+    text = markdown.render(document)
+    assert "1 of 3 probes passed on Radeon RX 5600 XT (gfx1010), 1 did not apply." in text
+    assert "wrong with: convolution" in text
+    assert "hang 0/1" in text
+    assert "rdna1-conv" in text
+    assert document.tone is Tone.ERROR
+    assert "<table" in html.render(document)
+
+
+def test_a_run_on_the_cpu_claims_nothing_about_a_gpu(evidence: Make) -> None:
+    assert "nothing about a GPU" in markdown.render(run_document(made(evidence(), gfx_target="cpu")))
+
+
+def test_a_stopped_run_says_so(evidence: Make) -> None:
+    text = markdown.render(run_document(made(evidence(verdict=Verdict.GPU_RESET), quarantine="the GPU was reset")))
+    assert "stopped, with 1 probe to go: the GPU was reset" in text
+
+
+def test_failures_with_one_reason_stand_together(evidence: Make) -> None:
+    import msgspec
+
+    hung = [evidence(f"conv{number}:float32", Verdict.HANG) for number in range(3)]
+    hung = [msgspec.structs.replace(each, reason=f"silent for {n}.5 s") for n, each in enumerate(hung)]
+    groups = grouped([evidence("x:float32", Verdict.WRONG_OUTPUT), *hung])
+    assert [len(group) for group in groups] == [3, 1]
+
+
+def test_a_diff_reads_as_what_changed(evidence: Make) -> None:
+    before = {"a:float32": evidence("a:float32", steady_ms=1.0), "b:float32": evidence("b:float32", Verdict.HANG)}
+    after = {
+        "a:float32": evidence("a:float32", steady_ms=4.0),
+        "b:float32": evidence("b:float32"),
+        "c:int8": evidence("c:int8"),
+    }
+    text = markdown.render(diff_document(diff(before, after)))
+    assert "4.00x" in text
+    assert "1 fixed, 1 time; 0 the same." in text
+    assert "c:int8" in text

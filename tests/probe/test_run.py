@@ -1,0 +1,115 @@
+"""Probes in children of their own, through the supervisor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocmend.core.errors import UsageError
+from rocmend.core.verdict import Verdict
+from rocmend.probe.run import ProbeError, run_probes
+from rocmend.store.store import Store
+
+pytestmark = pytest.mark.cpu
+
+
+@pytest.fixture(autouse=True)
+def _torch() -> None:
+    pytest.importorskip("torch")
+
+
+@pytest.mark.slow
+def test_faults_in_children_are_told_apart_and_take_nothing_with_them(faults: dict[str, str], tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        run = run_probes(
+            ["fault-*"],
+            device="cpu",
+            jobs=2,
+            env=faults,
+            silence_s=3,
+            store=store,
+            on_result=lambda _, done, total: seen.append((done, total)),
+        )
+        kept = {row.evidence.subject: row.evidence for row in store.query(group=run.group)}
+    verdicts = {result.subject.partition(":")[0]: result.verdict for result in run.results}
+    assert verdicts == {
+        "fault-counted": Verdict.PASS,
+        "fault-exit": Verdict.CRASH,
+        "fault-hang": Verdict.HANG,
+        "fault-memory": Verdict.OOM,
+        "fault-none": Verdict.PASS,
+        "fault-segfault": Verdict.CRASH,
+        "fault-wrong": Verdict.WRONG_OUTPUT,
+    }
+    assert seen == [(number, 7) for number in range(1, 8)]
+    assert kept.keys() == {result.subject for result in run.results}
+    hung = kept["fault-hang:float32"]
+    assert hung.last_phase == "first-run"
+    assert "first-run" in hung.reason
+    assert [span.name for span in hung.timeline][-3:] == ["import", "setup", "first-run"]
+    assert any(artifact.name.startswith("stack") for artifact in hung.artifacts)
+    assert run.subject.gfx_target == "cpu"
+    assert run.subject.versions["torch"]
+
+
+def test_a_run_is_resumed_where_it_ended(faults: dict[str, str], tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    starts.mkdir()
+    env = {**faults, "ROCMEND_TEST_COUNT": str(starts)}
+    with Store.open(tmp_path / "evidence.sqlite") as store:
+        first = run_probes(["fault-counted"], device="cpu", env=env, store=store)
+        again = run_probes(["fault-counted", "fault-none"], device="cpu", env=env, store=store, resume=first.group)
+    assert len(list(starts.iterdir())) == 1
+    assert (again.group, again.resumed) == (first.group, 1)
+    assert [result.verdict for result in again.results] == [Verdict.PASS, Verdict.PASS]
+
+
+def test_a_host_that_is_not_to_be_trusted_gets_no_more_work(
+    faults: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import msgspec
+
+    from rocmend.probe import run as module
+    from rocmend.runner.run import run_attempt as real
+
+    def quarantined(spec: object, **settings: object) -> object:
+        result = real(spec, **settings)  # type: ignore[arg-type]
+        if result.name.startswith("fault"):
+            return msgspec.structs.replace(
+                result, verdict=Verdict.GPU_RESET, reason="reset", quarantine="the GPU was reset"
+            )
+        return result
+
+    monkeypatch.setattr(module, "run_attempt", quarantined)
+    run = run_probes(["fault-counted", "fault-none"], device="cpu", env=faults)
+    assert [result.verdict for result in run.results] == [Verdict.GPU_RESET]
+    assert run.not_run == ("fault-none:float32",)
+    assert run.quarantine == "the GPU was reset"
+
+
+def test_an_interpreter_without_torch_is_said_so(tmp_path: Path) -> None:
+    import sys
+
+    alone = tmp_path / "python"
+    alone.write_text(f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" -S "$@"\n')
+    alone.chmod(0o755)
+    with pytest.raises(ProbeError, match="torch"):
+        run_probes(["add:float32"], python=str(alone))
+
+
+def test_a_device_that_is_not_there_is_said_so() -> None:
+    with pytest.raises(ProbeError, match="cuda:9"):
+        run_probes(["add:float32"], device="cuda:9")
+
+
+@pytest.mark.parametrize("settings", [{"jobs": 0}, {"resume": "probe-x"}, {"python": "no-such-python"}])
+def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        run_probes(["add:float32"], **settings)  # type: ignore[arg-type]
+
+
+def test_there_is_no_such_run_to_resume(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "evidence.sqlite") as store, pytest.raises(UsageError, match="probe-nothing"):
+        run_probes(["add:float32"], store=store, resume="probe-nothing")
