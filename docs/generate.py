@@ -20,6 +20,7 @@ from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import products, targets
 from rocmend.kb.load import load_entries
+from rocmend.kb.template import plain
 from rocmend.machine.facts import declared_facts
 from rocmend.report import markdown
 
@@ -55,7 +56,7 @@ def _knowledge(folder: Path) -> None:
     pages = []
     for topic, entries in sorted(topics.items()):
         rows = [
-            f"| [{entry.id}]({entry.id}.md) | {entry.kind} | {entry.status} | {_cell(entry.title)} |"
+            f"| [{entry.id}]({entry.id}.md) | {entry.kind} | {entry.status} | {_cell(plain(entry.title))} |"
             for entry in entries
         ]
         table = "\n".join(["| entry | kind | status | title |", "|---|---|---|---|", *rows])
@@ -83,7 +84,7 @@ def _facts(folder: Path) -> None:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "\\<")
 
 
 def generate(folder: Path) -> None:

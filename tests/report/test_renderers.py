@@ -132,3 +132,10 @@ def test_envelope_of_an_error_is_coded() -> None:
     assert decoded["errors"] == [
         {"code": "usage", "subject": "targets", "message": "no such target", "why": "w", "next_step": "n"}
     ]
+
+
+def test_markdown_keeps_what_looks_like_a_tag() -> None:
+    document = Document("needs <gpu.size> bytes", blocks=(table(["a"], [["<b> | c"]]),))
+    text = markdown.render(document)
+    assert text.startswith("# needs \\<gpu.size> bytes\n")
+    assert "\\<b> \\| c" in text

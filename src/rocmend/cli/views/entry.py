@@ -5,6 +5,7 @@ from __future__ import annotations
 from rocmend.core.records import Remedy, Source
 from rocmend.kb.entry import Effect, Entry, Scope, Status
 from rocmend.kb.load import Knowledge
+from rocmend.kb.template import plain
 from rocmend.report.document import Block, Cell, Code, Document, Link, Links, Pairs, Section, Text, Tone, table
 
 STATUS_TONE = {
@@ -85,7 +86,7 @@ def entry_document(entry: Entry, knowledge: Knowledge) -> Document:
         blocks.append(Section("Linked entries", (table(["link", "entry", "title"], links),)))
     blocks.append(Section("Sources", (source_links(entry.source),)))
     tone = Tone.PLAIN if entry.status is Status.ACTIVE else STATUS_TONE[entry.status]
-    return Document(entry.title, tone=tone, blocks=tuple(blocks))
+    return Document(plain(entry.title), tone=tone, blocks=tuple(blocks))
 
 
 def _status(entry: Entry) -> str:
@@ -101,7 +102,7 @@ def _effects(effects: tuple[Effect, ...]) -> list[list[str]]:
     return [
         [
             effect.what,
-            "" if effect.value is None else f"{effect.value:g} {effect.unit}".strip(),
+            "" if effect.value is None else f"{effect.value:.10g} {effect.unit}".strip(),
             effect.basis,
             effect.condition,
         ]
@@ -128,5 +129,5 @@ def _links(entry: Entry, knowledge: Knowledge) -> list[list[str | Cell]]:
     for kind, ids in kinds.items():
         for other in ids:
             found = knowledge.entries.get(other)
-            rows.append([kind, other, found.title if found else Cell("no such entry", Tone.ERROR)])
+            rows.append([kind, other, plain(found.title) if found else Cell("no such entry", Tone.ERROR)])
     return rows

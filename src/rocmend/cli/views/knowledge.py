@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocmend.cli.views.entry import STATUS_TONE
+from rocmend.cli.views.entry import STATUS_TONE, source_links
 from rocmend.core.units import count_text
 from rocmend.kb.lint import LintProblem
 from rocmend.kb.matrix import Matrix, MatrixCell
 from rocmend.kb.search import Hit
 from rocmend.kb.sources import Citation
 from rocmend.kb.template import plain
-from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
+from rocmend.report.document import Block, Card, Cell, Document, Links, Section, Text, Tone, table
 
 _MAX_COLUMNS = 5
 _STATE_TONE = {
@@ -59,7 +59,7 @@ def matrix_document(matrix: Matrix, targets: Sequence[str] = ()) -> Document:
 
 def _matrix_part(matrix: Matrix, columns: Sequence[str], *, with_notes: bool) -> tuple[Block, ...]:
     rows: list[list[str | Cell]] = []
-    notes: list[tuple[str, str, str]] = []
+    notes: list[Text] = []
     for row in matrix.rows:
         cells = [matrix.cell(row, target) for target in columns]
         if not any(cell and any(claim.stands for claim in cell.claims) for cell in cells):
@@ -68,7 +68,7 @@ def _matrix_part(matrix: Matrix, columns: Sequence[str], *, with_notes: bool) ->
         for target, cell in zip(columns, cells, strict=True):
             notes += _notes(row, target, cell)
     grid = table([matrix.table, *columns], rows)
-    return (grid, Pairs(tuple(notes))) if with_notes else (grid,)
+    return (grid, Section("Notes", tuple(notes))) if with_notes and notes else (grid,)
 
 
 def _cell(cell: MatrixCell | None) -> Cell:
@@ -80,20 +80,19 @@ def _cell(cell: MatrixCell | None) -> Cell:
     return Cell(" / ".join(states) + mark, _STATE_TONE.get(states[0], Tone.PLAIN))
 
 
-def _notes(row: str, target: str, cell: MatrixCell | None) -> list[tuple[str, str, str]]:
+def _notes(row: str, target: str, cell: MatrixCell | None) -> list[Text]:
     claims = [claim for claim in cell.claims if claim.stands and claim.note] if cell else []
-    return [(f"{row}, {target}", claim.note, claim.entry_id) for claim in claims]
+    return [Text(f"{row}, {target}: {claim.note} (`{claim.entry_id}`)") for claim in claims]
 
 
 def sources_document(citations: Sequence[Citation]) -> Document:
     """Lay out the sources."""
-    rows = [
-        [citation.source.title, citation.source.url, citation.source.date, str(len(citation.entries))]
+    listed = tuple(
+        Links(count_text(len(citation.entries), "entry", "entries"), source_links((citation.source,)).links)
         for citation in citations
-    ]
-    return Document(
-        count_text(len(citations), "source"), blocks=(table(["source", "address", "date", "entries"], rows),)
     )
+    footer = "`--json` names the entries that cite each source."
+    return Document(count_text(len(citations), "source"), blocks=(Section("By address", listed),), footer=footer)
 
 
 def lint_document(problems: Sequence[LintProblem], checked: int) -> Document:

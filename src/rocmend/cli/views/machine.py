@@ -52,10 +52,16 @@ def _value_text(key: str, value: Any) -> str:
         return "not set"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if key.endswith("_bytes") and isinstance(value, int | float):
-        return f"{value} ({size_text(value)})" if value >= 1024 else f"{value}"
     if isinstance(value, list):
         return ", ".join(_value_text("", item) for item in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{name}={_value_text(name, item)}" for name, item in value.items()) or "none"
+    return _number_text(key, value) if isinstance(value, int | float) else str(value)
+
+
+def _number_text(key: str, value: float) -> str:
+    if key.endswith("_bytes") and value >= 1024:
+        return f"{value} ({size_text(value)})"
+    if key.endswith(".mes_version") and isinstance(value, int):
+        return f"{value:#x}"  # as everybody writes it
     return f"{value:g}" if isinstance(value, float) else str(value)

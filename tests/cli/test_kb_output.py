@@ -1,0 +1,39 @@
+"""What the ``kb`` commands print: whole identifiers, whole addresses, no unfilled placeholders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+Run = Callable[..., Any]
+
+CWSR = "gfx1151-cwsr-save-area-too-small"
+
+
+def test_an_entry_shows_placeholders_as_names_and_figures_in_full(rocmend: Run) -> None:
+    out = rocmend("kb", "show", CWSR).out
+    assert "<gpu.cwsr_size_bytes> bytes" in out.split("\n\n", maxsplit=1)[0]
+    assert "{gpu." not in out
+    assert "19185664 bytes" in out
+
+
+def test_placeholders_stay_text_in_markdown(rocmend: Run) -> None:
+    assert r"\<gpu.cwsr_size_bytes>" in rocmend("kb", "show", CWSR, "--format", "md").out.splitlines()[0]
+
+
+def test_sources_have_whole_addresses(rocmend: Run) -> None:
+    known = msgspec.json.decode(rocmend("kb", "sources", "--json").out)["data"]
+    lines = {line.strip() for line in rocmend("kb", "sources").out.splitlines()}
+    addresses = {item["source"]["url"] for item in known if item["source"].get("url")}
+    assert len(addresses) > 100
+    assert addresses <= lines
+
+
+def test_notes_of_a_matrix_name_whole_entries(rocmend: Run) -> None:
+    out = rocmend("kb", "matrix", "pytorch-source", "--target", "gfx1151").out
+    named = re.findall(r"\((install-[a-z0-9-]+)\)", out)
+    assert "install-pytorch-sources-february-2026" in named
+    assert all(rocmend("kb", "show", entry).code == 0 for entry in set(named))
