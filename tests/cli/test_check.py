@@ -53,8 +53,17 @@ def test_an_unwritable_place_is_an_error(rocmend: Run, machines: Path, tmp_path:
     assert "Permission denied" in done.err
 
 
+def test_a_device_as_the_place_stays_a_device(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "full")
+    assert done.code == 2
+    assert "No space left on device" in done.err
+    assert stat.S_ISCHR((tmp_path / "full").stat().st_mode)
+
+
 def test_a_file_in_the_way_is_an_error(rocmend: Run, machines: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "file" / "r.html")
     assert done.code == 2
-    assert "rocmend: [system]" in done.err
+    assert done.err.startswith(f"rocmend: [{tmp_path}/file/r.html] The report can't be written: ")
+    assert "-o" in done.err
