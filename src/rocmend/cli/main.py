@@ -20,7 +20,7 @@ _GROUPS = {
     "kb": "What is known, and who says so.",
     "machine": "Show or capture the facts of a machine.",
     "store": "The evidence that was kept: list, show, remove.",
-    "probe": "Which operations run on this device, and give right results?",
+    "probe": "Which operations run on this device, and give right results? Without a command: run.",
     "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
 }
 """Groups of commands; a module ``kb_search`` is the command ``search`` of the group ``kb``."""

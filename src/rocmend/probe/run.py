@@ -86,7 +86,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         knowledge: Entries, to be attached to what fails.
         env: Variables set for the children.
         time_limit_s: Wall seconds for each probe; 0 for those of its allowance class.
-        silence_s: Seconds that each phase may be silent, but for the import of torch; 0 for those of its allowance class.
+        silence_s: Seconds that each phase but the import of torch may be silent; 0 for those of its allowance class.
         on_result: Told of each result as it comes.
         resume: Id of a run to go on with; what it has finished is not run again.
 
