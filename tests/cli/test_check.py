@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,33 @@ def test_leaves_a_report_and_points_to_it(rocmend: Run, machines: Path, tmp_path
     for part in ("Findings", "What to install", "What to set", "The machine", "How this was made"):
         assert f">{part}</h2>" in page
     assert "No operation was run on" in page
+
+
+def test_a_captured_machine_runs_nothing_and_the_report_says_so(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    rocmend("check", "--machine", machines / "strix-halo", "-o", output)
+    assert "a captured machine runs nothing" in output.read_text()
+
+
+@pytest.mark.cpu
+@pytest.mark.slow
+def test_this_machine_is_probed(rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path / "home"))
+    output = tmp_path / "report.html"
+    done = rocmend("check", "-o", output, "--json")
+    probes = msgspec.json.decode(done.out)["data"]["probes"]
+    assert {result["verdict"] for result in probes["results"]} == {"pass"}
+    assert ">What works</h2>" in output.read_text()
+    assert (tmp_path / "home" / "evidence.sqlite").exists()
+
+
+def test_without_probes_it_says_so(rocmend: Run, tmp_path: Path) -> None:
+    done = rocmend("check", "--no-probe", "-o", tmp_path / "report.html", "--json")
+    data = msgspec.json.decode(done.out)["data"]
+    assert data["probes"] is None
+    assert "--no-probe" in data["not_probed"]
 
 
 def test_no_amd_gpu_and_a_target(rocmend: Run, machines: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from rocmend.setup.environment import Environment, environment
 if TYPE_CHECKING:
     from rocmend.codeobject.model import Inspection
     from rocmend.codeobject.service import Service
+    from rocmend.probe.records import ProbeRun
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +48,8 @@ class Check(msgspec.Struct, frozen=True):
         choices: How to install PyTorch, for each target.
         environment: What to set.
         stages: What was done, and for how long (ms).
+        probes: Operations that were run on this machine; None where none were.
+        not_probed: Why none were.
     """
 
     machine: str
@@ -57,6 +60,8 @@ class Check(msgspec.Struct, frozen=True):
     choices: tuple[Choices, ...]
     environment: Environment
     stages: dict[str, float]
+    probes: ProbeRun | None = None
+    not_probed: str = ""
 
     @property
     def serious(self) -> bool:
@@ -65,7 +70,8 @@ class Check(msgspec.Struct, frozen=True):
         refused = any(
             service.verdict in {"none", "unknown"} for wheel in self.wheels for service in wheel.services.values()
         )
-        return found or refused
+        failed = self.probes is not None and bool(self.probes.failed)
+        return found or refused or failed
 
 
 def run_check(
@@ -74,6 +80,7 @@ def run_check(
     *,
     workload: str | None = None,
     wheels: Sequence[Path] = (),
+    probe: Callable[[], ProbeRun | str] = lambda: "",
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Check:
     """Check a machine.
@@ -83,6 +90,7 @@ def run_check(
         knowledge: The entries.
         workload: What it is for.
         wheels: Wheels, libraries or folders to be inspected for its GPUs.
+        probe: Runs operations on this machine, or says why it does not.
         progress: Told what is being done.
     """
     stages = _Stages(progress)
@@ -92,8 +100,13 @@ def run_check(
     inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
+    probed = stages.run("probing operations", probe)
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
-    return Check(machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times)
+    return Check(machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times, *_told(probed))
+
+
+def _told(probed: ProbeRun | str) -> tuple[ProbeRun | None, str]:
+    return (None, probed) if isinstance(probed, str) else (probed, "")
 
 
 class _Stages:

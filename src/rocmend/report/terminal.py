@@ -164,14 +164,9 @@ class _Printer:
         from rich.table import Table as RichTable
         from rich.text import Text as RichText
 
-        grid = RichTable(
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            title=block.caption or None,
-            title_justify="left",
-            title_style="italic",
-        )
+        if block.caption:
+            self._wrapped(block.caption, "italic", indent)
+        grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for column in block.columns:
             grid.add_column(column, overflow="fold")
         for row in block.rows:

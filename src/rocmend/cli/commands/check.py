@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.core.evidence import Evidence
+    from rocmend.kb.load import Knowledge
+    from rocmend.machine.facts import Machine
+    from rocmend.probe.records import ProbeRun
 
 
 @rocmend_command(
@@ -41,6 +50,8 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     show_default=True,
     help="Where the HTML report goes.",
 )
+@click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
+@store_option
 @output_options("md", "sarif")
 def command(
     machine_dir: Path | None,
@@ -49,12 +60,15 @@ def command(
     model_size: str | None,
     wheels: tuple[Path, ...],
     output: Path,
+    probe: bool,
+    store_path: Path | None,
     output_format: str,
 ) -> None:
-    """Do everything: diagnose the machine, inspect wheels, advise what to install and set, and write one HTML report.
+    """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
 
-    The report is one file that needs no network. Exit code 1 means that there is an error or a warning. Nothing on the
-    machine is changed.
+    It leaves one HTML report: one file that needs no network. Operations are tried where the active Python environment
+    has torch, each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine
+    is changed.
     """
     from rocmend.cli.check import run_check
     from rocmend.cli.views.check import check_report, check_summary
@@ -65,7 +79,14 @@ def command(
 
     progress("rocmend check: reading the machine …")
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
-    result = run_check(machine, load_entries(), workload=workload, wheels=wheels, progress=progress)
+    knowledge = load_entries()
+
+    def run_probes() -> ProbeRun | str:
+        return (
+            _probe(machine, knowledge, machine_dir, target, store_path) if probe else "Not tried: --no-probe was given."
+        )
+
+    result = run_check(machine, knowledge, workload=workload, wheels=wheels, probe=run_probes, progress=progress)
     report = check_report(result)
     progress_done()
     try:
@@ -80,3 +101,30 @@ def command(
     }
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
+
+
+def _probe(
+    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, target: str | None, store_path: Path | None
+) -> ProbeRun | str:
+    """Try the quick operations, or say why not; a store that can't be used costs the records, not the check."""
+    if machine_dir is not None:
+        return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
+    if target is not None:
+        return f"Not tried: no {target} is here."
+    from rocmend.core.errors import RocmendError
+    from rocmend.probe.run import ProbeError, run_probes
+    from rocmend.store.store import Store
+
+    def tell(result: Evidence, done: int, total: int) -> None:
+        progress(f"rocmend check: probing operations, {done} of {total}: {result.subject} {result.verdict}")
+
+    with contextlib.ExitStack() as stack:
+        store: Store | None = None
+        try:
+            store = stack.enter_context(Store.open(store_path))
+        except RocmendError as error:
+            click.echo(f"rocmend: probes are not kept: {error}", err=True)
+        try:
+            return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_result=tell)
+        except ProbeError as error:
+            return f"Not tried: {error.message} {error.next_step}".strip()

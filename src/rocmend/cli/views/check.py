@@ -48,6 +48,7 @@ def check_report(check: Check) -> Document:
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
+    blocks.append(Section("What works", _probes(check)))
     blocks.append(Section("What to install", _install(check)))
     blocks.append(Section("What to set", _settings(check)))
     blocks.append(Section("The machine", (_machine(check),)))
@@ -63,8 +64,14 @@ def check_summary(check: Check, report: str) -> Document:
     serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
     cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
+    probes: tuple[Block, ...] = ()
+    if check.probes is not None:
+        from rocmend.cli.views.probe import run_summary
+
+        text, probe_tone = run_summary(check.probes)
+        probes = (Text(text, probe_tone),)
     pointer = Links("Report", (Link("", report),))
-    return Document(_title(check), summary, tone, (*cards, *wheels, pointer))
+    return Document(_title(check), summary, tone, (*cards, *wheels, *probes, pointer))
 
 
 def _title(check: Check) -> str:
@@ -98,10 +105,24 @@ def _settings(check: Check) -> tuple[Block, ...]:
     return (Code(text, "bash"), hint)
 
 
+def _probes(check: Check) -> tuple[Block, ...]:
+    if check.probes is None:
+        return (Text(check.not_probed, Tone.MUTED),)
+    from rocmend.cli.views.probe import run_blocks, run_summary
+
+    summary, tone = run_summary(check.probes)
+    more = Text("These are quick ones; `rocmend probe` runs them all.", Tone.MUTED)
+    return (Text(summary, tone), *run_blocks(check.probes), more)
+
+
 def _made(check: Check) -> Text:
     times = ", ".join(f"{name} {time_text(time_ms)}" for name, time_ms in check.stages.items())
-    return Text(
-        f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools. No operation was run on "
-        f"a GPU, so this report says what is known and configured, not what was seen to work. Took: {times}.",
-        Tone.MUTED,
-    )
+    if check.probes is not None:
+        tried = (
+            f"The quick operations were run on {check.probes.subject.device_name} and compared with a float64 reference. "
+            "All else says what is known and configured."
+        )
+    else:
+        tried = "No operation was run on a GPU, so this report says what is known and configured, not what was seen to work."
+    read = f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools."
+    return Text(f"{read} {tried} Took: {times}.", Tone.MUTED)
