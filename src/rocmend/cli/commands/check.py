@@ -67,8 +67,8 @@ def command(
     """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
 
     It leaves one HTML report: one file that needs no network. Operations are tried where the active Python environment
-    has torch, each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine
-    is changed.
+    has torch, each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the
+    machine is changed.
     """
     from rocmend.cli.check import run_check
     from rocmend.cli.views.check import check_report, check_summary

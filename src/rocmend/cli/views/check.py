@@ -117,12 +117,9 @@ def _probes(check: Check) -> tuple[Block, ...]:
 
 def _made(check: Check) -> Text:
     times = ", ".join(f"{name} {time_text(time_ms)}" for name, time_ms in check.stages.items())
+    tried = "No operation was run on a GPU: this report says what is known and configured, not what was seen to work."
     if check.probes is not None:
-        tried = (
-            f"The quick operations were run on {check.probes.subject.device_name} and compared with a float64 reference. "
-            "All else says what is known and configured."
-        )
-    else:
-        tried = "No operation was run on a GPU, so this report says what is known and configured, not what was seen to work."
+        device = check.probes.subject.device_name
+        tried = f"What stands under “What works” was run on {device}; all else says what is known and configured."
     read = f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools."
     return Text(f"{read} {tried} Took: {times}.", Tone.MUTED)
