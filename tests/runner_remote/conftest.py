@@ -79,7 +79,7 @@ def drive(
         notes += handle.notes()
     finally:
         handle.close()
-    return Outcome(end, bytes(kept["stdout"]), bytes(kept["stderr"]), tuple(notes), samples, time_s)
+    return Outcome(end, bytes(kept["stdout"]), bytes(kept.get("stderr", b"")), tuple(notes), samples, time_s)
 
 
 def _need(program: str, variable: str) -> None:
