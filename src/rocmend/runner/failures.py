@@ -13,7 +13,7 @@ from rocmend.runner.output import find_lines
 
 FILE = Path(__file__).with_name("failures.toml")
 
-_STEMS = (
+STEMS = (
     b"rror", b"ailed", b"ault", b"emory", b"FAILED", b"core dumped", b"DeviceLost", b"DEVICE_LOST", b"_OF_",
     b"terminate called", b"GGML_ASSERT", b"Aborted", b"Illegal instruction", b"bad_alloc", b"not found", b"llocat",
     b"No such file", b"cannot open shared", b"Exception by GPU", b"Traceback (most", b"no kernel image",
@@ -96,7 +96,7 @@ class FailureScanner:
 
     def feed(self, block: bytes) -> None:
         """Look at a block of whole lines."""
-        for hit in find_lines(block, _STEMS, MAX_LINES):
+        for hit in find_lines(block, STEMS, MAX_LINES):
             self.look(hit.line)
 
     def look(self, line: str) -> None:

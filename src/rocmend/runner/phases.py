@@ -162,6 +162,10 @@ class PhaseTracker:
         self._words: tuple[bytes, ...] = ()
         self._refresh()
 
+    def all_words(self) -> tuple[bytes, ...]:
+        """Return every word that a mark may be found by."""
+        return tuple(word.encode() for phase in self._phases for word in phase.words)
+
     def _refresh(self) -> None:
         """Look only for the phases that can begin now."""
         self._words = tuple(

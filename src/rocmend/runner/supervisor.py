@@ -208,8 +208,8 @@ class Supervisor:
             self._block(name, scanner.rest())
         self._flush_stack()
         self._look_at_kernel()
-        if self._oom is not None and self._oom.kills() and self._was_killed():
-            self.oom_killed = True
+        if self._was_killed() and ("oom_kill" in self.dmesg or (self._oom is not None and self._oom.kills())):
+            self.oom_killed = True  # of a process that no sample has seen
         left = self.handle.left_behind
         if left and not self.ended_for:
             self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be ended")
