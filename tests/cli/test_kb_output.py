@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -37,3 +38,12 @@ def test_notes_of_a_matrix_name_whole_entries(rocmend: Run) -> None:
     named = re.findall(r"\((install-[a-z0-9-]+)\)", out)
     assert "install-pytorch-sources-february-2026" in named
     assert all(rocmend("kb", "show", entry).code == 0 for entry in set(named))
+
+
+def test_lint_says_why_an_entry_cannot_be_read(rocmend: Run, tmp_path: Path) -> None:
+    (tmp_path / "firmware").mkdir()
+    (tmp_path / "firmware" / "my-entry.md").write_text("no front matter\n")
+    done = rocmend("kb", "lint", "my-entry", "--entries", tmp_path)
+    assert done.code == 1
+    assert "my-entry.md:1: KB001 the first line is not +++" in done.out
+    assert rocmend("kb", "lint", "no-such-entry", "--entries", tmp_path).code == 2
