@@ -11,7 +11,7 @@ from rocmend.core.errors import RocmendError
 from rocmend.lab.experiment import UNSET, Experiment, Factor, FactorKind
 from rocmend.lab.trial import Trial
 from rocmend.runner.run import run_attempt
-from rocmend.runner.spec import AttemptSpec, Command, Limits, Local, Where
+from rocmend.runner.spec import AttemptSpec, Command, Container, Limits, Local, Where
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 CMDLINE = "/proc/cmdline"
@@ -52,14 +52,14 @@ def read_boot(experiment: Experiment, where: Where, *, proc: Path = Path("/")) -
 
     Args:
         experiment: Its firmware factors name files to read.
-        where: Where trials run: for a container, an SSH host or a pod the files are read there.
+        where: Where trials run: on an SSH host or in a pod the files are read there.
         proc: Root of this machine's files, for local trials.
 
     Raises:
         BootUnknownError: It could not be read over there.
     """
     names = [BOOT_ID, CMDLINE, *sorted({item.file for item in experiment.factor if item.file})]
-    if isinstance(where, Local):
+    if isinstance(where, (Local, Container)):  # a container shares the kernel
         texts = {name: _read(proc / name.lstrip("/")) for name in names}
     else:
         texts = _read_there(names, where)
@@ -146,13 +146,13 @@ class RebootPlan(msgspec.Struct, frozen=True):
     """How to come to a boot that a trial needs.
 
     Attributes:
-        trial: The trial.
+        trials: The trials.
         wants: What the boot must carry, in words.
         steps: What to do, by system.
         notes: What commands cannot do.
     """
 
-    trial: str
+    trials: tuple[str, ...]
     wants: tuple[str, ...]
     steps: tuple[BootStep, ...]
     notes: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ def reboot_plan(experiment: Experiment, trial: Trial, boot: Boot) -> RebootPlan:
         for item in factors
         if item.kind is FactorKind.FIRMWARE
     )
-    return RebootPlan(trial.id, tuple(lacking[item.name].wanted for item in factors), steps, notes)
+    return RebootPlan((trial.id,), tuple(lacking[item.name].wanted for item in factors), steps, notes)
 
 
 def _kernel_steps(kernel: list[tuple[Factor, str]], given: dict[str, str]) -> tuple[BootStep, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from rocmend.core.verdict import Verdict
 from rocmend.lab.experiment import BASELINE, Experiment, Factor
-from rocmend.lab.outcome import FLAKY, Outcome, signature_text
+from rocmend.lab.outcome import FLAKY, Outcome, listed, signature_text
 from rocmend.lab.stats import rate_text
 from rocmend.runner.phases import load_phases
 
@@ -27,6 +27,7 @@ class Comparison(msgspec.Struct, frozen=True):
         second: The second trial's id.
         effect: ``same``, ``different``, or ``unclear`` where runs differ among themselves and are too few to tell.
         text: What the factor does, in words; empty where it does nothing.
+        context: What else departs from the baseline in both; empty for nothing.
     """
 
     factor: str
@@ -36,6 +37,7 @@ class Comparison(msgspec.Struct, frozen=True):
     second: str
     effect: str
     text: str = ""
+    context: str = ""
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -62,13 +64,20 @@ class Conclusion(msgspec.Struct, frozen=True):
     next: tuple[str, ...] = ()
 
 
-def conclude(experiment: Experiment, outcomes: Sequence[Outcome], *, file: str = "EXPERIMENT.toml") -> Conclusion:
+def conclude(
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    *,
+    file: str = "EXPERIMENT.toml",
+    minimized: Collection[str] = (),
+) -> Conclusion:
     """Return what follows from outcomes.
 
     Args:
         experiment: The experiment.
         outcomes: What came out of its trials.
         file: Its file, for the commands that are proposed.
+        minimized: Trials from which the smallest difference to another outcome is known.
     """
     comparisons = compare(experiment, outcomes)
     by_factor = {item.name: [one for one in comparisons if one.factor == item.name] for item in experiment.factor}
@@ -88,7 +97,7 @@ def conclude(experiment: Experiment, outcomes: Sequence[Outcome], *, file: str =
         tuple(alike),
         tuple(unclear),
         tuple(untried),
-        tuple(_next(experiment, outcomes, untried, unclear, file)),
+        tuple(_next(outcomes, untried, unclear, file, minimized)),
     )
 
 
@@ -105,7 +114,9 @@ def compare(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Compar
         first, second = sorted((one, other), key=lambda item: _order(factor, item))
         effect, text = _effect(factor, first, second)
         before, after = first.trial.settings[factor.name], second.trial.settings[factor.name]
-        found.append(Comparison(factor.name, before, after, first.trial.id, second.trial.id, effect, text))
+        shared = {**first.trial.settings, factor.name: factor.baseline}
+        context = "" if shared == experiment.baseline else experiment.difference(shared)
+        found.append(Comparison(factor.name, before, after, first.trial.id, second.trial.id, effect, text, context))
     return tuple(found)
 
 
@@ -150,11 +161,11 @@ def _sentence(
                 texts.setdefault(one.text, []).append(one)
         for text, ones in texts.items():
             several = mixed or len(texts) > 1
-            parts.append(f"{text} (from {ones[0].first} to {ones[0].second})" if several else text)
+            parts.append(f"{text} ({_context(ones[0])})" if several else text)
         if mixed and texts:
             same = next(one for one in found if one.effect == SAME)
             called = experiment.factor_named(name).called
-            parts.append(f"{called} makes no difference from {same.first} to {same.second}")
+            parts.append(f"{called} makes no difference {_context(same)}")
     if alike:
         verb = "makes" if len(alike) == 1 else "make"
         parts.append(f"{_names(experiment, alike)} {verb} no difference")
@@ -164,9 +175,12 @@ def _sentence(
     return "; ".join(parts) + "." if parts else ""
 
 
+def _context(comparison: Comparison) -> str:
+    return f"beside {comparison.context}" if comparison.context else "by itself"
+
+
 def _names(experiment: Experiment, names: Sequence[str]) -> str:
-    called = [experiment.factor_named(name).called for name in names]
-    return called[0] if len(called) == 1 else f"{', '.join(called[:-1])} and {called[-1]}"
+    return listed([experiment.factor_named(name).called for name in names])
 
 
 def _status(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[str, str]:
@@ -208,10 +222,9 @@ def _furthest(experiment: Experiment, ran: Sequence[Outcome]) -> str:
 
 
 def _next(
-    experiment: Experiment, outcomes: Sequence[Outcome], untried: list[str], unclear: list[str], file: str
+    outcomes: Sequence[Outcome], untried: list[str], unclear: list[str], file: str, minimized: Collection[str]
 ) -> list[str]:
     """Say what to try next, best first."""
-    del experiment
     steps = []
     ready = [item.trial.id for item in outcomes if not item.runs and not item.waiting and not item.void]
     if ready:
@@ -226,7 +239,8 @@ def _next(
         steps.append(
             f"Reboot for {', '.join(waiting)}: `rocmend lab plan {file}` says how; then `rocmend lab resume {file}`."
         )
-    steps += _minimize_step(outcomes, file)
+    if BASELINE not in minimized:
+        steps += _minimize_step(outcomes, file)
     flaky = [item for item in outcomes if item.verdict == FLAKY]
     if flaky or unclear:
         most = max((item.runs for item in flaky), default=1)

@@ -24,7 +24,7 @@ from rocmend.runner.executor import NotStartedError, executor_for
 from rocmend.runner.journal import Journal, read_results
 from rocmend.runner.result import AttemptResult
 from rocmend.runner.run import run_attempt
-from rocmend.runner.spec import AttemptSpec, Local
+from rocmend.runner.spec import AttemptSpec, Container, Local
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -213,7 +213,7 @@ class Laboratory:
         attempt = f"{trial.id}-{stamp}-{secrets.token_hex(3)}"
         spec = self._spec(trial, attempt)
         executor = executor_for(spec.where)
-        boot = self.boot(trial).id if isinstance(spec.where, Local) else ""
+        boot = self.boot(trial).id if isinstance(spec.where, (Local, Container)) else ""
         machine, gfx = self._machine(spec)
         begun = Begun(attempt, trial.id, trial.settings, trial.definition, trial.definition, boot, machine, gfx)
         try:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
-from rocmend.core.errors import UsageError
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
+from rocmend.core.files import write_atomic
 from rocmend.lab.ddmin import ddmin
 from rocmend.lab.experiment import Experiment
 from rocmend.lab.laboratory import Laboratory
-from rocmend.lab.outcome import Signature, count, signature_text
+from rocmend.lab.outcome import Signature, count, listed, signature_text
+from rocmend.lab.state import Bench
 from rocmend.lab.trial import Trial, make_trial
+
+FILE_NAME = "minimized.json"
 
 FLAKY_FACTOR = 3
 """A trial whose runs differ is run so many times as often."""
@@ -47,6 +52,7 @@ class Minimized(msgspec.Struct, frozen=True, omit_defaults=True):
         tested: What was looked at.
         runs: Runs that were made for it, those made before not counted.
         incomplete: Why it may not be minimal: a trial could not be run.
+        definitions: Of the two trials; a result counts only while they are defined so.
     """
 
     first: str
@@ -58,6 +64,7 @@ class Minimized(msgspec.Struct, frozen=True, omit_defaults=True):
     tested: tuple[Tested, ...]
     runs: int
     incomplete: str = ""
+    definitions: tuple[str, str] = ("", "")
 
 
 class _CannotRunError(Exception):
@@ -157,7 +164,7 @@ def minimize(lab: Laboratory, first: Trial, second: Trial, *, repeats: int | Non
         search.incomplete = f"{error}"
         seen = [set(item.changes) for item in search.tested if item.like_second]
         minimal = tuple(name for name in names if not seen or name in min(seen, key=len))
-    return Minimized(
+    found = Minimized(
         first.id,
         second.id,
         ends_text(one),
@@ -167,19 +174,48 @@ def minimize(lab: Laboratory, first: Trial, second: Trial, *, repeats: int | Non
         tuple(search.tested),
         search.runs,
         search.incomplete,
+        (first.definition, second.definition),
     )
+    _remember(lab.bench, found)
+    return found
+
+
+def _remember(bench: Bench, found: Minimized) -> None:
+    """Keep a result for the report, in place of an earlier one between the same trials."""
+    others = [item for item in _read(bench) if item.definitions != found.definitions]
+    write_atomic(bench.folder / FILE_NAME, msgspec.json.encode([*others, found]))
+
+
+def _read(bench: Bench) -> list[Minimized]:
+    path = bench.folder / FILE_NAME
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Minimized])
+    except FileNotFoundError:
+        return []
+    except msgspec.DecodeError as error:
+        raise DataError(str(path), f"is damaged: {error}.", next_step="Remove it.") from error
+
+
+def remembered(bench: Bench, trials: Iterable[Trial]) -> tuple[Minimized, ...]:
+    """Return earlier results between trials as they are defined now.
+
+    Raises:
+        DataError: The file that keeps them is damaged.
+    """
+    known = {trial.definition for trial in trials}
+    return tuple(item for item in _read(bench) if known.issuperset(item.definitions))
 
 
 def minimized_text(experiment: Experiment, found: Minimized) -> str:
     """Return the result in a sentence or two."""
     settings = [experiment.factor_named(name).setting(value) for name, value in found.minimal.items()]
-    changes = " with ".join(settings)
-    alone = "alone turns" if len(settings) == 1 else "turn"
-    text = f"{changes} {alone} {found.first}'s {found.first_text} into {found.second_text}"
+    changes = listed(settings)
+    alone = "alone turns" if len(settings) == 1 else "together turn"
+    text = f"{changes} {alone} the {found.first_text} of {found.first} into the {found.second_text} of {found.second}"
     if len(settings) > 1 and not found.incomplete:
         text += "; none of them can be left out"
     if found.no_difference:
-        names = ", ".join(experiment.factor_named(name).called for name in found.no_difference)
+        names = listed([experiment.factor_named(name).called for name in found.no_difference])
         verb = "makes" if len(found.no_difference) == 1 else "make"
         text += f". Beside that, {names} {verb} no difference"
     if found.incomplete:

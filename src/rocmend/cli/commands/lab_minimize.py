@@ -1,0 +1,53 @@
+"""``rocmend lab minimize``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.experiments import experiment_argument, open_laboratory, read_experiment
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.stored import store_option
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+
+@rocmend_command(
+    "minimize",
+    examples=(
+        (
+            "rocmend lab minimize examples/experiments/local-demo.toml baseline everything-off",
+            "which of the changes are needed",
+        ),
+        (
+            "rocmend lab minimize examples/experiments/local-demo.toml everything-off baseline --repeats 5",
+            "what breaks it again, each trial run five times",
+        ),
+    ),
+)
+@experiment_argument
+@click.argument("first")
+@click.argument("second")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each trial; thrice where flaky.")
+@store_option
+@output_options("md")
+def command(
+    path: Path, first: str, second: str, repeats: int | None, store_path: Path | None, output_format: str
+) -> None:
+    """Find the smallest difference of settings between two trials that turns FIRST's outcome into SECOND's.
+
+    Delta debugging over the factors in which they differ; trials that were run before are not run again. Exit code 1
+    means that a trial on the way could not be run, so that the difference may not be the smallest.
+    """
+    from rocmend.cli.views.lab import minimized_document
+    from rocmend.lab.minimize import minimize
+    from rocmend.lab.service import trial_named
+    from rocmend.store.store import Store
+
+    experiment, _ = read_experiment(path)
+    trials = trial_named(experiment, first), trial_named(experiment, second)
+    with Store.open(store_path) as store:
+        found = minimize(open_laboratory(experiment, store), *trials, repeats=repeats)
+    outcome = Outcome("lab minimize", found, FINDINGS if found.incomplete else CLEAN)
+    finish(outcome, output_format, lambda: minimized_document(experiment, found))

@@ -1,0 +1,33 @@
+"""``rocmend lab plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.experiments import experiment_argument, read_experiment
+from rocmend.cli.output import finish, output_options
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "plan",
+    examples=(
+        ("rocmend lab plan examples/experiments/local-demo.toml", "what would be run, in which order"),
+        ("rocmend lab plan examples/experiments/strix-halo-load-hang.toml", "with predictions and reboot plans"),
+    ),
+)
+@experiment_argument
+@output_options("md")
+def command(path: Path, output_format: str) -> None:
+    """Check an experiment's file and show its trials in order, with what knowledge entries predict.
+
+    For trials that need another boot it says what to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is
+    run, and nothing is changed.
+    """
+    from rocmend.cli.views.lab import plan_document
+    from rocmend.lab.service import plan_of
+
+    experiment, predictions = read_experiment(path)
+    plan = plan_of(experiment, predictions)
+    finish(Outcome("lab plan", plan), output_format, lambda: plan_document(plan, str(path)))

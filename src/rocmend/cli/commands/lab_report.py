@@ -1,0 +1,47 @@
+"""``rocmend lab report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.experiments import experiment_argument, read_experiment
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.stored import existing_store, store_option
+from rocmend.report.envelope import Outcome
+
+
+@rocmend_command(
+    "report",
+    examples=(
+        ("rocmend lab report examples/experiments/local-demo.toml", "what follows from the trials, in the terminal"),
+        ("rocmend lab report examples/experiments/local-demo.toml --format html > report.html", "as one page to share"),
+    ),
+)
+@experiment_argument
+@store_option
+@output_options("md", "html")
+def command(path: Path, store_path: Path | None, output_format: str) -> None:
+    """Report an experiment: conclusion in words, table of strategies, phases of each trial, what to try next.
+
+    Everything in it follows from the records in the store. Trials whose definition has changed since do not count.
+    """
+    from contextlib import ExitStack
+
+    from rocmend.cli.views.lab import report_document
+    from rocmend.lab.service import report_of
+
+    experiment, predictions = read_experiment(path)
+    with ExitStack() as stack:
+        store = existing_store(store_path)
+        if store is not None:
+            stack.enter_context(store)
+        report = report_of(experiment, store, predictions, file=str(path))
+
+    def html() -> str:
+        from rocmend.report import html as renderer
+
+        return renderer.render(report_document(report))
+
+    outcome = Outcome("lab report", report)
+    finish(outcome, output_format, lambda: report_document(report), others={"html": html})
