@@ -75,6 +75,36 @@ def test_stop_leaves_the_rest(tmp_path: Path) -> None:
     assert (report.ran, report.left) == (1, 2)
 
 
+def test_what_was_stopped_is_run_again(tmp_path: Path) -> None:
+    attempts = [(str(index), AttemptSpec("sleep", Command(("sleep", "1")))) for index in range(2)]
+    begin = time.monotonic()
+    run_queue(attempts, tmp_path, jobs=2, stop=lambda: time.monotonic() > begin + 0.4)
+    assert finished(tmp_path) == []
+    report = run_queue(attempts, tmp_path, jobs=2)
+    assert (report.ran, report.resumed, report.verdicts) == (2, 0, {"pass": 2})
+
+
+def test_an_interrupt_of_several_ends_them_all(tmp_path: Path) -> None:
+    source = """
+        import sys
+        from pathlib import Path
+        from rocmend.runner.queue import run_queue
+        from rocmend.runner.spec import AttemptSpec, Command, Limits
+        attempts = [(f"t{i}", AttemptSpec("x", Command(("sleep", "60")), limits=Limits(grace_s=0.2))) for i in range(9)]
+        run_queue(attempts, Path(sys.argv[1]), jobs=2, on_event=lambda name, event: print(event.kind, flush=True))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(source), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        while parent.stdout.readline() != "sample\n":
+            pass
+        parent.send_signal(signal.SIGINT)
+        _, errors = parent.communicate(timeout=20)
+    assert "KeyboardInterrupt" in errors
+    assert parent.returncode != 0
+    assert finished(tmp_path) == []
+
+
 SCRIPT = """
     import sys
     from pathlib import Path

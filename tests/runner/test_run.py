@@ -15,7 +15,9 @@ from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Silence
 from rocmend.core.verdict import Verdict
 from rocmend.runner.events import Event, EventKind
+from rocmend.runner.executor import Executor, Handle
 from rocmend.runner.journal import Journal, read_records
+from rocmend.runner.local import Launch, LocalHandle, environment, request_of
 from rocmend.runner.run import run_attempt
 from rocmend.runner.spec import AttemptSpec, Command, Limits, PythonCall
 
@@ -302,3 +304,19 @@ def test_a_flood_of_a_gigabyte_costs_bounded_memory(tmp_path: Path) -> None:
     assert (verdict, int(count)) == ("crash", (1 << 30) + 18)
     assert int(peak_kib) < 150 << 10
     assert (tmp_path / "o.log").stat().st_size < 40 << 20
+
+
+def test_messages_may_come_inline_where_there_is_no_channel() -> None:
+    class InlineExecutor(Executor):
+        def start(self, spec: AttemptSpec) -> Handle:
+            assert isinstance(spec.command, PythonCall)
+            request = request_of(spec.command).decode()
+            argv = (sys.executable, "-u", "-m", "rocmend.runner.child", request)
+            return LocalHandle(Launch(argv, environment({})))
+
+    path = (str(Path(__file__).parent / "targets"),)
+    spec = AttemptSpec("inline", PythonCall("slow_module:long_text", {"size": 300_000}, path=path))
+    result = run_attempt(spec, executor=InlineExecutor())
+    assert result.verdict is Verdict.PASS, result.reason
+    assert result.python_result == "x" * 300_000
+    assert [span.name for span in result.timeline] == ["start", "write"]

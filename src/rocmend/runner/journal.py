@@ -20,6 +20,7 @@ from typing import Self
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.verdict import Verdict
 from rocmend.runner.events import Event, EventKind
 from rocmend.runner.result import AttemptResult
 
@@ -43,10 +44,14 @@ def read_records(path: Path) -> Iterator[Record]:
                 yield decoder.decode(line)
 
 
+def _is_finished(record: Record) -> bool:
+    return record.event.kind is EventKind.END and record.event.data.get("verdict") != Verdict.SKIPPED.value
+
+
 def read_results(path: Path) -> Iterator[AttemptResult]:
-    """Yield the results of finished attempts in a journal, in the order in which they ended."""
+    """Yield the results of finished attempts in a journal, in the order in which they ended; stopped ones are not."""
     for record in read_records(path):
-        if record.event.kind is EventKind.END:
+        if _is_finished(record):
             with contextlib.suppress(msgspec.ValidationError):
                 yield msgspec.convert(record.event.data, AttemptResult)
 
@@ -121,5 +126,5 @@ class Journal:
         return {
             record.attempt: str(record.event.data.get("identity", ""))
             for record in read_records(self.path)
-            if record.event.kind is EventKind.END
+            if _is_finished(record)
         }

@@ -145,16 +145,21 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class LineScanner:
-    """Finds the lines of one stream that hold one of some words."""
+    """Gathers whole lines of one stream.
 
-    def __init__(self) -> None:
+    Args:
+        max_line_bytes: A line longer than this is given in pieces.
+    """
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
         """Take in a chunk; return the whole lines that are there now."""
         data = self._rest + data if self._rest else data
         cut = data.rfind(b"\n") + 1
-        if len(data) - cut > MAX_LINE_BYTES:
+        if len(data) - cut > self._max:
             cut = len(data)
         self._rest = data[cut:]
         return data[:cut]

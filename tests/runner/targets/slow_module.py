@@ -33,3 +33,8 @@ def leave(status: int) -> None:
 
 def return_object() -> object:
     return object()
+
+
+def long_text(size: int) -> str:
+    phase("write")
+    return "x" * size
