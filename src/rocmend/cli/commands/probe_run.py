@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -124,6 +124,7 @@ def command(
 
     select(selection, dtypes)  # what is wrong with them is said before anything is opened or started
     with contextlib.ExitStack() as stack:
+        progress_line = stack.enter_context(_Progress(kept=not no_store))
         store = None if no_store else stack.enter_context(Store.open(store_path))
         run = run_probes(
             selection,
@@ -137,15 +138,35 @@ def command(
             env=env,
             time_limit_s=time_limit or 0.0,
             silence_s=silence or 0.0,
-            on_result=_tell,
+            on_result=progress_line.tell,
             resume=resume,
         )
-    progress_done()
     _print(run, output_format, output, verbose=verbose)
 
 
-def _tell(result: Evidence, done: int, total: int) -> None:
-    progress(f"{done} of {total}: {result.subject} {result.verdict.value}")
+class _Progress:
+    """Says how far a run is, and, where it is interrupted, how to go on with it.
+
+    Args:
+        kept: The results are kept.
+    """
+
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
+        self.group = ""
+
+    def tell(self, result: Evidence, done: int, total: int) -> None:
+        """Take note of a result."""
+        self.group = result.group
+        progress(f"{done} of {total}: {result.subject} {result.verdict.value}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        progress_done()
+        if kind is KeyboardInterrupt and self.kept and self.group:
+            click.echo(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.", err=True)
 
 
 def _print(run: ProbeRun, output_format: str, output: Path | None, *, verbose: bool) -> None:
