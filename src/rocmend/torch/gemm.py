@@ -96,8 +96,10 @@ def _at(block: Sequence[slice]) -> tuple[slice, ...]:
     return (block[0], slice(None), *block[1:])
 
 
-def _is_pointwise(kernel: Sequence[int], geometry: Geometry) -> bool:
-    return math.prod(kernel) == 1 and set(geometry.stride) == {1} and not any(geometry.padding)
+def _is_pointwise(kernel: Sequence[int], geometry: Geometry, source: Tensor, result_size: Sequence[int]) -> bool:
+    """Whether each position of a contiguous source makes the same position of the result, and none is added."""
+    same = math.prod(kernel) == 1 and set(geometry.stride) == {1} and not any(geometry.padding)
+    return same and tuple(source.shape[2:]) == tuple(result_size) and source.is_contiguous()
 
 
 def correlate(  # noqa: PLR0913  two tensors, a geometry and how to go about it
@@ -128,7 +130,7 @@ def correlate(  # noqa: PLR0913  two tensors, a geometry and how to go about it
     """
     batch, channels, outputs, kernel = source.shape[0], source.shape[1], weight.shape[0], weight.shape[2:]
     groups = geometry.groups
-    if _is_pointwise(kernel, geometry) and source.is_contiguous() and not channels_last:
+    if not channels_last and _is_pointwise(kernel, geometry, source, output):
         flat = source.reshape(batch, groups, channels // groups, math.prod(output))
         product = torch.matmul(weight.reshape(groups, outputs // groups, channels // groups), flat)
         return product.reshape(batch, outputs, *output)
@@ -179,7 +181,7 @@ def input_gradient(  # noqa: PLR0913  two tensors, a geometry and how to go abou
     batch, groups, kernel = gradient.shape[0], geometry.groups, weight.shape[2:]
     channels = weight.shape[1] * groups
     outputs = weight.shape[0]
-    if _is_pointwise(kernel, geometry) and gradient.is_contiguous() and not channels_last:
+    if not channels_last and _is_pointwise(kernel, geometry, gradient, size):
         flat = gradient.reshape(batch, groups, outputs // groups, math.prod(size))
         transposed = weight.reshape(groups, outputs // groups, channels // groups).transpose(1, 2)
         return torch.matmul(transposed, flat).reshape(batch, channels, *size)

@@ -1,0 +1,36 @@
+"""Everything here needs PyTorch, keeps outcomes in a folder of its own, and must leave nothing patched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rocmend.torch import attend, conv  # noqa: E402  only where torch is
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ROCMEND_SAFE_CONV", raising=False)
+    monkeypatch.delenv("ROCMEND_SAFE_ATTENTION", raising=False)
+    conv.forget()
+    attend.forget()
+    torch.manual_seed(0)
+    yield tmp_path / "home"
+    conv.forget()
+    attend.forget()
+    assert not conv.active(), "a test left convolutions routed"
+    assert not attend.active(), "a test left attention routed"
+
+
+@pytest.fixture
+def poisoned() -> Iterator[None]:
+    """Fresh memory holds NaN."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before)
