@@ -87,7 +87,11 @@ def parse_experiment(data: bytes, path: Path) -> Experiment:
         raise DataError(str(path), f"is not TOML: {error}.", next_step="See https://toml.io for the syntax.") from error
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `")
-        raise _error(path, text, Problem(where.rstrip("`"), f"{message}.")) from error
+        where = where.rstrip("`") or "$"
+        unknown = re.search(r"unknown field `(.+)`", message)
+        if unknown:
+            raise _error(path, text, Problem(f"{where}.{unknown.group(1)}", "there is no such field.")) from error
+        raise _error(path, text, Problem(where, f"{message}.")) from error
     except UsageError as error:  # limits check themselves
         raise _error(path, text, Problem("$.limits", error.message)) from error
     experiment = msgspec.structs.replace(found, folder=str(path.resolve().parent))

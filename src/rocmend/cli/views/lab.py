@@ -51,7 +51,8 @@ def plan_document(plan: LabPlan, file: str) -> Document:
     ]
     summary = f"{count_text(len(plan.steps), 'trial')}, each run {count_text(plan.repeats, 'time')}"
     if plan.reboots:
-        summary += f"; {count_text(sum(len(item.trials) for item in plan.reboots), 'needs', 'need')} another boot than this one"
+        waiting = sum(len(item.trials) for item in plan.reboots)
+        summary += f"; {count_text(waiting, 'needs', 'need')} another boot than this one"
     return Document(
         plan.title, f"{summary}.", Tone.PLAIN, tuple(blocks), f"Nothing was run. `rocmend lab run {file}` runs them."
     )

@@ -1,0 +1,105 @@
+"""The group ``rocmend lab`` on the example that runs anywhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from rocmend.cli.main import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
+DEMO = EXAMPLES / "local-demo.toml"
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def rocmend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the program in this process with a store of its own."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path))
+    for name in ("ROCMEND_KB", "FAKE_COPY_ENGINE", "FAKE_GRAPHS", "FAKE_TARGET"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str | Path) -> Done:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        sys.stdout.flush()
+        assert isinstance(stop.value.code, int)
+        return Done(stop.value.code, out.getvalue(), err.getvalue())
+
+    return run
+
+
+def test_from_plan_to_report(rocmend: Run) -> None:
+    plan = rocmend("lab", "plan", DEMO)
+    assert plan.code == 0
+    assert "5 trials, each run 1 time" in plan.out
+    empty = rocmend("lab", "report", DEMO)
+    assert empty.code == 0
+    assert "No trial has been run yet." in empty.out
+    nothing = rocmend("lab", "resume", DEMO)
+    assert (nothing.code, nothing.out) == (2, "")
+
+    run = rocmend("lab", "run", DEMO, "--json")
+    data = msgspec.json.decode(run.out)["data"]
+    assert run.code == 1
+    assert sum(data["run"]["ran"].values()) == 5
+    assert "everything-off, run 1: pass after" in run.err
+    resumed = rocmend("lab", "resume", DEMO)
+    assert "0 runs made; 5 had been made before." in resumed.out
+
+    least = rocmend("lab", "minimize", DEMO, "baseline", "everything-off")
+    assert least.code == 0
+    assert "FAKE_COPY_ENGINE=0 and FAKE_GRAPHS=0 together turn the hang in upload of baseline" in least.out
+
+    page = rocmend("lab", "report", DEMO, "--format", "html").out
+    assert '<figure class="timeline">' in page
+    report = rocmend("lab", "report", DEMO, "--format", "md").out
+    assert "FAKE_COPY_ENGINE=0 moves the hang from upload to reserve" in report
+    assert "the target override and flash attention make no difference." in report
+    assert "| baseline | upload |" in report
+    envelope = msgspec.json.decode(rocmend("lab", "report", DEMO, "--json").out)
+    assert envelope["status"] == "clean"
+    assert envelope["data"]["conclusion"]["status"] == "works"
+    assert rocmend("lab", "status", DEMO).code == 1
+
+
+def test_plan_of_a_kernel_parameter_shows_reboots_and_predictions(rocmend: Run) -> None:
+    done = rocmend("lab", "plan", EXAMPLES / "strix-halo-load-hang.toml", "--format", "md")
+    assert done.code == 0
+    assert "rpm-ostree kargs --append=amdgpu.cwsr_enable=0" in done.out
+    assert "reboot: cwsr-off, cwsr-and-sdma-off: amdgpu.cwsr_enable=0" in done.out
+    assert "hang in async-uploads (llama-cpp-async-upload-hang)" in done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["lab", "plan", "/nonexistent.toml"],
+        ["lab", "run", str(DEMO), "--only", "nothing"],
+        ["lab", "minimize", str(DEMO), "baseline", "nothing"],
+        ["lab", "report", str(DEMO), "--store", "/nonexistent/store.sqlite"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_there_is_said(arguments: list[str], rocmend: Run) -> None:
+    done = rocmend(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("rocmend: [")
+    assert "Traceback" not in done.err
