@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rocmend.core.errors import UsageError
 from rocmend.core.records import Fact, Finding, Remedy, Severity, Source
 from rocmend.report import envelope, html, markdown, sarif, terminal
-from rocmend.report.document import Card, Code, Document, Link, Links, Section, Text, table
+from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, table
 
 
 def _printed(document: Document, width: int = 80, *, details: bool = False) -> str:
@@ -44,6 +44,17 @@ def test_terminal_prints_square_brackets_as_they_are() -> None:
     text = _printed(Document("a [bold]b[/bold]", blocks=(Text("pip install rocmend[torch]"),)))
     assert "a [bold]b[/bold]" in text
     assert "rocmend[torch]" in text
+
+
+def test_terminal_shows_long_keys_whole() -> None:
+    key = 'modprobe.options["amdgpu.cwsr_enable"]'
+    stream = io.StringIO()
+    terminal.render(
+        Document("t", blocks=(Section("s", (Pairs(((key, "not set", "/etc/modprobe.d"),)),)),)), stream, width=80
+    )
+    first, second = stream.getvalue().splitlines()[3:5]
+    assert "…" not in first
+    assert first.partition("  ")[0] + second.strip() == key
 
 
 def test_terminal_has_no_escapes_where_it_is_no_terminal(document: Document) -> None:

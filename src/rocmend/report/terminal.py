@@ -144,19 +144,20 @@ class _Printer:
         self.console.print(RichText(text, style=style), soft_wrap=True)
 
     def _pairs(self, block: Pairs, indent: int) -> None:
+        from rich.padding import Padding
         from rich.table import Table as RichTable
         from rich.text import Text as RichText
 
         grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=False)
-        grid.add_column(no_wrap=True, max_width=max(12, self.console.width // 3))
+        grid.add_column(overflow="fold", max_width=max(12, self.console.width * 2 // 5))
         grid.add_column(overflow="fold", ratio=3)
         notes = any(note for _, _, note in block.rows)
         if notes:
             grid.add_column(overflow="fold", style="dim", ratio=2)
         for label, value, note in block.rows:
-            row = [RichText(" " * indent + label), RichText(value)]
+            row = [RichText(label), RichText(value)]
             grid.add_row(*row, *([RichText(note)] if notes else []))
-        self.console.print(grid)
+        self.console.print(Padding(grid, (0, 0, 0, indent)))
 
     def _table(self, block: Table, indent: int) -> None:
         from rich import box
