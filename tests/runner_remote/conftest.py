@@ -169,7 +169,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     args = ("--root", str(base / "store"), "--runroot", str(base / "run"), "--runtime", "runc")
     archive = subprocess.run(["tar", "-C", str(rootfs), "-c", "."], check=True, capture_output=True).stdout
     subprocess.run(
-        ["podman", *args, "import", "--change", "ENV=FROM_IMAGE=1", "-", "rocmend-test"],
+        ["podman", *args, "import", "--change", "ENV=FROM_IMAGE=1", "--change", "ENV=PATH=/bin", "-", "rocmend-test"],
         input=archive,
         check=True,
         capture_output=True,

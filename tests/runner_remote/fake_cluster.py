@@ -207,7 +207,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         job = self.read_body()
         cluster, name = self.cluster, job["metadata"]["name"]
-        if (cluster.faults.get("create") or [None])[0] == "lose-answer":
+        if cluster.faults.get("create", [])[:1] == ["lose-answer"]:
             cluster.faults["create"].pop(0)
             with cluster.changed:
                 cluster.jobs[name] = job

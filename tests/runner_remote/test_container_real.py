@@ -13,9 +13,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rocmend.core.evidence import Silence
+from rocmend.core.verdict import Verdict
 from rocmend.runner.executor import Handle, NotStartedError
 from rocmend.runner.remote.container import ContainerExecutor, ContainerHandle
 from rocmend.runner.remote.engine import Engine
+from rocmend.runner.run import run_attempt
 from rocmend.runner.spec import AttemptSpec, Command, Container, Limits, Mount, PythonCall
 
 from .conftest import Outcome, drive
@@ -220,3 +223,27 @@ def test_a_python_call_needs_an_interpreter_in_the_image(box: Container) -> None
     outcome = run(spec)
     assert outcome.exit is not None
     assert "no program 'python3'" in outcome.exit.infra
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "silence"),
+    [
+        ("echo done", Verdict.PASS, None),
+        ("echo begun; exit 9", Verdict.CRASH, None),
+        ("echo begun; x=0123456789abcdef; while :; do x=$x$x; done", Verdict.OOM, None),
+        ("echo begun; sleep 60", Verdict.HANG, Silence.BLOCKED),
+        ("trap '' TERM; echo begun; while :; do :; done", Verdict.HANG, Silence.SPINNING),
+    ],
+)
+def test_verdicts_in_containers(box: Container, script: str, verdict: Verdict, silence: Silence | None) -> None:
+    limits = Limits(silence_s=3, grace_s=1, memory_bytes=48 << 20)
+    result = run_attempt(attempt(box, "sh", "-c", script, limits=limits))
+    assert (result.verdict, result.silence) == (verdict, silence), result
+    assert not result.quarantine
+    assert result.place["image_digest"].startswith("sha256:")
+
+
+def test_an_image_without_the_program_is_the_verdict_infra(box: Container) -> None:
+    result = run_attempt(attempt(box, "no-such-program"))
+    assert result.verdict is Verdict.INFRA
+    assert "no program" in result.reason

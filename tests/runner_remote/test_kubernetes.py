@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from rocmend.core.verdict import Verdict
 from rocmend.runner.executor import Exit, Handle, NotStartedError
 from rocmend.runner.remote.kubernetes import KubernetesExecutor, Patience
 from rocmend.runner.remote.owner import LABEL_OWNER, ourselves
+from rocmend.runner.run import run_attempt
 from rocmend.runner.spec import AttemptSpec, Command, Kubernetes, Limits
 
 from .conftest import Outcome, drive
@@ -49,7 +51,7 @@ def play(
     scenario: Callable[[], object],
     on_turn: Callable[[Handle, dict[str, bytearray]], object] | None = None,
 ) -> Outcome:
-    handle = KubernetesExecutor(QUICK).start(spec)
+    handle = KubernetesExecutor(QUICK).begin(spec)
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -197,6 +199,41 @@ def test_a_pod_that_is_lost_while_nobody_watches(cluster: FakeCluster, spec: Att
     outcome = play(spec, scenario)
     assert outcome.exit is not None
     assert "was deleted by another" in outcome.exit.infra
+
+
+def test_waiting_for_a_node_and_an_image_is_no_silence(cluster: FakeCluster, spec: AttemptSpec) -> None:
+    """The run loop begins to count when the container runs; a hang of it is still one."""
+
+    def scenario() -> None:
+        job = cluster.await_job()
+        job_of.append(job)
+        cluster.put_pod(job, scheduled=False, phase="Pending")
+        time.sleep(1.5)
+        cluster.put_pod(job, **running())
+        cluster.say("2026-01-01T00:00:01Z", b"begun\n")
+
+    def on_delete(fake: FakeCluster, kind: str, _: str) -> None:
+        if kind == "jobs":
+            fake.end_log()
+            fake.put_pod(job_of.pop(), **ended(143), leaving=True)
+
+    job_of: list[Any] = []
+    cluster.on_delete = on_delete
+    thread = threading.Thread(target=scenario, daemon=True)
+    thread.start()
+    hanging = msgspec.structs.replace(spec, limits=Limits(silence_s=1, grace_s=2))
+    result = run_attempt(hanging, executor=KubernetesExecutor(QUICK))
+    thread.join(10)
+    assert result.verdict is Verdict.HANG
+    assert result.place["node"] == "node-a"
+    assert not result.quarantine
+
+
+def test_a_refusal_is_the_verdict_infra(cluster: FakeCluster, spec: AttemptSpec) -> None:
+    cluster.faults["create"] = [403]
+    result = run_attempt(spec, executor=KubernetesExecutor(QUICK))
+    assert result.verdict is Verdict.INFRA
+    assert "403" in result.reason
 
 
 class TestConnections:
@@ -357,7 +394,7 @@ class TestEnding:
         ]
 
     def test_a_handle_closed_early_deletes_its_job(self, cluster: FakeCluster, spec: AttemptSpec) -> None:
-        handle = KubernetesExecutor(QUICK).start(spec)
+        handle = KubernetesExecutor(QUICK).begin(spec)
         cluster.await_job()
         handle.close()
         assert not cluster.jobs

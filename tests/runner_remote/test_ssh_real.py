@@ -15,9 +15,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rocmend.core.evidence import Silence
+from rocmend.core.verdict import Verdict
 from rocmend.runner.executor import Handle
 from rocmend.runner.remote.ssh import SshExecutor, SshHandle
-from rocmend.runner.spec import AttemptSpec, Command, PythonCall, Ssh
+from rocmend.runner.run import run_attempt
+from rocmend.runner.spec import AttemptSpec, Command, Limits, PythonCall, Ssh
 
 from .conftest import Outcome, Server, drive, free_port
 
@@ -313,3 +316,31 @@ def test_a_login_s_greeting_is_not_the_command_s_output(server: Server) -> None:
     where: Ssh = msgspec.structs.replace(server.where, options={**server.where.options, "LogLevel": "INFO"})
     outcome = run(attempt(server, "sh", "-c", "echo out; echo err >&2", where=where))
     assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "silence"),
+    [
+        ("echo done", Verdict.PASS, None),
+        ("echo begun; exit 9", Verdict.CRASH, None),
+        ("echo begun; sleep 60", Verdict.HANG, Silence.BLOCKED),
+        ("trap '' TERM; echo begun; while :; do :; done", Verdict.HANG, Silence.SPINNING),
+    ],
+)
+def test_verdicts_over_ssh(server: Server, script: str, verdict: Verdict, silence: Silence | None) -> None:
+    result = run_attempt(attempt(server, "sh", "-c", script, limits=Limits(silence_s=4, grace_s=1)))
+    assert (result.verdict, result.silence) == (verdict, silence), result
+    assert not result.quarantine
+    assert with_marker(result.place["attempt"]) == []
+
+
+def test_no_host_is_the_verdict_infra(server: Server) -> None:
+    result = run_attempt(attempt(server, "true", where=msgspec.structs.replace(server.where, port=free_port())))
+    assert result.verdict is Verdict.INFRA
+    assert "could not be reached" in result.reason
+
+
+def test_a_python_call_over_ssh_returns_its_value(server: Server) -> None:
+    where = msgspec.structs.replace(server.where, python=sys.executable)
+    spec = AttemptSpec("call", PythonCall("os.path:join", {"a": "x"}), where=where)
+    assert run_attempt(spec).verdict is Verdict.PASS

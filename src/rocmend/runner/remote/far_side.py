@@ -72,8 +72,13 @@ C=$!
       { read -r l < "$d/stat"; } || continue
       set -- ${l##*) }
       [ "$4" = "$P" ] || continue
+      t=$((${12}+${13}+${14}+${15})) q=0 k=0
+      for f in "$d"/task/*/schedstat; do
+        { read -r _ y _ < "$f"; } || continue
+        q=$((q+y)) k=$((k+1)); [ "$k" -lt 64 ] || break
+      done
       w=; { read -r w < "$d/wchan"; }
-      o="$o ${d#/proc/}:$1:$((${12}+${13}+${14}+${15})):${22}:${18}:$w"
+      o="$o ${d#/proc/}:$1:$t:${22}:${18}:$q:$w"
       n=$((n+1)); [ "$n" -lt 32 ] || break
     done
     say "sample $u$o" || exit
@@ -216,6 +221,8 @@ class FarProcess(msgspec.Struct, frozen=True):
     ticks: int
     rss_pages: int
     threads: int
+    waited_ns: int
+    """Time that its threads were ready to run while others ran; 0 where the kernel does not count it."""
     wchan: str
 
 
@@ -225,10 +232,9 @@ def parse_sample(text: str) -> tuple[float, tuple[FarProcess, ...]] | None:
         uptime, *entries = text.split()
         processes = []
         for entry in entries:
-            pid, state, ticks, rss, threads, wchan = entry.split(":", 5)
-            processes.append(
-                FarProcess(int(pid), state, int(ticks), int(rss), int(threads), "" if wchan == "0" else wchan)
-            )
+            pid, state, ticks, rss, threads, waited, wchan = entry.split(":", 6)
+            place = "" if wchan == "0" else wchan
+            processes.append(FarProcess(int(pid), state, int(ticks), int(rss), int(threads), int(waited), place))
         return float(uptime), tuple(processes)
     except ValueError:
         return None
@@ -245,7 +251,7 @@ class FarSampler:
     def __init__(self) -> None:
         self.ticks_per_s = 100
         self.page_bytes = 4096
-        self._last: tuple[float, dict[int, int]] | None = None
+        self._last: tuple[float, dict[int, FarProcess]] | None = None
 
     def host(self, text: str) -> None:
         """Take in a ``host`` message."""
@@ -259,17 +265,20 @@ class FarSampler:
         if parsed is None or not parsed[1]:
             return None
         uptime, processes = parsed
-        ticks = {process.pid: process.ticks for process in processes}
-        used = dict.fromkeys(ticks, 0)
-        rate = None
+        used = {process.pid: 0 for process in processes}
+        rate = wait_rate = None
         if self._last is not None and uptime > self._last[0]:
-            before = self._last[1]
-            used = {pid: max(0, count - before.get(pid, 0)) for pid, count in ticks.items()}
-            rate = round(sum(used.values()) / self.ticks_per_s / (uptime - self._last[0]), 3)
-        self._last = (uptime, ticks)
+            elapsed, before = uptime - self._last[0], self._last[1]
+            pairs = [(before.get(process.pid), process) for process in processes]
+            used = {now.pid: max(0, now.ticks - (last.ticks if last else 0)) for last, now in pairs}
+            waited = sum(max(0, now.waited_ns - (last.waited_ns if last else 0)) for last, now in pairs)
+            rate = round(sum(used.values()) / self.ticks_per_s / elapsed, 3)
+            wait_rate = round(waited / 1e9 / elapsed, 3)
+        self._last = (uptime, {process.pid: process for process in processes})
         busiest = max(processes, key=lambda process: (used[process.pid], -"RDTtSIZ".find(process.state), process.pid))
         return Sample(
             cpu_rate=rate,
+            cpu_wait_rate=wait_rate,
             state=busiest.state,
             wchan="" if busiest.state == "R" else busiest.wchan,
             rss_bytes=sum(process.rss_pages for process in processes) * self.page_bytes,

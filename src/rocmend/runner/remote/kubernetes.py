@@ -27,6 +27,7 @@ from rocmend.runner.remote.pump import pipe
 from rocmend.runner.spec import AttemptSpec, Kubernetes
 
 _CONFLICT = 409
+_TURN_S = 0.05
 _DEADLINE = "the Job's activeDeadlineSeconds ended it before the attempt's own limits"
 
 
@@ -61,7 +62,24 @@ class KubernetesExecutor(Executor):
         self.patience = patience or Patience()
 
     def start(self, spec: AttemptSpec) -> KubernetesHandle:
-        """Begin to make a Job; a cluster that does not answer or refuses shows in the handle's ``exit``.
+        """Make a Job and wait until its container runs, so that the wait for a node and an image is no silence.
+
+        What goes wrong on the way (a refusal, an image that cannot be pulled) shows in the handle's ``exit``.
+
+        Raises:
+            NotStartedError: As ``begin`` does.
+        """
+        handle = self.begin(spec)
+        try:
+            while not handle.started and handle.exit() is None:
+                time.sleep(_TURN_S)
+        except BaseException:  # an interrupt: leave no Job behind
+            handle.close()
+            raise
+        return handle
+
+    def begin(self, spec: AttemptSpec) -> KubernetesHandle:
+        """Begin to make a Job, without waiting for it.
 
         Raises:
             NotStartedError: No cluster is configured, or the attempt wants what no Job can do.
@@ -110,6 +128,11 @@ class KubernetesHandle(Handle):
         self._log_thread: threading.Thread | None = None
         self._finishing = threading.Lock()
         self._spawn(self._run)
+
+    @property
+    def started(self) -> bool:
+        """The container runs or ran."""
+        return self._pod is not None and self._pod.started
 
     def _spawn(self, function: Callable[[], object]) -> threading.Thread:
         thread = threading.Thread(target=function, name=self.job_name, daemon=True)

@@ -8,6 +8,7 @@ https://instinct.docs.amd.com/projects/gpu-operator/en/latest/ (``amd.com/gpu`` 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from rocmend.runner.executor import NotStartedError
@@ -121,5 +122,5 @@ def _argv(spec: AttemptSpec) -> tuple[str, ...]:
 
 
 def literal(text: str) -> str:
-    """Return a text so written that the kubelet, which expands ``$(NAME)``, gives it on as it is."""
-    return text.replace("$", "$$")
+    """Return a text so written that the kubelet, which expands ``$(NAME)`` and ``$$``, gives it on as it is."""
+    return re.sub(r"\$\$+|\$(?=\()", lambda found: found[0] * 2, text)

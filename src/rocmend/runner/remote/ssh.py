@@ -30,6 +30,7 @@ DEFAULTS = {
     "LogLevel": "ERROR",
 }
 _LINGER_S = 3.0
+_TURN_S = 0.02
 _RECONNECT_S = 20.0
 _TRIES = 3
 
@@ -102,7 +103,7 @@ class SshExecutor(Executor):
     """Runs attempts on other hosts."""
 
     def start(self, spec: AttemptSpec) -> SshHandle:
-        """Start the client; a host that cannot be reached shows in the handle's ``exit``.
+        """Connect and start the command; a host that cannot be reached shows in the handle's ``exit``.
 
         Raises:
             NotStartedError: There is no client, or a setting is not possible.
@@ -113,7 +114,14 @@ class SshExecutor(Executor):
             raise NotStartedError(
                 "ssh", "there is no ssh on this machine.", next_step="Install it (apt install openssh-client)."
             )
-        return SshHandle(spec, spec.where)
+        handle = SshHandle(spec, spec.where)
+        try:
+            while not handle.started and handle.exit() is None:  # the client's ConnectTimeout ends it
+                time.sleep(_TURN_S)
+        except BaseException:  # an interrupt: leave no connection behind
+            handle.close()
+            raise
+        return handle
 
 
 class SshHandle(Handle):
@@ -168,6 +176,11 @@ class SshHandle(Handle):
         self.streams = {"stdout": self._stdout.output, "stderr": self._stderr.output}
         self._spawn(self._write, script)
         self._spawn(self._watch)
+
+    @property
+    def started(self) -> bool:
+        """The command's process is there."""
+        return "pid" in self._said
 
     def _spawn(self, function: Any, *arguments: Any) -> None:
         thread = threading.Thread(target=function, args=arguments, name=f"ssh-{self.attempt}", daemon=True)
