@@ -139,6 +139,7 @@ def outcome(
     if absent:
         return {"outcome": "skipped", "reason": absent}
     try:
+        _use(device)
         # building counts too: a probe of memory asks the device while it is built
         return _measure(probe.build(Context.make(str(device), dtype, seed)), dtype, device, phase)
     except SkipProbe as skip:
@@ -272,6 +273,14 @@ def _device(asked: str) -> torch.device:
         count = torch.cuda.device_count()
         raise UnsupportedError(f"torch {torch.__version__} sees {count or 'no'} GPUs here, {asked} was asked for")
     return device
+
+
+def _use(device: torch.device) -> None:
+    """Make a GPU the current one: streams and graphs that name none belong to it."""
+    import torch
+
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
 
 
 def _plain_arithmetic() -> None:
