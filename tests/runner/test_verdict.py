@@ -124,6 +124,7 @@ def test_verdict(outcome: Outcome, verdict: Verdict, words: str) -> None:
         (("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2 GiB",), 0, Verdict.PASS),
         (("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2 GiB",), 1, Verdict.OOM),
         (("what():  std::bad_alloc",), 134, Verdict.OOM),
+        (("/src/ggml.c:9: GGML_ASSERT(ctx->mem_buffer != NULL) failed",), 134, Verdict.OOM),
         (("ggml_vulkan: Device memory allocation of size 99 failed.",), 1, Verdict.OOM),
         (("hipErrorNoBinaryForGpu: Unable to find code object",), 134, Verdict.UNSUPPORTED),
         (("HW Exception by GPU node-1 (Agent handle: 0x1) reason :GPU Hang",), 134, Verdict.GPU_RESET),

@@ -17,7 +17,7 @@ STEMS = (
     b"rror", b"ailed", b"ault", b"emory", b"FAILED", b"core dumped", b"DeviceLost", b"DEVICE_LOST", b"_OF_",
     b"terminate called", b"GGML_ASSERT", b"Aborted", b"Illegal instruction", b"bad_alloc", b"not found", b"llocat",
     b"No such file", b"cannot open shared", b"Exception by GPU", b"Traceback (most", b"no kernel image",
-    b"invalid device function", b"unable to load", b"OutOf", b"HSA_STATUS",
+    b"invalid device function", b"unable to load", b"OutOf", b"HSA_STATUS", b"mem_buffer",
 )  # fmt: skip
 """Every word of every entry holds one of these (a test checks it); they are what is looked for in a flood of output."""
 
