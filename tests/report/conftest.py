@@ -19,7 +19,10 @@ def document() -> Document:
         ),
         details=(Text("First.\n\n- one\n- two"), Links("Source", (Link("Issue 5724", "https://example.org/5724"),))),
     )
-    rows = [["gfx1151", Cell("full", Tone.GOOD)], ["gfx1010", Cell("none | at all", Tone.ERROR)]]
+    rows: list[list[str | Cell]] = [
+        ["gfx1151", Cell("full", Tone.GOOD)],
+        ["gfx1010", Cell("none | at all", Tone.ERROR)],
+    ]
     return Document(
         "Strix Halo",
         "One thing stops you.",
