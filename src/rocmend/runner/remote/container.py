@@ -46,6 +46,11 @@ def resolved(name: str, image: Image) -> str:
     return f"{repository(name)}@{image.digest}"
 
 
+def _source(text: str) -> str:
+    """Return what is mounted: a path from the root up, or the name of a volume as it is."""
+    return str(Path(text).absolute()) if "/" in text or text.startswith(".") else text
+
+
 def run_arguments(spec: AttemptSpec, where: Container, image: Image, labels: Mapping[str, str], name: str) -> list[str]:
     """Return the arguments of ``podman run`` or ``docker run`` for an attempt.
 
@@ -82,7 +87,7 @@ def _place_arguments(where: Container) -> list[str]:
     for device in where.devices:
         arguments += ["--device", device]
     for mount in where.mounts:
-        arguments += ["--volume", f"{mount.source}:{mount.target}{':ro' if mount.read_only else ''}"]
+        arguments += ["--volume", f"{_source(mount.source)}:{mount.target}{':ro' if mount.read_only else ''}"]
     if where.network:
         arguments += ["--network", where.network]
     if where.user:
@@ -236,7 +241,12 @@ class ContainerHandle(Handle):
             source.seek(0)
             try:
                 client = subprocess.Popen(
-                    argv, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+                    argv,
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    cwd=self._folder.name,  # podman's monitor leaves a file named oom where it was started
                 )
             except OSError as error:
                 self._let_go()
