@@ -328,8 +328,9 @@ class Supervisor:
     def _sample(self, now: float) -> None:
         """Take a sample: often while it is silent, seldom while it talks, never so often that it costs much."""
         silent = now - self.patience.last_output
+        before = time.thread_time()
         sample = self.handle.sample()
-        took = time.monotonic() - now
+        cost = time.thread_time() - before
         if sample is not None:
             self.samples.add(sample)
             self.patience.sampled(now, self.samples.last_rate())
@@ -340,7 +341,7 @@ class Supervisor:
         base = min(1.0, max(0.1, self.patience.limit_s / 8))
         if silent < base:
             base = min(2.0, max(base, self.patience.limit_s / 4))
-        self._next_sample = time.monotonic() + max(base, took * _COST_SHARE)
+        self._next_sample = time.monotonic() + max(base, min(cost * _COST_SHARE, self.patience.limit_s / 4))
 
     def _look_at_kernel(self) -> None:
         seen = self.handle.seen_pids()

@@ -80,7 +80,7 @@ class SampleLog:
         Args:
             begin: ``time.monotonic()`` time of the last output.
         """
-        windows = [item for item in self._windows if item[0] >= begin]
+        windows = [item for item in self._windows if item[1] - max(item[0], begin) >= 0.5 * (item[1] - item[0])]
         middle = begin + (self._time - begin) / 2
         windows = [item for item in windows if item[0] >= middle] or windows[-1:]
         total = sum(end - start for start, end, *_ in windows)
