@@ -68,6 +68,7 @@ def line(**fields: Any) -> str:
         ),
         (Ending.EXITED, {"exit_code": 0}, line(event="begin", case="x"), "crash", "exit 0 in x"),
         (Ending.EXITED, {"exit_code": 1}, MARK + "{cut", "infra", "said nothing"),
+        (Ending.SIGNALLED, {"signal": 6}, line(event="end", verdict="pass", reason="right"), "pass", "right"),
         (Ending.NOT_FOUND, {}, "", "infra", "not-found"),
     ],
 )

@@ -180,6 +180,8 @@ def read_result(result: CommandResult, limit_s: float) -> tuple[Verdict, str, fl
     last = events[-1] if events and isinstance(events[-1], dict) else {}
     case = str(last.get("case") or "the start of PyTorch")
     ending = result.ending.value
+    if last.get("event") == "end":  # what comes after its last word, while libraries are taken down, is no matter
+        return Verdict(last["verdict"]), str(last["reason"]), float(last.get("time_ms", 0.0))
     if ending == "timeout":
         left = " and the driver does not let go of the process" if result.unkillable else ""
         return Verdict.HANG, f"no end of {case} within {limit_s:.0f} s{left}", 0.0
@@ -187,8 +189,6 @@ def read_result(result: CommandResult, limit_s: float) -> tuple[Verdict, str, fl
         return Verdict.CRASH, f"signal {result.signal} in {case}", 0.0
     if ending != "exited":
         return Verdict.INFRA, f"the child ended as {ending}: {result.stderr[-300:].strip()}", 0.0
-    if last.get("event") == "end":
-        return Verdict(last["verdict"]), str(last["reason"]), float(last.get("time_ms", 0.0))
     if not events:
         return Verdict.INFRA, f"the child said nothing (exit {result.exit_code}): {result.stderr[-300:].strip()}", 0.0
     return Verdict.CRASH, f"exit {result.exit_code} in {case}: {result.stderr[-300:].strip()}", 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from types import TracebackType
@@ -132,6 +133,20 @@ def forget() -> None:
     _choices.clear()
 
 
+def settle() -> None:
+    """Have autograd's threads finish with our kernels, which are Python, before the interpreter ends under them.
+
+    A backward pass returns a moment before its thread has let go of the last kernel; a thread that wants the
+    interpreter while that is being taken down aborts the process. A pass of native kernels through the same thread comes after.
+    """
+    if not torch.cuda.is_initialized():
+        return
+    for index in range(torch.cuda.device_count()):
+        if torch.cuda.memory_reserved(index):
+            leaf = torch.ones(1, device=f"cuda:{index}", requires_grad=True)
+            torch.autograd.grad(leaf * 2, leaf)
+
+
 def _handle(source: Tensor) -> SafeConv | None:
     kind = source.device.type
     return next((handle for handle in reversed(_active) if handle.device_type == kind), None)
@@ -167,4 +182,5 @@ def _backward(
     return found
 
 
+atexit.register(settle)
 _override = Override({"_convolution": _forward, "convolution_backward": _backward})
