@@ -137,7 +137,8 @@ def settle() -> None:
     """Have autograd's threads finish with our kernels, which are Python, before the interpreter ends under them.
 
     A backward pass returns a moment before its thread has let go of the last kernel; a thread that wants the
-    interpreter while that is being taken down aborts the process. A pass of native kernels through the same thread comes after.
+    interpreter while that is being taken down aborts the process. A pass of native kernels through the same thread
+    ends after that.
     """
     if not torch.cuda.is_initialized():
         return
