@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 from hypothesis import settings
 
 # A deadline judges the machine, not the code: shared two-core machines pause for longer than any example takes.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+# No test may write into the store of the person who runs it.
+os.environ["ROCMEND_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-")

@@ -44,6 +44,28 @@ def test_this_machine_is_probed(rocmend: Run, tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "home" / "evidence.sqlite").exists()
 
 
+def test_a_check_is_kept_with_its_report(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    store, output = tmp_path / "kept.sqlite", tmp_path / "report.html"
+    rocmend("check", "--machine", machines / "strix-halo", "-o", output, "--store", store)
+    rows = msgspec.json.decode(rocmend("store", "ls", "--store", store, "--json").out)["data"]
+    assert "check" in str(rows)
+    assert "strix-halo" in str(rows)
+    (identifier,) = [row["id"] for row in (rows["records"] if isinstance(rows, dict) else rows)]
+    shown = rocmend("store", "show", identifier, "--store", store)
+    assert "gfx1151-cwsr-save-area-too-small" in shown.out
+    assert "report.html" in shown.out
+
+
+def test_an_unusable_store_costs_the_record_only(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept.sqlite").write_text("no database")
+    done = rocmend(
+        "check", "--machine", machines / "strix-halo", "-o", tmp_path / "r.html", "--store", tmp_path / "kept.sqlite"
+    )
+    assert done.code == 1
+    assert "nothing is kept of this" in done.err
+    assert (tmp_path / "r.html").exists()
+
+
 def test_without_probes_it_says_so(rocmend: Run, tmp_path: Path) -> None:
     done = rocmend("check", "--no-probe", "-o", tmp_path / "report.html", "--json")
     data = msgspec.json.decode(done.out)["data"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
     from rocmend.probe.records import ProbeRun
+    from rocmend.store.store import Store
 
 
 @rocmend_command(
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 )
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
+@click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
 @output_options("md", "sarif")
 def command(
     machine_dir: Path | None,
@@ -62,6 +64,7 @@ def command(
     output: Path,
     probe: bool,
     store_path: Path | None,
+    no_store: bool,
     output_format: str,
 ) -> None:
     """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
@@ -71,6 +74,7 @@ def command(
     machine is changed.
     """
     from rocmend.cli.check import run_check
+    from rocmend.cli.keeping import keep_check, store_or_warning
     from rocmend.cli.views.check import check_report, check_summary
     from rocmend.core.errors import RocmendError
     from rocmend.core.files import write_atomic
@@ -81,11 +85,12 @@ def command(
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
     knowledge = load_entries()
 
-    def run_probes() -> ProbeRun | str:
-        return (
-            _probe(machine, knowledge, machine_dir, target, store_path) if probe else "Not tried: --no-probe was given."
-        )
+    store = None if no_store else store_or_warning(store_path)
 
+    def run_probes() -> ProbeRun | str:
+        return _probe(machine, knowledge, machine_dir, target, store) if probe else "Not tried: --no-probe was given."
+
+    start = dt.datetime.now(dt.UTC)
     result = run_check(machine, knowledge, workload=workload, wheels=wheels, probe=run_probes, progress=progress)
     report = check_report(result)
     progress_done()
@@ -95,6 +100,8 @@ def command(
         raise RocmendError(
             str(output), f"The report can't be written: {error.strerror}.", next_step="Name another place with -o."
         ) from error
+    if store is not None:
+        keep_check(store, result, machine, start, output)
     others = {
         "sarif": lambda: sarif.render(result.diagnosis.findings, machine=result.machine),
         "md": lambda: markdown.render(report),
@@ -104,27 +111,19 @@ def command(
 
 
 def _probe(
-    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, target: str | None, store_path: Path | None
+    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, target: str | None, store: Store | None
 ) -> ProbeRun | str:
-    """Try the quick operations, or say why not; a store that can't be used costs the records, not the check."""
+    """Try the quick operations, or say why not."""
     if machine_dir is not None:
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
     if target is not None:
         return f"Not tried: no {target} is here."
-    from rocmend.core.errors import RocmendError
     from rocmend.probe.run import ProbeError, run_probes
-    from rocmend.store.store import Store
 
     def tell(result: Evidence, done: int, total: int) -> None:
         progress(f"rocmend check: probing operations, {done} of {total}: {result.subject} {result.verdict}")
 
-    with contextlib.ExitStack() as stack:
-        store: Store | None = None
-        try:
-            store = stack.enter_context(Store.open(store_path))
-        except RocmendError as error:
-            click.echo(f"rocmend: probes are not kept: {error}", err=True)
-        try:
-            return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_result=tell)
-        except ProbeError as error:
-            return f"Not tried: {error.message} {error.next_step}".strip()
+    try:
+        return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_result=tell)
+    except ProbeError as error:
+        return f"Not tried: {error.message} {error.next_step}".strip()

@@ -1,0 +1,66 @@
+"""Keeping a check as evidence."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.core.errors import RocmendError
+from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from rocmend.cli.check import Check
+    from rocmend.machine.facts import Machine
+    from rocmend.store.store import Store
+
+
+def store_or_warning(path: Path | None) -> Store | None:
+    """Open the store until the command ends; one that can't be used costs the records, not the check."""
+    from rocmend.store.store import Store
+
+    try:
+        return click.get_current_context().with_resource(Store.open(path))
+    except RocmendError as error:
+        click.echo(f"rocmend: nothing is kept of this: {error}", err=True)
+        return None
+
+
+def keep_check(store: Store, check: Check, machine: Machine, start: dt.datetime, report: Path) -> None:
+    """Keep a check: its verdict is that of the operations tried, its findings stand in the detail.
+
+    Args:
+        store: Where to.
+        check: What was found out.
+        machine: The facts it rests on.
+        start: When it began.
+        report: The HTML report, kept as an artifact.
+    """
+    from rocmend.cli.views.diagnosis import verdict
+    from rocmend.probe.matrix import rank
+
+    tried = [result.verdict for result in check.probes.results] if check.probes is not None else []
+    summary, _ = verdict(check.diagnosis)
+    findings: dict[str, list[str]] = {}
+    for finding in check.diagnosis.findings:
+        findings.setdefault(finding.severity.value, []).append(finding.entry_id)
+    evidence = Evidence(
+        kind="check",
+        subject=check.machine,
+        identity=identity_of({"kind": "check", "targets": check.targets, "workload": check.environment.workload}),
+        verdict=min(tried, key=rank, default=Verdict.SKIPPED),
+        reason=summary if tried else f"No operation was tried. {summary}",
+        started_at=start.isoformat(timespec="milliseconds"),
+        time_ms=round((dt.datetime.now(dt.UTC) - start).total_seconds() * 1000, 1),
+        gfx_target=check.targets[0] if check.targets else "",
+        settings={"workload": check.environment.workload},
+        detail={"findings": findings},
+        group=check.probes.group if check.probes is not None else "",
+    )
+    try:
+        store.add(evidence, machine=machine, artifacts={"report.html": report})
+    except RocmendError as error:
+        click.echo(f"rocmend: the check is not kept: {error}", err=True)
