@@ -82,7 +82,7 @@ def test_a_wrong_prediction_is_held_against_the_entry(halo: Experiment, store: S
     _add(store, halo, "baseline", Verdict.PASS)
     _, conclusion = _found(halo, store)
     assert any(
-        "llama-cpp-async-upload-hang predicted hang in async-uploads for baseline, and it was pass" in step
+        "llama-cpp-async-upload-hang predicted hang after async-uploads for baseline, and it was pass" in step
         for step in conclusion.next
     )
 
@@ -103,7 +103,7 @@ def test_a_factor_that_matters_only_beside_another_is_said_so(halo: Experiment, 
     _add(store, halo, "sdma-off", Verdict.HANG, "graph-reserve")
     _add(store, halo, "cwsr-and-sdma-off", Verdict.PASS)
     _, conclusion = _found(halo, store)
-    assert "amdgpu.cwsr_enable=0 ends the hang in graph-reserve: it passes (beside HSA_ENABLE_SDMA=0)" in (
+    assert "amdgpu.cwsr_enable=0 ends the hang after graph-reserve: it passes (beside HSA_ENABLE_SDMA=0)" in (
         conclusion.sentence
     )
     assert "saving of waves makes no difference by itself" in conclusion.sentence
@@ -118,10 +118,10 @@ def test_a_factor_that_matters_only_beside_another_is_said_so(halo: Experiment, 
         (
             (Verdict.HANG, "async-uploads"),
             (Verdict.CRASH, "graph-reserve"),
-            "turns the hang in async-uploads into crash in",
+            "turns the hang after async-uploads into crash after",
         ),
-        ((Verdict.PASS, ""), (Verdict.HANG, "graph-reserve"), "breaks it: hang in graph-reserve instead of a pass"),
-        ((Verdict.CRASH, "graph-reserve"), (Verdict.PASS, ""), "ends the crash in graph-reserve: it passes"),
+        ((Verdict.PASS, ""), (Verdict.HANG, "graph-reserve"), "breaks it: hang after graph-reserve instead of a pass"),
+        ((Verdict.CRASH, "graph-reserve"), (Verdict.PASS, ""), "ends the crash after graph-reserve: it passes"),
         ((Verdict.WRONG_OUTPUT, ""), (Verdict.SLOW, ""), "turns the wrong-output into slow"),
     ],
 )

@@ -66,7 +66,7 @@ def test_from_plan_to_report(rocmend: Run) -> None:
 
     least = rocmend("lab", "minimize", DEMO, "baseline", "everything-off")
     assert least.code == 0
-    assert "FAKE_COPY_ENGINE=0 and FAKE_GRAPHS=0 together turn the hang in upload of baseline" in least.out
+    assert "FAKE_COPY_ENGINE=0 and FAKE_GRAPHS=0 together turn the hang after upload of baseline" in least.out
 
     page = rocmend("lab", "report", DEMO, "--format", "html").out
     assert '<figure class="timeline">' in page
@@ -85,7 +85,7 @@ def test_plan_of_a_kernel_parameter_shows_reboots_and_predictions(rocmend: Run) 
     assert done.code == 0
     assert "rpm-ostree kargs --append=amdgpu.cwsr_enable=0" in done.out
     assert "reboot: cwsr-off, cwsr-and-sdma-off: amdgpu.cwsr_enable=0" in done.out
-    assert "hang in async-uploads (llama-cpp-async-upload-hang)" in done.out
+    assert "hang after async-uploads (llama-cpp-async-upload-hang)" in done.out
 
 
 @pytest.mark.parametrize(

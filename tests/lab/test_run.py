@@ -40,11 +40,11 @@ def test_every_kind_of_end_has_its_verdict(lab: Laboratory, experiment: Experime
     assert report.ran == dict.fromkeys(("baseline", "good", "red", "crash", "flaky", "slow", "wrong"), 1)
     found = _outcomes(experiment, store)
     assert {name: item.text for name, item in found.items()} == {
-        "baseline": "hang in load",
+        "baseline": "hang after load",
         "good": "pass",
         "red": "pass",
-        "crash": "crash in compute",
-        "flaky": "crash in compute",
+        "crash": "crash after compute",
+        "flaky": "crash after compute",
         "slow": "slow",
         "wrong": "wrong-output",
     }
@@ -162,12 +162,12 @@ def test_minimize_finds_what_matters(lab: Laboratory, experiment: Experiment, st
     found = minimize(lab, trial_named(experiment, "baseline"), trial_named(experiment, "red"))
     assert found.minimal == {"mode": "good"}
     assert found.no_difference == ("colour",)
-    assert (found.first_text, found.second_text) == ("hang in load", "pass")
+    assert (found.first_text, found.second_text) == ("hang after load", "pass")
     trials = [step.trial for step in make_plan(experiment)]
     assert remembered(lab.bench, trials) == (found,)
     report = report_of(experiment, store, {}, file="x.toml")
     assert report.minimized[0].text == (
-        "MODE=good alone turns the hang in load of baseline into the pass of red. "
+        "MODE=good alone turns the hang after load of baseline into the pass of red. "
         "Beside that, COLOUR makes no difference."
     )
     assert not any("minimize" in step for step in report.conclusion.next)
@@ -176,7 +176,7 @@ def test_minimize_finds_what_matters(lab: Laboratory, experiment: Experiment, st
 def test_minimize_tells_flaky_from_steady(lab: Laboratory, experiment: Experiment) -> None:
     found = minimize(lab, trial_named(experiment, "baseline"), trial_named(experiment, "flaky"), repeats=2)
     assert found.minimal == {"mode": "flaky"}
-    assert found.second_text == "3 x crash in compute, 3 x pass"  # twice, and thrice as often for it differed
+    assert found.second_text == "3 x crash after compute, 3 x pass"  # twice, and thrice as often for it differed
 
 
 def test_minimize_refuses_two_trials_that_come_out_alike(lab: Laboratory, experiment: Experiment) -> None:

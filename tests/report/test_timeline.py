@@ -12,7 +12,7 @@ from rocmend.report.document import Document, Span, Timeline, TimelineRow, Tone
 
 TIMELINE = Timeline(
     (
-        TimelineRow("baseline", (Span("load", 0, 2), Span("upload", 2, 10, Tone.ERROR)), "hang in upload"),
+        TimelineRow("baseline", (Span("load", 0, 2), Span("upload", 2, 10, Tone.ERROR)), "hang after upload"),
         TimelineRow("sdma-off | 2", (Span("load", 0, 1.5), Span("reserve", 1.5, 5, Tone.ERROR)), "hang"),
         TimelineRow("never ran", (), "not run"),
     ),
@@ -31,14 +31,14 @@ def test_terminal_bars_are_to_scale_and_named() -> None:
     bars = [line for line in text.splitlines() if "█" * 3 in line]
     assert [line.count("█") for line in bars] == [16, 12]
     assert [line.count("▒") for line in bars] == [62, 27]
-    assert "baseline: hang in upload" in text
+    assert "baseline: hang after upload" in text
     assert "▒ upload 8 s" in text
     assert "never ran: not run" in text
 
 
 def test_markdown_is_a_table_with_a_row_for_each_span() -> None:
     text = markdown.render(Document("t", blocks=(TIMELINE,)))
-    assert "| baseline | upload | 2 | 8 | hang in upload |" in text
+    assert "| baseline | upload | 2 | 8 | hang after upload |" in text
     assert "| sdma-off \\| 2 | load | 0 | 1.5 |  |" in text
     assert "| never ran |  |  |  | not run |" in text
 

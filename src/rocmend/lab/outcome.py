@@ -86,7 +86,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """The outcome in words: ``hang in graph-reserve``, ``flaky: 3 of 10 pass …``."""
+        """The outcome in words: ``hang after graph-reserve``, ``flaky: 3 of 10 pass …``."""
         if not self.runs:
             return NOT_RUN
         if self.steady is not None:
@@ -103,7 +103,7 @@ def signature_of(evidence: Evidence) -> Signature:
 def signature_text(signature: Signature) -> str:
     """Return how a run ended, in words."""
     verdict, phase = signature
-    return f"{verdict.value} in {phase}" if phase else verdict.value
+    return f"{verdict.value} after {phase}" if phase else verdict.value
 
 
 def listed(names: Sequence[str]) -> str:

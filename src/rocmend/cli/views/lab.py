@@ -60,7 +60,7 @@ def plan_document(plan: LabPlan, file: str) -> Document:
 
 def _predicted(step: Step) -> str:
     texts = [
-        f"{item.verdict.value}{' in ' + item.phase if item.phase else ''} ({item.entry})" for item in step.predictions
+        f"{item.verdict.value}{' after ' + item.phase if item.phase else ''} ({item.entry})" for item in step.predictions
     ]
     return "; ".join(texts) or "nothing"
 
@@ -205,7 +205,7 @@ def _strategy_table(outcomes: Sequence[Outcome]) -> Block:
 def _told(outcome: Outcome) -> str:
     words = {True: "came true", False: "was wrong", None: "not tested"}
     return "; ".join(
-        f"{told.prediction.verdict.value}{' in ' + told.prediction.phase if told.prediction.phase else ''}: "
+        f"{told.prediction.verdict.value}{' after ' + told.prediction.phase if told.prediction.phase else ''}: "
         f"{words[told.came_true]} ({told.prediction.entry})"
         for told in outcome.told
     )
