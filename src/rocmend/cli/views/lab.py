@@ -60,7 +60,8 @@ def plan_document(plan: LabPlan, file: str) -> Document:
 
 def _predicted(step: Step) -> str:
     texts = [
-        f"{item.verdict.value}{' after ' + item.phase if item.phase else ''} ({item.entry})" for item in step.predictions
+        f"{item.verdict.value}{' after ' + item.phase if item.phase else ''} ({item.entry})"
+        for item in step.predictions
     ]
     return "; ".join(texts) or "nothing"
 
