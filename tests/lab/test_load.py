@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
 Write = Callable[..., Path]
 
 
-@pytest.mark.parametrize("name", ["local-demo", "strix-halo-load-hang", "rdna1-conv2d"])
+@pytest.mark.parametrize("name", ["local-demo", "strix-halo-load-hang", "rdna1-conv2d", "llama-two-backends"])
 def test_examples_load_and_every_trial_is_another_run(name: str) -> None:
     experiment = load_experiment(EXAMPLES / f"{name}.toml")
     trials = all_trials(experiment)
