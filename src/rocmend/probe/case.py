@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -124,4 +126,6 @@ def missing(needs: tuple[str, ...], device: torch.device) -> str:
         return "it needs two GPUs"
     if "triton" in needs and importlib.util.find_spec("triton") is None:
         return "triton is not installed"
+    if "compile" in needs and device.type == "cpu" and shutil.which(os.environ.get("CXX") or "g++") is None:
+        return "torch.compile writes C++ for the CPU, and there is no compiler for it (g++, or the one that CXX names)"
     return ""
