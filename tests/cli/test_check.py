@@ -89,10 +89,21 @@ def test_wheels_are_inspected_for_the_machines_gpu(rocmend: Run, machines: Path,
     done = rocmend(
         "check", "--machine", machines / "strix-halo", "--wheel", library, "-o", tmp_path / "r.html", "--json"
     )
-    if done.code == 2:
-        assert msgspec.json.decode(done.out)["errors"][0]["subject"]
-    else:
-        assert len(msgspec.json.decode(done.out)["data"]["wheels"]) == 1
+    (wheel,) = msgspec.json.decode(done.out)["data"]["wheels"]
+    assert {target: found["verdict"] for target, found in wheel["services"].items()} == {"gfx1151": "not-applicable"}
+    absent = rocmend(
+        "check",
+        "--machine",
+        machines / "strix-halo",
+        "--wheel",
+        tmp_path / "no.whl",
+        "-o",
+        tmp_path / "s.html",
+        "--json",
+    )
+    assert absent.code == 2
+    assert msgspec.json.decode(absent.out)["errors"][0]["code"] == "usage"
+    assert not (tmp_path / "s.html").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
