@@ -1,0 +1,157 @@
+"""Which implementation of an op is taken: by rule or by measured choice, never in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rocmend.core.errors import RocmendError
+from rocmend.kernels.op import Implementation, Op, Problem, Tier, resolve
+from rocmend.kernels.target import Target
+
+if TYPE_CHECKING:
+    import torch
+
+log = logging.getLogger("rocmend.kernels")
+PREFER_VARIABLE = "ROCMEND_KERNELS"
+_TIERS: tuple[Tier, ...] = ("vendor", "triton", "reference")
+_KEPT = 8192  # choices remembered; shapes that change from call to call must not grow the process
+
+
+class UnfitError(RocmendError):
+    """No implementation that was allowed can compute the problem."""
+
+    code = "unfit"
+
+
+class Rejected(NamedTuple):
+    """An implementation that was not taken, and why."""
+
+    implementation: str
+    tier: Tier
+    reason: str
+
+
+class Choice(NamedTuple):
+    """What was chosen for a problem, and why."""
+
+    op: str
+    implementation: str
+    tier: Tier
+    reason: str
+    rejected: tuple[Rejected, ...]
+
+
+_preferred: list[str] = [name for name in (os.environ.get(PREFER_VARIABLE, ""),) if name]
+_chosen: dict[tuple[Any, ...], Callable[..., Any]] = {}
+_told: set[tuple[str, str]] = set()
+
+
+def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) -> Choice:
+    """Choose an implementation.
+
+    Args:
+        op: The op.
+        problem: Its problem.
+        target: What it runs on.
+        prefer: A tier or an implementation's name that must be taken.
+
+    Raises:
+        UnfitError: The preferred one is unfit, or none is fit.
+    """
+    rejected: list[Rejected] = []
+    measured = None if prefer else _measured(op, problem, target)
+    for one in _ordered(op, measured):
+        if prefer and prefer not in (one.tier, one.name):
+            rejected.append(Rejected(one.name, one.tier, f"{prefer} was asked for"))
+            continue
+        reason = _unavailable(one, target) or one.unfit(problem, target)
+        if reason:
+            rejected.append(Rejected(one.name, one.tier, reason))
+            continue
+        return Choice(op.name, one.name, one.tier, _why(one, prefer, measured), tuple(rejected))
+    reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
+    raise UnfitError(
+        op.name,
+        f"no implementation is fit for {problem} on {target.name}: {reasons}.",
+        next_step=f"rocmend kernels explain {op.name} shows the rules."
+        + (f" {PREFER_VARIABLE} or prefer() asked for {prefer}." if prefer else ""),
+    )
+
+
+def _ordered(op: Op, measured: str | None) -> list[Implementation]:
+    """Return the implementations in order of preference, one that was measured to be fastest first."""
+    return sorted(op.implementations, key=lambda one: one.name != measured)
+
+
+def _measured(op: Op, problem: Problem, target: Target) -> str | None:
+    from rocmend.kernels.tuning.user import measured_choice
+
+    return measured_choice(op.name, op.shape_class(problem), target)
+
+
+def _why(one: Implementation, prefer: str | None, measured: str | None) -> str:
+    if prefer:
+        return f"{prefer} was asked for"
+    if one.name == measured:
+        return "measured to be the fastest on this machine"
+    return one.note or "first in the op's order of preference that is fit"
+
+
+def _unavailable(one: Implementation, target: Target) -> str | None:
+    """Say why an implementation cannot run at all here."""
+    if one.tier != "triton":
+        return None
+    from rocmend.kernels import executor
+
+    return executor.triton_unavailable(target)
+
+
+def implementation(op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
+    """Return the function that computes a problem on a device; remembered, so that a second call costs one lookup."""
+    key = (op.name, device, problem)
+    found = _chosen.get(key)
+    if found is None:
+        found = _select(key, op, device, problem)
+    return found
+
+
+def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
+    from rocmend.kernels import executor
+
+    choice = choose(op, problem, executor.target_for(device), _preferred[-1] if _preferred else None)
+    if choice.tier == "reference" and device.type == "cuda":
+        _tell(choice)
+    function: Callable[..., Any] = resolve(op.implementation(choice.implementation).run)
+    if len(_chosen) >= _KEPT:
+        _chosen.clear()
+    _chosen[key] = function
+    return function
+
+
+def _tell(choice: Choice) -> None:
+    """Log once per op and reason that a GPU computes with the reference."""
+    reason = "; ".join(f"{one.implementation}: {one.reason}" for one in choice.rejected)
+    if (choice.op, reason) not in _told:
+        _told.add((choice.op, reason))
+        log.warning("%s is computed by its torch reference, which is slow: %s", choice.op, reason)
+
+
+@contextlib.contextmanager
+def prefer(name: str) -> Iterator[None]:
+    """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op called inside."""
+    _preferred.append(name)
+    forget()
+    try:
+        yield
+    finally:
+        _preferred.pop()
+        forget()
+
+
+def forget() -> None:
+    """Drop remembered choices: after a preference, an executor or the user's records changed."""
+    _chosen.clear()

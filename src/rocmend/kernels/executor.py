@@ -1,0 +1,120 @@
+"""What carries out a kernel's launch: the GPU at hand, Triton's interpreter on the CPU, or a recorder for another target.
+
+An op's host code calls ``launch`` and allocates with ``allocate``; it never asks where it runs but through ``target_for``.
+So the same op runs on a GPU, is checked in the interpreter, and is compiled for a GPU that is not there: the recorder is
+given tensors on torch's ``meta`` device, which have a shape and no data, and keeps every launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rocmend.kernels import target as targets
+from rocmend.kernels.target import Target
+
+if TYPE_CHECKING:
+    import torch
+
+    from rocmend.kernels.tuning import Config
+
+
+class Executor(Protocol):
+    """Carries out launches for a target."""
+
+    target: Target
+
+    def launch(
+        self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
+    ) -> None:
+        """Carry out one launch; see ``rocmend.kernels.launch.launch``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch as it was asked for.
+
+    Args:
+        kernel: The Triton function.
+        grid: Programs along each axis.
+        args: Run-time arguments: tensors, numbers, None.
+        constants: Compile-time constants by name, those of the tuning record among them.
+        config: The tuning record.
+    """
+
+    kernel: Any
+    grid: tuple[int, ...]
+    args: tuple[Any, ...]
+    constants: dict[str, Any]
+    config: Config
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Keeps launches instead of carrying them out: what would run on a target that is not there."""
+
+    target: Target
+    launches: list[Launch] = field(default_factory=list)
+
+    def launch(
+        self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
+    ) -> None:
+        """Keep one launch."""
+        self.launches.append(Launch(kernel, tuple(grid), tuple(args), dict(constants), config))
+
+
+_active: Executor | None = None
+
+
+def active() -> Executor | None:
+    """Return the executor in force, or None: the GPU at hand, or the interpreter."""
+    return _active
+
+
+@contextlib.contextmanager
+def using(executor: Executor) -> Iterator[None]:
+    """Send every launch inside to an executor."""
+    from rocmend.kernels import choose
+
+    global _active  # noqa: PLW0603  one switch for the process: launches happen deep inside ops
+    before, _active = _active, executor
+    choose.forget()
+    try:
+        yield
+    finally:
+        _active = before
+        choose.forget()
+
+
+def target_for(device: torch.device) -> Target:
+    """Return the target that kernels for tensors on a device are launched on."""
+    return targets.of_device(device) if _active is None else _active.target
+
+
+@functools.cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def interpreting() -> bool:
+    """Return whether Triton's functions were defined for its interpreter (TRITON_INTERPRET=1)."""
+    if not _has_triton():
+        return False
+    import triton
+
+    return bool(triton.knobs.runtime.interpret)
+
+
+def triton_unavailable(target: Target) -> str | None:
+    """Say why no Triton kernel can run on a target here, or None."""
+    if not _has_triton():
+        return "triton is not installed"
+    if _active is not None:
+        return None
+    if target.vendor == "cpu" and not interpreting():
+        return "the tensors are on the CPU, where Triton's kernels run only in its interpreter (TRITON_INTERPRET=1)"
+    return None

@@ -1,0 +1,32 @@
+"""Pieces of Triton code that every kernel may use, right on a GPU and in the interpreter alike.
+
+The interpreter computes bf16 as raw bits and gives garbage without a word: load, then ``.to(tl.float32)``. It cuts bits off
+where fp32 becomes bf16: narrow with ``narrow``. And multiply with ``dot``, which takes fp32 there and the operands' own type
+(matrix instructions) everywhere else.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
+
+
+@triton.jit
+def dot(a, b, acc):
+    """Return acc + a @ b with fp32 accumulation; fp32 operands in full precision (no tf32, no xf32)."""
+    if INTERPRETED:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
+    return tl.dot(a, b, acc, input_precision="ieee")
+
+
+@triton.jit
+def narrow(x, dtype: tl.constexpr):
+    """Return fp32 x in another type, rounded to nearest even, in the interpreter too."""
+    if INTERPRETED:
+        if dtype == tl.bfloat16:
+            bits = x.to(tl.uint32, bitcast=True)
+            rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+            x = tl.where(x == x, rounded.to(tl.float32, bitcast=True), x)
+    return x.to(dtype)

@@ -1,0 +1,123 @@
+"""What an op declares: its reference, implementations, domain, cost and tolerances. Imports neither torch nor triton."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from rocmend.kernels.target import Target
+
+Tier = Literal["vendor", "triton", "reference"]
+
+# A Problem is a NamedTuple that each op defines: what its rule, cost and shape classes depend on. It is hashable and holds
+# only strings, ints, floats and bools, so that a choice can be remembered by it and given on a command line.
+Problem = Any
+
+
+class Cost(NamedTuple):
+    """What an op must do at least.
+
+    Args:
+        flops: Arithmetic operations; a multiply-add counts as two.
+        bytes: Bytes read and written where each operand travels once.
+    """
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far an output may stand from the float64 reference, element by element.
+
+    ``|out - ref| <= ulps * ulp(ref) + scaled * max|ref|``, with ``ulp`` that of the output's dtype. ``Tolerance()`` asks for
+    equality bit by bit with the reference computed in the op's own dtypes (NaN equals NaN, 0.0 does not equal -0.0).
+
+    Args:
+        ulps: Units in the last place of the output's dtype; 0.5 is a correctly rounded result.
+        scaled: Part relative to the largest magnitude of the reference, for sums of many terms that cancel.
+    """
+
+    ulps: float = 0.0
+    scaled: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether equality bit by bit is asked."""
+        return self.ulps == 0.0 and self.scaled == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """One way to compute an op.
+
+    Args:
+        name: Unique within the op, e.g. ``torch.nn.functional.rms_norm`` or ``row``.
+        tier: ``vendor`` (torch and the libraries below it), ``triton`` or ``reference``.
+        run: ``module:function`` that computes it; its arguments are the op's own business.
+        unfit: Returns why it cannot or should not be taken for a problem on a target, or None where it is fit.
+        note: Where the preference comes from (a measurement, an issue), in a sentence.
+    """
+
+    name: str
+    tier: Tier
+    run: str
+    unfit: Callable[[Problem, Target], str | None] = lambda _problem, _target: None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An op: one folder of ``rocmend.kernels.ops``.
+
+    Args:
+        name: Its folder's name.
+        summary: One line.
+        functions: Public name to ``module:function``.
+        reference: ``module:function``; takes the same arguments as the first public function and computes in the dtype of
+            its floating inputs, float64 among them.
+        problem: The op's NamedTuple of what choices depend on.
+        implementations: In order of preference; the first that is fit is taken. The last is always the reference.
+        dtypes: Element types that the op takes.
+        domain: Which shapes and options, in a sentence or two.
+        cost: Flops and bytes of a problem.
+        tolerance: By output dtype.
+        cases: ``module:function`` that yields the suite's cases.
+        shape_class: Names the class of shapes that a problem belongs to, for tuning records.
+        mlx: Name in MLX whose semantics the op has, if any.
+        sources: URLs of what was followed.
+    """
+
+    name: str
+    summary: str
+    functions: Mapping[str, str]
+    reference: str
+    problem: type
+    implementations: tuple[Implementation, ...]
+    dtypes: tuple[str, ...]
+    domain: str
+    cost: Callable[[Problem], Cost]
+    tolerance: Mapping[str, Tolerance]
+    cases: str
+    shape_class: Callable[[Problem], str] = lambda _problem: "any"
+    mlx: str | None = None
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def implementation(self, name: str) -> Implementation:
+        """Return the implementation with this name; raises KeyError."""
+        for one in self.implementations:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+
+def resolve(reference: str) -> Any:
+    """Import ``module:attribute``."""
+    module, _, attribute = reference.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+CaseSource = Callable[[], Iterable[Any]]

@@ -1,0 +1,110 @@
+"""A case of an op's suite: fresh random inputs of given shapes and types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from rocmend.kernels.dtypes import BY_NAME
+
+Size = Literal["tiny", "small", "large"]
+
+
+class Maker:
+    """Makes inputs on a device from a seed: random numbers are drawn on the CPU, so that every device gets the same.
+
+    Args:
+        device: Where the tensors go; on ``meta`` they have a shape and no data.
+        seed: Of the generator.
+    """
+
+    def __init__(self, device: torch.device, seed: int) -> None:
+        self.device = device
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape: int, dtype: str = "float32", scale: float = 1.0) -> torch.Tensor:
+        """Return normal random numbers times ``scale``."""
+        if self.device.type == "meta":
+            return torch.empty(shape, dtype=BY_NAME[dtype], device=self.device)
+        if self.device.type == "cuda" and torch.Size(shape).numel() > 1 << 24:
+            return self._large(shape, dtype, scale)
+        values = torch.randn(shape, generator=self.generator) * scale
+        return values.to(BY_NAME[dtype]).to(self.device)
+
+    def _large(self, shape: Sequence[int], dtype: str, scale: float) -> torch.Tensor:
+        """Draw on the device: gigabytes through the CPU's generator take minutes."""
+        seed = int(torch.randint(1 << 62, (1,), generator=self.generator))
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return torch.randn(shape, generator=generator, device=self.device, dtype=BY_NAME[dtype]).mul_(scale)
+
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "int32") -> torch.Tensor:
+        """Return random integers, ``low`` included, ``high`` not."""
+        if self.device.type == "meta":
+            return torch.empty(shape, dtype=BY_NAME[dtype], device=self.device)
+        values = torch.randint(low, high, shape, generator=self.generator, dtype=torch.int64)
+        return values.to(BY_NAME[dtype]).to(self.device)
+
+    def of(self, values: Any, dtype: str) -> torch.Tensor:
+        """Return given values as a tensor."""
+        return torch.tensor(values, dtype=BY_NAME[dtype], device="cpu").to(self.device)
+
+    def edges(self, *shape: int, dtype: str) -> torch.Tensor:
+        """Return normal numbers with NaN, both infinities, both zeros, denormals and the largest number strewn in."""
+        values = self.normal(*shape, dtype=dtype)
+        if self.device.type == "meta" or values.numel() == 0:
+            return values
+        info = torch.finfo(values.dtype)
+        odd = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, info.tiny / 4, -info.tiny / 2, info.max, info.min]
+        flat = values.reshape(-1)
+        places = torch.randint(flat.numel(), (max(len(odd), flat.numel() // 8),), generator=self.generator)
+        chosen = torch.tensor(odd, dtype=torch.float64).repeat(len(places) // len(odd) + 1)[: len(places)]
+        flat[places.to(self.device)] = chosen.to(values.dtype).to(self.device)
+        return flat.reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an op's public function.
+
+    Args:
+        args: Positional arguments.
+        kwargs: Arguments by name.
+        exact: Names or positions of floating arguments that stay as they are when the reference is computed in float64
+            (scales whose very bits matter).
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    exact: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case of an op's suite.
+
+    Args:
+        name: Unique within the op, e.g. ``bf16-7x4096``.
+        make: Makes the call.
+        dtype: Of the output, which names the tolerance.
+        size: ``tiny`` and ``small`` run in the interpreter; ``large`` needs a GPU. An emulator takes ``tiny`` only.
+        function: Public function to call; None for the op's first.
+        reference: ``module:function`` of that function's reference; None for the op's.
+        compiled: Shapes are those of real use: the launches it makes are compiled for every gfx target.
+        edges: What is special: ``nan``, ``empty``, ``one``, ``strides``, ``odd`` …
+        deterministic: Two runs must agree bit by bit; False only where atomics on floats are documented.
+        tolerance: Instead of the op's.
+    """
+
+    name: str
+    make: Callable[[Maker], Call]
+    dtype: str
+    size: Size = "small"
+    function: str | None = None
+    reference: str | None = None
+    compiled: bool = False
+    edges: tuple[str, ...] = ()
+    deterministic: bool = True
+    tolerance: Any = None

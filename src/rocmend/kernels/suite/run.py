@@ -1,0 +1,104 @@
+"""Run the cases of an op: the kernel with poisoned outputs against the reference in float64."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from rocmend.kernels import allocate, choose
+from rocmend.kernels.op import Op, Tolerance, resolve
+from rocmend.kernels.suite.case import Call, Case, Maker
+from rocmend.kernels.suite.compare import Comparison, compare
+
+
+class CaseResult(NamedTuple):
+    """What came out of a case.
+
+    Args:
+        op: The op.
+        case: The case.
+        ok: Every output is within its tolerance, and a second run agreed bit by bit.
+        worst: Largest error as a multiple of what is allowed.
+        detail: What is wrong, or empty.
+    """
+
+    op: str
+    case: str
+    ok: bool
+    worst: float
+    detail: str
+
+
+def cases_of(op: Op, sizes: tuple[str, ...] = ("tiny", "small")) -> Iterator[Case]:
+    """Iterate over an op's cases of given sizes."""
+    for case in resolve(op.cases)():
+        if case.size in sizes:
+            yield case
+
+
+def seed_of(op: str, case: str, salt: int = 0) -> int:
+    """Return the seed of a case: its own, and another for each salt."""
+    return zlib.crc32(f"{op}/{case}/{salt}".encode())
+
+
+def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: str = "triton") -> CaseResult:
+    """Run one case on a device.
+
+    Args:
+        op: The op.
+        case: The case.
+        device: ``cuda``, or ``cpu`` in Triton's interpreter.
+        salt: Changes the random numbers.
+        tier: Tier or implementation to check.
+    """
+    function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
+    reference = resolve(case.reference or op.reference)
+    tolerance: Tolerance = case.tolerance or op.tolerance[case.dtype]
+    outputs = []
+    for _ in range(2 if case.deterministic else 1):
+        call = case.make(Maker(device, seed_of(op.name, case.name, salt)))
+        with choose.prefer(tier), allocate.poisoned():
+            outputs.append(flatten(function(*call.args, **call.kwargs)))
+    call = case.make(Maker(device, seed_of(op.name, case.name, salt)))
+    call = call if tolerance.exact else in_float64(call)
+    wanted = flatten(reference(*call.args, **call.kwargs))
+    if len(outputs[0]) != len(wanted):
+        return CaseResult(op.name, case.name, False, float("inf"), f"{len(outputs[0])} outputs, expected {len(wanted)}")
+    compared = [compare(out, want, tolerance) for out, want in zip(outputs[0], wanted, strict=True)]
+    compared += [
+        _repeat(compare(again, first, Tolerance()))
+        for second in outputs[1:]
+        for first, again in zip(outputs[0], second, strict=True)
+    ]
+    worst = max(compared, key=lambda one: (not one.ok, one.worst))
+    return CaseResult(
+        op.name, case.name, all(one.ok for one in compared), worst.worst, "" if worst.ok else worst.detail
+    )
+
+
+def _repeat(comparison: Comparison) -> Comparison:
+    return comparison if comparison.ok else comparison._replace(detail=f"two runs differ: {comparison.detail}")
+
+
+def flatten(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of an op's result, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if value is None:
+        return []
+    return [tensor for one in value for tensor in flatten(one)]
+
+
+def in_float64(call: Call) -> Call:
+    """Return a call with every floating tensor in float64, but for those that must stay as they are."""
+
+    def widen(key: int | str, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype.is_floating_point and key not in call.exact:
+            return value.double()
+        return value
+
+    args = tuple(widen(index, value) for index, value in enumerate(call.args))
+    return Call(args, {name: widen(name, value) for name, value in call.kwargs.items()}, call.exact)

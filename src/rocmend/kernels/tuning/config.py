@@ -1,0 +1,58 @@
+"""One set of tuning parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
+AMD_OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"})
+NVIDIA_OPTIONS = frozenset({"maxnreg", "num_ctas"})
+COMMON_OPTIONS = frozenset({"num_warps", "num_stages"})
+
+Value = int | str | bool
+
+
+class Config:
+    """Tuning parameters of a kernel, immutable and compared by identity.
+
+    Names in capitals are constants that the kernel takes (``BLOCK_N``); the compiler's options are ``num_warps``,
+    ``num_stages``, ``waves_per_eu`` …; the other names in small letters are the host code's (``split_k``).
+
+    Args:
+        values: Name to value.
+        source: Where the record comes from: ``default``, or what was measured, where and when.
+    """
+
+    __slots__ = ("_values", "amd", "constants", "nvidia", "source")
+
+    def __init__(self, values: Mapping[str, Value], source: str = "default") -> None:
+        self._values = dict(values)
+        self.source = source
+        self.constants = {name: value for name, value in values.items() if name.isupper()}
+        common = {name: value for name, value in values.items() if name in COMMON_OPTIONS}
+        self.amd = common | {name: value for name, value in values.items() if name in AMD_OPTIONS}
+        self.nvidia = common | {name: value for name, value in values.items() if name in NVIDIA_OPTIONS}
+
+    def __getitem__(self, name: str) -> int:
+        """Return a number of the record; raises KeyError."""
+        value = self._values[name]
+        if isinstance(value, str):
+            raise KeyError(name)
+        return value
+
+    def get(self, name: str, default: int) -> int:
+        """Return a number of the record, or a default."""
+        value = self._values.get(name, default)
+        return default if isinstance(value, str) else value
+
+    def items(self) -> dict[str, Value]:
+        """Return a copy of all values."""
+        return dict(self._values)
+
+    def options(self, vendor: str) -> dict[str, Value]:
+        """Return the compiler's options for a vendor's targets."""
+        return self.amd if vendor == "amd" else self.nvidia
+
+    def __repr__(self) -> str:
+        """Show the values as a call."""
+        return f"Config({', '.join(f'{name}={value}' for name, value in self._values.items())})"

@@ -1,0 +1,127 @@
+"""Find the tuning record for a kernel: the user's own measurements first, then the records that ship with the op."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+
+from rocmend.core.errors import UnitError
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning.config import Config
+
+
+class Record(NamedTuple):
+    """A tuning record.
+
+    Args:
+        kernel: The kernel's name within its op.
+        shape_class: Class of shapes, or ``*``.
+        target: A name of ``Target.lookup``.
+        triton: Versions of Triton that it holds for, e.g. ``>=3.6,<3.8``; empty for all.
+        config: The parameters.
+    """
+
+    kernel: str
+    shape_class: str
+    target: str
+    triton: str
+    config: Config
+
+
+_forced: dict[tuple[str, str], Config] = {}
+
+
+@functools.cache
+def records(op: str) -> tuple[Record, ...]:
+    """Return an op's own tuning records, from ``tuning.toml`` in its folder; empty where it has none.
+
+    Raises:
+        UnitError: The file is wrong, or two records say different things of the same case.
+    """
+    path = resources.files("rocmend.kernels.ops").joinpath(op, "tuning.toml")
+    if not path.is_file():
+        return ()
+    found = []
+    for row in tomllib.loads(path.read_text(encoding="utf-8")).get("record", []):
+        try:
+            config = Config(row["config"], row.get("source", "default"))
+            found.append(
+                Record(row["kernel"], row.get("class", "*"), row.get("target", "any"), row.get("triton", ""), config)
+            )
+        except KeyError as error:
+            raise UnitError("tuning", f"{op}/tuning.toml: a record lacks {error}.") from None
+    keys = [record[:4] for record in found]
+    if twice := {key for key in keys if keys.count(key) > 1}:
+        raise UnitError(
+            "tuning", f"{op}/tuning.toml: two records for {sorted(twice)[0]}.", next_step="Keep one of them."
+        )
+    return tuple(found)
+
+
+@functools.cache
+def triton_version() -> str:
+    """Return the version of the installed Triton without a local part, or ``0`` where there is none."""
+    from importlib import metadata
+
+    for name in ("triton", "pytorch-triton-rocm", "triton-rocm", "pytorch-triton"):
+        try:
+            return metadata.version(name).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            continue
+    return "0"
+
+
+@functools.lru_cache(maxsize=16384)
+def _find(op: str, kernel: str, shape_class: str, target: Target) -> Config:
+    from rocmend.kernels.tuning.user import user_records
+
+    version = triton_version()
+    for source in (user_records(op), records(op)):
+        for name in target.lookup:
+            for wanted in (shape_class, "*"):
+                for record in source:
+                    if (record.kernel, record.shape_class, record.target) != (kernel, wanted, name):
+                        continue
+                    if not record.triton or SpecifierSet(record.triton).contains(version, prereleases=True):
+                        return record.config
+    raise UnitError(
+        "tuning",
+        f"{op} has no tuning record for kernel {kernel}, class {shape_class}, target {target.name}.",
+        next_step=f'Add one with target = "any" to the tuning.toml of {op}.',
+    )
+
+
+def config_for(op: str, kernel: str, shape_class: str, target: Target) -> Config:
+    """Return the tuning record for a kernel: the most specific target first, then the class, then any class.
+
+    Raises:
+        UnitError: The op has no record that covers the target.
+    """
+    if _forced and (config := _forced.get((op, kernel))) is not None:
+        return config
+    return _find(op, kernel, shape_class, target)
+
+
+@contextlib.contextmanager
+def forced(op: str, kernel: str, config: Config) -> Iterator[None]:
+    """Use one record for a kernel inside, whatever the shapes: how tuning and compile checks go through records."""
+    before = _forced.get((op, kernel))
+    _forced[op, kernel] = config
+    try:
+        yield
+    finally:
+        if before is None:
+            del _forced[op, kernel]
+        else:
+            _forced[op, kernel] = before
+
+
+def forget() -> None:
+    """Drop what was looked up, after records were added."""
+    _find.cache_clear()
