@@ -1,0 +1,115 @@
+"""Quantized weights in Triton: codes out of words, values out of codes, scales out of their bytes.
+
+A row of codes is a stream of bits, the first code in the lowest bits of the first 32-bit word; a code of 3, 5 or 6 bits may
+straddle two words; 32 codes always fill whole words. Words are int32 or uint32 in memory, the bits are the same. Codes and values are
+those of ``common/formats.py``: ``affine`` (an unsigned integer), ``mxfp4`` and ``nvfp4`` (E2M1), ``mxfp8`` (E4M3); scales are a
+float type (affine), E8M0 (the mx formats) or E4M3 (nvfp4).
+
+Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantize.html,
+https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def codes_at(rows, k, mask, BITS: tl.constexpr):
+    """Return the codes at places of rows, as int32; for every width, through one or two loads a code.
+
+    Args:
+        rows: Pointers to the first word of each row, to be broadcast against k.
+        k: Places in the row.
+        mask: Where to load; codes elsewhere are 0.
+        BITS: 1 to 8.
+    """
+    bit = k * BITS
+    word = bit >> 5
+    shift = (bit & 31).to(tl.uint32)
+    codes = tl.load(rows + word, mask=mask, other=0).to(tl.uint32, bitcast=True) >> shift
+    if 32 % BITS != 0:
+        straddles = mask & (shift > 32 - BITS)
+        high = tl.load(rows + word + 1, mask=straddles, other=0).to(tl.uint32, bitcast=True)
+        codes = codes | (high << ((32 - shift) & 31))
+    return (codes & ((1 << BITS) - 1)).to(tl.int32)
+
+
+@triton.jit
+def unpack(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr):
+    """Return the codes of words [ROWS, WORDS] as int32 [ROWS, WORDS * 32 / BITS], in order; BITS divides 32."""
+    shifts = tl.arange(0, 32 // BITS) * BITS
+    codes = (words[:, :, None] >> shifts[None, None, :]) & ((1 << BITS) - 1)
+    return tl.reshape(codes, [ROWS, WORDS * (32 // BITS)])
+
+
+@triton.jit
+def spread(scales, ROWS: tl.constexpr, GROUPS: tl.constexpr, TIMES: tl.constexpr):
+    """Return scales [ROWS, GROUPS] repeated along the row: [ROWS, GROUPS * TIMES]."""
+    return tl.reshape(tl.broadcast_to(scales[:, :, None], [ROWS, GROUPS, TIMES]), [ROWS, GROUPS * TIMES])
+
+
+@triton.jit
+def e2m1(codes):
+    """Return 4-bit floats as fp16, exactly: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives."""
+    # Exponent and mantissa put where those of fp16 stand are 2^14 too small, denormals (which fp16 keeps everywhere) included.
+    bits = ((codes & 7) << 9) | ((codes & 8) << 12)
+    return bits.to(tl.uint16).to(tl.float16, bitcast=True) * 16384.0
+
+
+@triton.jit
+def e4m3(codes):
+    """Return 8-bit floats as fp16, exactly; 0x7f and 0xff, which are NaN by the standard, are ±480 as in MLX."""
+    bits = ((codes & 0x7F) << 7) | ((codes & 0x80) << 8)
+    return bits.to(tl.uint16).to(tl.float16, bitcast=True) * 256.0
+
+
+@triton.jit
+def e8m0(bits):
+    """Return powers of two, 2^(bits - 127), as fp32; 0 is 2^-127, a denormal that a GPU may flush."""
+    wide = bits.to(tl.int32)
+    return tl.where(wide == 0, 0x400000, wide << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def value_of(codes, MODE: tl.constexpr):
+    """Return the value that a code stands for, before scaling: exact in fp32 and fp16, and (8 bits at most) in bf16."""
+    if MODE == "affine":
+        return codes.to(tl.float32)
+    elif MODE == "mxfp8":
+        return e4m3(codes).to(tl.float32)
+    else:
+        return e2m1(codes).to(tl.float32)
+
+
+@triton.jit
+def scale_of(raw, MODE: tl.constexpr):
+    """Return a scale as loaded from memory in fp32."""
+    if MODE == "affine":
+        return raw.to(tl.float32)
+    elif MODE == "nvfp4":
+        return e4m3(raw.to(tl.int32)).to(tl.float32)
+    else:
+        return e8m0(raw)
+
+
+@triton.jit
+def weights_at(rows, scale_rows, bias_rows, k, mask, MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr):
+    """Return weights at places of rows in fp32: plain and right for every format, slow where scales repeat.
+
+    Args:
+        rows: Pointers to the first word of each row, to be broadcast against k.
+        scale_rows: Pointers to the first scale of each row.
+        bias_rows: Pointers to the first bias of each row; None but for affine.
+        k: Places in the row.
+        mask: Where to load; weights elsewhere are 0.
+        MODE: ``affine``, ``mxfp4``, ``mxfp8`` or ``nvfp4``.
+        BITS: 1 to 8.
+        GROUP: Codes that share a scale.
+    """
+    value = value_of(codes_at(rows, k, mask, BITS), MODE)
+    value = value * scale_of(tl.load(scale_rows + k // GROUP, mask=mask, other=0), MODE)
+    if MODE == "affine":
+        value += tl.load(bias_rows + k // GROUP, mask=mask, other=0).to(tl.float32)
+    return value
