@@ -1,9 +1,9 @@
 """Quantized weights in Triton: codes out of words, values out of codes, scales out of their bytes.
 
-A row of codes is a stream of bits, the first code in the lowest bits of the first 32-bit word; a code of 3, 5 or 6 bits may
-straddle two words; 32 codes always fill whole words. Words are int32 or uint32 in memory, the bits are the same. Codes and values are
-those of ``common/formats.py``: ``affine`` (an unsigned integer), ``mxfp4`` and ``nvfp4`` (E2M1), ``mxfp8`` (E4M3); scales are a
-float type (affine), E8M0 (the mx formats) or E4M3 (nvfp4).
+A row of codes is a stream of bits, the first code in the lowest bits of the first 32-bit word; a code of 3, 5 or 6 bits
+may straddle two words; 32 codes always fill whole words. Words are int32 or uint32 in memory, the bits are the same.
+Codes and values are those of ``common/formats.py``: ``affine`` (an unsigned integer), ``mxfp4`` and ``nvfp4`` (E2M1),
+``mxfp8`` (E4M3); scales are a float type (affine), E8M0 (the mx formats) or E4M3 (nvfp4).
 
 Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantize.html,
 https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf
@@ -53,15 +53,16 @@ def spread(scales, ROWS: tl.constexpr, GROUPS: tl.constexpr, TIMES: tl.constexpr
 @triton.jit
 def e2m1(codes):
     """Return 4-bit floats as fp16, exactly: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives."""
-    # Exponent and mantissa put where those of fp16 stand are 2^14 too small, denormals (which fp16 keeps everywhere) included.
+    # Exponent and mantissa put where those of fp16 stand are 2^14 too small; fp16 keeps denormals everywhere.
     bits = ((codes & 7) << 9) | ((codes & 8) << 12)
     return bits.to(tl.uint16).to(tl.float16, bitcast=True) * 16384.0
 
 
 @triton.jit
 def e4m3(codes):
-    """Return 8-bit floats as fp16, exactly; 0x7f and 0xff, which are NaN by the standard, are ±480 as in MLX."""
+    """Return 8-bit floats as fp16, exactly; 0x7f and 0xff are NaN."""
     bits = ((codes & 0x7F) << 7) | ((codes & 0x80) << 8)
+    bits = tl.where((codes & 0x7F) == 0x7F, 0x7E00, bits)
     return bits.to(tl.uint16).to(tl.float16, bitcast=True) * 256.0
 
 
@@ -76,22 +77,24 @@ def e8m0(bits):
 def value_of(codes, MODE: tl.constexpr):
     """Return the value that a code stands for, before scaling: exact in fp32 and fp16, and (8 bits at most) in bf16."""
     if MODE == "affine":
-        return codes.to(tl.float32)
+        value = codes.to(tl.float32)
     elif MODE == "mxfp8":
-        return e4m3(codes).to(tl.float32)
+        value = e4m3(codes).to(tl.float32)
     else:
-        return e2m1(codes).to(tl.float32)
+        value = e2m1(codes).to(tl.float32)
+    return value
 
 
 @triton.jit
 def scale_of(raw, MODE: tl.constexpr):
     """Return a scale as loaded from memory in fp32."""
     if MODE == "affine":
-        return raw.to(tl.float32)
+        scale = raw.to(tl.float32)
     elif MODE == "nvfp4":
-        return e4m3(raw.to(tl.int32)).to(tl.float32)
+        scale = e4m3(raw.to(tl.int32)).to(tl.float32)
     else:
-        return e8m0(raw)
+        scale = e8m0(raw)
+    return scale
 
 
 @triton.jit
