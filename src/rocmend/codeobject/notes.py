@@ -79,13 +79,23 @@ def read_kernels(reader: Reader) -> tuple[Kernel, ...]:
     Source:
         https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-and-above-metadata
     """
+    found = read_metadata(reader)
+    return () if found is None else parse_metadata(found, reader.name)
+
+
+def read_metadata(reader: Reader) -> bytes | None:
+    """Return the metadata note of a code object as it stands: a MessagePack map; None where it carries none.
+
+    Raises:
+        DataError: The file is not a code object, or its notes are damaged.
+    """
     header: Header = read_header(reader.read(0, 64), reader.name)
     for segment in read_segments(reader, header):
         if segment.kind == PT_NOTE:
             found = _metadata(reader, segment)
             if found is not None:
-                return parse_metadata(found, reader.name)
-    return ()
+                return found
+    return None
 
 
 def _metadata(reader: Reader, segment: Segment) -> bytes | None:

@@ -34,7 +34,17 @@ class Record(NamedTuple):
     config: Config
 
 
+class Asked(NamedTuple):
+    """A look-up of a tuning record, as ``observed`` keeps it."""
+
+    op: str
+    kernel: str
+    shape_class: str
+    config: Config
+
+
 _forced: dict[tuple[str, str], Config] = {}
+_observed: list[Asked] | None = None
 
 
 @functools.cache
@@ -105,7 +115,10 @@ def config_for(op: str, kernel: str, shape_class: str, target: Target) -> Config
     """
     if _forced and (config := _forced.get((op, kernel))) is not None:
         return config
-    return _find(op, kernel, shape_class, target)
+    config = _find(op, kernel, shape_class, target)
+    if _observed is not None:
+        _observed.append(Asked(op, kernel, shape_class, config))
+    return config
 
 
 @contextlib.contextmanager
@@ -120,6 +133,17 @@ def forced(op: str, kernel: str, config: Config) -> Iterator[None]:
             del _forced[op, kernel]
         else:
             _forced[op, kernel] = before
+
+
+@contextlib.contextmanager
+def observed() -> Iterator[list[Asked]]:
+    """Keep what is looked up inside, but for forced records: tells which records a launch depends on."""
+    global _observed  # noqa: PLW0603  one switch for the process: records are looked up deep inside ops
+    before, _observed = _observed, []
+    try:
+        yield _observed
+    finally:
+        _observed = before
 
 
 def forget() -> None:
