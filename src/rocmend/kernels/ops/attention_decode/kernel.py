@@ -1,0 +1,275 @@
+"""The Triton kernels: each program walks one part of the cache for all query heads of one KV head; a second one merges.
+
+Scores live in the domain of base-2 exponentials. A key that a boolean or causal mask hides gets a finite minimum, so
+that a row that sees nothing becomes the mean of the values (MLX); what an additive mask sets to minus infinity stays so.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.language import dot, narrow
+
+LOG2E = tl.constexpr(1.4426950408889634)
+HIDDEN = tl.constexpr(-3.0e38)
+NONE = tl.constexpr(0)
+BOOLEAN = tl.constexpr(1)
+ADDITIVE = tl.constexpr(2)
+
+
+@triton.jit
+def span(length, window, splits, split, L: tl.constexpr, BLOCK_N: tl.constexpr, WINDOW: tl.constexpr):
+    """Return the first key of a part and the one after its last."""
+    first = 0
+    if WINDOW:
+        first = tl.maximum(length - L - window + 1, 0)
+    part = tl.cdiv(tl.cdiv(length - first, splits), BLOCK_N) * BLOCK_N
+    start = first + split * part
+    return start, tl.minimum(start + part, length)
+
+
+@triton.jit
+def finish_scores(
+    s,
+    n,
+    position,
+    end,
+    cap,
+    window,
+    mask_ptr,
+    rows_ok,
+    m_ss,
+    CAUSAL: tl.constexpr,
+    MASK: tl.constexpr,
+    SOFT_CAP: tl.constexpr,
+    WINDOW: tl.constexpr,
+):
+    """Soft cap and masks on scaled scores [rows, keys]; ``mask_ptr`` points to each row's start."""
+    if SOFT_CAP:
+        # tanh(x) = 1 - 2 / (exp(2 x) + 1); scores carry a factor of log2(e), the cap as well.
+        s = cap * (1.0 - 2.0 / (tl.exp2(s * (2.0 * LOG2E) / cap) + 1.0))
+    if MASK != NONE:
+        pointer = mask_ptr + n[None, :].to(tl.int64) * m_ss
+        inside = rows_ok[:, None] & (n[None, :] < end)
+        if MASK == BOOLEAN:
+            s = tl.where(tl.load(pointer, mask=inside, other=1) != 0, s, HIDDEN)
+        else:
+            added = tl.load(pointer, mask=inside, other=0.0).to(tl.float32)
+            s += tl.where(added == float("-inf"), added, tl.maximum(added * LOG2E, HIDDEN))
+    if CAUSAL:
+        s = tl.where(n[None, :] <= position[:, None], s, HIDDEN)
+    if WINDOW:
+        s = tl.where(n[None, :] > position[:, None] - window, s, HIDDEN)
+    return tl.where(n[None, :] < end, s, float("-inf"))
+
+
+@triton.jit
+def soften(s, top, total):
+    """One step of the running softmax: return the weights, the old sums' factor, and the new maximum and sum."""
+    new_top = tl.maximum(top, tl.max(s, axis=1))
+    safe = tl.where(new_top == float("-inf"), 0.0, new_top)
+    p = tl.exp2(s - safe[:, None])
+    factor = tl.exp2(top - safe)
+    return p, factor, new_top, total * factor + tl.sum(p, axis=1)
+
+
+@triton.jit
+def finish_rows(
+    acc,
+    top,
+    total,
+    length,
+    sinks_ptr,
+    acc_ptr,
+    ml_ptr,
+    out_ptr,
+    base,
+    row,
+    rows_ok,
+    head,
+    split,
+    splits,
+    rows_total,
+    DV: tl.constexpr,
+    DVB: tl.constexpr,
+    SINKS: tl.constexpr,
+    SPLIT: tl.constexpr,
+):
+    """Store a part's sums, or the output where there is one part."""
+    dv = tl.arange(0, DVB)
+    inside = rows_ok[:, None] & (dv[None, :] < DV)
+    if SPLIT:
+        place = (base + row) * splits + split
+        tl.store(ml_ptr + place, top, mask=rows_ok)
+        tl.store(ml_ptr + rows_total * splits + place, total, mask=rows_ok)
+        tl.store(acc_ptr + place[:, None] * DV + dv[None, :], acc, mask=inside)
+    else:
+        if SINKS:
+            sink = tl.load(sinks_ptr + head, mask=rows_ok, other=0.0).to(tl.float32) * LOG2E
+            new_top = tl.maximum(top, sink)
+            factor = tl.exp2(top - new_top)
+            acc = acc * factor[:, None]
+            total = total * factor + tl.exp2(sink - new_top)
+        out = tl.where(length > 0, acc / total[:, None], 0.0)
+        out_pointer = out_ptr + (base + row)[:, None] * DV + dv[None, :]
+        tl.store(out_pointer, narrow(out, out_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def split_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    mask_ptr,
+    sinks_ptr,
+    lengths_ptr,
+    acc_ptr,
+    ml_ptr,
+    out_ptr,
+    scale,
+    cap,
+    window,
+    capacity,
+    splits,
+    rows_total,
+    q_sb,
+    q_sh,
+    q_sl,
+    q_sd,
+    k_sb,
+    k_sh,
+    k_ss,
+    k_sd,
+    v_sb,
+    v_sh,
+    v_ss,
+    v_sd,
+    m_sb,
+    m_sh,
+    m_sl,
+    m_ss,
+    KV: tl.constexpr,
+    GROUP: tl.constexpr,
+    L: tl.constexpr,
+    D: tl.constexpr,
+    DV: tl.constexpr,
+    D0: tl.constexpr,
+    D1: tl.constexpr,
+    DVB: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    DOT: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    MASK: tl.constexpr,
+    SOFT_CAP: tl.constexpr,
+    SINKS: tl.constexpr,
+    WINDOW: tl.constexpr,
+    LENGTHS: tl.constexpr,
+    SPLIT: tl.constexpr,
+):
+    """One part of the cache for one KV head: scores, running softmax, weighted sum of values."""
+    split = tl.program_id(0) % splits
+    pair = tl.program_id(0) // splits
+    b = (pair // KV).to(tl.int64)
+    kv = (pair % KV).to(tl.int64)
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    rows_ok = row < GROUP * L
+    head = kv * GROUP + row // L
+    query = row % L
+    length = capacity
+    if LENGTHS:
+        length = tl.minimum(tl.maximum(tl.load(lengths_ptr + b).to(tl.int32), 0), capacity)
+    start, end = span(length, window, splits, split, L, BLOCK_N, WINDOW)
+    position = length - L + query
+
+    d0 = tl.arange(0, D0)
+    dv = tl.arange(0, DVB)
+    q_row = q_ptr + b * q_sb + head * q_sh + query * q_sl
+    q0 = tl.load(q_row[:, None] + d0[None, :] * q_sd, mask=rows_ok[:, None] & (d0[None, :] < D), other=0.0)
+    if D1 > 0:
+        d1 = D0 + tl.arange(0, D1)
+        q1 = tl.load(q_row[:, None] + d1[None, :] * q_sd, mask=rows_ok[:, None] & (d1[None, :] < D), other=0.0)
+    k_base = k_ptr + b * k_sb + kv * k_sh
+    v_base = v_ptr + b * v_sb + kv * v_sh
+    mask_row = mask_ptr
+    if MASK != NONE:
+        mask_row = mask_ptr + (b * m_sb + head * m_sh + query * m_sl)[:, None]
+    column = tl.arange(0, BLOCK_N)
+
+    top = tl.full((ROWS,), float("-inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    acc = tl.zeros((ROWS, DVB), tl.float32)
+    for at in range(start, end, BLOCK_N):
+        n = at + column
+        far = n[:, None].to(tl.int64)
+        k_row = k_base + far * k_ss
+        k0 = tl.load(k_row + d0[None, :] * k_sd, mask=(n[:, None] < end) & (d0[None, :] < D), other=0.0)
+        if DOT:
+            s = dot(q0, tl.trans(k0), tl.zeros((ROWS, BLOCK_N), tl.float32))
+        else:
+            s = tl.sum(q0.to(tl.float32)[:, None, :] * k0.to(tl.float32)[None, :, :], axis=2)
+        if D1 > 0:
+            k1 = tl.load(k_row + d1[None, :] * k_sd, mask=(n[:, None] < end) & (d1[None, :] < D), other=0.0)
+            if DOT:
+                s = dot(q1, tl.trans(k1), s)
+            else:
+                s += tl.sum(q1.to(tl.float32)[:, None, :] * k1.to(tl.float32)[None, :, :], axis=2)
+        s = finish_scores(
+            s * (scale * LOG2E), n, position, end, cap * LOG2E, window, mask_row, rows_ok, m_ss,
+            CAUSAL, MASK, SOFT_CAP, WINDOW,
+        )  # fmt: skip
+        p, factor, top, total = soften(s, top, total)
+        v = tl.load(v_base + far * v_ss + dv[None, :] * v_sd, mask=(n[:, None] < end) & (dv[None, :] < DV), other=0.0)
+        acc = acc * factor[:, None]
+        if DOT:
+            acc = dot(narrow(p, v_ptr.dtype.element_ty), v, acc)
+        else:
+            acc += tl.sum(p[:, :, None] * v.to(tl.float32)[None, :, :], axis=1)
+    base = pair.to(tl.int64) * (GROUP * L)
+    finish_rows(
+        acc, top, total, length, sinks_ptr, acc_ptr, ml_ptr, out_ptr, base, row, rows_ok, head, split, splits,
+        rows_total, DV, DVB, SINKS, SPLIT,
+    )  # fmt: skip
+
+
+@triton.jit
+def merge_kernel(
+    acc_ptr,
+    ml_ptr,
+    sinks_ptr,
+    lengths_ptr,
+    out_ptr,
+    splits,
+    rows_total,
+    rows_per_batch,
+    L: tl.constexpr,
+    DV: tl.constexpr,
+    SPLITS: tl.constexpr,
+    BLOCK_DV: tl.constexpr,
+    SINKS: tl.constexpr,
+    LENGTHS: tl.constexpr,
+):
+    """Merge the parts of one row, in their order."""
+    row = tl.program_id(0).to(tl.int64)
+    dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
+    part = tl.arange(0, SPLITS)
+    place = row * splits + part
+    top = tl.load(ml_ptr + place, mask=part < splits, other=float("-inf"))
+    total = tl.load(ml_ptr + rows_total * splits + place, mask=part < splits, other=0.0)
+    highest = tl.max(top, axis=0)
+    if SINKS:
+        sink = tl.load(sinks_ptr + (row % rows_per_batch) // L).to(tl.float32) * LOG2E
+        highest = tl.maximum(highest, sink)
+    safe = tl.where(highest == float("-inf"), 0.0, highest)
+    weight = tl.exp2(top - safe)
+    denominator = tl.sum(weight * total, axis=0)
+    if SINKS:
+        denominator += tl.exp2(sink - safe)
+    # A part with no key wrote a maximum of minus infinity, and what it counts for nothing is not read.
+    seen = (part < splits) & (top > float("-inf"))
+    acc = tl.load(acc_ptr + place[:, None] * DV + dv[None, :], mask=seen[:, None] & (dv[None, :] < DV), other=0.0)
+    out = tl.sum(acc * weight[:, None], axis=0) / denominator
+    if LENGTHS:
+        out = tl.where(tl.load(lengths_ptr + row // rows_per_batch) > 0, out, 0.0)
+    tl.store(out_ptr + row * DV + dv, narrow(out, out_ptr.dtype.element_ty), mask=dv < DV)
