@@ -1,0 +1,211 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.conv import OP, Problem
+from rocmend.kernels.ops.conv.geometry import Axis, Geometry, checked
+from rocmend.kernels.ops.conv.vendor import plain_as
+
+Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
+_ONE = Axis(1, 1, 1)
+
+
+def conv_general(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: int | tuple[int, ...] = 1,
+    padding: Padding = 0,
+    kernel_dilation: int | tuple[int, ...] = 1,
+    input_dilation: int | tuple[int, ...] = 1,
+    groups: int = 1,
+    flip: bool = False,
+) -> torch.Tensor:
+    """Convolve over one to three axes, channels last: ``y[o] = Σ_k x[(o·stride - padding + k·dilation) / input_dilation] w[k]``.
+
+    Args:
+        x: ``[N, spatial..., C]``, float32, float16 or bfloat16, any strides.
+        weight: ``[O, taps..., C / groups]`` of the type of x.
+        bias: ``[O]``, or None.
+        stride: Step of the output, a number or one for each axis.
+        padding: Zeros around the (dilated) input: a number, one for each axis, or a pair (before, after) of those.
+        kernel_dilation: Step between taps.
+        input_dilation: Step between input elements, zeros between them: a transposed convolution's stride.
+        groups: Groups of channels that do not mix.
+        flip: The taps run backwards (a convolution in the mathematical sense).
+
+    Returns:
+        ``[N, spatial..., O]``, contiguous.
+
+    Raises:
+        UsageError: Shapes or types that do not fit.
+
+    Cost: 2 · N · output pixels · O · taps · C / groups operations.
+    """
+    geometry = _geometry("conv_general", x, weight, stride, padding, kernel_dilation, input_dilation, groups, flip)
+    _check_types("conv_general", x, weight, bias, geometry.c_out)
+    axes = x.dim() - 2
+    out = _convolve(_five(x), _five(weight), bias, geometry)
+    return out.reshape(x.shape[0], *(axis.out for axis in geometry.axes[3 - axes :]), geometry.c_out)
+
+
+def conv_weight_gradient(
+    x: torch.Tensor,
+    gradient: torch.Tensor,
+    kernel_size: tuple[int, ...],
+    *,
+    stride: int | tuple[int, ...] = 1,
+    padding: Padding = 0,
+    kernel_dilation: int | tuple[int, ...] = 1,
+    input_dilation: int | tuple[int, ...] = 1,
+    groups: int = 1,
+    flip: bool = False,
+) -> torch.Tensor:
+    """Return the gradient of ``conv_general`` with respect to its weight.
+
+    Args:
+        x: ``[N, spatial..., C]``.
+        gradient: Of the output, ``[N, spatial..., O]``.
+        kernel_size: Taps along each axis.
+        stride: As in the convolution; the other options likewise.
+        padding: As in the convolution.
+        kernel_dilation: As in the convolution.
+        input_dilation: As in the convolution.
+        groups: As in the convolution.
+        flip: As in the convolution.
+
+    Returns:
+        ``[O, taps..., C / groups]``.
+
+    Raises:
+        UsageError: Shapes that do not fit.
+    """
+    weight = x.new_empty((gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1)), device="meta")
+    geometry = _geometry(
+        "conv_weight_gradient", x, weight, stride, padding, kernel_dilation, input_dilation, groups, flip
+    )
+    expected = (x.shape[0], *(axis.out for axis in geometry.axes[3 - len(kernel_size) :]), geometry.c_out)
+    if tuple(gradient.shape) != expected:
+        raise UsageError(
+            "conv_weight_gradient", f"expected a gradient of shape {expected}, got {tuple(gradient.shape)}."
+        )
+    return _weight_gradient(_five(x), _five(gradient), geometry).reshape(weight.shape)
+
+
+def _five(tensor: torch.Tensor) -> torch.Tensor:
+    """Return ``[N, spatial..., C]`` with three spatial axes."""
+    for _ in range(5 - tensor.dim()):
+        tensor = tensor.unsqueeze(1)
+    return tensor
+
+
+def _geometry(
+    name: str, x: torch.Tensor, weight: torch.Tensor, stride: int | tuple[int, ...], padding: Padding,
+    kernel_dilation: int | tuple[int, ...], input_dilation: int | tuple[int, ...], groups: int, flip: bool,
+) -> Geometry:  # fmt: skip
+    axes = x.dim() - 2
+    if axes not in (1, 2, 3) or weight.dim() != x.dim():
+        raise UsageError(
+            name, f"expected x and weight with 3 to 5 axes each, got {tuple(x.shape)} and {tuple(weight.shape)}."
+        )
+    c_out, c_in = weight.shape[0], x.shape[-1]
+    if groups < 1 or c_in % groups or c_out % groups or weight.shape[-1] != c_in // groups:
+        raise UsageError(
+            name,
+            f"expected weight [O, taps..., C / groups] with O and C multiples of groups = {groups}, got x {tuple(x.shape)} and "
+            f"weight {tuple(weight.shape)}.",
+        )
+    paired = not isinstance(padding, int) and len(padding) == 2 and not isinstance(padding[0], int)
+    before: Any = padding[0] if paired else padding  # type: ignore[index]
+    after: Any = padding[1] if paired else padding  # type: ignore[index]
+    rows = [
+        checked(name, what, value if isinstance(value, int) else tuple(value), axes)
+        for what, value in (
+            ("stride", stride),
+            ("padding", before),
+            ("padding", after),
+            ("kernel_dilation", kernel_dilation),
+            ("input_dilation", input_dilation),
+        )
+    ]
+    if min(*rows[0], *rows[3], *rows[4]) < 1:
+        raise UsageError(name, "expected strides and dilations of at least 1.")
+    found = [
+        Axis(x.shape[1 + i], 0, weight.shape[1 + i], rows[0][i], rows[1][i], rows[3][i], rows[4][i]).padding_after(
+            rows[2][i]
+        )
+        for i in range(axes)
+    ]
+    three = [_ONE] * (3 - axes) + found
+    return Geometry(x.shape[0], c_in, c_out, groups, (three[0], three[1], three[2]), flip)
+
+
+def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, outputs: int) -> None:
+    if x.dtype != weight.dtype or (bias is not None and bias.dtype != x.dtype):
+        types = ", ".join(str(t.dtype) for t in (x, weight, bias) if t is not None)
+        raise UsageError(name, f"expected x, weight and bias of one type, got {types}.")
+    if bias is not None and tuple(bias.shape) != (outputs,):
+        raise UsageError(name, f"expected bias of shape ({outputs},), got {tuple(bias.shape)}.")
+
+
+def _run(
+    direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
+) -> torch.Tensor:
+    problem = Problem(
+        NAMES[x.dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out, geometry.groups,
+        geometry.taps, plain_as(geometry) is not None and geometry.pixels_in * geometry.pixels_out > 0,
+    )  # fmt: skip
+    out: torch.Tensor = implementation(OP, x.device, problem)(direction, x, other, bias, geometry)
+    return out
+
+
+def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> torch.Tensor:
+    return _run("weight", x, gradient, None, geometry)
+
+
+def _input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> torch.Tensor:
+    """Return the gradient with respect to the input: the transposed convolution of the output's gradient."""
+    grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
+    swapped = grouped.transpose(1, -1).flatten(0, 1)
+    return _run("forward", gradient, swapped, None, geometry.transposed())
+
+
+def _convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry) -> torch.Tensor:
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias)):
+        out: torch.Tensor = _Convolution.apply(x, weight, bias, geometry)  # type: ignore[no-untyped-call]
+        return out
+    return _run("forward", x, weight, bias, geometry)
+
+
+class _Convolution(torch.autograd.Function):
+    """Forward and the gradients; a gradient of a gradient is not provided."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
+    ) -> torch.Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.geometry = geometry
+        return _run("forward", x, weight, bias, geometry)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        (gradient,) = gradients
+        needs = ctx.needs_input_grad
+        return (
+            _input_gradient(gradient, weight, ctx.geometry) if needs[0] else None,
+            _weight_gradient(x, gradient, ctx.geometry) if needs[1] else None,
+            gradient.sum(tuple(range(gradient.dim() - 1))) if needs[2] else None,
+            None,
+        )

@@ -1,0 +1,128 @@
+"""The shape of a convolution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from rocmend.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis; ``x`` is read at ``(o·stride - padding + k·dilation) / input_dilation``.
+
+    Args:
+        size: Input elements.
+        out: Output elements.
+        taps: Taps of the kernel.
+        stride: Step of the output over the dilated input.
+        padding: Zeros before the dilated input; negative crops.
+        dilation: Step between taps; negative where taps run backwards.
+        input_dilation: Step between input elements, zeros between them.
+    """
+
+    size: int
+    out: int
+    taps: int
+    stride: int = 1
+    padding: int = 0
+    dilation: int = 1
+    input_dilation: int = 1
+
+    @property
+    def phases(self) -> int:
+        """Outputs ``o`` with equal ``o mod phases`` use the same taps."""
+        return self.input_dilation // math.gcd(self.input_dilation, self.stride)
+
+    @property
+    def tap_step(self) -> int:
+        """Among the taps, one in so many falls on an input element."""
+        return self.input_dilation // math.gcd(self.input_dilation, self.dilation)
+
+    def padding_after(self, padding_after: int) -> Axis:
+        """Return the axis with its output size computed from the padding after the input.
+
+        Raises:
+            UsageError: The kernel does not fit in the padded input.
+        """
+        span = (self.size - 1) * self.input_dilation + 1 if self.size else 0
+        reach = (self.taps - 1) * self.dilation + 1
+        room = span + self.padding + padding_after - reach
+        if room < 0:
+            raise UsageError(
+                "conv",
+                f"expected an input that the kernel fits in, got {self.size} elements (with padding {room + reach}) for "
+                f"taps that reach over {reach}.",
+                next_step="Pad the input or use a smaller kernel or dilation.",
+            )
+        return replace(self, out=room // self.stride + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A convolution: its axes, always three (those in front have one element), channels and groups.
+
+    Args:
+        batch: Images.
+        c_in: Input channels, all groups together.
+        c_out: Output channels, all groups together.
+        groups: Groups.
+        axes: Depth, height, width.
+        flip: Taps run backwards.
+    """
+
+    batch: int
+    c_in: int
+    c_out: int
+    groups: int
+    axes: tuple[Axis, Axis, Axis]
+    flip: bool = False
+
+    @property
+    def taps(self) -> int:
+        """Taps over all axes."""
+        return math.prod(axis.taps for axis in self.axes)
+
+    @property
+    def pixels_out(self) -> int:
+        """Images times output pixels."""
+        return self.batch * math.prod(axis.out for axis in self.axes)
+
+    @property
+    def pixels_in(self) -> int:
+        """Images times input pixels."""
+        return self.batch * math.prod(axis.size for axis in self.axes)
+
+    def transposed(self) -> Geometry:
+        """Return the convolution that gives the gradient with respect to the input from that of the output.
+
+        With ``x = (o·s - p + k·d) / t`` solved for ``o``: ``o = (x·t + p - k·d) / s``: stride and input dilation change
+        places, the padding becomes ``-p`` and the taps run backwards: a flip, and a shift by ``(taps - 1)·d``.
+        """
+        axes = tuple(
+            Axis(
+                axis.out,
+                axis.size,
+                axis.taps,
+                stride=axis.input_dilation,
+                padding=(axis.taps - 1) * axis.dilation - axis.padding,
+                dilation=axis.dilation,
+                input_dilation=axis.stride,
+            )
+            for axis in self.axes
+        )
+        return Geometry(self.batch, self.c_out, self.c_in, self.groups, (axes[0], axes[1], axes[2]), not self.flip)
+
+
+def checked(name: str, what: str, value: int | tuple[int, ...], axes: int) -> tuple[int, ...]:
+    """Return one number for each axis.
+
+    Raises:
+        UsageError: Another number of numbers.
+    """
+    if isinstance(value, int):
+        return (value,) * axes
+    if len(value) != axes:
+        raise UsageError(name, f"expected {what} to be a number or {axes} numbers, got {value}.")
+    return tuple(value)

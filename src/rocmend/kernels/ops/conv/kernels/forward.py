@@ -1,0 +1,141 @@
+"""Implicit GEMM: output pixels by output channels, summed over taps and input channels."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.language import dot, narrow
+from rocmend.kernels.ops.conv.kernels.geometry import taps_of_phase
+
+
+@triton.jit
+def forward_kernel(
+    x_ptr, w_ptr, bias_ptr, y_ptr,
+    batch, channels, outputs,
+    x_d, x_h, x_w, y_d, y_h, y_w, k_d, k_h, k_w,
+    stride_d, stride_h, stride_w, pad_d, pad_h, pad_w,
+    dil_d, dil_h, dil_w, in_d, in_h, in_w,
+    phase_d, phase_h, phase_w, step_d, step_h, step_w,
+    xs_n, xs_d, xs_h, xs_w, xs_c, ys_n, ys_d, ys_h, ys_w, ys_c,
+    HAS_BIAS: tl.constexpr, FLIP: tl.constexpr, PHASED: tl.constexpr, FLAT: tl.constexpr, EVEN: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """``channels`` and ``outputs`` are those of one group; w is [groups·outputs, taps, channels], contiguous."""
+    phase = tl.program_id(1)
+    group = tl.program_id(2)
+    q_w = phase % phase_w
+    q_h = (phase // phase_w) % phase_h
+    q_d = phase // (phase_w * phase_h)
+    # Output pixels of this phase along each axis.
+    n_d = (y_d - q_d + phase_d - 1) // phase_d
+    n_h = (y_h - q_h + phase_h - 1) // phase_h
+    n_w = (y_w - q_w + phase_w - 1) // phase_w
+    pixels = batch * n_d * n_h * n_w
+
+    tiles_n = tl.cdiv(outputs, BLOCK_N)
+    tiles_m = tl.num_programs(0) // tiles_n
+    # Programs that run together share rows of x and columns of w.
+    tile = tl.program_id(0)
+    band = tile // (GROUP_M * tiles_n)
+    height = tl.minimum(tiles_m - band * GROUP_M, GROUP_M)
+    tile_m = band * GROUP_M + (tile % (GROUP_M * tiles_n)) % height
+    tile_n = (tile % (GROUP_M * tiles_n)) // height
+    if tile_m * BLOCK_M >= pixels:
+        return
+
+    m = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    o = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    i_w = m % n_w
+    rest = m // n_w
+    i_h = rest % n_h
+    rest = rest // n_h
+    i_d = rest % n_d
+    image = rest // n_d
+    if PHASED:
+        first_d, taps_d = taps_of_phase(q_d, stride_d, pad_d, dil_d, in_d, k_d)
+        first_h, taps_h = taps_of_phase(q_h, stride_h, pad_h, dil_h, in_h, k_h)
+        first_w, taps_w = taps_of_phase(q_w, stride_w, pad_w, dil_w, in_w, k_w)
+        # All divisions leave nothing where there is a tap at all.
+        at_d = (q_d * stride_d - pad_d + first_d * dil_d) // in_d + i_d * (phase_d * stride_d // in_d)
+        at_h = (q_h * stride_h - pad_h + first_h * dil_h) // in_h + i_h * (phase_h * stride_h // in_h)
+        at_w = (q_w * stride_w - pad_w + first_w * dil_w) // in_w + i_w * (phase_w * stride_w // in_w)
+        by_d = step_d * dil_d // in_d
+        by_h = step_h * dil_h // in_h
+        by_w = step_w * dil_w // in_w
+    else:
+        first_d, taps_d, at_d, by_d = 0, k_d, i_d * stride_d - pad_d, dil_d
+        first_h, taps_h, at_h, by_h = 0, k_h, i_h * stride_h - pad_h, dil_h
+        first_w, taps_w, at_w, by_w = 0, k_w, i_w * stride_w - pad_w, dil_w
+
+    if WIDE:
+        image = image.to(tl.int64)
+    base = image * xs_n + at_d * xs_d + at_h * xs_h + at_w * xs_w + group * channels * xs_c
+    taps = k_d * k_h * k_w
+    w_row = (group * outputs + o).to(tl.int64) * (taps * channels)
+    row_in = m < pixels
+    column_in = o < outputs
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    k = tl.arange(0, BLOCK_K)
+    if FLAT:
+        depth = taps_d * taps_h * taps_w * channels
+        for start in range(0, depth, BLOCK_K):
+            at = start + k
+            c = at % channels
+            tap = at // channels
+            j_w = tap % taps_w
+            j_h = (tap // taps_w) % taps_h
+            j_d = tap // (taps_w * taps_h)
+            p_d = at_d[:, None] + (j_d * by_d)[None, :]
+            p_h = at_h[:, None] + (j_h * by_h)[None, :]
+            p_w = at_w[:, None] + (j_w * by_w)[None, :]
+            inside = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w)
+            inside &= row_in[:, None] & (at < depth)[None, :]
+            shift = j_d * by_d * xs_d + j_h * by_h * xs_h + j_w * by_w * xs_w + c * xs_c
+            a = tl.load(x_ptr + base[:, None] + shift[None, :], mask=inside, other=0.0)
+            t_d = first_d + j_d * step_d
+            t_h = first_h + j_h * step_h
+            t_w = first_w + j_w * step_w
+            if FLIP:
+                t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
+            w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels + c
+            b = tl.load(
+                w_ptr + w_row[None, :] + w_at[:, None], mask=(at < depth)[:, None] & column_in[None, :], other=0.0
+            )
+            acc = dot(a, b, acc)
+    else:
+        blocks = tl.cdiv(channels, BLOCK_K)
+        for step in range(taps_d * taps_h * taps_w * blocks):
+            tap = step // blocks
+            c = (step - tap * blocks) * BLOCK_K + k
+            j_w = tap % taps_w
+            j_h = (tap // taps_w) % taps_h
+            j_d = tap // (taps_w * taps_h)
+            p_d = at_d + j_d * by_d
+            p_h = at_h + j_h * by_h
+            p_w = at_w + j_w * by_w
+            inside = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w) & row_in
+            shift = j_d * by_d * xs_d + j_h * by_h * xs_h + j_w * by_w * xs_w
+            t_d = first_d + j_d * step_d
+            t_h = first_h + j_h * step_h
+            t_w = first_w + j_w * step_w
+            if FLIP:
+                t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
+            w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels
+            x_at = x_ptr + (base + shift)[:, None] + (c * xs_c)[None, :]
+            w_from = w_ptr + (w_row + w_at)[None, :] + c[:, None]
+            if EVEN:
+                a = tl.load(x_at, mask=inside[:, None], other=0.0)
+                b = tl.load(w_from, mask=column_in[None, :], other=0.0)
+            else:
+                a = tl.load(x_at, mask=inside[:, None] & (c < channels)[None, :], other=0.0)
+                b = tl.load(w_from, mask=column_in[None, :] & (c < channels)[:, None], other=0.0)
+            acc = dot(a, b, acc)
+    if HAS_BIAS:
+        acc += tl.load(bias_ptr + group * outputs + o, mask=column_in, other=0.0).to(tl.float32)[None, :]
+    o_d = q_d + i_d * phase_d
+    o_h = q_h + i_h * phase_h
+    o_w = q_w + i_w * phase_w
+    y_row = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
+    y_at = y_ptr + y_row[:, None] + ((group * outputs + o) * ys_c)[None, :]
+    tl.store(y_at, narrow(acc, y_ptr.dtype.element_ty), mask=row_in[:, None] & column_in[None, :])

@@ -1,0 +1,235 @@
+"""Convolutions under the names that MLX and torch have for them."""
+
+from __future__ import annotations
+
+import torch
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels.ops.conv.function import conv_general
+from rocmend.kernels.ops.conv.geometry import checked
+
+Numbers = int | tuple[int, ...]
+
+
+def conv1d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Convolve over 1 axis, channels last; see ``conv_general``.
+
+    Args:
+        x: ``[N, W, C]``.
+        weight: ``[O, kW, C / groups]``.
+        bias: ``[O]``, or None.
+        stride: Step of the output.
+        padding: Zeros on both sides.
+        dilation: Step between taps.
+        groups: Groups of channels.
+    """
+    _axes("conv1d", x, 1)
+    return conv_general(x, weight, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+
+
+def conv2d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Convolve over 2 axes, channels last; see ``conv_general``.
+
+    Args:
+        x: ``[N, H, W, C]``.
+        weight: ``[O, kH, kW, C / groups]``.
+        bias: ``[O]``, or None.
+        stride: Step of the output.
+        padding: Zeros on both sides.
+        dilation: Step between taps.
+        groups: Groups of channels.
+    """
+    _axes("conv2d", x, 2)
+    return conv_general(x, weight, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+
+
+def conv3d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Convolve over 3 axes, channels last; see ``conv_general``.
+
+    Args:
+        x: ``[N, D, H, W, C]``.
+        weight: ``[O, kD, kH, kW, C / groups]``.
+        bias: ``[O]``, or None.
+        stride: Step of the output.
+        padding: Zeros on both sides.
+        dilation: Step between taps.
+        groups: Groups of channels.
+    """
+    _axes("conv3d", x, 3)
+    return conv_general(x, weight, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+
+
+def conv_transpose1d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Transposed convolution over 1 axis, channels last, weight ``[O, taps..., C / groups]`` as in MLX.
+
+    Args:
+        x: ``[N, W, C]``.
+        weight: ``[O, kW, C / groups]``.
+        bias: ``[O]``, or None.
+        stride: Step between input elements in the output.
+        padding: Elements cropped from both sides of the output.
+        dilation: Step between taps.
+        output_padding: Elements added after the output.
+        groups: Groups of channels.
+    """
+    _axes("conv_transpose1d", x, 1)
+    return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+
+
+def conv_transpose2d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Transposed convolution over 2 axes, channels last, weight ``[O, taps..., C / groups]`` as in MLX.
+
+    Args:
+        x: ``[N, H, W, C]``.
+        weight: ``[O, kH, kW, C / groups]``.
+        bias: ``[O]``, or None.
+        stride: Step between input elements in the output.
+        padding: Elements cropped from both sides of the output.
+        dilation: Step between taps.
+        output_padding: Elements added after the output.
+        groups: Groups of channels.
+    """
+    _axes("conv_transpose2d", x, 2)
+    return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+
+
+def conv_transpose3d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Transposed convolution over 3 axes, channels last, weight ``[O, taps..., C / groups]`` as in MLX.
+
+    Args:
+        x: ``[N, D, H, W, C]``.
+        weight: ``[O, kD, kH, kW, C / groups]``.
+        bias: ``[O]``, or None.
+        stride: Step between input elements in the output.
+        padding: Elements cropped from both sides of the output.
+        dilation: Step between taps.
+        output_padding: Elements added after the output.
+        groups: Groups of channels.
+    """
+    _axes("conv_transpose3d", x, 3)
+    return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+
+
+def _axes(name: str, x: torch.Tensor, axes: int) -> None:
+    if x.dim() != axes + 2:
+        raise UsageError(name, f"expected x with {axes + 2} axes, channels last, got {tuple(x.shape)}.")
+
+
+def _transpose(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: Numbers, padding: Numbers, dilation: Numbers,
+    output_padding: Numbers, groups: int,
+) -> torch.Tensor:  # fmt: skip
+    axes = x.dim() - 2
+    pads, steps, extra = (
+        checked("conv_transpose", what, value, axes)
+        for what, value in (("padding", padding), ("dilation", dilation), ("output_padding", output_padding))
+    )
+    before = [step * (weight.shape[1 + i] - 1) - pad for i, (step, pad) in enumerate(zip(steps, pads, strict=True))]
+    after = [one + more for one, more in zip(before, extra, strict=True)]
+    return conv_general(
+        x,
+        weight,
+        bias,
+        padding=(before, after),
+        kernel_dilation=dilation,
+        input_dilation=stride,
+        groups=groups,
+        flip=True,
+    )
+
+
+def convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    transposed: bool = False,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+) -> torch.Tensor:
+    """Convolve with channels first, as ``torch.nn.functional.conv2d`` and ``conv_transpose2d`` do.
+
+    Args:
+        x: ``[N, C, spatial...]``; fastest in channels-last memory format, otherwise it is copied to it.
+        weight: ``[O, C / groups, taps...]``; transposed: ``[C, O / groups, taps...]``.
+        bias: ``[O]``, or None.
+        stride: Step of the output (transposed: of the input).
+        padding: Zeros on both sides (transposed: elements cropped).
+        dilation: Step between taps.
+        transposed: Compute the transposed convolution.
+        output_padding: Elements added after a transposed convolution's output.
+        groups: Groups of channels.
+
+    Returns:
+        ``[N, O, spatial...]`` in channels-last memory format.
+    """
+    last = x.movedim(1, -1)
+    if not transposed:
+        taps = weight.movedim(1, -1)
+        out = conv_general(last, taps, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+        return out.movedim(-1, 1)
+    if groups < 1 or weight.shape[0] % groups:
+        raise UsageError("convolution", f"expected {weight.shape[0]} input channels in groups, got groups = {groups}.")
+    grouped = weight.unflatten(0, (groups, weight.shape[0] // groups))
+    taps = grouped.transpose(1, 2).flatten(0, 1).movedim(1, -1)
+    return _transpose(last, taps, bias, stride, padding, dilation, output_padding, groups).movedim(-1, 1)
