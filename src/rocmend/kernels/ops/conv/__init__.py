@@ -1,7 +1,7 @@
 """Convolution over one to three axes, forward and both gradients, with no convolution library below it.
 
-One formula covers strided, dilated, padded, grouped, depthwise and transposed convolutions, and the gradient of each with
-respect to its input: ``y[o] = Σ_k x[(o·stride - padding + k·dilation) / input_dilation] · w[k]``, over the taps k
+One formula covers strided, dilated, padded, grouped, depthwise and transposed convolutions, and the gradient of each
+with respect to its input: ``y[o] = Σ_k x[(o·stride - padding + k·dilation) / input_dilation] · w[k]``, over the taps k
 for which the division leaves nothing.
 """
 
@@ -67,8 +67,8 @@ def _vendor_unfit(problem: Problem, target: Target) -> str | None:
         return "torch has no convolution with this padding or with both stride and input dilation"
     if target.vendor == "amd" and target.generation == 10:
         return (
-            "MIOpen has few tuned kernels for RDNA1 and RDNA2, since composable_kernel is left out of their builds, and "
-            "convolutions were reported to hang there; a record of `rocmend kernels tune` overrides this"
+            "MIOpen has few tuned kernels for RDNA1 and RDNA2, since composable_kernel is left out of their builds, "
+            "and convolutions were reported to hang there; a record of `rocmend kernels tune` overrides this"
         )
     return None
 
@@ -95,7 +95,8 @@ OP = register(
             **{
                 name: f"{HERE}.named:{name}"
                 for name in (
-                    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+                    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                    "convolution",
                 )
             },
         },
@@ -107,8 +108,8 @@ OP = register(
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="1 to 3 spatial axes; channels last (as MLX) or first, any strides; any stride, dilation, input dilation, "
-        "padding (negative too), groups, flip.",
+        domain="1 to 3 spatial axes; channels last (as MLX) or first, any strides; any stride, dilation, input "
+        "dilation, padding (negative too), groups, flip.",
         cost=cost,
         # Sums of c_in · taps products in fp32, in another order than the reference, then one rounding.
         tolerance={

@@ -30,7 +30,9 @@ def conv_general(
     groups: int = 1,
     flip: bool = False,
 ) -> torch.Tensor:
-    """Convolve over one to three axes, channels last: ``y[o] = Σ_k x[(o·stride - padding + k·dilation) / input_dilation] w[k]``.
+    """Convolve over one to three axes, channels last.
+
+    ``y[o] = Σ_k x[(o·stride - padding + k·dilation) / input_dilation] · w[k]`` over the taps k that fall on an element.
 
     Args:
         x: ``[N, spatial..., C]``, float32, float16 or bfloat16, any strides.
@@ -121,8 +123,8 @@ def _geometry(
     if groups < 1 or c_in % groups or c_out % groups or weight.shape[-1] != c_in // groups:
         raise UsageError(
             name,
-            f"expected weight [O, taps..., C / groups] with O and C multiples of groups = {groups}, got x {tuple(x.shape)} and "
-            f"weight {tuple(weight.shape)}.",
+            f"expected weight [O, taps..., C / groups] with O and C multiples of groups = {groups}, "
+            f"got x {tuple(x.shape)} and weight {tuple(weight.shape)}.",
         )
     paired = not isinstance(padding, int) and len(padding) == 2 and not isinstance(padding[0], int)
     before: Any = padding[0] if paired else padding  # type: ignore[index]
@@ -161,8 +163,8 @@ def _run(
     direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
 ) -> torch.Tensor:
     problem = Problem(
-        NAMES[x.dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out, geometry.groups,
-        geometry.taps, plain_as(geometry) is not None and geometry.pixels_in * geometry.pixels_out > 0,
+        NAMES[x.dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out,
+        geometry.groups, geometry.taps, plain_as(geometry) is not None and geometry.pixels_in * geometry.pixels_out > 0,
     )  # fmt: skip
     out: torch.Tensor = implementation(OP, x.device, problem)(direction, x, other, bias, geometry)
     return out

@@ -52,7 +52,7 @@ class Axis:
         if room < 0:
             raise UsageError(
                 "conv",
-                f"expected an input that the kernel fits in, got {self.size} elements (with padding {room + reach}) for "
+                f"expected an input that the kernel fits in, got {self.size} elements ({room + reach} padded) for "
                 f"taps that reach over {reach}.",
                 next_step="Pad the input or use a smaller kernel or dilation.",
             )

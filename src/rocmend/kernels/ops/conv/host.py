@@ -38,7 +38,7 @@ def problem_of(direction: str, dtype: torch.dtype, geometry: Geometry, *, plain:
 def run(
     direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
 ) -> torch.Tensor:
-    """Compute the output (``forward``; ``other`` is the weight) or the weight gradient (``weight``; the output's gradient)."""
+    """Compute the output (``forward``: other is the weight) or the weight gradient (``weight``: the output's gradient)."""
     if direction == "weight":
         return _weight(x, other, geometry)
     problem = problem_of(direction, x.dtype, geometry)
@@ -138,7 +138,7 @@ def _depthwise(
 
 
 def _splits(programs: int, pixels: int, block: int, target: Target) -> tuple[int, int]:
-    """Return how many parts the pixels are summed in, and how many pixels a part has: enough programs for the whole GPU."""
+    """Return in how many parts the pixels are summed, and a part's pixels: enough programs for the whole GPU."""
     wanted = max(1, (target.compute_units or 64) * 2 // max(programs, 1))
     splits = max(1, min(wanted, pixels // (block * 4), 256))
     per_split = triton.cdiv(triton.cdiv(pixels, splits), block) * block

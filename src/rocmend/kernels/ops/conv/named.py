@@ -173,8 +173,8 @@ def _axes(name: str, x: torch.Tensor, axes: int) -> None:
 
 
 def _transpose(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: Numbers, padding: Numbers, dilation: Numbers,
-    output_padding: Numbers, groups: int,
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: Numbers, padding: Numbers,
+    dilation: Numbers, output_padding: Numbers, groups: int,
 ) -> torch.Tensor:  # fmt: skip
     axes = x.dim() - 2
     pads, steps, extra = (

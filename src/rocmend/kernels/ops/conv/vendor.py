@@ -63,15 +63,15 @@ def run(
             geometry.c_out, *(axis.taps for axis in geometry.axes), channels
         )
     out = torch.ops.aten.convolution(
-        inputs, _weight(other.squeeze(gone), geometry, transposed=transposed), bias, stride, padding, dilation, transposed,
-        extra, geometry.groups,
+        inputs, _weight(other.squeeze(gone), geometry, transposed=transposed), bias, stride, padding, dilation,
+        transposed, extra, geometry.groups,
     )  # fmt: skip
     result: torch.Tensor = out.movedim(1, -1)
     return result.reshape(geometry.batch, *(axis.out for axis in geometry.axes), geometry.c_out)
 
 
 def _weight(weight: torch.Tensor, geometry: Geometry, *, transposed: bool) -> torch.Tensor:
-    """Return ``[O, ..., C / groups]`` as torch wants it: ``[O, C / groups, ...]``, or transposed ``[C, O / groups, ...]``."""
+    """Return ``[O, ..., C / groups]`` as torch's ``[O, C / groups, ...]``, or transposed ``[C, O / groups, ...]``."""
     if not transposed:
         return weight.movedim(-1, 1)
     grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
