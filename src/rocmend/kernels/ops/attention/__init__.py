@@ -1,0 +1,178 @@
+"""Scaled-dot-product attention and its gradients: masks, sliding window, sinks, soft cap, grouped heads."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.attention"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+# gfx targets for which PyTorch's ROCm builds have flash attention without an environment variable.
+# https://github.com/ROCm/aotriton
+AOTRITON = ("gfx90a", "gfx942", "gfx950")
+AOTRITON_VARIABLE = "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"
+
+
+class Problem(NamedTuple):
+    """What choices depend on.
+
+    Args:
+        dtype: Of q, k and v.
+        batch: B.
+        heads: H, of the queries.
+        kv_heads: KV, of keys and values.
+        queries: L.
+        keys: S.
+        dim: D, of queries and keys.
+        dim_v: Dv, of values.
+        mask: ``none``, ``causal``, ``boolean`` or ``additive``.
+        window: Keys that a query sees at most; 0 for all.
+        sinks: Whether there are sinks.
+        soft_cap: Whether there is a soft cap.
+        lse: Whether the logarithms of the softmax's sums are asked for.
+        grad: Whether gradients will be asked for.
+    """
+
+    dtype: str
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    dim: int
+    dim_v: int
+    mask: str = "none"
+    window: int = 0
+    sinks: bool = False
+    soft_cap: bool = False
+    lse: bool = False
+    grad: bool = False
+
+
+def split(dim: int) -> tuple[int, int]:
+    """Return the powers of two, 16 at least, that a head dimension is computed in: 80 is (64, 16), 100 is (128, 0)."""
+    whole = max(16, 1 << (dim - 1).bit_length())
+    first = whole // 2
+    second = max(16, 1 << (dim - first - 1).bit_length())
+    return (first, second) if first >= 16 and first + second < whole else (whole, 0)
+
+
+def shape_class(problem: Problem) -> str:
+    """Element size and head dimension, which decide the tiles: ``half-d128``, ``float32-d64``, ``half-d192``."""
+    kind = "float32" if problem.dtype == "float32" else "half"
+    dim = max(sum(split(max(problem.dim, 1))), sum(split(max(problem.dim_v, 1))))
+    edge = next((edge for edge in (64, 96, 128, 192, 256) if dim <= edge), 512)
+    return f"{kind}-d{edge}"
+
+
+def pairs(problem: Problem) -> int:
+    """Return how many (query, key) pairs a head computes."""
+    queries, keys = problem.queries, problem.keys
+    if problem.mask != "causal":
+        return queries * keys
+    shown = min(queries, keys)
+    total = shown * keys - shown * (shown - 1) // 2
+    return min(total, queries * problem.window) if problem.window else total
+
+
+def cost(problem: Problem) -> Cost:
+    """Two products of every pair; q, k, v read and the output written once."""
+    size = BYTES.get(problem.dtype, 8)
+    rows, columns = problem.batch * problem.heads * problem.queries, problem.batch * problem.kv_heads * problem.keys
+    width = problem.dim + problem.dim_v
+    return Cost(2.0 * problem.batch * problem.heads * pairs(problem) * width, float(size * width * (rows + columns)))
+
+
+def _unfit_flash(problem: Problem, _target: Target) -> str | None:
+    if problem.dtype not in BYTES:
+        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+    if max(problem.dim, problem.dim_v) > 1024:
+        return "the kernel takes head dimensions up to 1024"
+    return None
+
+
+def _unfit_torch(problem: Problem, target: Target) -> str | None:
+    """Say why torch's own attention does not do what is asked, or has no kernel for it."""
+    asked = [
+        name
+        for name, on in (("a window", problem.window), ("sinks", problem.sinks), ("a soft cap", problem.soft_cap),
+                         ("the sums' logarithms", problem.lse))
+        if on
+    ]  # fmt: skip
+    if asked:
+        return f"torch's function has no {' and no '.join(asked)}"
+    if problem.mask in ("boolean", "additive"):
+        return "torch's flash kernels take no mask, and its others differ on rows that see no key"
+    if problem.mask == "causal" and problem.queries != problem.keys:
+        return "torch aligns its causal mask to the start: the same only where L = S"
+    if problem.dtype not in ("float16", "bfloat16"):
+        return "torch's flash kernels take float16 and bfloat16"
+    if problem.dim != problem.dim_v or problem.dim > 256 or problem.dim % 8:
+        return "torch's flash kernels take one head dimension for all, up to 256, a multiple of 8"
+    if 0 in (problem.batch, problem.heads, problem.queries, problem.keys):
+        return "nothing to compute"
+    if target.vendor == "cpu":
+        return "on the CPU the reference is meant"
+    if target.vendor == "amd" and target.name not in AOTRITON and os.environ.get(AOTRITON_VARIABLE) != "1":
+        return f"torch has no flash attention for {target.name} unless {AOTRITON_VARIABLE}=1: it would store L times S scores"
+    return None
+
+
+def _unfit_torch_forward(problem: Problem, target: Target) -> str | None:
+    if problem.grad:
+        return "torch's backward adds with float atomics: gradients differ from run to run"
+    return _unfit_torch(problem, target)
+
+
+OP = register(
+    Op(
+        name="attention",
+        summary="Scaled-dot-product attention (prefill and training) and its gradients.",
+        functions={
+            "scaled_dot_product_attention": f"{HERE}.function:scaled_dot_product_attention",
+            "attention_backward": f"{HERE}.function:attention_backward",
+        },
+        reference=f"{HERE}.reference:attention",
+        problem=Problem,
+        implementations=(
+            Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _unfit_torch_forward),
+            Implementation("flash", "triton", f"{HERE}.host:run", _unfit_flash, note="one pass over the keys; deterministic"),
+            Implementation(
+                "torch.sdpa-training",
+                "vendor",
+                f"{HERE}.vendor:run",
+                _unfit_torch,
+                note="torch's own gradients, which differ from run to run: taken where asked for",
+            ),
+            Implementation("torch", "reference", f"{HERE}.reference:attention"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="q [B,H,L,D], k [B,KV,S,D], v [B,KV,S,Dv], H a multiple of KV, D and Dv up to 1024, any strides; mask none, "
+        "causal (aligned to the end, with or without a window), boolean or additive of any strides; sinks [H]; soft cap. "
+        "No gradient of an additive mask.",
+        cost=cost,
+        tolerance={
+            # Sums of D and of S products, and exp2 of a score whose rounding error grows with its size.
+            "float32": Tolerance(ulps=4, scaled=4e-6),
+            # The weights are rounded to the type before the second product.
+            "float16": Tolerance(ulps=1, scaled=6e-4),
+            "bfloat16": Tolerance(ulps=1, scaled=5e-3),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.fast.scaled_dot_product_attention",
+        sources=(
+            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.scaled_dot_product_attention.html",
+            "https://arxiv.org/abs/2205.14135",
+            "https://arxiv.org/abs/2307.08691",
+        ),
+        notes=(
+            "A query that sees no key gets zeros. MLX 0.32 on the CPU gives the mean of all values there for boolean and "
+            "causal masks, NaN for an additive one, and zeros where there are sinks.",
+        ),
+    )
+)

@@ -1,0 +1,89 @@
+"""What the kernels are given: constants and strides that the forward and backward launches share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from rocmend.kernels import executor
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.attention import Problem, shape_class, split
+from rocmend.kernels.tuning import Config, config_for
+
+LOG2E = 1.4426950408889634
+KINDS = {"none": 0, "causal": 0, "boolean": 1, "additive": 2}
+# An offset within a tile is a row or column number below this times a stride.
+TILE = 1024
+
+
+class Options(NamedTuple):
+    """The options of a call, as the kernels take them.
+
+    Args:
+        mask: The mask tensor expanded to [B, H, L, S] with strides of 0, or None.
+        mask_strides: Its strides, 0 without one.
+        factor: What scores are multiplied by.
+        cap: What tanh is multiplied by; both lead to units of log2.
+        window: Keys that a query sees at most.
+        constants: Compile-time constants.
+    """
+
+    mask: torch.Tensor | None
+    mask_strides: tuple[int, ...]
+    factor: float
+    cap: float
+    window: int
+    constants: dict[str, object]
+
+
+def problem_of(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | str | None, window: int | None
+) -> Problem:
+    """Return the part of a problem that tuning records depend on."""
+    kind = mask if isinstance(mask, str) else "none" if mask is None else "additive"
+    return Problem(NAMES[q.dtype], *q.shape[:2], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3], kind, window or 0)
+
+
+def record(kernel: str, problem: Problem, device: torch.device) -> Config:
+    """Return the tuning record of a kernel."""
+    return config_for("attention", kernel, shape_class(problem), executor.target_for(device))
+
+
+def options(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    others: Sequence[torch.Tensor],
+    *,
+    scale: float,
+    mask: torch.Tensor | str | None,
+    soft_cap: float | None,
+    window: int | None,
+) -> Options:
+    """Return a call's options for the kernels."""
+    shape = (*q.shape[:3], k.shape[2])
+    tensor = mask if isinstance(mask, torch.Tensor) else None
+    kind = 0 if tensor is None else 1 if tensor.dtype == torch.bool else 2
+    if tensor is not None:
+        tensor = (tensor.view(torch.uint8) if kind == 1 else tensor.detach()).expand(shape)
+    strides = (0, 0, 0, 0) if tensor is None else tensor.stride()
+    d1, d2 = split(q.shape[3])
+    v1, v2 = split(v.shape[3])
+    widest = max(stride for one in (q, k, v, *others) for stride in one.stride()[2:])
+    constants: dict[str, object] = {
+        "CAUSAL": mask == "causal" if isinstance(mask, str) else False,
+        "WINDOW": window is not None,
+        "KIND": kind,
+        "CAP": soft_cap is not None,
+        "WIDE": max(widest, *strides[2:]) * TILE >= 1 << 31,
+        "D1": d1,
+        "D2": d2,
+        "V1": v1,
+        "V2": v2,
+        "PAD_D": d1 + d2 != q.shape[3],
+        "PAD_V": v1 + v2 != v.shape[3],
+    }
+    factor = scale * LOG2E if soft_cap is None else scale / soft_cap
+    return Options(tensor, strides, factor, (soft_cap or 0.0) * LOG2E, window or 0, constants)

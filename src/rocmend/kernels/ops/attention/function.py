@@ -1,0 +1,178 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.ops.attention import OP, Problem
+from rocmend.kernels.ops.attention.checks import describe
+
+Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+
+
+def scaled_dot_product_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    scale: float,
+    mask: torch.Tensor | str | None = None,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float | None = None,
+    window: int | None = None,
+    return_lse: bool = False,
+) -> Any:
+    """Compute ``softmax(cap · tanh(scale · q kᵀ / cap) + mask) v`` for each head.
+
+    Query head h reads key and value head ``h // (H / KV)``. The softmax is computed in fp32. A query that sees no key gets
+    zeros (torch too; MLX's CPU build gives the mean of the values, or NaN).
+
+    Args:
+        q: ``[B, H, L, D]``, float32, float16 or bfloat16, any strides.
+        k: ``[B, KV, S, D]`` of the same type; H is a multiple of KV.
+        v: ``[B, KV, S, Dv]`` of the same type; Dv may differ from D.
+        scale: Multiplies the scores, commonly ``D ** -0.5``.
+        mask: None; ``"causal"``, aligned to the end: query i sees keys 0 … S - L + i; a boolean tensor, True where a query
+            sees a key; or a floating one that is added to the scores. Tensors broadcast to ``[B, H, L, S]``.
+        sinks: ``[H]``, one score a head that takes part in the softmax's sum and has no value.
+        soft_cap: Bounds scores to ±soft_cap before the mask; None for no bound.
+        window: With ``"causal"``: each query sees its last ``window`` keys only, its own among them.
+        return_lse: Return the logarithm of the softmax's sum too.
+
+    Returns:
+        ``[B, H, L, Dv]`` of the type of q, contiguous; with ``return_lse`` also ``[B, H, L]`` float32, sinks included, -inf
+        where nothing is seen. Differentiable in q, k, v and sinks, not in a mask and not with ``return_lse``.
+
+    Raises:
+        UsageError: Arguments that do not fit, or a mask that requires a gradient.
+
+    Cost: 2 · (D + Dv) operations a visible pair of query and key; blocks that no query sees are skipped.
+    Source: https://arxiv.org/abs/2307.08691
+    """
+    tensors = (q, k, v) if sinks is None else (q, k, v, sinks)
+    grad = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
+    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse, grad=grad)
+    options = {
+        "scale": float(scale),
+        "mask": mask,
+        "sinks": sinks,
+        "soft_cap": None if soft_cap is None else float(soft_cap),
+        "window": problem.window or None,
+    }
+    if not grad:
+        return implementation(OP, q.device, problem)(q, k, v, **options, return_lse=return_lse)
+    if return_lse:
+        raise UsageError(
+            "scaled_dot_product_attention",
+            "expected tensors without gradient with return_lse, got some that require it.",
+            next_step="Call it under torch.no_grad().",
+        )
+    run = implementation(OP, q.device, problem)
+    if run.__module__.endswith(".host"):
+        return _Attention.apply(q, k, v, sinks, options, problem)
+    return run(q, k, v, **options)  # torch knows the way back
+
+
+class _Attention(torch.autograd.Function):
+    """The Triton kernels as a node of torch's graph."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        sinks: torch.Tensor | None,
+        options: dict[str, Any],
+        problem: Problem,
+    ) -> torch.Tensor:
+        from rocmend.kernels.ops.attention import host
+
+        out, lse = host.run(q, k, v, **options, return_lse=True)
+        mask = options["mask"]
+        held = mask if isinstance(mask, torch.Tensor) else None
+        ctx.save_for_backward(q, k, v, sinks, out, lse, held)
+        ctx.options = options if held is None else {**options, "mask": None}
+        ctx.problem = problem
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]  # it has no annotations in torch
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        from rocmend.kernels.ops.attention import host_backward
+
+        q, k, v, sinks, out, lse, held = ctx.saved_tensors
+        options = {**ctx.options, "sinks": sinks}
+        if held is not None:
+            options["mask"] = held
+        dq, dk, dv, dsinks = host_backward.run(grad, q, k, v, **options, out=out, lse=lse)
+        return dq, dk, dv, dsinks, None, None
+
+
+def attention_backward(
+    grad: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    scale: float,
+    mask: torch.Tensor | str | None = None,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float | None = None,
+    window: int | None = None,
+    out: torch.Tensor | None = None,
+    lse: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Differentiate ``scaled_dot_product_attention``; no float atomics, so that two runs agree bit by bit.
+
+    Args:
+        grad: ``[B, H, L, Dv]``, the gradient of the output, of the type of q.
+        q: As given to the forward function; so are k, v and the options.
+        k: See there.
+        v: See there.
+        scale: See there.
+        mask: See there; an additive one gets no gradient.
+        sinks: See there.
+        soft_cap: See there.
+        window: See there.
+        out: The forward's output, contiguous; computed again where it or ``lse`` is None.
+        lse: The forward's logarithms, ``[B, H, L]`` float32.
+
+    Returns:
+        The gradients of q, k, v (contiguous, of their types) and of the sinks (None without sinks).
+
+    Raises:
+        UsageError: Arguments that do not fit.
+
+    Cost: 3.5 times the forward's operations: scores and their gradients are computed for dq and again for dk and dv.
+    Source: https://arxiv.org/abs/2307.08691
+    """
+    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=True)
+    wanted = (*q.shape[:3], v.shape[3])
+    if tuple(grad.shape) != wanted or grad.dtype != q.dtype:
+        raise UsageError(
+            "attention_backward",
+            f"expected grad {wanted} of {q.dtype}, got {tuple(grad.shape)} of {grad.dtype}.",
+        )
+    run = implementation(OP, q.device, problem)
+    if run.__module__.endswith(".host"):
+        from rocmend.kernels.ops.attention.host_backward import run as backward
+    else:
+        from rocmend.kernels.ops.attention.reference import attention_backward as backward
+    return backward(
+        grad,
+        q,
+        k,
+        v,
+        scale=float(scale),
+        mask=mask,
+        sinks=sinks,
+        soft_cap=None if soft_cap is None else float(soft_cap),
+        window=problem.window or None,
+        out=out,
+        lse=lse,
+    )
