@@ -200,7 +200,7 @@ class _Convolution(torch.autograd.Function):
         return _run("forward", x, weight, bias, geometry)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         x, weight = ctx.saved_tensors
         (gradient,) = gradients

@@ -38,7 +38,7 @@ def problem_of(direction: str, dtype: torch.dtype, geometry: Geometry, *, plain:
 def run(
     direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
 ) -> torch.Tensor:
-    """Compute the output (``forward``: other is the weight) or the weight gradient (``weight``: the output's gradient)."""
+    """Compute the output (``forward``: other is the weight) or the weight's gradient (``weight``: the output's)."""
     if direction == "weight":
         return _weight(x, other, geometry)
     problem = problem_of(direction, x.dtype, geometry)

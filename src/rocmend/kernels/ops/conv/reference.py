@@ -26,7 +26,7 @@ def conv_general(
     """Convolve; channels last, as ``function.conv_general``."""
     axes = x.dim() - 2
     before, after = (padding, padding) if isinstance(padding, int) or isinstance(padding[0], int) else padding
-    low, high = (checked("conv", "padding", tuple(p) if not isinstance(p, int) else p, axes) for p in (before, after))  # type: ignore[arg-type]
+    low, high = (checked("conv", "padding", tuple(p) if not isinstance(p, int) else p, axes) for p in (before, after))
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
     spread = spread_out(x.to(wide).movedim(-1, 1), checked("conv", "input_dilation", input_dilation, axes))
     pads = [n for pair in reversed(list(zip(low, high, strict=True))) for n in pair]

@@ -74,12 +74,12 @@ def _weight(weight: torch.Tensor, geometry: Geometry, *, transposed: bool) -> to
     """Return ``[O, ..., C / groups]`` as torch's ``[O, C / groups, ...]``, or transposed ``[C, O / groups, ...]``."""
     if not transposed:
         return weight.movedim(-1, 1)
-    grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
+    grouped: torch.Tensor = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
     return grouped.movedim(-1, 1).flatten(0, 1)
 
 
 def _back(gradient: torch.Tensor, geometry: Geometry, *, transposed: bool) -> torch.Tensor:
     if not transposed:
         return gradient.movedim(1, -1)
-    grouped = gradient.unflatten(0, (geometry.groups, geometry.c_in // geometry.groups))
+    grouped: torch.Tensor = gradient.unflatten(0, (geometry.groups, geometry.c_in // geometry.groups))
     return grouped.movedim(1, -1).flatten(0, 1)
