@@ -164,7 +164,7 @@ def _run(
 ) -> torch.Tensor:
     problem = Problem(
         NAMES[x.dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out,
-        geometry.groups, geometry.taps, plain_as(geometry) is not None and geometry.pixels_in * geometry.pixels_out > 0,
+        geometry.groups, geometry.taps, plain_as(geometry) is not None and geometry.pixels_in * geometry.pixels_out * geometry.c_in > 0,
     )  # fmt: skip
     out: torch.Tensor = implementation(OP, x.device, problem)(direction, x, other, bias, geometry)
     return out

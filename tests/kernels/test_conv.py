@@ -1,0 +1,118 @@
+"""Convolution: torch's names and MLX's, gradients by autograd, torch's own path, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, registry
+from rocmend.kernels.choose import UnfitError, choose, prefer
+from rocmend.kernels.ops.conv.cases import SHAPES, Shape
+from rocmend.kernels.suite import cases_of, run_case
+from rocmend.kernels.target import by_name
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+CPU = torch.device("cpu")
+
+DIRECT: list[dict[str, Any]] = [
+    {},
+    {"stride": 2, "padding": 1},
+    {"padding": (2, 1), "dilation": (2, 3)},
+    {"groups": 2, "padding": 1},
+    {"groups": 4, "padding": 1},
+    {"transposed": True, "stride": 2, "padding": 1, "output_padding": 1},
+    {"transposed": True, "stride": (3, 2), "dilation": 2, "groups": 2},
+]
+
+
+@pytest.mark.parametrize("options", DIRECT, ids=str)
+def test_channels_first_and_its_gradients_agree_with_torch(options: dict[str, Any]) -> None:
+    transposed = options.get("transposed", False)
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(2, 4, 7, 6, generator=generator)
+    shape = (4, 8 // options.get("groups", 1), 3, 3) if transposed else (8, 4 // options.get("groups", 1), 3, 3)
+    w, bias = torch.randn(shape, generator=generator), torch.randn(8, generator=generator)
+    inputs = [t.clone().requires_grad_() for t in (x, w, bias)]
+    wide = [t.double().requires_grad_() for t in (x, w, bias)]
+    native: Callable[..., Any] = torch.nn.functional.conv_transpose2d if transposed else torch.nn.functional.conv2d
+    expected = native(*wide, **{name: value for name, value in options.items() if name != "transposed"})
+    gradient = torch.randn(expected.shape, generator=generator)
+    with prefer("triton"):
+        out = convolution(*inputs, **options)
+        got = torch.autograd.grad(out, inputs, gradient)
+    wanted = torch.autograd.grad(expected, wide, gradient.double())
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
+    for one, other in zip(got, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases_of(registry.get("conv")) if case.dtype == "float32"], ids=lambda c: c.name
+)
+def test_torchs_own_path_computes_the_same(case: Any) -> None:
+    try:
+        result = run_case(registry.get("conv"), case, CPU, tier="vendor")
+    except UnfitError as error:
+        assert "torch has no convolution" in str(error)
+        plain = {"3x3", "strided", "dilated", "grouped", "depthwise", "transposed", "1d", "3d", "1x1"}
+        assert case.name.split("-", 1)[1].removesuffix("-weight") not in plain
+        return
+    assert result.ok, result.detail
+
+
+def test_one_dimension_reads_its_own_axis() -> None:
+    x, w = torch.arange(6.0).reshape(1, 6, 1), torch.tensor([1.0, 10.0]).reshape(1, 2, 1)
+    with prefer("triton"):
+        out = conv1d(x, w, stride=2)
+    assert out.flatten().tolist() == [10.0, 32.0, 54.0]
+
+
+def test_transposed_convolution_spreads_its_input() -> None:
+    x, w = torch.tensor([1.0, 2.0]).reshape(1, 1, 2, 1), torch.tensor([1.0, 10.0, 100.0]).reshape(1, 1, 3, 1)
+    with prefer("triton"):
+        out = conv_transpose2d(x, w, stride=(1, 2))
+    assert out.flatten().tolist() == [1.0, 10.0, 102.0, 20.0, 200.0]
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments", "options"),
+    [
+        ("3 to 5 axes", ((2, 3), (2, 3)), {}),
+        ("multiples of groups", ((1, 4, 4, 6), (4, 3, 3, 6)), {"groups": 4}),
+        ("multiples of groups", ((1, 4, 4, 6), (4, 3, 3, 5)), {}),
+        ("the kernel fits", ((1, 2, 2, 6), (4, 3, 3, 6)), {}),
+        ("at least 1", ((1, 4, 4, 6), (4, 3, 3, 6)), {"stride": 0}),
+        ("a number or 2 numbers", ((1, 4, 4, 6), (4, 3, 3, 6)), {"stride": (1, 1, 1)}),
+    ],
+)
+def test_errors_say_what_was_expected(message: str, arguments: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=message):
+        conv_general(*(torch.zeros(shape) for shape in arguments), **options)
+
+
+def test_types_must_agree() -> None:
+    with pytest.raises(UsageError, match="one type"):
+        conv2d(torch.zeros(1, 4, 4, 2), torch.zeros(3, 1, 1, 2, dtype=torch.float16))
+    with pytest.raises(UsageError, match="bias of shape"):
+        conv2d(torch.zeros(1, 4, 4, 2), torch.zeros(3, 1, 1, 2), torch.zeros(4))
+
+
+def test_rdna_takes_the_kernel_and_cdna_the_library() -> None:
+    op = registry.get("conv")
+    problem = op.problem("float16", "forward", 3136, 3136, 64, 64, 1, 9, True)
+    taken = {name: choose(op, problem, by_name(name), None).tier for name in ("gfx942", "sm90")}
+    assert taken == {"gfx942": "vendor", "sm90": "vendor"}
+    reasons = {one.implementation: one.reason for one in choose(op, problem, by_name("gfx1010"), "reference").rejected}
+    assert set(reasons) == {"torch.nn", "implicit-gemm"}
+
+
+def test_every_phase_has_a_case() -> None:
+    steps = {(s.options.get("stride", 1), s.options.get("input_dilation", 1)) for s in SHAPES}
+    assert any(a != 1 and b != 1 for a, b in steps)
+    assert isinstance(SHAPES[0], Shape)
