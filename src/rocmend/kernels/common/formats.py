@@ -4,8 +4,8 @@
 ``mxfp4``, ``mxfp8``: e2m1 or e4m3 numbers and an e8m0 scale (a power of two) for each 32.
 ``nvfp4``: e2m1 numbers and an e4m3 scale for each 16, with an optional fp32 scale of the whole tensor.
 
-The codes of a row are one string of bits, the lowest bits first, cut into 32-bit words. Words may be given as ``uint32``
-or as ``int32`` with the same bits: torch computes little with ``uint32``.
+The codes of a row are one string of bits, the lowest bits first, cut into 32-bit words. Words may be given as
+``uint32`` or as ``int32`` with the same bits: torch computes little with ``uint32``.
 """
 
 from __future__ import annotations
@@ -152,9 +152,10 @@ def to_e4m3(values: torch.Tensor) -> torch.Tensor:
 
 
 def from_e4m3(codes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the values of e4m3 codes; 0x7F and 0xFF are 480, as in MLX, not NaN."""
+    """Return the values of e4m3 codes; 0x7F and 0xFF are NaN."""
     wide = codes.to(torch.int32)
     size = ((wide & 127) << 7).to(torch.int16).view(torch.float16).float() * 256.0
+    size = torch.where(wide & 127 == 127, torch.nan, size)
     return torch.where(wide >= 128, -size, size).to(dtype)
 
 
@@ -204,7 +205,7 @@ def _nvfp4(groups: torch.Tensor, global_scale: torch.Tensor | None) -> tuple[tor
     dtype = groups.dtype
     scale = (groups.abs().amax(-1, keepdim=True) / 6.0).float()
     encode = 1.0 if global_scale is None else GLOBAL_RANGE / global_scale.float()
-    code = to_e4m3(scale * encode)
+    code = to_e4m3(scale * encode) & 0x7F  # the sign of a NaN means nothing
     decoded = from_e4m3(code, dtype)
     unit = (groups / decoded).float() * encode
     return e2m1_codes(torch.where(decoded == 0, 0.0, unit)), code.squeeze(-1)
@@ -256,7 +257,8 @@ def dequantize(
     if form.mode == "nvfp4":
         scale = from_e4m3(scales, dtype)
         if global_scale is not None:
-            scale = scale * (global_scale.to(scale.dtype if dtype == torch.float64 else torch.float32) / GLOBAL_RANGE)
+            wide = torch.float64 if dtype == torch.float64 else torch.float32
+            scale = scale.to(wide) * (global_scale.to(wide) / GLOBAL_RANGE)
     else:
         scale = from_e8m0(scales, dtype)
     return (values * scale.unsqueeze(-1)).flatten(-2).to(dtype)
