@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -52,17 +53,18 @@ def test_channels_first_and_its_gradients_agree_with_torch(options: dict[str, An
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
 
 
+BEYOND_TORCH = ("unequal", "cropped", "both-steps", "transposed-depthwise", "3d-transposed", "taps-that-miss", "no-")
+
+
 @pytest.mark.parametrize(
     "case", [case for case in cases_of(registry.get("conv")) if case.dtype == "float32"], ids=lambda c: c.name
 )
 def test_torchs_own_path_computes_the_same(case: Any) -> None:
-    try:
-        result = run_case(registry.get("conv"), case, CPU, tier="vendor")
-    except UnfitError as error:
-        assert "torch has no convolution" in str(error)
-        plain = {"3x3", "strided", "dilated", "grouped", "depthwise", "transposed", "1d", "3d", "1x1"}
-        assert case.name.split("-", 1)[1].removesuffix("-weight") not in plain
+    if any(name in case.name for name in BEYOND_TORCH):
+        with contextlib.suppress(UnfitError):
+            assert run_case(registry.get("conv"), case, CPU, tier="vendor").ok
         return
+    result = run_case(registry.get("conv"), case, CPU, tier="vendor")
     assert result.ok, result.detail
 
 

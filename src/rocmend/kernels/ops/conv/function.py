@@ -162,9 +162,10 @@ def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.T
 def _run(
     direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
 ) -> torch.Tensor:
+    some = geometry.pixels_in * geometry.pixels_out * geometry.c_in > 0
     problem = Problem(
         NAMES[x.dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out,
-        geometry.groups, geometry.taps, plain_as(geometry) is not None and geometry.pixels_in * geometry.pixels_out * geometry.c_in > 0,
+        geometry.groups, geometry.taps, some and plain_as(geometry) is not None,
     )  # fmt: skip
     out: torch.Tensor = implementation(OP, x.device, problem)(direction, x, other, bias, geometry)
     return out
