@@ -60,7 +60,7 @@ def cut_rows(rows: int, most: int, *, matrix: bool) -> tuple[int, int]:
 
 def choose_splits(config: Config, target: Target, programs: int, keys: int, block: int) -> int:
     """Return into how many parts the cache is cut: enough to fill the device, each of a few blocks at least."""
-    units = target.compute_units or UNITS
+    units = target.compute_units or int(config.get("units", UNITS))
     wanted = max(int(config.get("programs_per_unit", 2)) * units // max(programs, 1), 1)
     blocks = -(-keys // block)
     wanted = min(wanted, max(blocks // int(config.get("least_blocks", 2)), 1), MOST_SPLITS)
@@ -103,7 +103,6 @@ def run(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    *,
     scale: float,
     mask: torch.Tensor | str | None = None,
     sinks: torch.Tensor | None = None,

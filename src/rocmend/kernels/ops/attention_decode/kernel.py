@@ -1,7 +1,7 @@
 """The Triton kernels: each program walks one part of the cache for all query heads of one KV head; a second one merges.
 
 Scores live in the domain of base-2 exponentials. A key that a boolean or causal mask hides gets a finite minimum, so
-that a row that sees nothing becomes the mean of the values (MLX); what an additive mask sets to minus infinity stays so.
+that a row that sees nothing becomes the mean of the values (MLX); what an additive mask sets to minus infinity stays.
 """
 
 from __future__ import annotations

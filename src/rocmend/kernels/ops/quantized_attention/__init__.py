@@ -1,0 +1,89 @@
+"""Attention to a quantized KV cache, dequantized on the way."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.quantized_attention"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+BITS = (2, 4, 8)
+MOST_DIM = 512
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int
+    bits: int
+    group_size: int
+
+
+def shape_class(problem: Problem) -> str:
+    """Decode or prefill, bits, and the head dimension rounded up."""
+    rows = problem.heads // problem.kv_heads * problem.queries
+    width = max(problem.head_dim, problem.value_dim)
+    bucket = next((size for size in (64, 128, 256) if width <= size), 512)
+    kind = "float" if problem.dtype == "float32" else "half"
+    return f"{'decode' if rows <= 16 else 'prefill'}-{kind}-{problem.bits}bit-d{bucket}"
+
+
+def _unfit_split(problem: Problem, _target: Target) -> str | None:
+    if problem.dtype not in BYTES:
+        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+    if problem.bits not in BITS:
+        return f"the kernel takes codes of {BITS} bits, not {problem.bits}"
+    if max(problem.head_dim, problem.value_dim) > MOST_DIM:
+        return f"the kernel takes head dimensions up to {MOST_DIM}"
+    return None
+
+
+def _cost(p: Problem) -> Cost:
+    rows = float(p.batch * p.heads * p.queries)
+    width = p.head_dim + p.value_dim
+    size = BYTES.get(p.dtype, 8)
+    cache = float(p.batch * p.kv_heads * p.keys) * width * (p.bits / 8 + 2 * size / p.group_size)
+    return Cost(2.0 * rows * p.keys * width, cache + rows * width * size)
+
+
+OP = register(
+    Op(
+        name="quantized_attention",
+        summary="Scaled dot-product attention to a KV cache in affine codes.",
+        functions={"quantized_attention": f"{HERE}.function:quantized_attention"},
+        reference=f"{HERE}.reference:quantized_attention",
+        problem=Problem,
+        implementations=(
+            Implementation(
+                "split", "triton", f"{HERE}.host:run", _unfit_split, note="codes become values in registers; read once"
+            ),
+            Implementation("torch", "reference", f"{HERE}.reference:quantized_attention"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain=(
+            "Affine codes of 2, 4 or 8 bits in groups of 32, 64 or 128 (other widths: the reference); any number of "
+            "queries; head dimensions up to 512; boolean, additive and causal masks; lengths in device memory."
+        ),
+        cost=_cost,
+        tolerance={
+            "float32": Tolerance(ulps=8, scaled=3e-6),
+            # Values and weights are rounded to the type before matrix instructions, half an ulp each.
+            "float16": Tolerance(ulps=1.0, scaled=6e-4),
+            "bfloat16": Tolerance(ulps=1.0, scaled=5e-3),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        sources=("https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/base.py",),
+        notes=("Semantics of mlx-lm's quantized_scaled_dot_product_attention; the packing is that of MLX's quantize.",),
+    )
+)
