@@ -1,7 +1,7 @@
-"""Triton kernels for AMD and NVIDIA GPUs, each with a reference, tuning records, a cost and a place on the ladder of proof.
+"""Triton kernels for AMD and NVIDIA GPUs, each with a reference, tuning records, a cost and its evidence.
 
-``from rocmend.kernels import rms_norm`` gives the op's public function: torch tensors in, torch tensors out. Importing this
-package imports neither torch nor triton; the first call of a function does.
+``from rocmend.kernels import rms_norm`` gives the op's public function: torch tensors in, torch tensors out. Importing
+this package imports neither torch nor triton; the first use of a function does.
 """
 
 from __future__ import annotations

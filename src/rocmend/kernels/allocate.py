@@ -1,4 +1,4 @@
-"""Where kernels get their outputs from: one place, so that a check can poison every output before a kernel writes it."""
+"""Where kernels get their outputs from: one place, so that a check can poison them before a kernel writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _poison = False
 
 
 def empty(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return an uninitialised contiguous tensor; filled with NaN (or a telling pattern) while ``poisoned()`` is active."""
+    """Return an uninitialised contiguous tensor; filled with a telling pattern while ``poisoned()`` is active."""
     out = torch.empty(shape, dtype=dtype, device=device)
     if _poison:
         poison(out)

@@ -142,7 +142,7 @@ def _tell(choice: Choice) -> None:
 
 @contextlib.contextmanager
 def prefer(name: str) -> Iterator[None]:
-    """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op called inside."""
+    """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op inside."""
     _preferred.append(name)
     forget()
     try:

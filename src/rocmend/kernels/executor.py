@@ -1,8 +1,8 @@
-"""What carries out a kernel's launch: the GPU at hand, Triton's interpreter on the CPU, or a recorder for another target.
+"""What carries out a kernel's launch: the GPU at hand, Triton's interpreter, or a recorder for another target.
 
-An op's host code calls ``launch`` and allocates with ``allocate``; it never asks where it runs but through ``target_for``.
-So the same op runs on a GPU, is checked in the interpreter, and is compiled for a GPU that is not there: the recorder is
-given tensors on torch's ``meta`` device, which have a shape and no data, and keeps every launch.
+An op's host code calls ``launch`` and allocates with ``allocate``; it never asks where it runs but through
+``target_for``. So the same op runs on a GPU, is checked in the interpreter, and is compiled for a GPU that is not
+there: the recorder is given tensors on torch's ``meta`` device, which have a shape and no data, and keeps every launch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pieces of Triton code that every kernel may use, right on a GPU and in the interpreter alike.
 
-The interpreter computes bf16 as raw bits and gives garbage without a word: load, then ``.to(tl.float32)``. It cuts bits off
-where fp32 becomes bf16: narrow with ``narrow``. And multiply with ``dot``, which takes fp32 there and the operands' own type
-(matrix instructions) everywhere else.
+The interpreter computes bf16 as raw bits and gives garbage without a word: load, then ``.to(tl.float32)``. It cuts bits
+off where fp32 becomes bf16: narrow with ``narrow``. And multiply with ``dot``, which takes fp32 there and the operands'
+own type (matrix instructions) everywhere else.
 """
 
 from __future__ import annotations

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocmend.kernels import executor
+from rocmend.kernels.fast import Bound, bound, merged
 from rocmend.kernels.tuning import Config
+
+__all__ = ["Bound", "bind", "launch"]
 
 
 def launch(
@@ -19,8 +22,8 @@ def launch(
     """Launch a kernel on the device of its tensors, or hand it to the executor in force.
 
     Args:
-        kernel: A function under ``triton.jit`` whose run-time parameters come first, in the order of ``args``, and whose
-            compile-time ones (``tl.constexpr``) are given by name.
+        kernel: A function under ``triton.jit`` whose run-time parameters come first, in the order of ``args``, and
+            whose compile-time ones (``tl.constexpr``) are given by name.
         grid: One to three numbers of programs; nothing happens where one is 0.
         args: Tensors, ints, floats or None.
         constants: Compile-time constants by name, beside those of the record.
@@ -30,20 +33,15 @@ def launch(
         return
     active = executor.active()
     if active is not None:
-        active.launch(kernel, grid, args, _constants(kernel, constants, config), config)
+        active.launch(kernel, grid, args, merged(kernel, constants, config), config)
         return
-    _run(kernel, grid, args, _constants(kernel, constants, config), config)
+    bound(kernel, constants, config)(grid, args)
 
 
-def _constants(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[str, Any]:
-    names = kernel.arg_names
-    return {**{name: value for name, value in config.constants.items() if name in names}, **constants}
+def bind(kernel: Any, constants: Mapping[str, Any], config: Config) -> Bound:
+    """Bind a kernel to its constants and its record once, for host code that launches it again and again.
 
-
-def _run(kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config) -> None:
-    if executor.interpreting():
-        kernel[tuple(grid)](*args, **constants)
-        return
-    device = next(arg.device for arg in args if hasattr(arg, "data_ptr"))
-    vendor = executor.target_for(device).vendor
-    kernel[tuple(grid)](*args, **constants, **config.options(vendor))
+    The returned object is called with a grid and the run-time arguments; it launches on the GPU, past any executor in
+    force, and an empty grid is the caller's to leave out.
+    """
+    return bound(kernel, constants, config)

@@ -1,4 +1,4 @@
-"""What an op declares: its reference, implementations, domain, cost and tolerances. Imports neither torch nor triton."""
+"""What an op declares: reference, implementations, domain, cost, tolerances. Imports neither torch nor triton."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rocmend.kernels.target import Target
 
 Tier = Literal["vendor", "triton", "reference"]
 
-# A Problem is a NamedTuple that each op defines: what its rule, cost and shape classes depend on. It is hashable and holds
-# only strings, ints, floats and bools, so that a choice can be remembered by it and given on a command line.
+# A Problem is a NamedTuple that each op defines: what its rules, cost and shape classes depend on. It is hashable and
+# holds only strings, ints, floats and bools, so that a choice can be remembered by it and given on a command line.
 Problem = Any
 
 
@@ -32,8 +32,8 @@ class Cost(NamedTuple):
 class Tolerance:
     """How far an output may stand from the float64 reference, element by element.
 
-    ``|out - ref| <= ulps * ulp(ref) + scaled * max|ref|``, with ``ulp`` that of the output's dtype. ``Tolerance()`` asks for
-    equality bit by bit with the reference computed in the op's own dtypes (NaN equals NaN, 0.0 does not equal -0.0).
+    ``|out - ref| <= ulps * ulp(ref) + scaled * max|ref|``, with ``ulp`` that of the output's dtype. ``Tolerance()``
+    asks for equality bit by bit with the reference computed in the op's own dtypes (NaN equals NaN, 0.0 is not -0.0).
 
     Args:
         ulps: Units in the last place of the output's dtype; 0.5 is a correctly rounded result.
@@ -76,8 +76,8 @@ class Op:
         name: Its folder's name.
         summary: One line.
         functions: Public name to ``module:function``.
-        reference: ``module:function``; takes the same arguments as the first public function and computes in the dtype of
-            its floating inputs, float64 among them.
+        reference: ``module:function``; takes the same arguments as the first public function and computes in the dtype
+            of its floating inputs, float64 among them.
         problem: The op's NamedTuple of what choices depend on.
         implementations: In order of preference; the first that is fit is taken. The last is always the reference.
         dtypes: Element types that the op takes.

@@ -29,7 +29,7 @@ class Target:
         lds_bytes: Most local (shared) memory of a workgroup.
         lookup: Names that tuning records may be filed under, from the most specific to ``any``.
         matrix_dtypes: Element types that its matrix unit takes, as ``fp16``, ``bf16``, ``int8``.
-        compute_units: Compute units (streaming multiprocessors) of the device at hand; 0 where only the target is known.
+        compute_units: Compute units (streaming multiprocessors) of the device at hand; 0 where there is only a target.
     """
 
     name: str

@@ -14,7 +14,7 @@ class Comparison(NamedTuple):
 
     Args:
         ok: Whether it is within the tolerance, everywhere.
-        worst: Largest error as a multiple of what is allowed (bitwise comparison: 1.0 or 0.0 … number of differing elements).
+        worst: Largest error as a multiple of what is allowed; bit by bit: the number of elements that differ.
         detail: Where the worst element is and what stands there; empty where all agree.
     """
 

@@ -68,9 +68,7 @@ def records(op: str) -> tuple[Record, ...]:
             raise UnitError("tuning", f"{op}/tuning.toml: a record lacks {error}.") from None
     keys = [record[:4] for record in found]
     if twice := {key for key in keys if keys.count(key) > 1}:
-        raise UnitError(
-            "tuning", f"{op}/tuning.toml: two records for {sorted(twice)[0]}.", next_step="Keep one of them."
-        )
+        raise UnitError("tuning", f"{op}/tuning.toml: two records for {min(twice)}.", next_step="Keep one of them.")
     return tuple(found)
 
 

@@ -1,0 +1,190 @@
+"""A launcher that remembers compiled kernels by what Triton specializes on, and skips the rest of Triton's own path.
+
+``kernel[grid](…)`` binds arguments, prints the compiler's options and joins strings on each launch to find the
+compiled kernel. Here the constants and the tuning record are bound once; what is left of a launch is to ask Triton's
+own ``native_specialize_impl`` for each argument's type and specialization, look the compiled kernel up by them and call it
+as ``JITFunction.run`` does. Where a version of Triton is unknown, a hook is set, or a kernel is not a plain
+``triton.jit`` function, Triton's own path is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import triton
+from triton import knobs
+
+from rocmend.kernels import executor
+from rocmend.kernels.tuning import Config
+
+FIRST, BEHIND = (3, 6), (3, 10)
+"""Versions of Triton whose compiled kernels are known to be called as here: from the first, before the last."""
+
+MOST_BOUND = 8192
+MOST_ENTRIES = 1024
+_HIP = torch.version.hip is not None
+_LARGEST_BUFFER_BYTES = 2**31 - 1  # Triton's AMD compiler tells tensors whose storage is larger from others
+
+_runtime = knobs.runtime
+_bound: dict[tuple[Any, ...], Bound] = {}
+
+
+def known_version(version: str) -> bool:
+    """Return whether compiled kernels of a version of Triton are called as here."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return match is not None and FIRST <= (int(match[1]), int(match[2])) < BEHIND
+
+
+def _no_specialization(_backend: Any, value: Any, *_: bool) -> Any:
+    raise TypeError(value)
+
+
+def _load() -> tuple[bool, Callable[..., Any], Any, type]:
+    """Return whether the fast path can be used, Triton's specialization, its base back end, its kind of function."""
+    from triton.runtime.jit import JITFunction
+
+    try:
+        from triton._C.libtriton import native_specialize_impl
+        from triton.backends.compiler import BaseBackend
+    except ImportError:
+        return False, _no_specialization, None, JITFunction
+    return known_version(triton.__version__), native_specialize_impl, BaseBackend, JITFunction
+
+
+_KNOWN, _specialize, _BASE, _JIT_FUNCTION = _load()
+_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  as Triton's driver does
+_stream_of: Callable[[int], int] = getattr(
+    torch._C,  # noqa: SLF001  as Triton's driver does
+    "_cuda_getCurrentRawStream",
+    lambda index: torch.cuda.current_stream(index).cuda_stream,
+)
+
+
+class Bound:
+    """A kernel with its constants and its tuning record: call it with a grid and the run-time arguments.
+
+    It keeps what it was made of alive, so that the identities in keys cannot be reused.
+
+    Args:
+        kernel: A function under ``triton.jit``.
+        constants: Compile-time constants by name, beside those of the record.
+        config: The tuning record.
+    """
+
+    __slots__ = ("_entries", "_fast", "_first", "_names", "config", "constants", "kernel")
+
+    def __init__(self, kernel: Any, constants: Mapping[str, Any], config: Config) -> None:
+        self.kernel = kernel
+        self.config = config
+        self.constants = merged(kernel, constants, config)
+        self._entries: dict[Any, tuple[Any, ...]] = {}
+        self._first = 0
+        parameters = getattr(kernel, "params", ())
+        self._names = tuple(one.name for one in parameters if one.is_constexpr)
+        behind = [one.is_constexpr for one in parameters]
+        self._fast = _KNOWN and type(kernel) is _JIT_FUNCTION and behind == sorted(behind)
+
+    def __call__(self, grid: Sequence[int], args: Sequence[Any]) -> None:
+        """Launch on the device of the first tensor, on torch's current stream there."""
+        if not self._fast or self.kernel.pre_run_hooks or _hooked():
+            self._plain(grid, args)
+            return
+        try:
+            device = args[self._first].get_device()
+        except (AttributeError, IndexError):
+            self._first = next(index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor))
+            device = args[self._first].get_device()
+        try:
+            key = (device, *[_specialize(_BASE, arg, False, True, True) for arg in args])
+            if _HIP:
+                key += tuple(map(_large, args))
+            entry = self._entries.get(key)
+        except TypeError:  # an argument that has no specialization, or one that cannot be hashed
+            self._plain(grid, args)
+            return
+        if entry is None:
+            self._first_launch(key, grid, args)
+        elif device == _current_device():
+            self._again(entry, device, grid, args)
+        else:
+            with torch.cuda.device(device):
+                self._again(entry, device, grid, args)
+
+    @staticmethod
+    def _again(entry: tuple[Any, ...], device: int, grid: Sequence[int], args: Sequence[Any]) -> None:
+        """Launch a compiled kernel as ``JITFunction.run`` does; there are no hooks, so they get no metadata."""
+        run, function, packed, tail, _ = entry
+        count = len(grid)
+        y = grid[1] if count > 1 else 1
+        z = grid[2] if count > 2 else 1
+        run(grid[0], y, z, _stream_of(device), function, packed, None, None, None, *args, *tail)
+
+    def _first_launch(self, key: Any, grid: Sequence[int], args: Sequence[Any]) -> None:
+        compiled = self._plain(grid, args)
+        function = getattr(compiled, "function", None)
+        parameters = self.kernel.params
+        if function is None or len(args) + len(self._names) != len(parameters):
+            return  # vetoed by a hook, or run-time parameters left to their defaults
+        values = {one.name: one.default for one in parameters} | self.constants
+        tail = tuple(values[name] for name in self._names)
+        if len(self._entries) >= MOST_ENTRIES:
+            self._entries.clear()
+        self._entries[key] = (compiled.run, function, compiled.packed_metadata, tail, compiled)
+
+    def _plain(self, grid: Sequence[int], args: Sequence[Any]) -> Any:
+        """Launch as Triton does, and return the compiled kernel."""
+        if type(self.kernel) is not _JIT_FUNCTION and executor.interpreting():
+            return self.kernel[tuple(grid)](*args, **self.constants)
+        device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))
+        options = self.config.options(executor.target_for(device).vendor)
+        with torch.cuda.device(device):
+            return self.kernel[tuple(grid)](*args, **self.constants, **options)
+
+
+def merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """Return the constants of a launch: the record's that the kernel has a parameter for, then the given ones."""
+    names = kernel.arg_names
+    return {**{name: value for name, value in config.constants.items() if name in names}, **constants}
+
+
+def _hooked() -> bool:
+    """Return whether something wants to be told of launches (a profiler)."""
+    for hook in (_runtime.launch_enter_hook, _runtime.launch_exit_hook):
+        if hook is not None and getattr(hook, "calls", True):
+            return True
+    return False
+
+
+def _large(arg: Any) -> bool:
+    return isinstance(arg, torch.Tensor) and arg.untyped_storage().nbytes() > _LARGEST_BUFFER_BYTES
+
+
+def bound(kernel: Any, constants: Mapping[str, Any], config: Config) -> Bound:
+    """Return a kernel bound to constants and a record: the same one for the same three.
+
+    Constants are told apart by type too: True, 1 and 1.0 are equal in Python, and other programs in Triton.
+    """
+    values = constants.values()
+    kinds = tuple(map(type, values))
+    items: Any = tuple(constants.items())
+    if float in kinds:  # 0.0 equals -0.0, and NaN equals nothing
+        items = repr(items)
+    key = (id(kernel), id(config), kinds, items)
+    try:
+        found = _bound.get(key)
+    except TypeError:  # a constant that cannot be hashed
+        return Bound(kernel, constants, config)
+    if found is None:
+        found = Bound(kernel, constants, config)
+        if len(_bound) >= MOST_BOUND:
+            _bound.clear()
+        _bound[key] = found
+    return found
+
+
+def forget() -> None:
+    """Drop everything that was compiled and bound: after settings of Triton (``triton.knobs``) changed."""
+    _bound.clear()
