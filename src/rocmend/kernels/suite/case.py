@@ -51,18 +51,25 @@ class Maker:
         """Return given values as a tensor."""
         return torch.tensor(values, dtype=BY_NAME[dtype], device="cpu").to(self.device)
 
-    def edges(self, *shape: int, dtype: str) -> torch.Tensor:
-        """Return normal numbers with NaN, both infinities, both zeros, denormals and the largest number strewn in."""
-        values = self.normal(*shape, dtype=dtype)
-        if self.device.type == "meta" or values.numel() == 0:
-            return values
-        info = torch.finfo(values.dtype)
-        odd = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, info.tiny / 4, -info.tiny / 2, info.max, info.min]
-        flat = values.reshape(-1)
-        places = torch.randint(flat.numel(), (max(len(odd), flat.numel() // 8),), generator=self.generator)
+    def edges(self, *shape: int, dtype: str, largest: bool = True) -> torch.Tensor:
+        """Return normal numbers with NaN, both infinities, both zeros, denormals and the largest number strewn in.
+
+        Args:
+            shape: The tensor's shape.
+            dtype: Its type.
+            largest: Among them the largest number; False for sums that are computed in fp32 and would overflow there.
+        """
+        if self.device.type == "meta" or 0 in shape:
+            return self.normal(*shape, dtype=dtype)
+        info = torch.finfo(BY_NAME[dtype])
+        odd = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, info.tiny / 4, -info.tiny / 2]
+        odd += [info.max, info.min] if largest else []
+        # Each place once and on the CPU: writing one twice gives either value on a GPU.
+        flat = torch.randn(torch.Size(shape).numel(), generator=self.generator).to(BY_NAME[dtype])
+        places = torch.randperm(flat.numel(), generator=self.generator)[: max(len(odd), flat.numel() // 8)]
         chosen = torch.tensor(odd, dtype=torch.float64).repeat(len(places) // len(odd) + 1)[: len(places)]
-        flat[places.to(self.device)] = chosen.to(values.dtype).to(self.device)
-        return flat.reshape(shape)
+        flat[places] = chosen.to(flat.dtype)
+        return flat.reshape(shape).to(self.device)
 
 
 @dataclass(frozen=True, slots=True)

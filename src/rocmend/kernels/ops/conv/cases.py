@@ -88,7 +88,7 @@ def _forward(shape: Shape, dtype: str, *, edges: bool = False, strided: bool = F
         taps = 1
         for number in (*shape.taps, max(shape.weight()[-1], 1)):
             taps *= number
-        x = m.edges(*shape.x, dtype=dtype) if edges else m.normal(*shape.x, dtype=dtype)
+        x = m.edges(*shape.x, dtype=dtype, largest=dtype == "float16") if edges else m.normal(*shape.x, dtype=dtype)
         if strided:
             x = m.normal(*reversed(shape.x), dtype=dtype).permute(*reversed(range(len(shape.x))))
         weight = m.normal(*shape.weight(), dtype=dtype, scale=taps**-0.5)
