@@ -77,7 +77,7 @@ OP = register(
         tolerance={
             # Sums of up to thousands of products of either sign in fp32; the result is a mean and can cancel.
             "float32": Tolerance(ulps=8, scaled=2e-6),
-            # Weights are rounded to the type before they multiply the values: half an ulp each, averaged.
+            # Weights are rounded to the type before they multiply values: half an ulp.
             "float16": Tolerance(ulps=1.0, scaled=3e-4),
             "bfloat16": Tolerance(ulps=1.0, scaled=2.5e-3),
         },

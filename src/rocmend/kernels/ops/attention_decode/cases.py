@@ -93,7 +93,9 @@ def _options(dtype: str) -> Iterator[Case]:
     yield _case("lengths", dtype, (4, 4, 2, 1, 260, 64, 64), lambda m: {"lengths": m.of([0, 1, 133, 260], "int32")})
     yield _case(
         "lengths-window-sinks", dtype, (3, 4, 1, 2, 260, 64, 64),
-        lambda m: {"lengths": m.of([3, 200, 300], "int64"), "window": 70, "mask": "causal", "sinks": m.normal(4, dtype=dtype)},
+        lambda m: {
+            "lengths": m.of([3, 200, 300], "int64"), "window": 70, "mask": "causal", "sinks": m.normal(4, dtype=dtype),
+        },
     )  # fmt: skip
 
 

@@ -31,8 +31,8 @@ def attention_decode(
         k: ``[B, KV, S, D]`` of the same type, H a multiple of KV; any strides (a slice of a larger cache).
         v: ``[B, KV, S, Dv]`` of the same type.
         scale: Factor of the scores.
-        mask: None, ``"causal"`` (the last query stands at the last key), or a tensor that broadcasts to ``[B, H, L, S]``:
-            boolean (True is seen) or floating (added to the scores).
+        mask: None, ``"causal"`` (the last query stands at the last key), or a tensor that broadcasts to
+            ``[B, H, L, S]``: boolean (True is seen) or floating (added to the scores).
         sinks: ``[H]`` scores of a key with no value, or None.
         soft_cap: Scores become ``soft_cap · tanh(score / soft_cap)`` before masks.
         window: Keys that stand ``window`` or more before a query are hidden, and not read.

@@ -257,6 +257,9 @@ def merge_kernel(
     place = row * splits + part
     top = tl.load(ml_ptr + place, mask=part < splits, other=float("-inf"))
     total = tl.load(ml_ptr + rows_total * splits + place, mask=part < splits, other=0.0)
+    # A part with no key wrote a maximum of minus infinity and zeros.
+    inside = (part < splits)[:, None] & (dv[None, :] < DV)
+    acc = tl.load(acc_ptr + place[:, None] * DV + dv[None, :], mask=inside, other=0.0)
     highest = tl.max(top, axis=0)
     if SINKS:
         sink = tl.load(sinks_ptr + (row % rows_per_batch) // L).to(tl.float32) * LOG2E
@@ -266,9 +269,6 @@ def merge_kernel(
     denominator = tl.sum(weight * total, axis=0)
     if SINKS:
         denominator += tl.exp2(sink - safe)
-    # A part with no key wrote a maximum of minus infinity, and what it counts for nothing is not read.
-    seen = (part < splits) & (top > float("-inf"))
-    acc = tl.load(acc_ptr + place[:, None] * DV + dv[None, :], mask=seen[:, None] & (dv[None, :] < DV), other=0.0)
     out = tl.sum(acc * weight[:, None], axis=0) / denominator
     if LENGTHS:
         out = tl.where(tl.load(lengths_ptr + row // rows_per_batch) > 0, out, 0.0)
