@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from benchmarks.kernels.timing import timed
+
+from rocmend.kernels.timing import timed
 
 RATES = ("bfloat16", "float16", "float32")
 

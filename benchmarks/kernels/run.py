@@ -16,12 +16,12 @@ import torch
 from benchmarks.kernels import bench as benching
 from benchmarks.kernels.bench import Bench
 from benchmarks.kernels.ceilings import floor_us
-from benchmarks.kernels.timing import Timing, call_us, set_count, timed
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.supervise import run_command
 from rocmend.kernels import executor
 from rocmend.kernels.suite import Call
+from rocmend.kernels.timing import Timing, call_us, set_count, timed
 
 SCHEMA = 1
 _MLX_LIMIT_S = 120.0

@@ -76,7 +76,7 @@ def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fast.forget()
 
 
-def _aligned(count: int = 64, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def _aligned(count: int = 64, dtype: Any = torch.float32) -> Any:
     tensor = torch.zeros(count, dtype=dtype)
     assert tensor.data_ptr() % 16 == 0
     return tensor
@@ -254,8 +254,9 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         launch(kernel, (1,), (x, 5), {"A": value}, CONFIG)
         assert len(fast._bound) <= 4
     bound = bind(kernel, {}, CONFIG)
-    for value in (2, 1, 16, 2**31, 2**33 + 1, 1.0, None):
-        bound((1,), (x, value))
+    kinds: tuple[Any, ...] = (2, 1, 16, 2**31, 2**33 + 1, 1.0, None)
+    for kind in kinds:
+        bound((1,), (x, kind))
         assert len(bound._entries) <= 3
 
 
