@@ -18,6 +18,7 @@ _PACKAGE = "rocmend.cli.commands"
 
 _GROUPS = {
     "kb": "What is known, and who says so.",
+    "kernels": "Kernels for AMD and NVIDIA GPUs: compile and check them.",
     "lab": "Experiments: try settings one by one, find which of them matter, and report it.",
     "machine": "Show or capture the facts of a machine.",
     "store": "The evidence that was kept: list, show, remove.",

@@ -1,0 +1,116 @@
+"""``rocmend kernels compile``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.core.errors import UsageError
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+
+@rocmend_command(
+    "compile",
+    examples=(
+        ("rocmend kernels compile", "every kernel for nine gfx targets: takes a while the first time"),
+        ("rocmend kernels compile rms_norm --targets gfx1151,gfx942", "one op for two targets, row by row"),
+        ("rocmend kernels compile --fetch-triton 3.7.0", "a second Triton for gfx10, beside the one in use"),
+        (
+            "rocmend kernels compile --subset fast --diff docs/reference/kernels-compiled.json",
+            "one case of each kernel, compared with the table that is kept: for CI",
+        ),
+    ),
+)
+@click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.option("--op", "more_ops", multiple=True, metavar="OP", help="An op, instead of naming it as an argument.")
+@click.option(
+    "--targets",
+    metavar="NAMES",
+    help="gfx targets (or sm90, sm80), with commas between. Otherwise the nine of the table.",
+)
+@click.option(
+    "--subset", type=click.Choice(["all", "fast"]), default="all", help="fast: one case a kernel, gfx1100 and gfx942."
+)
+@click.option("--jobs", type=click.IntRange(1, 256), help="Workers at once. Otherwise as many as there are cores.")
+@click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="A further Triton, for other targets.")
+@click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a folder of its own, and stop.")
+@click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
+@click.option(
+    "--diff", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail where rows differ from a file's."
+)
+@click.option("--hidden", is_flag=True, help="Also the tuning records that a more specific record hides on a target.")
+@click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
+@click.option("--time-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds a kernel.")
+@click.option("--rows", is_flag=True, help="Show every row, as where an op is named.")
+@output_options("md")
+def command(
+    ops: tuple[str, ...],
+    more_ops: tuple[str, ...],
+    targets: str | None,
+    subset: str,
+    jobs: int | None,
+    tritons: tuple[str, ...],
+    fetch_triton: str | None,
+    write: Path | None,
+    diff: Path | None,
+    hidden: bool,
+    fresh: bool,
+    time_limit: float,
+    rows: bool,
+    output_format: str,
+) -> None:
+    """Compile the Triton kernels for GPUs that are not there, and check what came out.
+
+    Every launch that the representative cases of an op make is compiled for each target with the tuning record that
+    applies there. Checked are: spills and scratch, LDS, matrix instructions where a dot can have them, full precision
+    of fp32, and that every record is used. Exit code 1 means that something is wrong, or differs from the --diff file.
+    """
+    from rocmend.cli.views.compiled import compiled_document, fetched_document
+    from rocmend.kernels.compiled import run
+    from rocmend.kernels.compiled.table import differences, read_table, write_table
+    from rocmend.kernels.compiled.toolchains import available, fetch
+    from rocmend.kernels.target import by_name
+
+    if fetch_triton is not None:
+        toolchain = fetch(fetch_triton)
+        data = {"version": toolchain.version, "path": toolchain.path}
+        finish(Outcome("kernels compile", data), output_format, lambda: fetched_document(toolchain))
+    fast = subset == "fast"
+    wanted = tuple(dict.fromkeys(name for name in (targets or "").replace(",", " ").split()))
+    names = tuple(by_name(name).name for name in wanted) or (run.FAST_TARGETS if fast else run.DEFAULT_TARGETS)
+    if "cpu" in names:
+        raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Name a gfx target.")
+    plan = run.Plan(
+        ops=tuple(dict.fromkeys((*ops, *more_ops))),
+        targets=names,
+        toolchains=tuple(available(tritons)),
+        fast=fast,
+        hidden=hidden,
+        jobs=jobs or os.cpu_count() or 1,
+        time_limit_s=time_limit,
+        fresh=fresh,
+    )
+    try:
+        report = run.compile_ops(plan, progress)
+    finally:
+        progress_done()
+    if wanted and report.unserved:
+        lacking = report.unserved[0]
+        raise UsageError(
+            "kernels compile",
+            f"no Triton at hand compiles for {lacking.target}: it needs triton {lacking.versions} ({lacking.why}).",
+            next_step="rocmend kernels compile --fetch-triton VERSION installs one beside the one in use.",
+        )
+    if write is not None:
+        write_table(write, report.rows)
+    changes = differences(read_table(diff).rows, report.rows, whole=not fast) if diff is not None else []
+    outcome = Outcome(
+        "kernels compile",
+        {"report": report, "differences": changes},
+        FINDINGS if report.failed or changes else CLEAN,
+    )
+    finish(outcome, output_format, lambda: compiled_document(report, changes, rows=rows or bool(plan.ops)))

@@ -1,0 +1,139 @@
+"""Compile a specialisation to a code object. Needs triton, and neither torch nor a GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocmend.codeobject.notes import read_metadata
+from rocmend.codeobject.reader import BytesReader
+from rocmend.core.errors import DataError
+from rocmend.kernels import target as targets
+from rocmend.kernels.compiled.spec import Spec, decode, find_function
+
+if TYPE_CHECKING:
+    from rocmend.kernels.executor import Launch
+    from rocmend.kernels.target import Target
+
+
+class Argument(msgspec.Struct, frozen=True, rename={"offset": ".offset", "size": ".size", "kind": ".value_kind"}):
+    """Where an argument lies in the kernarg segment.
+
+    Attributes:
+        offset: Bytes from its beginning.
+        size: Bytes.
+        kind: ``global_buffer``, ``by_value`` or what the runtime fills in (``hidden_…``).
+    """
+
+    offset: int = 0
+    size: int = 0
+    kind: str = ""
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """A compiled kernel.
+
+    Attributes:
+        spec: What was compiled.
+        name: The kernel's symbol.
+        code: The code object (hsaco or cubin).
+        assembly: Its assembly (amdgcn or PTX).
+        ttir: Triton's first intermediate form, in which the dots and their types stand.
+        lds_bytes: LDS of a workgroup, allocated at launch.
+        waves: Wavefronts of a workgroup.
+        kernarg_bytes: Length of the kernarg segment; 0 where it is not known (NVIDIA).
+        arguments: What lies in it, in order: the run-time parameters in the order of the signature, those that became
+            constants left out, then Triton's own pointers to global and profile scratch.
+    """
+
+    spec: Spec
+    name: str
+    code: bytes
+    assembly: str
+    ttir: str
+    lds_bytes: int
+    waves: int
+    kernarg_bytes: int = 0
+    arguments: tuple[Argument, ...] = ()
+
+
+class _Kernel(
+    msgspec.Struct,
+    frozen=True,
+    rename={"name": ".name", "arguments": ".args", "kernarg_bytes": ".kernarg_segment_size"},
+):
+    name: str = ""
+    kernarg_bytes: int = 0
+    arguments: tuple[Argument, ...] = ()
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename={"kernels": "amdhsa.kernels"}):
+    kernels: tuple[_Kernel, ...] = ()
+
+
+def compile_launch(launch: Launch, target: Target) -> Compiled:
+    """Compile a recorded launch for a target with the Triton at hand.
+
+    Args:
+        launch: As a ``Recorder`` kept it.
+        target: The target it was recorded for.
+    """
+    from rocmend.kernels.compiled.record import specialise
+
+    return compile_spec(specialise(launch, target))
+
+
+def compile_spec(spec: Spec) -> Compiled:
+    """Compile a specialisation with the Triton at hand; what the compiler raises passes through."""
+    import triton
+    from triton.compiler import ASTSource
+
+    from rocmend.kernels.compiled.record import gpu_target
+
+    target = targets.by_name(spec.target)
+    source = ASTSource(
+        find_function(spec.kernel),
+        {name: _kind(kind) for name, kind in spec.signature.items()},
+        {tuple(path): decode(value) for path, value in spec.constants},
+        {tuple(path): value for path, value in spec.attributes},
+    )
+    made = triton.compile(source, target=gpu_target(target), options=dict(spec.options))
+    amd = target.vendor == "amd"
+    code = bytes(made.asm["hsaco" if amd else "cubin"])
+    kernarg_bytes, arguments = read_kernarg(code, made.metadata.name) if amd else (0, ())
+    return Compiled(
+        spec=spec,
+        name=made.metadata.name,
+        code=code,
+        assembly=made.asm["amdgcn" if amd else "ptx"],
+        ttir=made.asm["ttir"],
+        lds_bytes=made.metadata.shared,
+        waves=made.metadata.num_warps,
+        kernarg_bytes=kernarg_bytes,
+        arguments=arguments,
+    )
+
+
+def _kind(kind: Any) -> Any:
+    return tuple(_kind(one) for one in kind) if isinstance(kind, list) else kind
+
+
+def read_kernarg(code: bytes, name: str) -> tuple[int, tuple[Argument, ...]]:
+    """Return the length of a kernel's kernarg segment and what lies in it, from the code object's metadata.
+
+    Raises:
+        DataError: It has no readable metadata, or no kernel of that name.
+
+    Source:
+        https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-and-above-metadata
+    """
+    note = read_metadata(BytesReader(code, name))
+    try:
+        kernels = msgspec.msgpack.decode(note, type=_Metadata).kernels if note is not None else ()
+    except msgspec.DecodeError as error:
+        raise DataError(name, f"has kernel metadata that cannot be decoded: {error}.") from error
+    for kernel in kernels:
+        if kernel.name == name:
+            return kernel.kernarg_bytes, kernel.arguments
+    raise DataError(name, "is a code object that does not list the kernel it was compiled from.")

@@ -1,0 +1,52 @@
+"""What was compiled before: one small file a specialisation, found again by what decides the code."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from rocmend.core.files import write_atomic
+from rocmend.kernels.compiled.measure import FORMAT, Measured
+from rocmend.kernels.compiled.spec import Spec
+from rocmend.kernels.compiled.toolchains import home
+
+
+class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What compiling a specialisation came to.
+
+    Attributes:
+        measured: Figures of the code; None where there is none.
+        error: Why there is none.
+    """
+
+    measured: Measured | None = None
+    error: str = ""
+
+
+class Cache:
+    """Results in files below a folder.
+
+    Args:
+        folder: None for ``compiled`` in the user's cache folder.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = (folder or home() / "compiled") / f"v{FORMAT}"
+
+    def _path(self, spec: Spec) -> Path:
+        key = spec.key
+        return self.folder / key[:2] / f"{key[2:40]}.json"
+
+    def find(self, spec: Spec) -> Result | None:
+        """Return what is known; a file that cannot be read counts as nothing known."""
+        try:
+            return msgspec.json.decode(self._path(spec).read_bytes(), type=Result)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def keep(self, spec: Spec, result: Result) -> None:
+        """Keep a result; a folder that cannot be written costs only time."""
+        with contextlib.suppress(OSError):
+            write_atomic(self._path(spec), msgspec.json.encode(result))

@@ -1,0 +1,207 @@
+"""Workers under supervision: each answers one request at a time, within a time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rocmend.core.watch import end_group
+from rocmend.kernels.compiled.toolchains import Toolchain
+
+T = TypeVar("T")
+_TELLING = ("LLVM ERROR", "Cannot select", "Assertion", "error:", "UNREACHABLE", "PLEASE submit")
+_UNWANTED = {"TRITON_INTERPRET", "TRITON_DUMP_DIR", "TRITON_OVERRIDE_DIR"}
+
+
+class WorkerEndedError(Exception):
+    """A worker crashed or was ended; its message says how."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
+
+
+class Worker:
+    """A process that records and compiles.
+
+    Args:
+        toolchain: The Triton it uses.
+        folder: Where it may leave files.
+        paths: Further folders to import kernels from.
+    """
+
+    def __init__(self, toolchain: Toolchain, folder: Path, paths: Iterable[Path] = ()) -> None:
+        self.toolchain = toolchain
+        self._buffer = bytearray()
+        self._errors = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as the worker
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rocmend.kernels.compiled.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=_environment(toolchain, folder, paths),
+            start_new_session=True,
+        )
+
+    def ask(self, request: dict[str, Any], time_limit_s: float) -> Any:
+        """Send a request and return the answer: ``{"ok": …}`` or ``{"error": reason}``.
+
+        Raises:
+            WorkerEndedError: It crashed, or did not answer in time and was ended.
+        """
+        deadline = time.monotonic() + time_limit_s
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise WorkerEndedError("the worker has no pipes")
+        try:
+            stdin.write(msgspec.json.encode(request) + b"\n")
+            stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.close()
+                raise WorkerEndedError(f"no end after {time_limit_s:g} s", timed_out=True)
+            if not select.select([stdout], [], [], left)[0]:
+                continue
+            data = os.read(stdout.fileno(), 1 << 20)
+            if not data:
+                raise self._ended()
+            self._buffer += data
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = rest
+        return msgspec.json.decode(line)
+
+    def _ended(self) -> WorkerEndedError:
+        """Say how it ended by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        code = self._process.returncode
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 20000))
+        said = self._errors.read().decode(errors="replace")
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        telling = [line for line in lines if any(word in line for word in _TELLING)] or lines[-1:]
+        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
+        self.close()
+        return WorkerEndedError(f"the compiler crashed ({how})" + (f": {telling[0][:300]}" if telling else ""))
+
+    def close(self) -> None:
+        """End it."""
+        if self._process.returncode is None:
+            status = end_group(self._process.pid)
+            self._process.returncode = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def _environment(toolchain: Toolchain, folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """Return the worker's environment: its Triton first, this very package, no interpreter, a cache of its own."""
+    kept = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+    own = [toolchain.path] if toolchain.path else []
+    ahead = [str(path) for path in (*own, *paths, Path(__file__).resolve().parents[3])]
+    kept["PYTHONPATH"] = os.pathsep.join([*ahead, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return kept | {"TRITON_CACHE_DIR": str(folder / "triton"), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+
+class Pool(Generic[T]):
+    """Carries out tasks in a number of workers side by side.
+
+    Args:
+        jobs: Workers at once.
+        time_limit_s: Of a task.
+        paths: Further folders to import kernels from.
+    """
+
+    def __init__(self, jobs: int, time_limit_s: float, paths: Iterable[Path] = ()) -> None:
+        self.jobs = max(1, jobs)
+        self.time_limit_s = time_limit_s
+        self.paths = tuple(paths)
+
+    def map(
+        self,
+        tasks: Iterable[tuple[T, Toolchain, dict[str, Any]]],
+        done: Callable[[T, dict[str, Any]], None],
+    ) -> None:
+        """Carry out tasks.
+
+        Args:
+            tasks: (name, Triton to use, request).
+            done: Called, one call at a time, with a name and the answer; an answer to a worker's end is
+                ``{"error": reason, "ended": True, "timed_out": bool}``.
+        """
+        waiting = deque(sorted(tasks, key=lambda task: task[1].version))
+        lock = threading.Lock()
+        failures: list[BaseException] = []
+
+        def serve(folder: Path) -> None:
+            try:
+                self._serve(folder, waiting, lock, lambda: bool(failures), done)
+            except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+                failures.append(error)
+
+        with tempfile.TemporaryDirectory(prefix="rocmend-compile-") as folder:
+            threads = []
+            for number in range(min(self.jobs, len(waiting))):
+                own = Path(folder) / str(number)
+                own.mkdir()
+                threads.append(threading.Thread(target=serve, args=(own,), daemon=True))
+            try:
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            except BaseException as error:
+                failures.append(error)
+                for thread in threads:
+                    thread.join(self.time_limit_s)
+                raise
+        if failures:
+            raise failures[0]
+
+    def _serve(
+        self,
+        folder: Path,
+        waiting: deque[tuple[T, Toolchain, dict[str, Any]]],
+        lock: threading.Lock,
+        stop: Callable[[], bool],
+        done: Callable[[T, dict[str, Any]], None],
+    ) -> None:
+        """Carry out tasks one after the other, in one worker for as long as it lives."""
+        worker: Worker | None = None
+        try:
+            while not stop():
+                with lock:
+                    if not waiting:
+                        return
+                    name, toolchain, request = waiting.popleft()
+                if worker is None or worker.toolchain is not toolchain:
+                    if worker is not None:
+                        worker.close()
+                    worker = Worker(toolchain, folder, self.paths)
+                try:
+                    answer = worker.ask(request, self.time_limit_s)
+                except WorkerEndedError as error:
+                    worker = None
+                    answer = {"error": str(error), "ended": True, "timed_out": error.timed_out}
+                with lock:
+                    done(name, answer)
+        finally:
+            if worker is not None:
+                worker.close()

@@ -1,0 +1,291 @@
+"""Compile what ops launch, for targets: record, compile in workers what is not known yet, check, and make rows.
+
+Imports neither torch nor triton: the workers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import registry
+from rocmend.kernels import target as targets
+from rocmend.kernels.compiled.cache import Cache, Result
+from rocmend.kernels.compiled.checks import Finding, judge
+from rocmend.kernels.compiled.measure import Measured
+from rocmend.kernels.compiled.pool import Pool
+from rocmend.kernels.compiled.spec import Spec
+from rocmend.kernels.compiled.table import Row
+from rocmend.kernels.compiled.toolchains import Toolchain, choose_toolchain, serves
+from rocmend.kernels.tuning import records
+
+DEFAULT_TARGETS = ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201", "gfx906", "gfx90a", "gfx942", "gfx950")
+FAST_TARGETS = ("gfx1100", "gfx942")
+RECORD_LIMIT_S = 300.0
+
+Progress = Callable[[str], None]
+
+
+class Unserved(msgspec.Struct, frozen=True):
+    """A target that no Triton at hand compiles for.
+
+    Attributes:
+        target: The target.
+        versions: Versions of Triton that do.
+        why: What happens with others.
+    """
+
+    target: str
+    versions: str
+    why: str
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A case whose op says that no kernel of its own is fit for a target.
+
+    Attributes:
+        op: The op.
+        case: The case.
+        target: The target.
+        reason: In the op's words.
+    """
+
+    op: str
+    case: str
+    target: str
+    reason: str
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A finding that belongs to no row: a case that cannot be recorded, a record that nothing uses.
+
+    Attributes:
+        op: The op.
+        subject: The case, with its target, or the record.
+        check: A key of ``CHECKS``.
+        detail: What was found.
+    """
+
+    op: str
+    subject: str
+    check: str
+    detail: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What compiling came to.
+
+    Attributes:
+        rows: One a specialisation and target.
+        problems: Findings that belong to no row.
+        skipped: What ops say they do not do on a target.
+        unserved: Targets that were left out.
+        tritons: Versions of Triton used.
+        compiled: Rows compiled now.
+        remembered: Rows whose result was known from before.
+    """
+
+    rows: tuple[Row, ...]
+    problems: tuple[Problem, ...]
+    skipped: tuple[Skipped, ...]
+    unserved: tuple[Unserved, ...]
+    tritons: tuple[str, ...]
+    compiled: int
+    remembered: int
+
+    @property
+    def failed(self) -> int:
+        """Rows with findings, and findings without a row."""
+        return sum(bool(row.findings) for row in self.rows) + len(self.problems)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to compile, and with what.
+
+    Attributes:
+        ops: Names; empty for all.
+        targets: Names.
+        toolchains: The Tritons at hand.
+        fast: One specialisation of each kernel only.
+        hidden: Also the records that more specific ones hide.
+        jobs: Workers at once.
+        time_limit_s: Of one compilation.
+        fresh: Forget what was compiled before.
+    """
+
+    ops: tuple[str, ...]
+    targets: tuple[str, ...]
+    toolchains: tuple[Toolchain, ...]
+    fast: bool = False
+    hidden: bool = False
+    jobs: int = 1
+    time_limit_s: float = 180.0
+    fresh: bool = False
+
+
+def compile_ops(plan: Plan, progress: Progress = lambda _text: None, cache: Cache | None = None) -> Report:
+    """Compile what the representative cases of ops launch.
+
+    Args:
+        plan: What to compile, and with what.
+        progress: Told what is being done.
+        cache: Where results are kept; None for the user's.
+
+    Raises:
+        UsageError: No such op, or no Triton at hand serves any of the targets.
+    """
+    names = plan.ops or tuple(op.name for op in registry.ops())
+    for name in names:
+        registry.get(name)
+    chosen = {name: choose_toolchain(name, plan.toolchains) for name in plan.targets}
+    unserved = tuple(
+        Unserved(name, serves(name).versions, serves(name).why) for name, found in chosen.items() if found is None
+    )
+    if len(unserved) == len(chosen):
+        raise UsageError(
+            "kernels compile",
+            f"no Triton at hand compiles for {', '.join(chosen)}.",
+            why=f"{unserved[0].target} needs triton {unserved[0].versions}: {unserved[0].why}.",
+            next_step="rocmend kernels compile --fetch-triton VERSION installs one beside the one in use.",
+        )
+    recordings = _record(plan, names, chosen, progress)
+    specs = _ordered(recordings, names, plan)
+    results, remembered = _compile(plan, specs, cache or Cache(), progress)
+    rows = tuple(_row(spec, results[spec.key]) for spec in specs)
+    skipped, problems = _problems(recordings, names, plan)
+    tritons = tuple(sorted({row.triton for row in rows}))
+    return Report(rows, problems, skipped, unserved, tritons, len(rows) - remembered, remembered)
+
+
+def _record(
+    plan: Plan, names: Sequence[str], chosen: dict[str, Toolchain | None], progress: Progress
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Record every op with every Triton that is needed; an answer by op and version."""
+    by_toolchain: dict[Toolchain, list[str]] = {}
+    for target, toolchain in chosen.items():
+        if toolchain is not None:
+            by_toolchain.setdefault(toolchain, []).append(target)
+    answers: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def done(name: tuple[str, str], answer: dict[str, Any]) -> None:
+        answers[name] = answer
+        progress(f"recorded {len(answers)} of {len(names) * len(by_toolchain)}: {name[0]}")
+
+    tasks = [
+        ((op, toolchain.version), toolchain, {"do": "record", "op": op, "targets": wanted, "hidden": plan.hidden})
+        for toolchain, wanted in by_toolchain.items()
+        for op in names
+    ]
+    Pool[tuple[str, str]](plan.jobs, RECORD_LIMIT_S).map(tasks, done)
+    return answers
+
+
+def _ordered(recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[str], plan: Plan) -> list[Spec]:
+    """Return what is to be compiled, by op, in the order of cases, then of targets."""
+    specs: list[Spec] = []
+    for name in names:
+        own = [
+            msgspec.convert(one, Spec)
+            for (op, _), answer in recordings.items()
+            if op == name and "ok" in answer
+            for one in answer["ok"]["specs"]
+        ]
+        own.sort(key=lambda spec: plan.targets.index(spec.target))
+        if plan.fast:
+            own = list({(spec.kernel, spec.target): spec for spec in reversed(own)}.values())[::-1]
+        specs += own
+    return specs
+
+
+def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress) -> tuple[dict[str, Result], int]:
+    results = {} if plan.fresh else {spec.key: known for spec in specs if (known := cache.find(spec)) is not None}
+    waiting = {spec.key: spec for spec in specs if spec.key not in results}
+    remembered, wanted = len(specs) - len(waiting), len(waiting)
+    toolchains = {one.version: one for one in plan.toolchains}
+
+    def done(spec: Spec, answer: dict[str, Any]) -> None:
+        if "ok" in answer:
+            result = Result(msgspec.convert(answer["ok"], Measured))
+        else:
+            result = Result(None, _reason(str(answer["error"])))
+        results[spec.key] = result
+        if not answer.get("timed_out"):
+            cache.keep(spec, result)
+        made = len(results) - remembered
+        progress(f"compiled {made} of {wanted}: {spec.op} {spec.kernel_name} for {spec.target}")
+
+    tasks = [(spec, toolchains[spec.triton], {"do": "compile", "spec": spec}) for spec in waiting.values()]
+    Pool[Spec](plan.jobs, plan.time_limit_s).map(tasks, done)
+    return results, remembered
+
+
+def _reason(text: str) -> str:
+    """Return an error's telling part: its last lines, without the addresses and paths that differ from run to run."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:1] + lines[-2:] if len(lines) > 3 else lines)[:400]
+
+
+def _row(spec: Spec, result: Result) -> Row:
+    if result.measured is None:
+        findings: tuple[Finding, ...] = (Finding("error", result.error),)
+    else:
+        findings = judge(result.measured, targets.by_name(spec.target))
+    return Row(
+        op=spec.op,
+        kernel=spec.kernel_name,
+        identity=spec.identity,
+        case=spec.case,
+        record=spec.record,
+        config=" ".join(f"{name}={value}" for name, value in spec.config.items()),
+        target=spec.target,
+        triton=spec.triton,
+        measured=result.measured,
+        findings=findings,
+    )
+
+
+def _problems(
+    recordings: dict[tuple[str, str], dict[str, Any]], names: Iterable[str], plan: Plan
+) -> tuple[tuple[Skipped, ...], tuple[Problem, ...]]:
+    skipped: list[Skipped] = []
+    problems: list[Problem] = []
+    used: set[str] = set()
+    for (op, _), answer in recordings.items():
+        if "error" in answer:
+            problems.append(Problem(op, "all cases", "record", _reason(str(answer["error"]))))
+            continue
+        used.update(answer["ok"]["used"])
+        for one in answer["ok"]["problems"]:
+            if one["meant"]:
+                skipped.append(Skipped(op, one["case"], one["target"], one["reason"]))
+            else:
+                problems.append(Problem(op, f"{one['case']} on {one['target']}", "record", _reason(one["reason"])))
+    problems += [
+        Problem(name, record, "unused", "no case looks it up")
+        for name in names
+        for record in unused_records(name, used, plan.targets)
+    ]
+    return tuple(skipped), tuple(problems)
+
+
+def unused_records(op: str, used: set[str], target_names: Sequence[str]) -> list[str]:
+    """Return an op's records that apply to one of the targets and that no case looked up.
+
+    A record for versions of Triton is only missed where every target was compiled: another version may be meant.
+    """
+    from rocmend.kernels.compiled.names import name_of
+
+    lookups = [set(targets.by_name(name).lookup) for name in target_names]
+    return [
+        name
+        for found in records(op)
+        if any(found.target in lookup for lookup in lookups)
+        and not found.triton
+        and (name := name_of(op, found)) not in used
+    ]
+
+
+__all__ = ["DEFAULT_TARGETS", "FAST_TARGETS", "Plan", "Problem", "Report", "Skipped", "Unserved", "compile_ops"]

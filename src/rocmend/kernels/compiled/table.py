@@ -1,0 +1,142 @@
+"""The table of compiled kernels: its rows, the file it is kept in, and what changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import DataError
+from rocmend.core.files import write_atomic
+from rocmend.kernels.compiled.checks import Finding
+from rocmend.kernels.compiled.measure import Measured
+
+SCHEMA = 1
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One specialisation of a kernel on one target.
+
+    Attributes:
+        op: The op.
+        kernel: The Triton function's name.
+        identity: Of the specialisation: stays when the source or Triton changes.
+        case: The first case of the suite that launches it.
+        record: ``op/kernel/class@target`` of the tuning record.
+        config: Its parameters, as ``BLOCK=64 num_warps=4``.
+        target: The target.
+        triton: Version that compiled it.
+        measured: Figures; None where it was not compiled.
+        findings: What is wrong with it.
+    """
+
+    op: str
+    kernel: str
+    identity: str
+    case: str
+    record: str
+    config: str
+    target: str
+    triton: str
+    measured: Measured | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells it from the other rows."""
+        return self.op, self.kernel, self.target, self.identity
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows of all ops.
+
+    Attributes:
+        schema: Version of the file.
+        rows: In the order of ops, kernels, cases and targets.
+    """
+
+    schema: int
+    rows: tuple[Row, ...]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """How a row differs from the kept one.
+
+    Attributes:
+        op: The op.
+        kernel: The kernel.
+        case: The case.
+        target: The target.
+        change: ``new``, ``gone``, or what changed, as ``vgprs 64 → 72``.
+    """
+
+    op: str
+    kernel: str
+    case: str
+    target: str
+    change: str
+
+
+def write_table(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows to a file, one a line, so that a change shows as a few lines."""
+    lines = [msgspec.json.encode(_without_empty(row)).decode() for row in rows]
+    write_atomic(path, f'{{"schema":{SCHEMA},"rows":[\n' + ",\n".join(lines) + "\n]}\n")
+
+
+def _without_empty(row: Row) -> Any:
+    plain = msgspec.to_builtins(row)
+    if not plain["findings"]:
+        del plain["findings"]
+    return plain
+
+
+def read_table(path: Path) -> Table:
+    """Read a file that ``write_table`` wrote.
+
+    Raises:
+        DataError: It is none.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Table)
+    except msgspec.DecodeError as error:
+        raise DataError(str(path), f"is no table of compiled kernels: {error}.") from error
+
+
+def differences(kept: Sequence[Row], made: Sequence[Row], *, whole: bool) -> list[Difference]:
+    """Compare rows with the kept ones.
+
+    Args:
+        kept: Rows of the file.
+        made: Rows just made.
+        whole: ``made`` holds all rows of its ops and targets: a kept one that is missing is gone.
+    """
+    before = {row.key: row for row in kept}
+    found = [
+        Difference(row.op, row.kernel, row.case, row.target, change)
+        for row in made
+        if (change := _change(before.get(row.key), row))
+    ]
+    if whole:
+        covered = {(row.op, row.target) for row in made}
+        there = {row.key for row in made}
+        found += [
+            Difference(row.op, row.kernel, row.case, row.target, "gone")
+            for row in kept
+            if (row.op, row.target) in covered and row.key not in there
+        ]
+    return found
+
+
+def _change(before: Row | None, now: Row) -> str:
+    if before is None:
+        return "new"
+    if before.triton != now.triton:
+        return f"triton {before.triton} → {now.triton}"
+    if before.measured is None or now.measured is None:
+        if (before.measured is None) != (now.measured is None):
+            return "compiles now" if before.measured is None else "no longer compiles"
+        return ""
+    one, other = msgspec.to_builtins(before.measured), msgspec.to_builtins(now.measured)
+    return ", ".join(f"{name} {one[name]} → {other[name]}" for name in one if one[name] != other[name])

@@ -1,0 +1,73 @@
+"""A worker: records and compiles for the command that started it, with the Triton that it was given.
+
+Reads requests from standard input and answers each with a line of JSON. A crash of the compiler takes this process and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+
+def _record(request: dict[str, Any]) -> Any:
+    from rocmend.kernels.compiled.record import record_op
+
+    return record_op(request["op"], request["targets"], hidden=request.get("hidden", False))
+
+
+def _compile(request: dict[str, Any]) -> Any:
+    from rocmend.kernels.compiled.build import compile_spec
+    from rocmend.kernels.compiled.measure import measure
+    from rocmend.kernels.compiled.spec import Spec
+
+    compiled = compile_spec(msgspec.convert(request["spec"], Spec))
+    return compiled if request.get("whole") else measure(compiled)
+
+
+_TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {"record": _record, "compile": _compile}
+
+
+def _own_records_only() -> None:
+    """Leave the user's own records and choices out: the table must be the same on every machine."""
+    from rocmend.kernels.tuning import user
+    from rocmend.kernels.tuning.lookup import Record
+
+    def no_records(op: str) -> tuple[Record, ...]:
+        del op
+        return ()
+
+    def no_choice(op: str, shape_class: str, target: object) -> None:
+        del op, shape_class, target
+
+    user.user_records = no_records
+    user.measured_choice = no_choice
+
+
+def answer(line: bytes) -> bytes:
+    """Carry out one request and return the answer as JSON."""
+    request = json.loads(line)
+    try:
+        return msgspec.json.encode({"ok": _TASKS[request["do"]](request)})
+    except Exception as error:  # noqa: BLE001  whatever the compiler raises is the answer
+        text = str(error).strip() or "no message"
+        return msgspec.json.encode({"error": f"{type(error).__name__}: {text}"})
+
+
+def main() -> None:
+    """Answer requests until standard input ends. What a library prints goes to standard error."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _own_records_only()
+    for line in sys.stdin.buffer:
+        out.write(answer(line) + b"\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()
