@@ -1,0 +1,59 @@
+"""Tiles of quantized weights as operands of a matrix product."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.common.chunks import codes8, window8
+from rocmend.kernels.common.packing import scale_of, value_of
+from rocmend.kernels.language import INTERPRETED, narrow
+
+
+@triton.jit
+def weight_tile(
+    rows, scale_rows, bias_rows, first, columns, row_mask, dtype: tl.constexpr,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Return weights [ROWS, COLUMNS] in ``dtype``, 0 outside.
+
+    Args:
+        rows: Pointers to the first word of each row, [ROWS, 1].
+        scale_rows: Pointers to the first scale of each row, [ROWS, 1].
+        bias_rows: Pointers to the first bias of each row, [ROWS, 1]; None but for affine.
+        first: First column; a multiple of COLUMNS.
+        columns: Columns of the matrix.
+        row_mask: Rows that exist, [ROWS, 1].
+        dtype: Of the weights.
+        MODE: Of the format.
+        BITS: Of the format.
+        GROUP: Of the format.
+        ROWS: Of the tile.
+        COLUMNS: Of the tile, a multiple of 8; a power of two.
+        WIDE: Scale in fp32 and round once; otherwise in ``dtype`` where that is exact but for its own roundings.
+    """
+    chunk = first // 8 + tl.arange(0, COLUMNS // 8)
+    window = window8(rows, chunk[None, :], row_mask & (chunk * 8 < columns)[None, :], BITS)
+    codes = codes8(window[:, :, None], tl.arange(0, 8)[None, None, :], BITS)
+    GROUPS: tl.constexpr = COLUMNS // GROUP if COLUMNS > GROUP else 1
+    group = first // GROUP + tl.arange(0, GROUPS)
+    exists = row_mask & (group * GROUP < columns)[None, :]
+    codes = tl.reshape(codes, [ROWS, GROUPS, COLUMNS // GROUPS])
+    raw = tl.load(scale_rows + group[None, :], mask=exists, other=0)
+    if MODE == "affine":
+        bias = tl.load(bias_rows + group[None, :], mask=exists, other=0)
+        if WIDE or INTERPRETED or dtype == tl.float32 or raw.dtype != dtype:
+            value = codes.to(tl.float32) * raw.to(tl.float32)[:, :, None] + bias.to(tl.float32)[:, :, None]
+            value = narrow(value, dtype)
+        else:
+            if BITS == 8:
+                whole = codes.to(tl.float32).to(dtype)
+            elif dtype == tl.bfloat16:
+                whole = (codes | 0x4300).to(tl.int16).to(dtype, bitcast=True) - 128.0
+            else:
+                whole = (codes | 0x6400).to(tl.int16).to(dtype, bitcast=True) - 1024.0
+            value = whole.to(dtype) * raw[:, :, None] + bias[:, :, None]
+    else:
+        value = narrow(value_of(codes, MODE) * scale_of(raw, MODE)[:, :, None], dtype)
+    return tl.reshape(value, [ROWS, COLUMNS])

@@ -1,0 +1,89 @@
+"""Matrix products of gathered matrices with gathered quantized ones: the mixture of experts' matrix product."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.gather_qmm"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    mode: str
+    bits: int
+    group_size: int
+    transpose: bool
+    gated: bool
+    pairs: int
+    m: int
+    n: int
+    k: int
+    experts: int
+
+
+def shape_class(problem: Problem) -> str:
+    """How many rows an expert gets on average, which sets the height of a tile; ``few``: every row by itself."""
+    rows = problem.pairs * problem.m
+    if problem.transpose and (rows <= 32 or rows <= 2 * problem.experts):
+        return "few"
+    each = rows / max(1, min(problem.experts, problem.pairs))
+    height = "tall" if each > 96 else "middle" if each > 24 else "low"
+    return f"{height}-float32" if problem.dtype == "float32" else height
+
+
+def _unfit(problem: Problem, _target: Target) -> str | None:
+    return None if problem.dtype in BYTES else f"the kernels take {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _cost(problem: Problem) -> Cost:
+    """Each row is read and written once, and the weights of as many experts as the pairs can choose."""
+    rows, size, times = problem.pairs * problem.m, BYTES.get(problem.dtype, 8), 2 if problem.gated else 1
+    elements = min(problem.experts, problem.pairs) * problem.n * problem.k * times
+    of_group = 2 * size if problem.mode == "affine" else 1
+    weights = elements * problem.bits / 8 + elements / problem.group_size * of_group
+    return Cost(2.0 * rows * problem.n * problem.k * times, weights + rows * (problem.k + problem.n) * size)
+
+
+OP = register(
+    Op(
+        name="gather_qmm",
+        summary="Matrix products with quantized matrices chosen by index: experts, with their gate fused where asked.",
+        functions={
+            "gather_qmm": f"{HERE}.function:gather_qmm",
+            "gather_qmm_swiglu": f"{HERE}.function:gather_qmm_swiglu",
+        },
+        reference=f"{HERE}.reference:gather_qmm",
+        problem=Problem,
+        implementations=(
+            Implementation(
+                "experts",
+                "triton",
+                f"{HERE}.host:run",
+                _unfit,
+                note="reads the weights of the chosen experts only, once; torch has no such product",
+            ),
+            Implementation("torch", "reference", f"{HERE}.reference:run"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="Indices in range, of any shapes that broadcast; k (transposed) or n a multiple of the group size.",
+        cost=_cost,
+        tolerance={
+            # Sums of up to thousands of products that cancel, in fp32.
+            "float32": Tolerance(ulps=4, scaled=4e-6),
+            # On the matrix units a weight is rounded to the type of x first: 2^-11 or 2^-8 each, which average out.
+            "float16": Tolerance(ulps=1, scaled=1e-3),
+            "bfloat16": Tolerance(ulps=1, scaled=6e-3),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.gather_qmm",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_qmm.html",),
+    )
+)

@@ -1,0 +1,117 @@
+"""The suite's cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from rocmend.kernels.common.formats import Format, format_of
+from rocmend.kernels.suite import Call, Case, Maker, Size
+
+HERE = "rocmend.kernels.ops.gather_qmm"
+DTYPES = ("float32", "float16", "bfloat16")
+FORMATS = (
+    *((("affine", bits, 64)) for bits in (1, 2, 3, 4, 5, 6, 8)),
+    ("affine", 4, 32), ("affine", 4, 128), ("affine", 3, 32), ("affine", 8, 128),
+    ("mxfp4", 4, 32), ("mxfp8", 8, 32), ("nvfp4", 4, 16),
+)  # fmt: skip
+
+
+def matrices(m: Maker, form: Format, dtype: str, shape: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    """Return random quantized matrices of a shape: words, scales and biases (affine), values about 1 in size."""
+    words = m.integers(-(1 << 31), 1 << 31, *shape[:-1], form.words(shape[-1]))
+    of_groups = (*shape[:-1], shape[-1] // form.group_size)
+    if form.affine:
+        # A code is up to 2^bits - 1: scales so small that values are about 1, biases that make the mean about 0.
+        return words, m.normal(*of_groups, dtype=dtype, scale=2.0**-form.bits), m.normal(*of_groups, dtype=dtype)
+    low, high = (24, 64) if form.mode == "nvfp4" else (118, 122) if form.bits == 8 else (123, 128)
+    if form.bits == 8:
+        words = words & 0x3F3F3F3F if m.device.type != "meta" else words
+    return words, m.integers(low, high, *of_groups, dtype="uint8")
+
+
+def _case(
+    name: str,
+    dtype: str,
+    form: tuple[str, int, int],
+    experts: int,
+    tokens: int,
+    top: int,
+    n: int,
+    k: int,
+    *,
+    rows: int = 1,
+    transpose: bool = True,
+    gated: bool = False,
+    indices: str = "random",
+    size: Size = "small",
+    compiled: bool = False,
+    edges: tuple[str, ...] = (),
+) -> Case:
+    """Name a case of a mixture of experts: tokens that choose ``top`` experts each."""
+    of = format_of("gather_qmm", *form)
+
+    def make(m: Maker) -> Call:
+        x = m.normal(tokens, 1, rows, k, dtype=dtype)
+        shape = (experts, n, k) if transpose else (experts, k, n)
+        first = matrices(m, of, dtype, shape)
+        chosen = m.integers(0, experts, tokens, top)
+        named: dict[str, Any] = {"rhs_indices": chosen, "group_size": of.group_size, "bits": of.bits, "mode": of.mode}
+        if indices == "one":
+            named["rhs_indices"] = chosen * 0 + experts - 1
+        if indices == "gap":
+            named["rhs_indices"] = chosen // 3 * 3
+        if indices == "both":
+            named |= {"lhs_indices": m.integers(0, tokens, tokens, 1, dtype="int64")}
+        if indices == "sorted":
+            x = m.normal(tokens * top, rows, k, dtype=dtype)
+            flat = chosen.reshape(-1)
+            named |= {
+                "rhs_indices": flat.sort().values if m.device.type != "meta" else flat,
+                "sorted_indices": True,
+            }
+        if gated:
+            return Call((x, first, matrices(m, of, dtype, shape)), named)
+        return Call((x, *first), named | {"transpose": transpose})
+
+    function = "gather_qmm_swiglu" if gated else None
+    reference = f"{HERE}.reference:gather_qmm_swiglu" if gated else None
+    return Case(f"{dtype}-{name}", make, dtype, size, function, reference, compiled, edges)
+
+
+def cases() -> Iterator[Case]:
+    """Yield the cases."""
+    four = ("affine", 4, 64)
+    for index, form in enumerate(FORMATS):
+        dtype, other = DTYPES[index % 3], DTYPES[(index + 1) % 3]
+        label = f"{form[0]}{form[1]}g{form[2]}"
+        yield _case(f"few-{label}", dtype, form, 5, 2, 3, 19, 256)
+        yield _case(f"gated-{label}", other, form, 5, 2, 2, 9, 256, gated=True)
+        yield _case(f"many-{label}", other, form, 3, 14, 3, 40, 128)
+        yield _case(f"flipped-{label}", dtype, form, 3, 5, 2, 128, 39, transpose=False)
+    for dtype in DTYPES:
+        yield _case("tiny", dtype, four, 2, 1, 1, 3, 64, size="tiny", edges=("one",))
+        yield _case("no-tokens", dtype, four, 2, 0, 2, 8, 64, size="tiny", edges=("empty",))
+        yield _case("sorted", dtype, four, 5, 16, 3, 33, 192, indices="sorted", edges=("odd",))
+        yield _case("all-to-one", dtype, four, 4, 20, 2, 33, 64, indices="one")
+        yield _case("some-get-none", dtype, four, 7, 16, 4, 16, 64, indices="gap")
+        yield _case("lhs", dtype, four, 3, 13, 3, 16, 64, indices="both")
+        yield _case("lhs-few", dtype, four, 9, 3, 3, 16, 192, indices="both")
+        yield _case("rows", dtype, four, 3, 5, 3, 24, 64, rows=7)
+        yield _case("rows-few", dtype, four, 3, 2, 2, 24, 64, rows=5)
+        yield _case("rows-flipped", dtype, four, 2, 2, 2, 64, 33, rows=18, transpose=False)
+        yield _case("many-gated", dtype, four, 3, 14, 3, 24, 64, gated=True)
+    for dtype in ("float16", "bfloat16"):
+        yield _case("decode", dtype, four, 128, 1, 8, 768, 2048, size="large", compiled=True)
+        yield _case("decode-gated", dtype, four, 128, 1, 8, 768, 2048, gated=True, size="large", compiled=True)
+        yield _case("batch", dtype, four, 128, 32, 8, 2048, 768, size="large", compiled=True)
+        yield _case("prefill", dtype, four, 128, 512, 8, 768, 2048, size="large", compiled=True)
+        yield _case("prefill-gated", dtype, four, 128, 512, 8, 768, 2048, gated=True, size="large", compiled=True)
+        yield _case("long", dtype, four, 32, 2048, 4, 2880, 2880, size="large", compiled=True)
+        yield _case("long-mxfp4", dtype, ("mxfp4", 4, 32), 32, 1024, 4, 2880, 2880, size="large", compiled=True)
+        yield _case("back", dtype, four, 128, 512, 8, 2048, 768, transpose=False, size="large", compiled=True)
+    yield _case("prefill", "float32", four, 16, 64, 4, 768, 2048, size="large", compiled=True)
+    # More than 2^31 weights.
+    yield _case("huge", "bfloat16", four, 160, 3, 2, 4096, 4096, size="large", indices="one")
