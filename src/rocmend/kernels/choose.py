@@ -63,16 +63,12 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
         UnfitError: The preferred one is unfit, or none is fit.
     """
     rejected: list[Rejected] = []
-    measured = None if prefer else _measured(op, problem, target)
-    for one in _ordered(op, measured):
-        if prefer and prefer not in (one.tier, one.name):
-            rejected.append(Rejected(one.name, one.tier, f"{prefer} was asked for"))
-            continue
-        reason = _unavailable(one, target) or one.unfit(problem, target)
-        if reason:
-            rejected.append(Rejected(one.name, one.tier, reason))
-            continue
-        return Choice(op.name, one.name, one.tier, _why(one, prefer, measured), tuple(rejected))
+    fastest = None if prefer else measured(op, problem, target)
+    for one in ordered(op, fastest):
+        reason = rejection(one, problem, target, prefer)
+        if reason is None:
+            return Choice(op.name, one.name, one.tier, why(one, prefer, fastest), tuple(rejected))
+        rejected.append(Rejected(one.name, one.tier, reason))
     reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
     raise UnfitError(
         op.name,
@@ -82,21 +78,45 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
     )
 
 
-def _ordered(op: Op, measured: str | None) -> list[Implementation]:
+def preferred() -> str | None:
+    """Return the tier or implementation that is asked for, by the environment or by ``prefer``."""
+    return _preferred[-1] if _preferred else None
+
+
+def ordered(op: Op, fastest: str | None) -> list[Implementation]:
     """Return the implementations in order of preference, one that was measured to be fastest first."""
-    return sorted(op.implementations, key=lambda one: one.name != measured)
+    return sorted(op.implementations, key=lambda one: one.name != fastest)
 
 
-def _measured(op: Op, problem: Problem, target: Target) -> str | None:
+def measured(op: Op, problem: Problem, target: Target) -> str | None:
+    """Return the implementation that was measured to be the fastest on this machine, or None."""
     from rocmend.kernels.tuning.user import measured_choice
 
     return measured_choice(op.name, op.shape_class(problem), target)
 
 
-def _why(one: Implementation, prefer: str | None, measured: str | None) -> str:
+def rejection(
+    one: Implementation, problem: Problem, target: Target, prefer: str | None, *, here: bool = True
+) -> str | None:
+    """Say why an implementation is not to be taken for a problem, or None.
+
+    Args:
+        one: The implementation.
+        problem: The problem.
+        target: What it would run on.
+        prefer: A tier or an implementation's name that was asked for.
+        here: The target is this machine's; else what is installed here does not matter.
+    """
+    if prefer and prefer not in {one.tier, one.name}:
+        return f"{prefer} was asked for"
+    return (_unavailable(one, target) if here else None) or one.unfit(problem, target)
+
+
+def why(one: Implementation, prefer: str | None, fastest: str | None) -> str:
+    """Say why an implementation was taken."""
     if prefer:
         return f"{prefer} was asked for"
-    if one.name == measured:
+    if one.name == fastest:
         return "measured to be the fastest on this machine"
     return one.note or "first in the op's order of preference that is fit"
 
@@ -122,7 +142,7 @@ def implementation(op: Op, device: torch.device, problem: Problem) -> Callable[.
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
     from rocmend.kernels import executor
 
-    choice = choose(op, problem, executor.target_for(device), _preferred[-1] if _preferred else None)
+    choice = choose(op, problem, executor.target_for(device), preferred())
     if choice.tier == "reference" and device.type == "cuda":
         _tell(choice)
     function: Callable[..., Any] = resolve(op.implementation(choice.implementation).run)

@@ -1,9 +1,9 @@
 """A launcher that remembers compiled kernels by what Triton specializes on, and skips the rest of Triton's own path.
 
-``kernel[grid](…)`` binds arguments, prints the compiler's options and joins strings on each launch to find the
+``kernel[grid](...)`` binds arguments, prints the compiler's options and joins strings on each launch to find the
 compiled kernel. Here the constants and the tuning record are bound once; what is left of a launch is to ask Triton's
-own ``native_specialize_impl`` for each argument's type and specialization, look the compiled kernel up by them and call it
-as ``JITFunction.run`` does. Where a version of Triton is unknown, a hook is set, or a kernel is not a plain
+own ``native_specialize_impl`` for each argument's type and specialization, look the compiled kernel up by them and
+call it as ``JITFunction.run`` does. Where a version of Triton is unknown, a hook is set, or a kernel is not a plain
 ``triton.jit`` function, Triton's own path is taken.
 """
 

@@ -86,7 +86,8 @@ def triton_version() -> str:
 
 
 @functools.lru_cache(maxsize=16384)
-def _find(op: str, kernel: str, shape_class: str, target: Target) -> Config:
+def find(op: str, kernel: str, shape_class: str, target: Target) -> Config:
+    """Look a record up, whatever is forced; see ``config_for``."""
     from rocmend.kernels.tuning.user import user_records
 
     version = triton_version()
@@ -113,7 +114,7 @@ def config_for(op: str, kernel: str, shape_class: str, target: Target) -> Config
     """
     if _forced and (config := _forced.get((op, kernel))) is not None:
         return config
-    config = _find(op, kernel, shape_class, target)
+    config = find(op, kernel, shape_class, target)
     if _observed is not None:
         _observed.append(Asked(op, kernel, shape_class, config))
     return config
@@ -146,4 +147,4 @@ def observed() -> Iterator[list[Asked]]:
 
 def forget() -> None:
     """Drop what was looked up, after records were added."""
-    _find.cache_clear()
+    find.cache_clear()

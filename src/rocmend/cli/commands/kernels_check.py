@@ -1,0 +1,145 @@
+"""``rocmend kernels check``."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.stored import store_option
+from rocmend.core.errors import RocmendError, UsageError
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.kernels.rungs import Run
+    from rocmend.kernels.suite.supervise import OpRun
+    from rocmend.store.store import Store
+
+SIZES = ("tiny", "small", "large")
+
+
+@rocmend_command(
+    "check",
+    examples=(
+        ("rocmend kernels check", "every op on this machine's GPU, or in Triton's interpreter where there is none"),
+        ("rocmend kernels check rms_norm --device cpu", "one op, in the interpreter"),
+        ("rocmend kernels check --sizes tiny,small,large", "shapes beyond 2^31 elements too, where memory allows"),
+        ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
+    ),
+)
+@click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")
+@click.option(
+    "--sizes", metavar="SIZES", default="", help="tiny, small, large; all on a GPU by default, else the first two."
+)
+@click.option("--case-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds for a case.")
+@click.option(
+    "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Add the records to a file."
+)
+@store_option
+@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@output_options("md", "jsonl")
+def command(
+    ops: tuple[str, ...],
+    device: str,
+    sizes: str,
+    case_limit: float,
+    record: Path | None,
+    store_path: Path | None,
+    no_store: bool,
+    output_format: str,
+) -> None:
+    """Check kernels on this machine against their references in float64, and keep what came out as evidence.
+
+    Each op's suite runs in a child process: a case that hangs or crashes takes nothing with it. Outputs are filled with
+    NaN before a kernel writes them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the
+    ladder. Exit code 1 means that something did not pass.
+    """
+    from rocmend.cli.output import json_lines
+    from rocmend.cli.views.kernels import check_document, check_rows
+    from rocmend.kernels import registry, rungs
+    from rocmend.kernels.suite.supervise import check_op, evidence_of
+    from rocmend.store.store import Store
+
+    if no_store and store_path:
+        raise UsageError("--no-store", "it cannot be given together with --store.")
+    names = [registry.get(name).name for name in ops] or [op.name for op in registry.ops()]
+    where = _device(device)
+    chosen = _sizes(sizes, where)
+    group = f"kernels-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    runs: list[OpRun] = []
+    with contextlib.ExitStack() as stack:
+        store = None if no_store else stack.enter_context(Store.open(store_path))
+        stack.callback(progress_done)
+        for name in names:
+            progress(f"rocmend kernels check: {name} ({len(runs)} of {len(names)} done)")
+            run = check_op(name, where, chosen, case_s=case_limit)
+            runs.append(run)
+            if store is not None:
+                _keep(store, run, group)
+    found = rungs.from_evidence(evidence_of(run, group) for run in runs)
+    if record is not None:
+        _write(record, found)
+    outcome = Outcome(
+        "kernels check",
+        {"group": group, "runs": runs},
+        CLEAN if all(run.verdict.value in {"pass", "skipped"} for run in runs) else FINDINGS,
+    )
+    finish(
+        outcome,
+        output_format,
+        lambda: check_document(runs, group),
+        others={"jsonl": lambda: json_lines(check_rows(runs))},
+    )
+
+
+def _device(asked: str) -> str:
+    if asked != "auto":
+        return asked
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _sizes(asked: str, device: str) -> tuple[str, ...]:
+    chosen = tuple(part for part in asked.split(",") if part) or (SIZES if device != "cpu" else SIZES[:2])
+    if wrong := [one for one in chosen if one not in SIZES]:
+        raise UsageError("--sizes", f"{wrong[0]!r} is none of {', '.join(SIZES)}.")
+    return chosen
+
+
+def _keep(store: Store, run: OpRun, group: str) -> None:
+    from rocmend.kernels.suite.supervise import evidence_of
+
+    try:
+        store.add(evidence_of(run, group))
+    except RocmendError as error:
+        click.echo(f"rocmend: the check of {run.op} is not kept: {error}", err=True)
+
+
+def _write(path: Path, found: Sequence[Run]) -> None:
+    """Add records to a file of them, in place of older ones of the same op, rung and target."""
+    import msgspec
+
+    from rocmend.core.files import write_atomic
+    from rocmend.kernels.rungs import Run, latest
+
+    before = []
+    if path.exists():
+        try:
+            before = msgspec.json.decode(path.read_bytes(), type=list[Run])
+        except msgspec.DecodeError as error:
+            raise UsageError("--record", f"{path} is no file of records: {error}.") from None
+    after = [msgspec.structs.replace(one, origin="shipped") for one in (*before, *found)]
+    merged = [run for _, runs in sorted(latest(after).items()) for run in runs.values()]
+    text = "[\n" + ",\n".join(msgspec.json.encode(one).decode() for one in merged) + "\n]\n"
+    write_atomic(path, text)

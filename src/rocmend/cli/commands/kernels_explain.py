@@ -1,0 +1,64 @@
+"""``rocmend kernels explain``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.report.envelope import Outcome
+
+if TYPE_CHECKING:
+    from rocmend.kernels.target import Target
+
+
+@rocmend_command(
+    "explain",
+    examples=(
+        ("rocmend kernels explain rms_norm dtype=float16 rows=512 columns=4096", "on this machine's device"),
+        (
+            "rocmend kernels explain rms_norm dtype=float16 rows=512 columns=4096 --target gfx1151 --product 8060S",
+            "for a GPU that is not here, with the least time that its published peaks allow",
+        ),
+    ),
+)
+@click.argument("op")
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--target", metavar="TARGET", default=None, help="gfx1151, sm90, cpu … Otherwise this machine's device.")
+@click.option("--product", metavar="NAME", default=None, help="For the least time: a product of the target.")
+@output_options("md")
+def command(op: str, fields: tuple[str, ...], target: str | None, product: str | None, output_format: str) -> None:
+    """Say which implementation an op takes for a problem, why, and why not the others.
+
+    It shows the tuning records that apply, where each comes from, and what the problem costs at least. With --target it
+    needs neither torch nor a GPU.
+    """
+    from rocmend.cli.views.kernels import explain_document
+    from rocmend.kernels import registry
+    from rocmend.kernels.explain import explain
+    from rocmend.kernels.problems import parse
+    from rocmend.kernels.target import by_name
+
+    found = registry.get(op)
+    problem = parse(found, fields)
+    where = by_name(target) if target else _device_target()
+    result = explain(found, problem, where, here=target is None, product=product)
+    finish(Outcome("kernels explain", result), output_format, lambda: explain_document(result))
+
+
+def _device_target() -> Target:
+    """Return the target of this machine's GPU; of its CPU where torch has none."""
+    from rocmend.core.errors import UsageError
+    from rocmend.kernels.executor import target_for
+
+    try:
+        import torch
+    except ImportError:
+        raise UsageError(
+            "--target",
+            "torch is not here to say what this machine's device is.",
+            next_step="Name a target, such as gfx1151.",
+        ) from None
+    return target_for(torch.device("cuda" if torch.cuda.is_available() else "cpu"))

@@ -1,0 +1,170 @@
+"""Say what would be chosen for a problem on a target, and why: with neither torch nor a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rocmend.core import gfx
+from rocmend.core.errors import UnitError, UsageError
+from rocmend.kernels import choose
+from rocmend.kernels.op import Op, Problem
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning.lookup import Record, records, triton_version
+from rocmend.kernels.tuning.user import user_records
+
+
+class Considered(msgspec.Struct, frozen=True):
+    """An implementation, and why it was or was not taken."""
+
+    implementation: str
+    tier: str
+    taken: bool
+    reason: str
+
+
+class RecordRow(msgspec.Struct, frozen=True):
+    """A tuning record that may apply on a target, the most specific first."""
+
+    kernel: str
+    shape_class: str
+    target: str
+    config: dict[str, int | str | bool]
+    source: str
+    origin: str
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """The least time that a product's published peaks allow."""
+
+    product: str
+    bandwidth_gb_s: float | None
+    peak_tflops: float | None
+    travel_us: float | None
+    arithmetic_us: float | None
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What would be chosen, and what is known of it.
+
+    Attributes:
+        op: The op.
+        problem: Its fields.
+        target: The target.
+        shape_class: The class that tuning records go by.
+        chosen: The implementation; empty where none is fit.
+        considered: All of them, in order of preference.
+        records: Tuning records that apply on the target, for the chosen tier's kernels.
+        flops: Arithmetic of the problem.
+        bytes: Bytes that must travel.
+        floor: The least time on a product.
+        triton: Version that the records were looked up for.
+    """
+
+    op: str
+    problem: dict[str, Any]
+    target: str
+    shape_class: str
+    chosen: str
+    considered: tuple[Considered, ...]
+    records: tuple[RecordRow, ...]
+    flops: float
+    bytes: float
+    floor: Floor | None
+    triton: str
+
+
+def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: str | None = None) -> Explained:
+    """Explain a choice.
+
+    Args:
+        op: The op.
+        problem: Its problem.
+        target: What it would run on.
+        here: The target is this machine's device; else Triton is taken to be there.
+        product: Name of a product for the floor.
+
+    Raises:
+        UsageError: No such product.
+    """
+    asked = choose.preferred()
+    considered = []
+    chosen = ""
+    measured = None if asked else choose.measured(op, problem, target)
+    for one in choose.ordered(op, measured):
+        reason = choose.rejection(one, problem, target, asked, here=here)
+        if reason is None and not chosen:
+            chosen = one.name
+            considered.append(Considered(one.name, one.tier, taken=True, reason=choose.why(one, asked, measured)))
+        else:
+            considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "another one comes first"))
+    kind = op.shape_class(problem)
+    cost = op.cost(problem)
+    rows: tuple[RecordRow, ...] = ()
+    if chosen and op.implementation(chosen).tier == "triton":
+        rows = tuple(applicable(op, kind, target))
+    dtype = str(getattr(problem, "dtype", "float16"))
+    floor = _floor(product, target, cost.flops, cost.bytes, dtype) if product else None
+    return Explained(
+        op=op.name,
+        problem=problem._asdict(),
+        target=target.name,
+        shape_class=kind,
+        chosen=chosen,
+        considered=tuple(considered),
+        records=rows,
+        flops=float(cost.flops),
+        bytes=float(cost.bytes),
+        floor=floor,
+        triton=triton_version(),
+    )
+
+
+def applicable(op: Op, shape_class: str, target: Target) -> list[RecordRow]:
+    """Return, for each kernel and class of an op, the record that a look-up finds on a target.
+
+    Classes of records may be finer than the op's own (host code may add a dtype), so those that begin with the shape
+    class come first, then the others.
+    """
+    from rocmend.kernels.tuning import lookup
+
+    sources = ((one, "this machine") for one in user_records(op.name)), ((one, "shipped") for one in records(op.name))
+    known = [pair for source in sources for pair in source]
+    origin = {id(record.config): where for record, where in known}
+    by_config: dict[int, Record] = {id(record.config): record for record, _ in known}
+    rows: dict[int, RecordRow] = {}
+    for kernel, wanted in dict.fromkeys((record.kernel, record.shape_class) for record, _ in known):
+        try:
+            config = lookup.find(op.name, kernel, shape_class if wanted == "*" else wanted, target)
+        except UnitError:
+            continue
+        record = by_config.get(id(config))
+        if record is not None:
+            rows[id(config)] = RecordRow(
+                kernel, record.shape_class, record.target, config.items(), config.source, origin[id(config)]
+            )
+    return sorted(rows.values(), key=lambda row: not row.shape_class.startswith(shape_class))
+
+
+def _floor(name: str, target: Target, flops: float, size_bytes: float, dtype: str) -> Floor:
+    wanted = name.casefold()
+    fits = [
+        one for one in gfx.products(target.name) if any(wanted in each.casefold() for each in (one.name, *one.aliases))
+    ]
+    if not fits:
+        known = ", ".join(one.name for one in gfx.products(target.name)) or "none"
+        raise UsageError("--product", f"{target.name} has no product {name!r}.", next_step=f"Known ones: {known}.")
+    product = fits[0]
+    short = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8"}.get(dtype, "fp16")
+    peak = product.peaks_tflops.get(short)
+    if peak is None and product.max_clock_mhz:
+        peak = gfx.peak_tflops(target.name, short, product.compute_units, product.max_clock_mhz)
+    bandwidth = product.bandwidth_gb_s
+    return Floor(
+        product.name,
+        bandwidth,
+        peak,
+        size_bytes / bandwidth / 1e3 if bandwidth else None,
+        flops / peak / 1e6 if peak else None,
+    )

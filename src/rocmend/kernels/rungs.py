@@ -1,0 +1,93 @@
+"""What is known of each op: which rung of the ladder it reached where, from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from rocmend.core.evidence import Evidence
+
+KIND = "kernel-suite"
+
+
+class Run(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record of the suite of an op having run on a target.
+
+    Attributes:
+        op: The op.
+        rung: ``reference``, ``nvidia`` or ``amd``.
+        target: ``cpu``, ``sm90``, ``gfx1151`` …
+        verdict: What came out.
+        passed: Cases that passed.
+        count: Cases that ran.
+        date: ISO date.
+        versions: Of torch and Triton.
+        origin: ``shipped`` with rocmend, or ``store``: run by the user.
+        device_name: What it ran on.
+        sizes: Which cases.
+    """
+
+    op: str
+    rung: str
+    target: str
+    verdict: str
+    passed: int
+    count: int
+    date: str
+    versions: dict[str, str] = {}
+    origin: str = "shipped"
+    device_name: str = ""
+    sizes: tuple[str, ...] = ()
+
+
+def shipped() -> list[Run]:
+    """Return the runs whose records ship with rocmend; none where there are none."""
+    path = resources.files("rocmend.kernels").joinpath("data", "runs.json")
+    if not path.is_file():
+        return []
+    return msgspec.json.decode(path.read_bytes(), type=list[Run])
+
+
+def from_evidence(records: Iterable[Evidence]) -> list[Run]:
+    """Return the runs among records of a store, in their order."""
+    return [
+        Run(
+            op=one.subject,
+            rung=str(one.detail.get("rung", "")),
+            target=one.gfx_target,
+            verdict=one.verdict.value,
+            passed=int(one.detail.get("passed", 0)),
+            count=int(one.detail.get("count", 0)),
+            date=one.started_at[:10],
+            versions=one.versions,
+            origin="store",
+            device_name=str(one.detail.get("device_name", "")),
+            sizes=tuple(one.settings.get("sizes", ())),
+        )
+        for one in records
+        if one.kind == KIND
+    ]
+
+
+def latest(runs: Iterable[Run]) -> dict[str, dict[tuple[str, str], Run]]:
+    """Return the newest run by op, and rung and target; of one day, the last given (the user's after those shipped)."""
+    found: dict[str, dict[tuple[str, str], Run]] = {}
+    for run in runs:
+        mine = found.setdefault(run.op, {})
+        before = mine.get((run.rung, run.target))
+        if before is None or before.date <= run.date:
+            mine[run.rung, run.target] = run
+    return found
+
+
+def told(runs: Mapping[Any, Run]) -> str:
+    """Return what an op's runs come to in a line: ``reference 30/30; nvidia sm90 42/42``."""
+    order = {"reference": 0, "nvidia": 1, "amd": 2}
+    parts = []
+    for run in sorted(runs.values(), key=lambda one: (order.get(one.rung, 9), one.target)):
+        where = f" {run.target}" if run.target not in {"", "cpu"} else ""
+        parts.append(f"{run.rung}{where} {run.passed}/{run.count}")
+    return "; ".join(parts)

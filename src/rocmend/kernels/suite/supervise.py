@@ -1,0 +1,260 @@
+"""Run the suites of ops, each in supervised child processes, and say what came out in the house's words."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rocmend.core.errors import RocmendError
+from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.supervise import CommandResult, run_command
+from rocmend.core.verdict import Verdict
+
+MARK = "rocmend-kernels "
+KIND = "kernel-suite"
+MOST_CHILDREN = 6
+"""Children that one op may use up: each case that hangs or kills its process costs one."""
+
+RUNGS = {"cpu": "reference", "nvidia": "nvidia", "amd": "amd"}
+_ORDER = (
+    Verdict.WRONG_OUTPUT,
+    Verdict.HANG,
+    Verdict.CRASH,
+    Verdict.OOM,
+    Verdict.INFRA,
+    Verdict.UNSUPPORTED,
+    Verdict.PASS,
+)
+
+
+class NoDeviceError(RocmendError):
+    """There is nothing here that the suites could run on."""
+
+    code = "no-device"
+
+
+class CaseOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came out of a case.
+
+    Attributes:
+        case: Its name.
+        verdict: In the house's words.
+        detail: What is wrong.
+        worst: Largest error as a multiple of what is allowed.
+        time_ms: Wall time, compilation included.
+    """
+
+    case: str
+    verdict: Verdict
+    detail: str = ""
+    worst: float = 0.0
+    time_ms: float = 0.0
+
+
+class OpRun(msgspec.Struct, frozen=True):
+    """The suite of one op on one device.
+
+    Attributes:
+        op: Its name.
+        rung: ``reference``, ``nvidia`` or ``amd``.
+        target: The target it ran on.
+        device_name: The device's name.
+        verdict: The gravest of its cases'.
+        passed: Cases that passed.
+        count: Cases that ran.
+        not_passed: The others, with why.
+        worst: Largest error of those that passed, as a multiple of what is allowed.
+        time_ms: Wall time.
+        versions: Of torch and Triton.
+        started_at: ISO time (UTC).
+        sizes: Which cases were run.
+    """
+
+    op: str
+    rung: str
+    target: str
+    device_name: str
+    verdict: Verdict
+    passed: int
+    count: int
+    not_passed: tuple[CaseOutcome, ...]
+    worst: float
+    time_ms: float
+    versions: dict[str, str]
+    started_at: str
+    sizes: tuple[str, ...]
+
+
+def check_op(op: str, device: str, sizes: Sequence[str], *, case_s: float = 180.0, op_s: float = 3600.0) -> OpRun:
+    """Run the suite of an op.
+
+    Args:
+        op: Its name.
+        device: ``cuda`` (AMD's GPUs too), ``cuda:1``, or ``cpu`` for Triton's interpreter.
+        sizes: ``tiny``, ``small``, ``large``.
+        case_s: Seconds for a case.
+        op_s: Seconds for all.
+
+    Raises:
+        NoDeviceError: torch, Triton or the device is not there.
+    """
+    started, begin = dt.datetime.now(dt.UTC), time.monotonic()
+    outcomes: dict[str, CaseOutcome] = {}
+    about: dict[str, Any] = {}
+    for _ in range(MOST_CHILDREN):
+        left = op_s - (time.monotonic() - begin)
+        if left <= 0:
+            break
+        request = {"ops": [op], "device": device, "sizes": list(sizes), "case_s": case_s, "done": list(outcomes)}
+        done = run_child("rocmend.kernels.suite.child", request, left, device)
+        ended, open_case = False, ""
+        for event in events(done.stdout):
+            if event["event"] == "infra":
+                raise NoDeviceError(
+                    "kernels",
+                    f"the suites cannot run on {device}: {event['reason']}.",
+                    next_step="Install rocmend beside torch and Triton, or name a device with --device (cpu, cuda).",
+                )
+            if event["event"] == "device":
+                about = event
+            elif event["event"] == "begin":
+                open_case = event["case"]
+            elif event["event"] == "case":
+                open_case = ""
+                outcome = CaseOutcome(
+                    event["case"], Verdict(event["verdict"]), event["detail"], event["worst"], event["ms"]
+                )
+                outcomes[event["case"]] = outcome
+            ended = ended or event["event"] == "end"
+        if ended:
+            break
+        name = open_case or "start"
+        outcomes[name] = CaseOutcome(name, *_how_it_ended(done, case_s))
+        if not open_case:
+            break
+    return _summed(op, outcomes, about, sizes, started, (time.monotonic() - begin) * 1e3)
+
+
+def run_child(module: str, request: Mapping[str, Any], time_limit_s: float, device: str) -> CommandResult:
+    """Run one of our modules in a child that sees the packages that we see."""
+    import rocmend
+
+    env = dict(os.environ)
+    ours = str(Path(rocmend.__file__).parent.parent)
+    env["PYTHONPATH"] = os.pathsep.join([ours, *(entry for entry in sys.path if entry and entry != ours)])
+    if device == "cpu":
+        env["TRITON_INTERPRET"] = "1"
+        env.setdefault("OMP_NUM_THREADS", "2")
+    else:
+        env.pop("TRITON_INTERPRET", None)
+    for name in ("ROCMEND_KERNELS",):
+        env.pop(name, None)
+    return run_command((sys.executable, "-P", "-m", module, json.dumps(request)), time_limit_s=time_limit_s, env=env)
+
+
+def events(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the events among what a child printed."""
+    for line in text.splitlines():
+        if line.startswith(MARK):
+            try:
+                event = json.loads(line[len(MARK) :])
+            except ValueError:
+                continue  # cut where it was ended
+            if isinstance(event, dict) and "event" in event:
+                yield event
+
+
+def _how_it_ended(done: CommandResult, case_s: float) -> tuple[Verdict, str]:
+    tail = done.stderr.strip()[-400:]
+    if "Timeout (" in done.stderr:  # what faulthandler prints before it ends the process
+        return Verdict.HANG, f"no end within {case_s:.0f} s"
+    if done.ending.value == "timeout":
+        return Verdict.HANG, "no end within the op's time"
+    if done.ending.value == "signalled":
+        return Verdict.CRASH, f"signal {done.signal}: {tail}"
+    return Verdict.CRASH if done.ending.value == "exited" else Verdict.INFRA, f"{done.ending.value}: {tail}"
+
+
+def _summed(  # noqa: PLR0913, PLR0917  it is called in one place
+    op: str,
+    outcomes: Mapping[str, CaseOutcome],
+    about: Mapping[str, Any],
+    sizes: Sequence[str],
+    started: dt.datetime,
+    time_ms: float,
+) -> OpRun:
+    found = list(outcomes.values())
+    passed = [one for one in found if one.verdict is Verdict.PASS]
+    verdict = min((one.verdict for one in found), key=_ORDER.index, default=Verdict.SKIPPED)
+    return OpRun(
+        op=op,
+        rung=RUNGS.get(str(about.get("vendor")), "reference"),
+        target=str(about.get("target", "")),
+        device_name=str(about.get("name", "")),
+        verdict=verdict,
+        passed=len(passed),
+        count=len(found),
+        not_passed=tuple(one for one in found if one.verdict is not Verdict.PASS),
+        worst=max((one.worst for one in passed), default=0.0),
+        time_ms=round(time_ms, 1),
+        versions=dict(about.get("versions", {})),
+        started_at=started.isoformat(timespec="milliseconds"),
+        sizes=tuple(sizes),
+    )
+
+
+def evidence_of(run: OpRun, group: str) -> Evidence:
+    """Return the record of a run, for the store."""
+    first = run.not_passed[0] if run.not_passed else None
+    reason = f"{first.case}: {first.detail or first.verdict.value}" if first else f"{run.count} cases passed"
+    identity = {"kind": KIND, "op": run.op, "target": run.target, "device": run.device_name, "sizes": run.sizes}
+    return Evidence(
+        kind=KIND,
+        subject=run.op,
+        identity=identity_of({**identity, "versions": run.versions}),
+        verdict=run.verdict,
+        reason=reason,
+        started_at=run.started_at,
+        time_ms=run.time_ms,
+        gfx_target=run.target,
+        versions=run.versions,
+        settings={"sizes": list(run.sizes)},
+        detail={
+            "rung": run.rung,
+            "device_name": run.device_name,
+            "passed": run.passed,
+            "count": run.count,
+            "worst": run.worst,
+            "not_passed": [msgspec.to_builtins(one) for one in run.not_passed],
+        },
+        group=group,
+    )
+
+
+def check(
+    ops: Sequence[str],
+    device: str,
+    sizes: Sequence[str],
+    *,
+    case_s: float = 180.0,
+    on_result: Callable[[OpRun, int, int], None] = lambda _run, _done, _total: None,
+) -> list[OpRun]:
+    """Run the suites of ops, one after the other.
+
+    Raises:
+        NoDeviceError: torch, Triton or the device is not there.
+    """
+    runs = []
+    for op in ops:
+        run = check_op(op, device, sizes, case_s=case_s)
+        runs.append(run)
+        on_result(run, len(runs), len(ops))
+    return runs
