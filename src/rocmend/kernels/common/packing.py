@@ -14,6 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from rocmend.kernels.language import INTERPRETED
+
 
 @triton.jit
 def codes_at(rows, k, mask, BITS: tl.constexpr):
@@ -116,3 +118,44 @@ def weights_at(rows, scale_rows, bias_rows, k, mask, MODE: tl.constexpr, BITS: t
     if MODE == "affine":
         value += tl.load(bias_rows + k // GROUP, mask=mask, other=0).to(tl.float32)
     return value
+
+
+@triton.jit
+def values(words, ROWS: tl.constexpr, WORDS: tl.constexpr, MODE: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
+    """Return the values of words [ROWS, WORDS], BITS dividing 32, in order and exactly: [ROWS, WORDS * 32 / BITS].
+
+    Codes leave a word in pairs, one in each half, and are joined in registers: so a tile takes the layout that matrix
+    instructions want as it is loaded, and nothing is exchanged between lanes. In the interpreter the type is fp32.
+    """
+    if INTERPRETED:
+        v = value_of(unpack(words, ROWS, WORDS, BITS), MODE)
+    elif MODE == "affine":
+        if (dtype == tl.float16) or ((dtype == tl.bfloat16) and (BITS < 8)):
+            v = (magic(words, ROWS, WORDS, BITS, dtype) - (1024.0 if dtype == tl.float16 else 128.0)).to(dtype)
+        else:
+            first, second = halves(words, BITS)
+            v = tl.join(first.to(tl.float32).to(dtype), second.to(tl.float32).to(dtype))
+            v = tl.reshape(v, [ROWS, WORDS * (32 // BITS)])
+    else:
+        first, second = halves(words, BITS)
+        v = tl.join(value_of(first, MODE).to(dtype), value_of(second, MODE).to(dtype))
+        v = tl.reshape(v, [ROWS, WORDS * (32 // BITS)])
+    return v
+
+
+@triton.jit
+def halves(words, BITS: tl.constexpr):
+    """Return the even and the odd codes of words [ROWS, WORDS]: two of [ROWS, WORDS, 16 / BITS]."""
+    pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * (2 * BITS))[None, None, :]
+    return pair & ((1 << BITS) - 1), (pair >> BITS) & ((1 << BITS) - 1)
+
+
+@triton.jit
+def magic(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
+    """Return the codes of words [ROWS, WORDS] plus 1024 as fp16, or plus 128 as bf16 (7 bits at most), in order."""
+    pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * (2 * BITS))[None, None, :]
+    # One code into the low half, its neighbour into the high one, under the exponent of 1024 or 128.
+    ones: tl.constexpr = 0x64006400 if dtype == tl.float16 else 0x43004300
+    pair = ((pair | (pair << (16 - BITS))) & (((1 << BITS) - 1) * 0x10001)) | ones
+    joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
+    return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])

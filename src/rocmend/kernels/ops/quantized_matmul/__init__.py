@@ -1,0 +1,124 @@
+"""Matrix products with quantized weights: ``x @ dequantize(w).T`` or ``x @ dequantize(w)``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.quantized_matmul"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+FEW = 16
+"""Rows of x that a group's product is padded to."""
+WORKSPACE_BYTES = 1 << 30
+"""Most memory that dequantized weights may take for the time of a product."""
+
+
+class Problem(NamedTuple):
+    """What choices depend on.
+
+    ``batch`` counts matrices of weights that differ (or are broadcast over x), ``rows`` those of x for each of them,
+    ``columns`` those of the output, ``depth`` the terms of a sum.
+    """
+
+    dtype: str
+    mode: str
+    bits: int
+    group_size: int
+    transpose: bool
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+
+
+def rows_class(rows: int) -> str:
+    """Return the class of a number of rows: m1, m8, m16, m64, m256 or many."""
+    for most in (1, 8, 16, 64, 256):
+        if rows <= most:
+            return f"m{most}"
+    return "many"
+
+
+def shape_class(problem: Problem) -> str:
+    """Name the class: whether w is transposed, the width of a code, the rows of x."""
+    kind = "qmm" if problem.transpose else "qvm"
+    return f"{kind}-b{problem.bits}-{rows_class(problem.rows)}"
+
+
+def many_rows(problem: Problem, target: Target) -> bool:
+    """Return whether the weights are worth dequantizing once: writing and reading them is little against the product."""
+    del target
+    return problem.rows >= (CROSSOVER if problem.dtype != "float32" else 32)
+
+
+CROSSOVER = 256
+
+
+def _unfit_vendor(problem: Problem, target: Target) -> str | None:
+    if problem.dtype not in BYTES:
+        return f"it takes {', '.join(BYTES)}, not {problem.dtype}"
+    if target.vendor == "cpu":
+        return "the weights are dequantized by a Triton kernel"
+    size = problem.batch * problem.columns * problem.depth * BYTES[problem.dtype]
+    if size > WORKSPACE_BYTES:
+        return f"dequantized weights take {size >> 20} MiB, more than {WORKSPACE_BYTES >> 20}"
+    if not many_rows(problem, target):
+        return f"{problem.rows} rows of x are too few to dequantize the weights for"
+    return None
+
+
+def _unfit_triton(problem: Problem, _target: Target) -> str | None:
+    return None if problem.dtype in BYTES else f"the kernels take {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _cost(problem: Problem) -> Cost:
+    weights = problem.batch * problem.columns * problem.depth
+    scale = 2.0 * BYTES.get(problem.dtype, 8) if problem.mode == "affine" else 1.0
+    vectors = problem.batch * problem.rows * (problem.columns + problem.depth) * BYTES.get(problem.dtype, 8)
+    return Cost(
+        2.0 * weights * problem.rows,
+        weights * problem.bits / 8 + weights / problem.group_size * scale + vectors,
+    )
+
+
+OP = register(
+    Op(
+        name="quantized_matmul",
+        summary="Matrix product with quantized weights, unpacked on the way into the matrix unit.",
+        functions={"quantized_matmul": f"{HERE}.function:quantized_matmul"},
+        reference=f"{HERE}.reference:quantized_matmul",
+        problem=Problem,
+        implementations=(
+            Implementation(
+                "dequantize+matmul",
+                "vendor",
+                f"{HERE}.host:run_dequantized",
+                _unfit_vendor,
+                note="with many rows the vendor's matrix product earns more than writing the weights out costs",
+            ),
+            Implementation("fused", "triton", f"{HERE}.host:run", _unfit_triton),
+            Implementation("torch", "reference", f"{HERE}.host:run_reference"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain=(
+            "Affine 1, 2, 3, 4, 5, 6 and 8 bits with groups of 32, 64, 128; mxfp4, mxfp8, nvfp4. x of any leading axes "
+            "and strides, w with or without leading axes, which are broadcast against those of x."
+        ),
+        cost=_cost,
+        # Products are exact and sums fp32; but where a tile of weights is rounded to x's type before it is multiplied, each
+        # carries up to half an ulp of it: over a sum of K terms of either sign, no more than about one eps of the
+        # largest output.
+        tolerance={
+            "float32": Tolerance(ulps=4, scaled=4e-6),
+            "float16": Tolerance(ulps=1, scaled=2.0**-10),
+            "bfloat16": Tolerance(ulps=1, scaled=2.0**-7),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.quantized_matmul",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
+    )
+)

@@ -1,0 +1,156 @@
+"""The suite's cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from rocmend.kernels.suite import Call, Case, Maker, Size
+
+DTYPES = ("float32", "float16", "bfloat16")
+GROUPS = {"mxfp4": 32, "mxfp8": 32, "nvfp4": 16}
+
+
+def _weights(
+    m: Maker, lead: tuple[int, ...], rows: int, columns: int, dtype: str, mode: str, bits: int, group: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Return random words with scales that keep the weights near one."""
+    words = m.integers(-(2**31), 2**31, *lead, rows, columns * bits // 32)
+    shape = (*lead, rows, columns // group)
+    if mode == "affine":
+        top = float(2**bits - 1)
+        scales = m.normal(*shape, dtype=dtype, scale=1.0 / top)
+        return words, scales, m.normal(*shape, dtype=dtype, scale=0.5)
+    # Powers of two from 1/8 to 1 (E8M0), or numbers from 1/8 to 1 (E4M3).
+    low, high = (124, 128) if mode.startswith("mx") else (0x20, 0x38)
+    if mode == "mxfp8":
+        # Two codes are NaN, 0x7f and 0xff: keep one bit of the exponent off.
+        words = words & torch.tensor(-0x40404041, dtype=torch.int32, device=words.device)
+    return words, m.integers(low, high, *shape, dtype="uint8"), None
+
+
+def _case(
+    dtype: str,
+    rows: tuple[int, ...],
+    n: int,
+    k: int,
+    *,
+    mode: str = "affine",
+    bits: int = 4,
+    group: int = 64,
+    transpose: bool = True,
+    lead: tuple[int, ...] = (),
+    scale_dtype: str | None = None,
+    compiled: bool = False,
+    size: Size | None = None,
+) -> Case:
+    def make(m: Maker) -> Call:
+        w = _weights(m, lead, *((n, k) if transpose else (k, n)), scale_dtype or dtype, mode, bits, group)
+        return Call((m.normal(*rows, k, dtype=dtype), *w, transpose, group, bits, mode))
+
+    fmt = f"b{bits}g{group}" if mode == "affine" else mode
+    kind = "" if transpose else "-plain"
+    batch = f"-w{'x'.join(map(str, lead))}" if lead else ""
+    name = f"{dtype}-{fmt}{kind}-{'x'.join(map(str, (*rows, k)))}-{n}{batch}"
+    if scale_dtype:
+        name += f"-scales-{scale_dtype}"
+    marks = tuple(mark for mark, on in (("empty", 0 in (*rows, n, k)), ("one", 1 in rows), ("odd", n % 2 == 1)) if on)
+    out = "float32" if scale_dtype else dtype
+    return Case(name, make, out, size or ("tiny" if n * k <= 8192 else "small"), compiled=compiled, edges=marks)
+
+
+def _strided(dtype: str, rows: int) -> Case:
+    def make(m: Maker) -> Call:
+        x = m.normal(128, 2, rows, dtype=dtype).permute(1, 2, 0)
+        return Call((x, *_weights(m, (), 24, 128, dtype, "affine", 4, 64)))
+
+    return Case(f"{dtype}-permuted-{rows}", make, dtype, "tiny", edges=("strides",))
+
+
+def _rows_apart(dtype: str) -> Case:
+    def make(m: Maker) -> Call:
+        x = m.normal(3, 4096, dtype=dtype)[:, 1000:1128]
+        return Call((x, *_weights(m, (), 24, 128, dtype, "affine", 4, 64)))
+
+    return Case(f"{dtype}-rows-apart", make, dtype, "tiny", edges=("strides",))
+
+
+def _nan(dtype: str) -> Case:
+    def make(m: Maker) -> Call:
+        x = m.normal(3, 128, dtype=dtype)
+        if x.device.type != "meta":
+            x[1, 77] = float("nan")
+        return Call((x, *_weights(m, (), 24, 128, dtype, "affine", 4, 64)))
+
+    return Case(f"{dtype}-nan", make, dtype, "tiny", edges=("nan",))
+
+
+def cases() -> Iterator[Case]:
+    """Yield the cases."""
+    yield from _formats()
+    yield from _shapes()
+    yield from _real()
+    yield from _large()
+
+
+def _formats() -> Iterator[Case]:
+    for dtype in DTYPES:
+        for bits in (1, 2, 3, 4, 5, 6, 8):
+            for rows, group in ((1, 64), (3, 32), (18, 128)):
+                yield _case(dtype, (rows,), 33, 256, bits=bits, group=group)
+            yield _case(dtype, (2,), 128, 33, bits=bits, transpose=False)
+        for mode, group in GROUPS.items():
+            bits = 8 if mode == "mxfp8" else 4
+            for rows in (1, 18):
+                yield _case(dtype, (rows,), 33, 256, mode=mode, bits=bits, group=group)
+            yield _case(dtype, (3,), 128, 33, mode=mode, bits=bits, group=group, transpose=False)
+
+
+def _shapes() -> Iterator[Case]:
+    for dtype in DTYPES:
+        yield _case(dtype, (), 17, 192)
+        yield _case(dtype, (0,), 16, 128)
+        yield _case(dtype, (3,), 0, 128)
+        yield _case(dtype, (3,), 16, 0)
+        yield _case(dtype, (2, 1, 5), 1, 64)
+        yield _case(dtype, (9,), 70, 320)
+        yield _case(dtype, (40,), 70, 320)
+        yield _case(dtype, (2, 3), 40, 128, lead=(2,))
+        yield _case(dtype, (2, 1, 3), 40, 128, lead=(1, 3))
+        yield _case(dtype, (3,), 64, 40, lead=(2,), transpose=False)
+        yield _strided(dtype, 3)
+        yield _strided(dtype, 20)
+        yield _rows_apart(dtype)
+        yield _nan(dtype)
+    yield _case("bfloat16", (2,), 24, 128, scale_dtype="float32")
+    yield _case("float16", (20,), 24, 128, scale_dtype="float32")
+
+
+def _real() -> Iterator[Case]:
+    """Yield shapes that models have; what is compiled for every target, each tuning record among them."""
+    for dtype in ("bfloat16", "float16"):
+        for bits in (4, 8):
+            for rows in (1, 8, 16, 48, 200, 512):
+                yield _case(dtype, (rows,), 4096, 4096, bits=bits, compiled=True, size="large")
+        for bits in (2, 3, 5, 6):
+            for rows in (1, 8, 64, 512):
+                yield _case(dtype, (rows,), 1024, 4096, bits=bits, compiled=dtype == "bfloat16", size="large")
+        for mode, group in GROUPS.items():
+            for rows in (1, 48, 512):
+                bits = 8 if mode == "mxfp8" else 4
+                yield _case(
+                    dtype, (rows,), 2048, 2880, mode=mode, bits=bits, group=group,
+                    compiled=dtype == "bfloat16", size="large",
+                )  # fmt: skip
+        for rows in (1, 64, 512):
+            yield _case(dtype, (rows,), 2048, 4096, transpose=False, compiled=dtype == "bfloat16", size="large")
+    for rows in (1, 48):
+        yield _case("float32", (rows,), 2048, 2048, compiled=True, size="large")
+
+
+def _large() -> Iterator[Case]:
+    """Yield more than 2³¹ weights, and outputs."""
+    yield _case("bfloat16", (1,), 540_000, 4096, size="large")
+    yield _case("bfloat16", (24,), 540_000, 4096, size="large")
+    yield _case("bfloat16", (70_000,), 32_768, 64, size="large")

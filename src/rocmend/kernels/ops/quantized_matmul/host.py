@@ -1,0 +1,217 @@
+"""Launch the Triton kernels."""
+
+from __future__ import annotations
+
+import torch
+import triton
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.formats import Format
+from rocmend.kernels.dtypes import BY_NAME
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, shape_class
+from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config, config_for
+
+NAME = "quantized_matmul"
+
+
+class _Operands:
+    """A problem's tensors as the kernels take them: rows of x, batches of w, each with one stride."""
+
+    def __init__(
+        self,
+        x: torch.Tensor,
+        w: torch.Tensor,
+        scales: torch.Tensor,
+        biases: torch.Tensor | None,
+        problem: Problem,
+    ) -> None:
+        self.problem = problem
+        self.w, self.scales, self.biases = w, scales, biases
+        if w.dim() == 2:
+            self.shape = (*x.shape[:-1], problem.columns)
+            self.x = _rows(x.reshape(1, problem.rows, problem.depth))
+        else:
+            batch = torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])
+            self.shape = (*batch, problem.rows, problem.columns)
+            self.x = _rows(x.expand(*batch, *x.shape[-2:]).reshape(problem.batch, *x.shape[-2:]))
+            if w.shape[:-2].numel() > 1:
+                self.w, self.scales = _batched(w, batch), _batched(scales, batch)
+                self.biases = None if biases is None else _batched(biases, batch)
+            else:
+                self.w, self.scales = w[(0,) * (w.dim() - 2)], scales[(0,) * (w.dim() - 2)]
+                self.biases = None if biases is None else biases[(0,) * (w.dim() - 2)]
+        self.w, self.scales = self.w.contiguous(), self.scales.contiguous()
+        self.biases = None if self.biases is None else self.biases.contiguous()
+        # Rows of w from one batch to the next.
+        self.w_batch = self.w.shape[-2] if self.w.dim() > 2 else 0
+
+
+def _rows(x: torch.Tensor) -> torch.Tensor:
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def _batched(tensor: torch.Tensor, batch: torch.Size) -> torch.Tensor:
+    """Return [batch, rows, columns]; copied only where leading axes are broadcast in part."""
+    return tensor.expand(*batch, *tensor.shape[-2:]).reshape(-1, *tensor.shape[-2:])
+
+
+def run_reference(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor | None,
+    form: Format,
+    problem: Problem,
+) -> torch.Tensor:
+    """Compute with torch alone."""
+    return reference.product(x, w, scales, biases, problem.transpose, form)
+
+
+def run_dequantized(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor | None,
+    form: Format,
+    problem: Problem,
+) -> torch.Tensor:
+    """Dequantize all weights to the type of x, then multiply with torch's matmul."""
+    from rocmend.kernels.ops.dequantize.host import run as dequantize
+
+    weights = dequantize(w, scales, biases, form, x.dtype, None)
+    return torch.matmul(x, weights.transpose(-1, -2) if problem.transpose else weights)
+
+
+def run(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor | None,
+    form: Format,
+    problem: Problem,
+) -> torch.Tensor:
+    """Launch the kernels; see ``function.quantized_matmul``."""
+    target = executor.target_for(x.device)
+    ops = _Operands(x, w, scales, biases, problem)
+    out = allocate.empty(ops.shape, dtype=x.dtype, device=x.device)
+    if out.numel() == 0:
+        return out
+    if problem.depth == 0:
+        return out.zero_()
+    kernel = kernel_of(problem, target)
+    config = config_for(NAME, kernel, shape_class(problem), target)
+    {"rows": _launch_rows, "groups": _launch_groups, "tiles": _launch_tiles, "columns": _launch_tiles}[kernel](
+        ops, out, config, target
+    )
+    return out
+
+
+def kernel_of(problem: Problem, target: Target) -> str:
+    """Return which kernel computes a problem on a target."""
+    if not problem.transpose:
+        return "columns"
+    matrix = problem.dtype != "float32" and bool(target.matrix_dtypes)
+    if problem.rows <= FEW and matrix and problem.mode == "affine" and problem.bits in (2, 4, 8):
+        return "groups"
+    # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
+    if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0):
+        return "rows"
+    return "tiles"
+
+
+def _splits(config: Config, target: Target, programs: int, steps: int) -> int:
+    """Return into how many parts K is cut, so that few tiles still give every compute unit work."""
+    wanted = config.get("split_k", 0)
+    if wanted:
+        return min(wanted, steps)
+    if target.vendor == "cpu":
+        return min(2, steps)
+    units = target.compute_units or 64
+    fill = config.get("fill", 2) * units
+    if programs * 2 > fill:
+        return 1
+    return max(1, min(fill // programs, steps // 4, 32))
+
+
+def _parts(out: torch.Tensor, splits: int) -> torch.Tensor:
+    """Return where a kernel writes: the output, or the workspace of partial sums."""
+    if splits == 1:
+        return out
+    return allocate.empty((splits, *out.shape), dtype=torch.float32, device=out.device)
+
+
+def _sum(parts: torch.Tensor, out: torch.Tensor, splits: int, target: Target) -> None:
+    if splits > 1:
+        config = config_for(NAME, "sum", "*", target)
+        size = out.numel()
+        launch(sum_kernel, (triton.cdiv(size, config["BLOCK"]),), (parts, out, size), {"SPLITS": splits}, config)
+
+
+def _launch_rows(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    p = ops.problem
+    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
+    units = words if 32 % p.bits == 0 else words // p.bits
+    tiles = triton.cdiv(p.columns, config["BLOCK_N"])
+    steps = triton.cdiv(units, config["BLOCK_U"])
+    splits = _splits(config, target, tiles * p.batch * p.rows, steps)
+    per_split = triton.cdiv(steps, splits) * config["BLOCK_U"]
+    splits = triton.cdiv(units, per_split)
+    parts = _parts(out, splits)
+    args = (
+        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, units, words, groups,
+        ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
+    )  # fmt: skip
+    constants = {"MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits}
+    launch(rows_kernel, (tiles, splits, p.batch * p.rows), args, constants, config)
+    _sum(parts, out, splits, target)
+
+
+def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    p = ops.problem
+    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
+    tiles = triton.cdiv(p.columns, config["BLOCK_N"])
+    others = triton.cdiv(p.rows, config["BLOCK_M"]) * p.batch
+    splits = _splits(config, target, tiles * others, triton.cdiv(groups, 2))
+    per_split = triton.cdiv(triton.cdiv(groups, splits), 2) * 2
+    splits = triton.cdiv(groups, per_split)
+    parts = _parts(out, splits)
+    args = (
+        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, words, groups,
+        ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
+    )  # fmt: skip
+    constants = {"GROUP": p.group_size, "BITS": p.bits, "EVEN": groups % 2 == 0}
+    launch(groups_kernel, (tiles, splits, others), args, constants, config)
+    _sum(parts, out, splits, target)
+
+
+def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    p = ops.problem
+    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
+    block_n, block_k = config["BLOCK_N"], config["BLOCK_K"]
+    if p.transpose:
+        block_k = max(block_k, p.group_size)
+    else:
+        block_n = max(block_n, p.group_size)
+    tiles = triton.cdiv(p.rows, config["BLOCK_M"]) * triton.cdiv(p.columns, block_n)
+    steps = triton.cdiv(p.depth, block_k)
+    splits = _splits(config, target, tiles * p.batch, steps)
+    per_split = triton.cdiv(steps, splits) * block_k
+    splits = triton.cdiv(p.depth, per_split)
+    parts = _parts(out, splits)
+    args = (
+        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, p.depth, words, groups,
+        ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
+    )  # fmt: skip
+    constants: dict[str, object] = {
+        "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "BLOCK_N": block_n, "BLOCK_K": block_k,
+    }  # fmt: skip
+    kernel = columns_kernel
+    if p.transpose:
+        kernel, constants["EVEN"] = tiles_kernel, p.depth % block_k == 0
+    launch(kernel, (tiles, splits, p.batch), args, constants, config)
+    _sum(parts, out, splits, target)

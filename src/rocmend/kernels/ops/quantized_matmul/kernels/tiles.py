@@ -1,0 +1,199 @@
+"""Matrix products with weights that are unpacked and scaled on their way into the matrix unit."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.common.packing import scale_of, values, weights_at
+from rocmend.kernels.language import INTERPRETED, dot, narrow
+
+
+@triton.jit
+def _scaled(
+    v,
+    scales,
+    biases,
+    ROWS: tl.constexpr,
+    GROUPS: tl.constexpr,
+    GROUP: tl.constexpr,
+    MODE: tl.constexpr,
+    dtype: tl.constexpr,
+):
+    """Return v [ROWS, GROUPS * GROUP] with the groups' scales and biases [ROWS, GROUPS] applied, in dtype."""
+    v = tl.reshape(v, [ROWS, GROUPS, GROUP])
+    plain: tl.constexpr = MODE == "affine" and not INTERPRETED and scales.dtype == dtype
+    if plain:
+        v = v * scales[:, :, None] + biases[:, :, None]
+    else:
+        v = v.to(tl.float32) * scale_of(scales, MODE)[:, :, None]
+        if MODE == "affine":
+            v += biases.to(tl.float32)[:, :, None]
+        v = narrow(v, dtype)
+    return tl.reshape(v, [ROWS, GROUPS * GROUP])
+
+
+@triton.jit
+def _grouped(pid, tiles_m, tiles_n, TOGETHER: tl.constexpr):
+    """Return the tile of a program: neighbours share weights in the cache."""
+    width = TOGETHER * tiles_n
+    first = (pid // width) * TOGETHER
+    size = tl.minimum(tiles_m - first, TOGETHER)
+    return first + (pid % width) % size, (pid % width) // size
+
+
+@triton.jit
+def tiles_kernel(
+    x_ptr,
+    w_ptr,
+    scales_ptr,
+    biases_ptr,
+    out_ptr,
+    M,
+    N,
+    K,
+    words,
+    groups,
+    x_stride,
+    x_batch,
+    w_batch,
+    k_per_split,
+    MODE: tl.constexpr,
+    GROUP: tl.constexpr,
+    BITS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    STAGES: tl.constexpr,
+    EVEN: tl.constexpr,
+):
+    """out = x @ dequantize(w).T, the weights rounded to the type of x; computed as w @ x.T, weights in registers.
+
+    Programs: (tiles, splits of K, batch). out is [splits, batch, M, N].
+    """
+    dtype: tl.constexpr = x_ptr.dtype.element_ty
+    CODES: tl.constexpr = 32 // BITS
+    GROUPS: tl.constexpr = BLOCK_K // GROUP
+    tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
+    batch = tl.program_id(2).to(tl.int64)
+    row = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    n = tl.minimum(row, N - 1).to(tl.int64) + batch * w_batch
+    line = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    m = tl.minimum(line, M - 1).to(tl.int64)
+    x_rows = x_ptr + batch * x_batch + m[None, :] * x_stride
+    w_rows = w_ptr + n[:, None] * words
+    scale_rows = scales_ptr + n[:, None] * groups
+    bias_rows = scale_rows if biases_ptr is None else biases_ptr + n[:, None] * groups
+    first = tl.program_id(1) * k_per_split
+    last = tl.minimum(first + k_per_split, K)
+    k = tl.arange(0, BLOCK_K)
+    word = tl.arange(0, BLOCK_K // CODES if 32 % BITS == 0 else 1)
+    group = tl.arange(0, GROUPS)
+    acc = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)
+    for start in tl.range(first, last, BLOCK_K, num_stages=STAGES):
+        if EVEN:
+            x = tl.load(x_rows + (start + k)[:, None])
+        else:
+            x = tl.load(x_rows + (start + k)[:, None], mask=(start + k < last)[:, None], other=0.0)
+        if 32 % BITS == 0:
+            if EVEN:
+                packed = tl.load(w_rows + start // CODES + word[None, :])
+                scales = tl.load(scale_rows + start // GROUP + group[None, :])
+                biases = tl.load(bias_rows + start // GROUP + group[None, :])
+            else:
+                packed = tl.load(
+                    w_rows + start // CODES + word[None, :], mask=(start + word * CODES < last)[None, :], other=0
+                )
+                inside = (start + group * GROUP < last)[None, :]
+                scales = tl.load(scale_rows + start // GROUP + group[None, :], mask=inside, other=0)
+                biases = tl.load(bias_rows + start // GROUP + group[None, :], mask=inside, other=0)
+            v = values(packed, BLOCK_N, BLOCK_K // CODES, MODE, BITS, dtype)
+            v = _scaled(v, scales, biases, BLOCK_N, GROUPS, GROUP, MODE, dtype)
+        else:
+            inside = (start + k < last)[None, :] & (row < N)[:, None]
+            v = weights_at(w_rows, scale_rows, bias_rows, (start + k)[None, :], inside, MODE, BITS, GROUP)
+            v = narrow(v, dtype)
+        acc = dot(v, x, acc)
+    block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
+    place = (block + line)[None, :] * N + row[:, None]
+    tl.store(out_ptr + place, narrow(acc, out_ptr.dtype.element_ty), mask=(line < M)[None, :] & (row < N)[:, None])
+
+
+@triton.jit
+def columns_kernel(
+    x_ptr,
+    w_ptr,
+    scales_ptr,
+    biases_ptr,
+    out_ptr,
+    M,
+    N,
+    K,
+    words,
+    groups,
+    x_stride,
+    x_batch,
+    w_batch,
+    k_per_split,
+    MODE: tl.constexpr,
+    GROUP: tl.constexpr,
+    BITS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """out = x @ dequantize(w), w [K, N] packed along N, the weights rounded to the type of x.
+
+    Programs: (tiles, splits of K, batch). out is [splits, batch, M, N].
+    """
+    dtype: tl.constexpr = x_ptr.dtype.element_ty
+    CODES: tl.constexpr = 32 // BITS
+    GROUPS: tl.constexpr = BLOCK_N // GROUP
+    tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
+    batch = tl.program_id(2).to(tl.int64)
+    column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    line = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    m = tl.minimum(line, M - 1).to(tl.int64)
+    x_rows = x_ptr + batch * x_batch + m[:, None] * x_stride
+    first = tl.program_id(1) * k_per_split
+    last = tl.minimum(first + k_per_split, K)
+    k = tl.arange(0, BLOCK_K)
+    word = tl.arange(0, BLOCK_N // CODES if 32 % BITS == 0 else 1)
+    group = tl.arange(0, GROUPS)
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in tl.range(first, last, BLOCK_K, num_stages=STAGES):
+        x = tl.load(x_rows + (start + k)[None, :], mask=(start + k < last)[None, :], other=0.0)
+        r = (start + k).to(tl.int64)
+        below = (start + k < last)[:, None]
+        w_rows = w_ptr + (r + batch * w_batch)[:, None] * words
+        scale_rows = scales_ptr + (r + batch * w_batch)[:, None] * groups
+        bias_rows = scale_rows if biases_ptr is None else biases_ptr + (r + batch * w_batch)[:, None] * groups
+        if 32 % BITS == 0:
+            inside = below & (tile_n * BLOCK_N + word * CODES < N)[None, :]
+            packed = tl.load(w_rows + tile_n * (BLOCK_N // CODES) + word[None, :], mask=inside, other=0)
+            inside = below & (tile_n * BLOCK_N + group * GROUP < N)[None, :]
+            scales = tl.load(scale_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
+            biases = tl.load(bias_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
+            v = values(packed, BLOCK_K, BLOCK_N // CODES, MODE, BITS, dtype)
+            v = _scaled(v, scales, biases, BLOCK_K, GROUPS, GROUP, MODE, dtype)
+        else:
+            inside = below & (column < N)[None, :]
+            v = weights_at(w_rows, scale_rows, bias_rows, column[None, :], inside, MODE, BITS, GROUP)
+            v = narrow(v, dtype)
+        acc = dot(x, v, acc)
+    block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
+    place = (block + line)[:, None] * N + column[None, :]
+    tl.store(out_ptr + place, narrow(acc, out_ptr.dtype.element_ty), mask=(line < M)[:, None] & (column < N)[None, :])
+
+
+@triton.jit
+def sum_kernel(parts_ptr, out_ptr, size, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    """Add the partial products of the splits of K, always in the same order."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for part in tl.static_range(SPLITS):
+        total += tl.load(parts_ptr + part * size + at, mask=at < size, other=0.0)
+    tl.store(out_ptr + at, narrow(total, out_ptr.dtype.element_ty), mask=at < size)
