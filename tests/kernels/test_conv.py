@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, registry
+from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
 from rocmend.kernels.choose import UnfitError, choose, prefer
+from rocmend.kernels.ops.conv import host
 from rocmend.kernels.ops.conv.cases import SHAPES, Shape
 from rocmend.kernels.suite import cases_of, run_case
 from rocmend.kernels.target import by_name
@@ -112,6 +114,30 @@ def test_rdna_takes_the_kernel_and_cdna_the_library() -> None:
     assert taken == {"gfx942": "vendor", "sm90": "vendor"}
     reasons = {one.implementation: one.reason for one in choose(op, problem, by_name("gfx1010"), "reference").rejected}
     assert set(reasons) == {"torch.nn", "implicit-gemm"}
+
+
+def test_a_sum_that_is_split_is_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few output pixels and many taps, on a target with many compute units."""
+    wide = dataclasses.replace(by_name("cpu"), compute_units=64)
+    monkeypatch.setattr(executor, "target_for", lambda _device: wide)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(1, 5, 5, 160, generator=generator)
+    w, bias = torch.randn(24, 3, 3, 160, generator=generator), torch.randn(24, generator=generator)
+    grids: list[tuple[int, ...]] = []
+    original = host.launch
+
+    def spy(kernel: Any, grid: tuple[int, ...], *rest: Any) -> None:
+        grids.append(grid)
+        original(kernel, grid, *rest)
+
+    monkeypatch.setattr(host, "launch", spy)
+    with prefer("triton"):
+        out = conv2d(x, w, bias, padding=1)
+    assert grids[0][1] > 1
+    with prefer("reference"):
+        torch.testing.assert_close(
+            out.double(), conv2d(x.double(), w.double(), bias.double(), padding=1), rtol=1e-4, atol=1e-4
+        )
 
 
 def test_every_phase_has_a_case() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +12,10 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv import OP, Problem
-from rocmend.kernels.ops.conv.geometry import Axis, Geometry, checked
+from rocmend.kernels.ops.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.vendor import plain_as
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
-_ONE = Axis(1, 1, 1)
 
 
 def conv_general(
@@ -53,7 +53,8 @@ def conv_general(
 
     Cost: 2 · N · output pixels · O · taps · C / groups operations.
     """
-    geometry = _geometry("conv_general", x, weight, stride, padding, kernel_dilation, input_dilation, groups, flip)
+    options = (stride, padding, kernel_dilation, input_dilation)
+    geometry = geometry_of("conv_general", x.shape, weight.shape, *map(_hashable, options), groups, flip)
     _check_types("conv_general", x, weight, bias, geometry.c_out)
     axes = x.dim() - 2
     out = _convolve(_five(x), _five(weight), bias, geometry)
@@ -91,16 +92,15 @@ def conv_weight_gradient(
     Raises:
         UsageError: Shapes that do not fit.
     """
-    weight = x.new_empty((gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1)), device="meta")
-    geometry = _geometry(
-        "conv_weight_gradient", x, weight, stride, padding, kernel_dilation, input_dilation, groups, flip
-    )
+    weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
+    options = (stride, padding, kernel_dilation, input_dilation)
+    geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *map(_hashable, options), groups, flip)
     expected = (x.shape[0], *(axis.out for axis in geometry.axes[3 - len(kernel_size) :]), geometry.c_out)
     if tuple(gradient.shape) != expected:
         raise UsageError(
             "conv_weight_gradient", f"expected a gradient of shape {expected}, got {tuple(gradient.shape)}."
         )
-    return _weight_gradient(_five(x), _five(gradient), geometry).reshape(weight.shape)
+    return _weight_gradient(_five(x), _five(gradient), geometry).reshape(weight_shape)
 
 
 def _five(tensor: torch.Tensor) -> torch.Tensor:
@@ -110,45 +110,8 @@ def _five(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _geometry(
-    name: str, x: torch.Tensor, weight: torch.Tensor, stride: int | tuple[int, ...], padding: Padding,
-    kernel_dilation: int | tuple[int, ...], input_dilation: int | tuple[int, ...], groups: int, flip: bool,
-) -> Geometry:  # fmt: skip
-    axes = x.dim() - 2
-    if axes not in (1, 2, 3) or weight.dim() != x.dim():
-        raise UsageError(
-            name, f"expected x and weight with 3 to 5 axes each, got {tuple(x.shape)} and {tuple(weight.shape)}."
-        )
-    c_out, c_in = weight.shape[0], x.shape[-1]
-    if groups < 1 or c_in % groups or c_out % groups or weight.shape[-1] != c_in // groups:
-        raise UsageError(
-            name,
-            f"expected weight [O, taps..., C / groups] with O and C multiples of groups = {groups}, "
-            f"got x {tuple(x.shape)} and weight {tuple(weight.shape)}.",
-        )
-    paired = not isinstance(padding, int) and len(padding) == 2 and not isinstance(padding[0], int)
-    before: Any = padding[0] if paired else padding  # type: ignore[index]
-    after: Any = padding[1] if paired else padding  # type: ignore[index]
-    rows = [
-        checked(name, what, value if isinstance(value, int) else tuple(value), axes)
-        for what, value in (
-            ("stride", stride),
-            ("padding", before),
-            ("padding", after),
-            ("kernel_dilation", kernel_dilation),
-            ("input_dilation", input_dilation),
-        )
-    ]
-    if min(*rows[0], *rows[3], *rows[4]) < 1:
-        raise UsageError(name, "expected strides and dilations of at least 1.")
-    found = [
-        Axis(x.shape[1 + i], 0, weight.shape[1 + i], rows[0][i], rows[1][i], rows[3][i], rows[4][i]).padding_after(
-            rows[2][i]
-        )
-        for i in range(axes)
-    ]
-    three = [_ONE] * (3 - axes) + found
-    return Geometry(x.shape[0], c_in, c_out, groups, (three[0], three[1], three[2]), flip)
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, int) else tuple(_hashable(one) for one in value)
 
 
 def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, outputs: int) -> None:
@@ -159,15 +122,20 @@ def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.T
         raise UsageError(name, f"expected bias of shape ({outputs},), got {tuple(bias.shape)}.")
 
 
+@functools.lru_cache(maxsize=4096)
+def _problem(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
+    some = geometry.pixels_in * geometry.pixels_out * geometry.c_in > 0
+    return Problem(
+        NAMES[dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out,
+        geometry.groups, geometry.taps, some and plain_as(geometry) is not None,
+    )  # fmt: skip
+
+
 def _run(
     direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
 ) -> torch.Tensor:
-    some = geometry.pixels_in * geometry.pixels_out * geometry.c_in > 0
-    problem = Problem(
-        NAMES[x.dtype], direction, geometry.pixels_in, geometry.pixels_out, geometry.c_in, geometry.c_out,
-        geometry.groups, geometry.taps, some and plain_as(geometry) is not None,
-    )  # fmt: skip
-    out: torch.Tensor = implementation(OP, x.device, problem)(direction, x, other, bias, geometry)
+    compute = implementation(OP, x.device, _problem(direction, x.dtype, geometry))
+    out: torch.Tensor = compute(direction, x, other, bias, geometry)
     return out
 
 

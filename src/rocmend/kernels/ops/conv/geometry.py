@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rocmend.core.errors import UsageError
 
@@ -126,3 +128,53 @@ def checked(name: str, what: str, value: int | tuple[int, ...], axes: int) -> tu
     if len(value) != axes:
         raise UsageError(name, f"expected {what} to be a number or {axes} numbers, got {value}.")
     return tuple(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def geometry_of(
+    name: str,
+    x: tuple[int, ...],
+    weight: tuple[int, ...],
+    stride: int | tuple[int, ...],
+    padding: int | tuple[int, ...] | tuple[tuple[int, ...], tuple[int, ...]],
+    kernel_dilation: int | tuple[int, ...],
+    input_dilation: int | tuple[int, ...],
+    groups: int,
+    flip: bool,
+) -> Geometry:
+    """Return the geometry of a convolution of shapes ``[N, spatial..., C]`` and ``[O, taps..., C / groups]``.
+
+    Raises:
+        UsageError: Shapes or options that do not fit.
+    """
+    axes = len(x) - 2
+    if axes not in (1, 2, 3) or len(weight) != len(x):
+        raise UsageError(name, f"expected x and weight with 3 to 5 axes each, got {tuple(x)} and {tuple(weight)}.")
+    c_out, c_in = weight[0], x[-1]
+    if groups < 1 or c_in % groups or c_out % groups or weight[-1] != c_in // groups:
+        raise UsageError(
+            name,
+            f"expected weight [O, taps..., C / groups] with O and C multiples of groups = {groups}, "
+            f"got x {tuple(x)} and weight {tuple(weight)}.",
+        )
+    paired = not isinstance(padding, int) and len(padding) == 2 and not isinstance(padding[0], int)
+    before: Any = padding[0] if paired else padding  # type: ignore[index]
+    after: Any = padding[1] if paired else padding  # type: ignore[index]
+    rows = [
+        checked(name, what, value if isinstance(value, int) else tuple(value), axes)
+        for what, value in (
+            ("stride", stride),
+            ("padding", before),
+            ("padding", after),
+            ("kernel_dilation", kernel_dilation),
+            ("input_dilation", input_dilation),
+        )
+    ]
+    if min(*rows[0], *rows[3], *rows[4]) < 1:
+        raise UsageError(name, "expected strides and dilations of at least 1.")
+    found = [
+        Axis(x[1 + i], 0, weight[1 + i], rows[0][i], rows[1][i], rows[3][i], rows[4][i]).padding_after(rows[2][i])
+        for i in range(axes)
+    ]
+    three = [Axis(1, 1, 1)] * (3 - axes) + found
+    return Geometry(x[0], c_in, c_out, groups, (three[0], three[1], three[2]), flip)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
+
 import torch
 import triton
 
@@ -15,7 +18,7 @@ from rocmend.kernels.ops.conv.kernels.depthwise_weight import depthwise_weight_k
 from rocmend.kernels.ops.conv.kernels.forward import forward_kernel
 from rocmend.kernels.ops.conv.kernels.weight import weight_kernel
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 WIDE_ELEMENTS = 1 << 31
 
@@ -79,39 +82,75 @@ def _wide(*tensors: torch.Tensor) -> bool:
     return any(tensor.numel() >= WIDE_ELEMENTS or max(tensor.stride()) >= WIDE_ELEMENTS // 4 for tensor in tensors)
 
 
-def _forward(
-    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, geometry: Geometry, problem: Problem
-) -> None:
-    target = executor.target_for(x.device)
-    config = config_for("conv", "forward", shape_class(problem), target)
+class _Plan(NamedTuple):
+    """A launch of the forward kernel, but for its tensors.
+
+    Args:
+        grid: Programs.
+        numbers: Run-time numbers up to the strides.
+        constants: Compile-time constants; the bias is left out where the sum is split.
+        config: The tuning record.
+        splits: Parts that the sum is split in.
+    """
+
+    grid: tuple[int, int, int]
+    numbers: tuple[int, ...]
+    constants: dict[str, bool]
+    config: Config
+    splits: int
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(geometry: Geometry, problem: Problem, target: Target, config: Config, *, wide: bool, bias: bool) -> _Plan:
     channels, outputs = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
     axes = geometry.axes
     phases = [axis.phases for axis in axes]
     pixels = geometry.batch
     for axis, count in zip(axes, phases, strict=True):
         pixels *= -(-axis.out // count)
-    grid = (
-        triton.cdiv(pixels, config["BLOCK_M"]) * triton.cdiv(outputs, config["BLOCK_N"]),
-        phases[0] * phases[1] * phases[2],
-        geometry.groups,
-    )
-    launch(
-        forward_kernel,
-        grid,
+    flat = kind(problem) == "flat"
+    tiles = triton.cdiv(pixels, config["BLOCK_M"]) * triton.cdiv(outputs, config["BLOCK_N"])
+    all_phases = phases[0] * phases[1] * phases[2]
+    taps = [axis.taps // axis.tap_step for axis in axes]
+    along = (taps[2] * channels) if flat else channels
+    steps = taps[0] * taps[1] * (1 if flat else taps[2]) * triton.cdiv(along, config["BLOCK_K"])
+    # Few tiles leave most of the GPU idle: split the sum, but not into crumbs.
+    wanted = target.compute_units * config.get("programs_per_unit", 2) // max(tiles * all_phases * geometry.groups, 1)
+    splits = max(1, min(wanted, steps // 8, 16))
+    return _Plan(
+        (tiles, all_phases * splits, geometry.groups),
         (
-            x, w.contiguous(), bias, out, geometry.batch, channels, outputs, *_numbers(geometry), *phases,
-            *(axis.tap_step for axis in axes), *x.stride(), *out.stride(),
+            geometry.batch, channels, outputs, splits, geometry.pixels_out * geometry.c_out,
+            *_numbers(geometry), *phases, *(axis.tap_step for axis in axes),
         ),
         {
-            "HAS_BIAS": bias is not None,
+            "HAS_BIAS": bias and splits == 1,
             "FLIP": geometry.flip,
             "PHASED": any(axis.input_dilation > 1 for axis in axes),
-            "FLAT": kind(problem) == "flat",
+            "FLAT": flat,
             "EVEN": channels % config["BLOCK_K"] == 0,
-            "WIDE": _wide(x, out),
+            "WIDE": wide,
         },
         config,
+        splits,
     )  # fmt: skip
+
+
+def _forward(
+    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, geometry: Geometry, problem: Problem
+) -> None:
+    target = executor.target_for(x.device)
+    config = config_for("conv", "forward", shape_class(problem), target)
+    plan = _plan(geometry, problem, target, config, wide=_wide(x, out), bias=bias is not None)
+    if plan.splits == 1:
+        args = (x, w.contiguous(), bias, out, *plan.numbers, *x.stride(), *out.stride())
+        launch(forward_kernel, plan.grid, args, plan.constants, config)
+        return
+    parts = allocate.empty((plan.splits, *out.shape), dtype=torch.float32, device=x.device)
+    args = (x, w.contiguous(), None, parts, *plan.numbers, *x.stride(), *out.stride())
+    launch(forward_kernel, plan.grid, args, plan.constants, config)
+    total = parts.sum(0)
+    out.copy_(total if bias is None else total.add_(bias))
 
 
 def _depthwise(

@@ -12,7 +12,7 @@ from rocmend.kernels.ops.conv.kernels.geometry import taps_of_phase
 @triton.jit
 def forward_kernel(
     x_ptr, w_ptr, bias_ptr, y_ptr,
-    batch, channels, outputs,
+    batch, channels, outputs, splits, split_stride,
     x_d, x_h, x_w, y_d, y_h, y_w, k_d, k_h, k_w,
     stride_d, stride_h, stride_w, pad_d, pad_h, pad_w,
     dil_d, dil_h, dil_w, in_d, in_h, in_w,
@@ -21,8 +21,12 @@ def forward_kernel(
     HAS_BIAS: tl.constexpr, FLIP: tl.constexpr, PHASED: tl.constexpr, FLAT: tl.constexpr, EVEN: tl.constexpr,
     WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """``channels`` and ``outputs`` are those of one group; w is [groups·outputs, taps, channels], contiguous."""
-    phase = tl.program_id(1)
+    """``channels`` and ``outputs`` are those of one group; w is [groups·outputs, taps, channels], contiguous.
+
+    With more than one split, each writes its part of the sum to a y of its own, in fp32.
+    """
+    split = tl.program_id(1) % splits
+    phase = tl.program_id(1) // splits
     group = tl.program_id(2)
     q_w = phase % phase_w
     q_h = (phase // phase_w) % phase_h
@@ -78,21 +82,27 @@ def forward_kernel(
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     k = tl.arange(0, BLOCK_K)
     if FLAT:
-        depth = taps_d * taps_h * taps_w * channels
-        for start in range(0, depth, BLOCK_K):
-            at = start + k
-            c = at % channels
-            tap = at // channels
-            j_w = tap % taps_w
-            j_h = (tap // taps_w) % taps_h
-            j_d = tap // (taps_w * taps_h)
-            p_d = at_d[:, None] + (j_d * by_d)[None, :]
-            p_h = at_h[:, None] + (j_h * by_h)[None, :]
+        # Few channels: the taps along a row and their channels lie side by side in memory and are one axis.
+        width = taps_w * channels
+        blocks = tl.cdiv(width, BLOCK_K)
+        rows = taps_d * taps_h
+        step_from = split * tl.cdiv(rows * blocks, splits)
+        step_to = tl.minimum(step_from + tl.cdiv(rows * blocks, splits), rows * blocks)
+        for step in range(step_from, step_to):
+            row = step // blocks
+            at = (step - row * blocks) * BLOCK_K + k
+            j_w = at // channels
+            c = at - j_w * channels
+            j_d = row // taps_h
+            j_h = row - j_d * taps_h
+            p_d = at_d + j_d * by_d
+            p_h = at_h + j_h * by_h
+            row_ok = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & row_in
             p_w = at_w[:, None] + (j_w * by_w)[None, :]
-            inside = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w)
-            inside &= row_in[:, None] & (at < depth)[None, :]
-            shift = j_d * by_d * xs_d + j_h * by_h * xs_h + j_w * by_w * xs_w + c * xs_c
-            a = tl.load(x_ptr + base[:, None] + shift[None, :], mask=inside, other=0.0)
+            inside = row_ok[:, None] & (at < width)[None, :] & (p_w >= 0) & (p_w < x_w)
+            shift = j_w * by_w * xs_w + c * xs_c
+            row_at = base + j_d * by_d * xs_d + j_h * by_h * xs_h
+            a = tl.load(x_ptr + row_at[:, None] + shift[None, :], mask=inside, other=0.0)
             t_d = first_d + j_d * step_d
             t_h = first_h + j_h * step_h
             t_w = first_w + j_w * step_w
@@ -100,12 +110,15 @@ def forward_kernel(
                 t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
             w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels + c
             b = tl.load(
-                w_ptr + w_row[None, :] + w_at[:, None], mask=(at < depth)[:, None] & column_in[None, :], other=0.0
+                w_ptr + w_row[None, :] + w_at[:, None], mask=(at < width)[:, None] & column_in[None, :], other=0.0
             )
             acc = dot(a, b, acc)
     else:
         blocks = tl.cdiv(channels, BLOCK_K)
-        for step in range(taps_d * taps_h * taps_w * blocks):
+        steps = taps_d * taps_h * taps_w * blocks
+        step_from = split * tl.cdiv(steps, splits)
+        step_to = tl.minimum(step_from + tl.cdiv(steps, splits), steps)
+        for step in range(step_from, step_to):
             tap = step // blocks
             c = (step - tap * blocks) * BLOCK_K + k
             j_w = tap % taps_w
@@ -137,5 +150,5 @@ def forward_kernel(
     o_h = q_h + i_h * phase_h
     o_w = q_w + i_w * phase_w
     y_row = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
-    y_at = y_ptr + y_row[:, None] + ((group * outputs + o) * ys_c)[None, :]
+    y_at = y_ptr + split.to(tl.int64) * split_stride + y_row[:, None] + ((group * outputs + o) * ys_c)[None, :]
     tl.store(y_at, narrow(acc, y_ptr.dtype.element_ty), mask=row_in[:, None] & column_in[None, :])
