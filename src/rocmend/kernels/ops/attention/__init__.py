@@ -16,6 +16,9 @@ BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 AOTRITON = ("gfx90a", "gfx942", "gfx950")
 AOTRITON_VARIABLE = "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"
 
+# Up to this many queries are computed by splitting the keys.
+FEW = 16
+
 
 class Problem(NamedTuple):
     """What choices depend on.
@@ -95,6 +98,16 @@ def _unfit_flash(problem: Problem, _target: Target) -> str | None:
     return None
 
 
+def _unfit_decode(problem: Problem, target: Target) -> str | None:
+    if problem.queries > FEW:
+        return f"more than {FEW} queries fill a block of their own"
+    if problem.lse or problem.grad:
+        return "it does not return the sums' logarithms, which gradients need"
+    if 0 in problem[1:7]:
+        return "nothing to compute"
+    return _unfit_flash(problem, target)
+
+
 def _unfit_torch(problem: Problem, target: Target) -> str | None:
     """Say why torch's own attention does not do what is asked, or has no kernel for it."""
     asked = [
@@ -139,6 +152,13 @@ OP = register(
         reference=f"{HERE}.reference:attention",
         problem=Problem,
         implementations=(
+            Implementation(
+                "decode-split",
+                "triton",
+                f"{HERE}.decode:run",
+                _unfit_decode,
+                note="few queries: parts of the keys side by side, all query heads of a group in one program",
+            ),
             Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _unfit_torch_forward),
             Implementation("flash", "triton", f"{HERE}.host:run", _unfit_flash, note="one pass over the keys; deterministic"),
             Implementation(
@@ -171,8 +191,8 @@ OP = register(
             "https://arxiv.org/abs/2307.08691",
         ),
         notes=(
-            "A query that sees no key gets zeros. MLX 0.32 on the CPU gives the mean of all values there for boolean and "
-            "causal masks, NaN for an additive one, and zeros where there are sinks.",
+            "As in MLX, a query from which a boolean or causal mask hides every key gets the mean of the values (zeros with "
+            "sinks, NaN where an additive mask is -inf throughout, zeros where S = 0). Such queries send no gradient back.",
         ),
     )
 )

@@ -28,8 +28,10 @@ def scaled_dot_product_attention(
 ) -> Any:
     """Compute ``softmax(cap · tanh(scale · q kᵀ / cap) + mask) v`` for each head.
 
-    Query head h reads key and value head ``h // (H / KV)``. The softmax is computed in fp32. A query that sees no key gets
-    zeros (torch too; MLX's CPU build gives the mean of the values, or NaN).
+    Query head h reads key and value head ``h // (H / KV)``. The softmax is computed in fp32.
+
+    As in MLX, a query from which a boolean or causal mask hides every key gets the mean of the values; zeros where there are
+    sinks; NaN where an additive mask is -inf throughout; zeros where S = 0. torch gives zeros.
 
     Args:
         q: ``[B, H, L, D]``, float32, float16 or bfloat16, any strides.
@@ -45,7 +47,8 @@ def scaled_dot_product_attention(
 
     Returns:
         ``[B, H, L, Dv]`` of the type of q, contiguous; with ``return_lse`` also ``[B, H, L]`` float32, sinks included, -inf
-        where nothing is seen. Differentiable in q, k, v and sinks, not in a mask and not with ``return_lse``.
+        where nothing is seen. Differentiable in q, k, v and sinks, not in a mask and not with ``return_lse``;
+        queries that see nothing send no gradient back.
 
     Raises:
         UsageError: Arguments that do not fit, or a mask that requires a gradient.

@@ -34,7 +34,8 @@ def run(
     args = (q, k, v, given.mask, sinks, out, lse, *q.stride(), *k.stride(), *v.stride(), *given.mask_strides,
             given.factor, given.cap, given.window, heads, max(heads // max(k.shape[1], 1), 1), batch * heads,
             queries, keys, dim, dim_v)  # fmt: skip
-    constants = {**given.constants, "SINKS": sinks is not None, "LSE": return_lse, "POSITIVE": scale > 0}
+    constants = {**given.constants, "SINKS": sinks is not None, "LSE": return_lse, "POSITIVE": scale > 0,
+                 "CHUNK": config.get("chunk", 0)}  # fmt: skip
     grid = (triton.cdiv(queries, config["BLOCK_M"]) * batch * heads,)
     launch(forward_kernel, grid, args, constants, config)
     return out if lse is None else (out, lse)

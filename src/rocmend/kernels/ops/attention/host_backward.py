@@ -59,7 +59,7 @@ def run(
         (triton.cdiv(queries, config["BLOCK_M"]) * batch * heads,),
         (q, k, v, given.mask, grad, lse, delta, dq, *strides, *numbers,
          heads, max(group, 1), batch * heads, queries, keys, dim, dim_v),
-        given.constants,
+        {**given.constants, "CHUNK": config.get("chunk", 0)},
         config,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def run(
         (triton.cdiv(keys, config["BLOCK_N"]) * batch * kv_heads,),
         (q, k, v, given.mask, grad, lse, delta, dk, dv, *strides, *numbers,
          kv_heads, group, batch * kv_heads, queries, keys, dim, dim_v),
-        given.constants,
+        {**given.constants, "CHUNK": config.get("chunk", 0)},
         config,
     )  # fmt: skip
     return dq, dk, dv, None if sinks is None else _dsinks(sinks, lse, delta)

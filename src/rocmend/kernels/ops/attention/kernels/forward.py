@@ -7,16 +7,17 @@ import triton.language as tl
 
 from rocmend.kernels.language import dot, narrow
 from rocmend.kernels.ops.attention.kernels.pieces import (
+    HIDDEN,
     LN2,
     LOG2E,
     NONE,
+    dot_chunks,
     dot_split,
+    hide,
     index,
     keys_seen,
-    masked,
     tanh,
     tile,
-    visible,
 )
 
 
@@ -28,9 +29,12 @@ def _walk(
     l,
     acc1,
     acc2,
+    q_ptr,
     k_ptr,
     v_ptr,
     mask_ptr,
+    q_l,
+    q_d,
     k_s,
     k_d,
     v_s,
@@ -60,6 +64,7 @@ def _walk(
     V2: tl.constexpr,
     PAD_D: tl.constexpr,
     PAD_V: tl.constexpr,
+    CHUNK: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
@@ -68,15 +73,21 @@ def _walk(
     d1 = index(0, D1, WIDE)
     e1 = index(0, V1, WIDE)
     rows = index(0, BLOCK_M, WIDE)
-    precise: tl.constexpr = q1.dtype == tl.float32
-    k2 = 0.0
+    kind: tl.constexpr = q_ptr.dtype.element_ty
+    precise: tl.constexpr = kind == tl.float32
     for start in tl.range(lo, hi, BLOCK_N):
         k_at = k_ptr + tl.cast(start, tl.int64) * k_s
         v_at = v_ptr + tl.cast(start, tl.int64) * v_s
-        k1 = tile(k_at, d1, n, k_d, k_s, dim, keys - start, PAD_D and D2 == 0, EDGE)
-        if D2 > 0:
-            k2 = tile(k_at, index(D1, D2, WIDE), n, k_d, k_s, dim, keys - start, PAD_D, EDGE)
-        s = dot_split(q1, q2, k1, k2, BLOCK_M, BLOCK_N, D2 > 0)
+        if CHUNK > 0:
+            s = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+            s = dot_chunks(s, q_ptr, k_at, rows, n, q_l, q_d, k_s, k_d, queries - first, keys - start, dim, D1 + D2,
+                           CHUNK, WIDE)  # fmt: skip
+        else:
+            k1 = tile(k_at, d1, n, k_d, k_s, dim, keys - start, PAD_D and D2 == 0, EDGE)
+            k2 = k1
+            if D2 > 0:
+                k2 = tile(k_at, index(D1, D2, WIDE), n, k_d, k_s, dim, keys - start, PAD_D, EDGE)
+            s = dot_split(q1, q2, k1, k2, BLOCK_M, BLOCK_N, D2 > 0)
         plain: tl.constexpr = POSITIVE and not EDGE and not CAP and KIND == NONE
         if plain:
             # The scale goes into the exponent's multiply-add.
@@ -85,11 +96,11 @@ def _walk(
             s = tanh(s * factor, precise) * cap if CAP else s * factor
             if EDGE:
                 j = start + tl.arange(0, BLOCK_N)[None, :]
-                seen = visible((first + tl.arange(0, BLOCK_M))[:, None], j, queries, keys, window, CAUSAL, WINDOW)
+                mask_at = mask_ptr
                 if KIND != NONE:
-                    mask_at = mask_ptr + tl.cast(start, tl.int64) * m_s
-                    s = masked(s, mask_at + rows[:, None] * m_l + n[None, :] * m_s, seen, KIND)
-                s = tl.where(seen, s, float("-inf"))
+                    mask_at = mask_ptr + tl.cast(start, tl.int64) * m_s + rows[:, None] * m_l + n[None, :] * m_s
+                i = (first + tl.arange(0, BLOCK_M))[:, None]
+                s = hide(s, i, j, mask_at, queries, keys, window, CAUSAL, WINDOW, KIND)
             top = tl.maximum(m, tl.max(s, 1))
         # Where nothing has been seen yet the maximum is -inf, and -inf - -inf is NaN.
         safe = tl.where(top == float("-inf"), 0.0, top)
@@ -98,7 +109,7 @@ def _walk(
         m = top
         l = l * fade + tl.sum(p, 1)
         acc1 = acc1 * fade[:, None]
-        p = narrow(p, q1.dtype)
+        p = narrow(p, kind)
         v1 = tile(v_at, n, e1, v_s, v_d, keys - start, dim_v, EDGE, PAD_V and V2 == 0)
         acc1 = dot(p, v1, acc1)
         if V2 > 0:
@@ -156,6 +167,7 @@ def forward_kernel(
     V2: tl.constexpr,
     PAD_D: tl.constexpr,
     PAD_V: tl.constexpr,
+    CHUNK: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
@@ -176,12 +188,14 @@ def forward_kernel(
         mask_at = mask_ptr + b * m_b + h.to(tl.int64) * m_h + first.to(tl.int64) * m_l
 
     rows = index(0, BLOCK_M, WIDE)
-    q1 = tile(q_at, rows, index(0, D1, WIDE), q_l, q_d, queries - first, dim, True, PAD_D and D2 == 0)
+    q1 = 0.0
     q2 = 0.0
+    if CHUNK == 0:
+        q1 = tile(q_at, rows, index(0, D1, WIDE), q_l, q_d, queries - first, dim, True, PAD_D and D2 == 0)
+        if D2 > 0:
+            q2 = tile(q_at, rows, index(D1, D2, WIDE), q_l, q_d, queries - first, dim, True, PAD_D)
     acc1 = tl.zeros((BLOCK_M, V1), tl.float32)
     acc2 = 0.0
-    if D2 > 0:
-        q2 = tile(q_at, rows, index(D1, D2, WIDE), q_l, q_d, queries - first, dim, True, PAD_D)
     if V2 > 0:
         acc2 = tl.zeros((BLOCK_M, V2), tl.float32)
     m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
@@ -194,24 +208,24 @@ def forward_kernel(
     lo, clean_lo, clean_hi, hi = keys_seen(first, queries, keys, window, BLOCK_M, BLOCK_N, CAUSAL, WINDOW, KIND)
     if WINDOW:
         m, l, acc1, acc2 = _walk(
-            q1, q2, m, l, acc1, acc2, k_at, v_at, mask_at, k_s, k_d, v_s, v_d, m_l, m_s, lo, tl.minimum(clean_lo, hi),
+            q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, lo, tl.minimum(clean_lo, hi),
             first, factor, cap, window, queries, keys, dim, dim_v, True, CAUSAL, WINDOW, KIND, CAP, POSITIVE, WIDE,
-            D1, D2, V1, V2, PAD_D, PAD_V, BLOCK_M, BLOCK_N,
+            D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
         )  # fmt: skip
     if KIND == NONE:
         m, l, acc1, acc2 = _walk(
-            q1, q2, m, l, acc1, acc2, k_at, v_at, mask_at, k_s, k_d, v_s, v_d, m_l, m_s, clean_lo, clean_hi,
+            q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, clean_lo, clean_hi,
             first, factor, cap, window, queries, keys, dim, dim_v, False, CAUSAL, WINDOW, KIND, CAP, POSITIVE, WIDE,
-            D1, D2, V1, V2, PAD_D, PAD_V, BLOCK_M, BLOCK_N,
+            D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
         )  # fmt: skip
     m, l, acc1, acc2 = _walk(
-        q1, q2, m, l, acc1, acc2, k_at, v_at, mask_at, k_s, k_d, v_s, v_d, m_l, m_s, clean_hi, hi,
+        q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, clean_hi, hi,
         first, factor, cap, window, queries, keys, dim, dim_v, True, CAUSAL, WINDOW, KIND, CAP, POSITIVE, WIDE,
-        D1, D2, V1, V2, PAD_D, PAD_V, BLOCK_M, BLOCK_N,
+        D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
     )  # fmt: skip
 
-    # A query that sees no key at all gets zeros.
-    part = 1.0 / tl.where(l == 0.0, 1.0, l)
+    # Without keys the output is 0; with weights that are all 0, which takes an additive -inf, it is NaN.
+    part = tl.where(keys == 0, 0.0, 1.0 / l)
     row = bh.to(tl.int64) * queries + first
     live = (first + tl.arange(0, BLOCK_M)) < queries
     e = tl.arange(0, V1)
@@ -227,4 +241,5 @@ def forward_kernel(
             live[:, None] & (e[None, :] < dim_v),
         )
     if LSE:
-        tl.store(lse_ptr + row + tl.arange(0, BLOCK_M), (m + tl.log2(l)) * LN2, live)
+        lse = tl.where(m > 0.75 * HIDDEN, (m + tl.log2(l)) * LN2, float("-inf"))
+        tl.store(lse_ptr + row + tl.arange(0, BLOCK_M), lse, live)

@@ -10,6 +10,8 @@ from rocmend.kernels.language import dot
 NONE = tl.constexpr(0)
 BOOLEAN = tl.constexpr(1)
 ADDITIVE = tl.constexpr(2)
+# The score of a key that a boolean or causal mask hides, finite: a query that sees nothing gives all keys the same weight.
+HIDDEN = tl.constexpr(-2e38)
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
 
@@ -54,6 +56,38 @@ def dot_split(a1, a2, b1, b2, rows: tl.constexpr, columns: tl.constexpr, HAS_2: 
 
 
 @triton.jit
+def dot_chunks(
+    acc,
+    a_ptr,
+    b_ptr,
+    a_rows,
+    b_rows,
+    a_row_stride,
+    a_column_stride,
+    b_row_stride,
+    b_column_stride,
+    a_limit,
+    b_limit,
+    dim,
+    WHOLE: tl.constexpr,
+    CHUNK: tl.constexpr,
+    WIDE: tl.constexpr,
+):
+    """Return acc + a @ bᵀ, both read from memory in pieces of CHUNK columns: for targets whose registers hold no more.
+
+    a is the one that does not change from turn to turn; volatile, it is not kept in registers all the same.
+    """
+    for start in tl.static_range(0, WHOLE, CHUNK):
+        d = index(start, CHUNK, WIDE)
+        a_at = a_ptr + a_rows[:, None] * a_row_stride + d[None, :] * a_column_stride
+        b_at = b_ptr + b_rows[None, :] * b_row_stride + d[:, None] * b_column_stride
+        a = tl.load(a_at, mask=(a_rows[:, None] < a_limit) & (d[None, :] < dim), other=0.0, volatile=True)
+        b = tl.load(b_at, mask=(b_rows[None, :] < b_limit) & (d[:, None] < dim), other=0.0)
+        acc = dot(a, b, acc)
+    return acc
+
+
+@triton.jit
 def tanh(x, PRECISE: tl.constexpr):
     """Return tanh(x); near 0, where 1 - 2 / (e²ˣ + 1) cancels, from its series where fp32 must be kept."""
     far = 1.0 - 2.0 / (tl.exp2(x * (2.0 * LOG2E)) + 1.0)
@@ -66,24 +100,24 @@ def tanh(x, PRECISE: tl.constexpr):
 
 
 @triton.jit
-def visible(i, j, queries, keys, window, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):
-    """Return whether queries i see keys j (broadcast against each other), the causal diagonal aligned to the end."""
-    seen = (j < keys) & (i < queries)
+def hide(s, i, j, mask_ptrs, queries, keys, window, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, KIND: tl.constexpr):
+    """Apply the masks to scores, in units of log2, of queries i and keys j; the causal diagonal is aligned to the end.
+
+    Keys that are hidden from a query get a finite score, those past the end -inf.
+    """
+    if KIND != NONE:
+        inside = (j < keys) & (i < queries)
+        if KIND == BOOLEAN:
+            s = tl.where(tl.load(mask_ptrs, mask=inside, other=0) != 0, s, HIDDEN)
+        else:
+            added = tl.load(mask_ptrs, mask=inside, other=0.0).to(tl.float32)
+            # The lowest finite number, as masks are often filled with, stays finite.
+            s += tl.where(added == float("-inf"), added, tl.maximum(added * LOG2E, HIDDEN))
     if CAUSAL:
-        seen = seen & (j <= i + (keys - queries))
+        s = tl.where(j <= i + (keys - queries), s, HIDDEN)
     if WINDOW:
-        seen = seen & (j > i + (keys - queries) - window)
-    return seen
-
-
-@triton.jit
-def masked(s, ptrs, inside, KIND: tl.constexpr):
-    """Apply a mask tensor's tile to scores that are in units of log2."""
-    if KIND == BOOLEAN:
-        return tl.where(tl.load(ptrs, mask=inside, other=0) != 0, s, float("-inf"))
-    if KIND == ADDITIVE:
-        return s + tl.load(ptrs, mask=inside, other=0.0).to(tl.float32) * LOG2E
-    return s
+        s = tl.where(j > i + (keys - queries) - window, s, HIDDEN)
+    return tl.where(j < keys, s, float("-inf"))
 
 
 @triton.jit
@@ -106,7 +140,8 @@ def keys_seen(
     clean_lo = 0
     clean_hi = keys // BLOCK_N * BLOCK_N
     if CAUSAL:
-        hi = tl.minimum(keys, tl.maximum(last + shift + 1, 0))
+        # Queries before the first key see none, and weigh all alike.
+        hi = tl.where(first + shift < 0, keys, last + shift + 1)
         clean_hi = tl.minimum(clean_hi, tl.maximum(first + shift + 1, 0) // BLOCK_N * BLOCK_N)
     if WINDOW:
         lo = tl.maximum(first + shift - window + 1, 0) // BLOCK_N * BLOCK_N
