@@ -1,0 +1,76 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+import torch
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.common import axes
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.arg_reduce import OP, Problem
+
+
+def _run(
+    op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool
+) -> torch.Tensor:
+    if NAMES.get(x.dtype) not in OP.dtypes:
+        raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    shape = x.shape
+    if axis is None or x.dim() == 0:
+        x, axis = x.reshape(-1), 0
+        kept = torch.Size((1,) * len(shape))
+    else:
+        axis = axes.normal_axis(op, axis, x.dim())
+        kept = shape[:axis] + (1,) + shape[axis + 1 :]
+    length = x.shape[axis]
+    if length == 0:
+        raise UsageError(op, f"expected an axis with elements, got shape {tuple(shape)}.")
+    axes.check_index_dtype(op, index_dtype, length)
+    problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis))
+    out: torch.Tensor = implementation(OP, x.device, problem)(x, axis, largest=largest, index_dtype=index_dtype)
+    return out.reshape(kept) if keepdims else out
+
+
+def argmax(
+    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> torch.Tensor:
+    """Return where the largest element along an axis is: the first NaN, else the first of equal ones.
+
+    Args:
+        x: Any shape; bool, integers or floats.
+        axis: Axis; None takes all elements as one row.
+        keepdims: Whether the axis stays, of size 1.
+        index_dtype: int64, int32, or uint32 as MLX has it.
+
+    Returns:
+        Places, of the shape of ``x`` without the axis.
+
+    Raises:
+        UsageError: Another type, no such axis, or one of no elements.
+
+    Cost: reads x once.
+    """
+    return _run("argmax", x, axis, keepdims, index_dtype, largest=True)
+
+
+def argmin(
+    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> torch.Tensor:
+    """Return where the smallest element along an axis is: the first NaN, else the first of equal ones.
+
+    Args:
+        x: Any shape; bool, integers or floats.
+        axis: Axis; None takes all elements as one row.
+        keepdims: Whether the axis stays, of size 1.
+        index_dtype: int64, int32 or uint32.
+
+    Returns:
+        Places, of the shape of ``x`` without the axis.
+
+    Raises:
+        UsageError: Another type, no such axis, or one of no elements.
+
+    Cost: reads x once.
+    """
+    return _run("argmin", x, axis, keepdims, index_dtype, largest=False)

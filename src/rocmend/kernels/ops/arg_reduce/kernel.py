@@ -1,0 +1,61 @@
+"""The Triton kernels: the best key of a piece of an axis with its place, then the best of the pieces."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.common.order_keys import order_key
+
+
+@triton.jit
+def pieces_kernel(
+    x_ptr, keys_ptr, places_ptr, index_ptr, n, inner, pieces, piece,
+    KIND: tl.constexpr, MODE: tl.constexpr, BLOCK: tl.constexpr, INNER: tl.constexpr,
+):  # fmt: skip
+    """Walk a piece of the axis for ``INNER`` neighbours; write ``[outer, piece, inner]``, or places where there is one."""
+    program = tl.program_id(0).to(tl.int64)
+    groups = tl.cdiv(inner, INNER)
+    group, rest = program % groups, program // groups
+    number, outer = rest % pieces, rest // pieces
+    neighbour = group * INNER + tl.arange(0, INNER)[None, :]
+    base = x_ptr + outer * n * inner + neighbour
+    stop = tl.minimum(n, (number + 1) * piece)
+    WIDTH: tl.constexpr = x_ptr.dtype.element_ty.primitive_bitwidth
+    LEAST: tl.constexpr = -0x8000000000000000 if WIDTH == 64 else -0x80000000
+    best = tl.full((BLOCK, INNER), LEAST, tl.int64 if WIDTH == 64 else tl.int32)
+    first = number * piece
+    at = tl.zeros((BLOCK, INNER), tl.int64) + first + tl.arange(0, BLOCK)[:, None]
+    for start in range(0, piece, BLOCK):
+        place = first + start + tl.arange(0, BLOCK)[:, None]
+        inside = (place < stop) & (neighbour < inner)
+        key = order_key(tl.load(base + place * inner, mask=inside, other=0), KIND, MODE)
+        better = inside & (key > best)
+        best = tl.where(better, key, best)
+        at = tl.where(better, place, at)
+    most = tl.max(best, 0)
+    # A lane that never found anything better points at its first place, which is past the end where the piece is short.
+    fit = (best == most[None, :]) & (at < stop)
+    found = tl.min(tl.where(fit, at, 0x7FFFFFFFFFFFFFFF), 0)
+    lane = group * INNER + tl.arange(0, INNER)
+    to = (outer * pieces + number) * inner + lane
+    if keys_ptr is not None:
+        tl.store(keys_ptr + to, most, mask=lane < inner)
+        tl.store(places_ptr + to, found, mask=lane < inner)
+    else:
+        tl.store(index_ptr + to, found.to(index_ptr.dtype.element_ty), mask=lane < inner)
+
+
+@triton.jit
+def combine_kernel(keys_ptr, places_ptr, index_ptr, outputs, inner, pieces, PIECES: tl.constexpr, BLOCK: tl.constexpr):
+    """Take the best of the pieces, the first of equal ones."""
+    output = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    number = tl.arange(0, PIECES)[:, None]
+    at = ((output // inner) * pieces)[None, :] * inner + number * inner + (output % inner)[None, :]
+    inside = (number < pieces) & (output < outputs)[None, :]
+    WIDTH: tl.constexpr = keys_ptr.dtype.element_ty.primitive_bitwidth
+    LEAST: tl.constexpr = -0x8000000000000000 if WIDTH == 64 else -0x80000000
+    key = tl.load(keys_ptr + at, mask=inside, other=LEAST)
+    place = tl.load(places_ptr + at, mask=inside, other=0x7FFFFFFFFFFFFFFF)
+    found = tl.min(tl.where(key == tl.max(key, 0)[None, :], place, 0x7FFFFFFFFFFFFFFF), 0)
+    tl.store(index_ptr + output, found.to(index_ptr.dtype.element_ty), mask=output < outputs)

@@ -1,0 +1,81 @@
+"""Launch the Triton kernels."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.common import axes
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.scan.kernel import scan_kernel
+from rocmend.kernels.tuning import config_for
+
+_ACC = {torch.float32: tl.float32, torch.float64: tl.float64, torch.int32: tl.int32, torch.int64: tl.int64}
+
+
+def _computed(dtype: torch.dtype) -> torch.dtype:
+    """Return the type that elements are computed in."""
+    if dtype == torch.float64:
+        return dtype
+    if dtype.is_floating_point:
+        return torch.float32
+    return torch.int64 if dtype.itemsize == 8 else torch.int32
+
+
+def run(
+    x: torch.Tensor, axis: int, *, op: str, reverse: bool, inclusive: bool, dtype: torch.dtype
+) -> torch.Tensor:
+    """Scan along an axis; see ``function.cumsum``."""
+    x = x.contiguous()
+    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
+    if x.numel() == 0:
+        return out
+    computed = _computed(dtype)
+    compares = op in ("max", "min")
+    flip = 8 * x.element_size() if compares and axes.kind(x.dtype) == "unsigned" else 0
+    half = 1 << (8 * x.element_size() - 1)
+    narrow = compares and not dtype.is_floating_point and x.element_size() < 4
+    limits = (-half, half - 1) if narrow else (0, 0)
+    if x.dtype == torch.bool and flip:
+        limits = (-half, 1 - half)
+    constants = {
+        "OP": op, "REVERSE": reverse, "EXCLUSIVE": not inclusive, "FLIP": flip, "LOW": limits[0], "HIGH": limits[1],
+        "ACC": _ACC[computed],
+    }  # fmt: skip
+    data = x if x.dtype.is_floating_point else x.view(torch.uint8) if x.dtype == torch.bool else axes.raw(x)
+    if op == "logsumexp" and not x.dtype.is_floating_point:
+        data = x.to(torch.float32)
+    to = out if out.dtype.is_floating_point else axes.raw(out)
+    _pieces(data, to, axes.split(x.shape, axis), computed, constants)
+    return out
+
+
+def _pieces(
+    data: torch.Tensor, out: torch.Tensor, sizes: axes.Split, computed: torch.dtype, constants: dict[str, object]
+) -> None:
+    outer, n, inner = sizes
+    config = config_for("scan", "scan", "row" if inner == 1 else "column", executor.target_for(data.device))
+    lanes = 1 if inner == 1 else min(config["lanes"], triton.next_power_of_2(inner))
+    block = max(2, min(config["tile"] // lanes, triton.next_power_of_2(n)))
+    groups = outer * triton.cdiv(inner, lanes)
+    # Enough programs to fill the GPU: a long axis is cut where there are few neighbours.
+    wanted = max(1, config["programs"] // groups)
+    piece = triton.cdiv(max(triton.cdiv(n, wanted), block * config["walk"]), block) * block
+    pieces = triton.cdiv(n, piece)
+    tiles = {"BLOCK": block, "INNER": lanes}
+    before = None
+    if pieces > 1:
+        wholes = allocate.empty((outer, pieces, inner), dtype=computed, device=data.device)
+        before = allocate.empty((outer, pieces, inner), dtype=computed, device=data.device)
+        launch(
+            scan_kernel, (groups * pieces,), (data, None, wholes, n, inner, pieces, piece),
+            {**constants, **tiles, "WHOLE": True}, config,
+        )  # fmt: skip
+        plain = {"EXCLUSIVE": True, "REVERSE": False, "FLIP": 0, "LOW": 0, "HIGH": 0}
+        _pieces(wholes, before, axes.Split(outer, pieces, inner), computed, {**constants, **plain})
+    launch(
+        scan_kernel, (groups * pieces,), (data, before, out, n, inner, pieces, piece),
+        {**constants, **tiles, "WHOLE": False}, config,
+    )  # fmt: skip

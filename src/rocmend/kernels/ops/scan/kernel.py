@@ -1,0 +1,181 @@
+"""The Triton kernels: a scan of a piece of an axis that carries on from what stands before it.
+
+One kernel serves both passes over a long axis: the first writes the whole of each piece, the second scans it.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.language import narrow
+
+
+@triton.jit
+def _add(a, b):
+    return a + b
+
+
+@triton.jit
+def _multiply(a, b):
+    return a * b
+
+
+@triton.jit
+def _larger(a, b):
+    """The later of equal ones, so that -0.0 after 0.0 stays; NaN wins."""
+    return tl.where((a > b) | (a != a), a, b)
+
+
+@triton.jit
+def _smaller(a, b):
+    """The earlier of equal ones; NaN wins."""
+    return tl.where((b < a) | (b != b), tl.where(a != a, a, b), a)
+
+
+@triton.jit
+def _logaddexp(a, b):
+    """Return log(exp(a) + exp(b)); equal infinities stay, NaN wins."""
+    high = tl.where(a > b, a, b)
+    low = tl.where(a > b, b, a)
+    far = tl.exp(low - high)
+    # log(1 + t) loses t where it is small; log(u) * t / (u - 1) does not.
+    sum_ = 1.0 + far
+    small = tl.where(sum_ == 1.0, far, tl.log(sum_) * (far / tl.where(sum_ == 1.0, 1.0, sum_ - 1.0)))
+    found = tl.where(high == low, high + 0.6931471805599453, high + small)
+    found = tl.where((high - high != 0.0) & (high == high), high, found)
+    return tl.where(a != a, a, tl.where(b != b, b, found))
+
+
+@triton.jit
+def _join(a, b, OP: tl.constexpr):
+    if OP == "sum":
+        return _add(a, b)
+    elif OP == "prod":
+        return _multiply(a, b)
+    elif OP == "max":
+        return _larger(a, b)
+    elif OP == "min":
+        return _smaller(a, b)
+    else:
+        return _logaddexp(a, b)
+
+
+@triton.jit
+def _scan(x, OP: tl.constexpr):
+    if OP == "sum":
+        return tl.associative_scan(x, 0, _add)
+    elif OP == "prod":
+        return tl.associative_scan(x, 0, _multiply)
+    elif OP == "max":
+        return tl.associative_scan(x, 0, _larger)
+    elif OP == "min":
+        return tl.associative_scan(x, 0, _smaller)
+    else:
+        return tl.associative_scan(x, 0, _logaddexp)
+
+
+@triton.jit
+def _identity(OP: tl.constexpr, ACC: tl.constexpr):
+    if OP == "sum":
+        return tl.full((), 0, ACC)
+    elif OP == "prod":
+        return tl.full((), 1, ACC)
+    elif ACC == tl.int32:
+        return tl.full((), -0x80000000 if OP == "max" else 0x7FFFFFFF, ACC)
+    elif ACC == tl.int64:
+        return tl.full((), -0x8000000000000000 if OP == "max" else 0x7FFFFFFFFFFFFFFF, ACC)
+    else:
+        return tl.full((), float("inf") if OP == "min" else float("-inf"), ACC)
+
+
+@triton.jit
+def _widen(x, ACC: tl.constexpr, FLIP: tl.constexpr):
+    """Return an element in the type that is computed in; an unsigned one less half its range, so that order is kept."""
+    if FLIP == 8:
+        return (x.to(ACC) & 0xFF) - 0x80
+    elif FLIP == 16:
+        return (x.to(ACC) & 0xFFFF) - 0x8000
+    elif FLIP == 32:
+        return x.to(ACC) ^ (-0x80000000)
+    elif FLIP == 64:
+        return x.to(ACC) ^ (-0x8000000000000000)
+    return x.to(ACC)
+
+
+@triton.jit
+def _narrow(x, TO: tl.constexpr, FLIP: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr):
+    """Undo ``_widen``; the identity of a narrow type is its own least or largest number."""
+    if LOW != HIGH:
+        x = tl.minimum(tl.maximum(x, LOW), HIGH)
+    if FLIP == 8:
+        x = x + 0x80
+    elif FLIP == 16:
+        x = x + 0x8000
+    elif FLIP == 32:
+        x = x ^ (-0x80000000)
+    elif FLIP == 64:
+        x = x ^ (-0x8000000000000000)
+    if TO == tl.bfloat16:
+        return narrow(x, TO)
+    return x.to(TO)
+
+
+@triton.jit
+def _last(x, local, BLOCK: tl.constexpr):
+    """Return the last line of a tile. Its bits are summed with zeros: nothing is rounded, -0.0 and NaN stay."""
+    WIDTH: tl.constexpr = x.dtype.primitive_bitwidth
+    bits = x.to(tl.int64 if WIDTH == 64 else tl.int32, bitcast=True)
+    return tl.sum(tl.where(local == BLOCK - 1, bits, 0), 0).to(x.dtype, bitcast=True)
+
+
+@triton.jit
+def scan_kernel(
+    x_ptr, before_ptr, out_ptr, n, inner, pieces, piece,
+    OP: tl.constexpr, REVERSE: tl.constexpr, EXCLUSIVE: tl.constexpr, WHOLE: tl.constexpr,
+    FLIP: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, ACC: tl.constexpr,
+    BLOCK: tl.constexpr, INNER: tl.constexpr,
+):  # fmt: skip
+    """Scan a piece of the axis for ``INNER`` neighbours, or (``WHOLE``) write only what it comes to."""
+    program = tl.program_id(0).to(tl.int64)
+    groups = tl.cdiv(inner, INNER)
+    group, rest = program % groups, program // groups
+    number, outer = rest % pieces, rest // pieces
+    neighbour = group * INNER + tl.arange(0, INNER)
+    lane = (neighbour < inner)[None, :]
+    stop = tl.minimum(n, (number + 1) * piece)
+    nothing = _identity(OP, ACC)
+    carry = tl.zeros((INNER,), ACC) + nothing
+    if before_ptr is not None:
+        carry = tl.load(before_ptr + (outer * pieces + number) * inner + neighbour, mask=neighbour < inner, other=0)
+    local = tl.arange(0, BLOCK)[:, None]
+    TO: tl.constexpr = out_ptr.dtype.element_ty
+    base = outer * n * inner + neighbour[None, :]
+    if EXCLUSIVE and not WHOLE:
+        # Its results go one place further; the very first place holds what stands before it.
+        edge = n - 1 if REVERSE else 0
+        first = out_ptr + outer * n * inner + edge * inner + neighbour
+        tl.store(first, _narrow(carry, TO, FLIP, LOW, HIGH), mask=neighbour < tl.where(number == 0, inner, 0))
+    for start in range(0, piece, BLOCK):
+        step = number * piece + start + local
+        place = n - 1 - step if REVERSE else step
+        inside = (step < stop) & lane
+        x = _widen(tl.load(x_ptr + base + place * inner, mask=inside, other=0), ACC, FLIP)
+        x = tl.where(inside, x, nothing)
+        if WHOLE:
+            scanned = _scan(x, OP)
+        else:
+            # The carry goes in before the first element, so that every result is the same sum in the same order.
+            scanned = _join(tl.broadcast_to(carry[None, :], (BLOCK, INNER)), _scan(x, OP), OP)
+            if EXCLUSIVE:
+                further = place - 1 if REVERSE else place + 1
+                fits = inside & (step + 1 < n)
+                tl.store(out_ptr + base + further * inner, _narrow(scanned, TO, FLIP, LOW, HIGH), mask=fits)
+            else:
+                tl.store(out_ptr + base + place * inner, _narrow(scanned, TO, FLIP, LOW, HIGH), mask=inside)
+        if WHOLE:
+            carry = _join(carry, _last(scanned, local, BLOCK), OP)
+        else:
+            carry = _last(scanned, local, BLOCK)
+    if WHOLE:
+        tl.store(out_ptr + (outer * pieces + number) * inner + neighbour, carry, mask=neighbour < inner)

@@ -1,0 +1,65 @@
+"""Sort and argsort along an axis, stable, with NaN last in every float type."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.sort"
+BYTES = {
+    "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+}  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    rows: int
+    length: int
+    indices: bool
+
+
+def shape_class(problem: Problem) -> str:
+    """Rows held in registers, longer ones, and very long ones."""
+    return "short" if problem.length <= 2048 else "long" if problem.length <= 1 << 20 else "huge"
+
+
+def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
+    return None if problem.length < 1 << 31 else "the kernels count places of a row in 31 bits"
+
+
+def _unfit_torch(problem: Problem, target: Target) -> str | None:
+    if problem.dtype in ("uint16", "uint32", "uint64"):
+        return f"torch does not sort {problem.dtype}"
+    return "measured on none of its kind: the order of NaN and -0.0 is unproven" if target.vendor == "amd" else None
+
+
+OP = register(
+    Op(
+        name="sort",
+        summary="Stable sort and argsort along an axis, NaN last.",
+        functions={
+            name: f"{HERE}.function:{name}" for name in ("sort", "argsort", "partition", "argpartition")
+        },
+        reference=f"{HERE}.reference:sort",
+        problem=Problem,
+        implementations=(
+            Implementation("kernels", "triton", f"{HERE}.host:run", _unfit_kernels),
+            Implementation("torch.sort", "vendor", f"{HERE}.reference:run_torch", _unfit_torch),
+            Implementation("torch", "reference", f"{HERE}.reference:run"),
+        ),
+        dtypes=tuple(BYTES),
+        domain="Any shape, strides and axis; rows of less than 2^31 elements.",
+        cost=lambda p: Cost(0.0, float(p.rows) * p.length * (BYTES[p.dtype] + (8 if p.indices else BYTES[p.dtype]))),
+        tolerance=dict.fromkeys(BYTES, Tolerance()),
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.sort",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.sort.html",),
+    )
+)

@@ -1,0 +1,125 @@
+"""The Triton kernels: a bitonic sort of rows held in registers, and a radix sort of eight bits a pass for longer ones.
+
+Elements travel as their bits, indices with them. A stable order comes from the position, which is the key's low part.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.common.order_keys import ascending, order_key
+
+
+@triton.jit
+def rows_kernel(
+    x_ptr, perm_ptr, values_ptr, index_ptr, rows, n, keep,
+    KIND: tl.constexpr, MODE: tl.constexpr, WORD: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Sort whole rows; 64-bit elements take two calls: WORD 1 by the low half, WORD 2 by the high half of what that gave."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (column < n)
+    source = column
+    if perm_ptr is not None:
+        source = tl.load(perm_ptr + row * n + column, mask=inside, other=0).to(tl.int32)
+    bits = tl.load(x_ptr + row * n + source, mask=inside, other=0)
+    WIDTH: tl.constexpr = bits.dtype.primitive_bitwidth
+    key = order_key(bits, KIND, MODE)
+    if WORD == 1:
+        key = (key & 0xFFFFFFFF) - 0x80000000
+    if WORD == 2:
+        key = key >> 32
+    if WIDTH <= 16:
+        packed = tl.where(inside, key * 65536 + column, 0x7FFFFFFF)
+        place = ascending(packed) & 0xFFFF
+    else:
+        packed = tl.where(inside, key.to(tl.int64) * 4294967296 + column, 0x7FFFFFFFFFFFFFFF)
+        place = (ascending(packed) & 0xFFFFFFFF).to(tl.int32)
+    kept = (row < rows) & (column < keep)
+    if perm_ptr is not None:
+        place = tl.load(perm_ptr + row * n + place, mask=kept, other=0).to(tl.int32)
+    to = row * keep + column
+    if index_ptr is not None:
+        tl.store(index_ptr + to, place.to(index_ptr.dtype.element_ty), mask=kept)
+    if values_ptr is not None:
+        tl.store(values_ptr + to, tl.load(x_ptr + row * n + place, mask=kept, other=0), mask=kept)
+
+
+@triton.jit
+def _digit(bits, inside, KIND: tl.constexpr, MODE: tl.constexpr, SHIFT: tl.constexpr):
+    """Return eight bits of the key as an unsigned number; 255 past the end, where the position keeps it last."""
+    WIDTH: tl.constexpr = bits.dtype.primitive_bitwidth
+    digit = ((order_key(bits, KIND, MODE) >> SHIFT) & 255).to(tl.int32)
+    if SHIFT + 8 == WIDTH:
+        digit = digit ^ 128
+    return tl.where(inside, digit, 255)
+
+
+@triton.jit
+def _histogram(digit, inside_count, TILE: tl.constexpr):
+    """Count the digits of a tile without those past its end."""
+    bins = tl.arange(0, 256)
+    return tl.histogram(digit, 256) - tl.where(bins == 255, TILE - inside_count, 0)
+
+
+@triton.jit
+def count_kernel(
+    bits_ptr, counts_ptr, n, tiles,
+    KIND: tl.constexpr, MODE: tl.constexpr, SHIFT: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """Count the digits of each tile: ``counts[row, tile, 256]``."""
+    program = tl.program_id(0).to(tl.int64)
+    row, start = program // tiles, (program % tiles) * TILE
+    position = tl.arange(0, TILE)
+    inside = start + position < n
+    bits = tl.load(bits_ptr + row * n + start + position, mask=inside, other=0)
+    count = tl.minimum(n - start, TILE).to(tl.int32)
+    counts = _histogram(_digit(bits, inside, KIND, MODE, SHIFT), count, TILE)
+    tl.store(counts_ptr + program * 256 + tl.arange(0, 256), counts)
+
+
+@triton.jit
+def offsets_kernel(counts_ptr, totals_ptr, tiles, BINS: tl.constexpr, STEP: tl.constexpr):
+    """Turn the counts of each digit into those of the tiles before, and sum them: ``totals[row, 256]``."""
+    row = tl.program_id(0).to(tl.int64)
+    digit = tl.program_id(1) * BINS + tl.arange(0, BINS)
+    before = tl.zeros((BINS,), tl.int32)
+    for start in range(0, tiles, STEP):
+        tile = start + tl.arange(0, STEP)
+        at = counts_ptr + (row * tiles + tile[:, None]) * 256 + digit[None, :]
+        inside = (tile < tiles)[:, None]
+        counts = tl.load(at, mask=inside, other=0)
+        tl.store(at, tl.cumsum(counts, 0) - counts + before[None, :], mask=inside)
+        before += tl.sum(counts, 0)
+    tl.store(totals_ptr + row * 256 + digit, before)
+
+
+@triton.jit
+def scatter_kernel(
+    bits_ptr, perm_ptr, counts_ptr, totals_ptr, values_ptr, index_ptr, n, tiles,
+    KIND: tl.constexpr, MODE: tl.constexpr, SHIFT: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """Sort a tile by one digit and write its runs where the digit's elements of the row go."""
+    program = tl.program_id(0).to(tl.int64)
+    row, start = program // tiles, (program % tiles) * TILE
+    position = tl.arange(0, TILE)
+    inside = start + position < n
+    from_ = row * n + start
+    bits = tl.load(bits_ptr + from_ + position, mask=inside, other=0)
+    digit = _digit(bits, inside, KIND, MODE, SHIFT)
+    count = tl.minimum(n - start, TILE).to(tl.int32)
+    local = _histogram(digit, count, TILE)
+    bins = tl.arange(0, 256)
+    totals = tl.load(totals_ptr + row * 256 + bins)
+    base = tl.cumsum(totals, 0) - totals + tl.load(counts_ptr + program * 256 + bins) - (tl.cumsum(local, 0) - local)
+    packed = ascending(digit * TILE + position)
+    place = packed & (TILE - 1)
+    to = row * n + tl.gather(base, packed // TILE, 0) + position
+    if values_ptr is not None:
+        tl.store(values_ptr + to, tl.load(bits_ptr + from_ + place, mask=inside, other=0), mask=inside)
+    if index_ptr is not None:
+        index = (start + place).to(tl.int32)
+        if perm_ptr is not None:
+            index = tl.load(perm_ptr + from_ + place, mask=inside, other=0)
+        tl.store(index_ptr + to, index.to(index_ptr.dtype.element_ty), mask=inside)
