@@ -156,6 +156,6 @@ def magic(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dt
     pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * (2 * BITS))[None, None, :]
     # One code into the low half, its neighbour into the high one, under the exponent of 1024 or 128.
     ones: tl.constexpr = 0x64006400 if dtype == tl.float16 else 0x43004300
-    pair = ((pair | (pair << (16 - BITS))) & (((1 << BITS) - 1) * 0x10001)) | ones
+    pair = (pair & ((1 << BITS) - 1)) | ones | ((pair << (16 - BITS)) & (((1 << BITS) - 1) << 16))
     joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
     return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])

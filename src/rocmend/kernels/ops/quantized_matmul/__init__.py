@@ -49,7 +49,7 @@ def shape_class(problem: Problem) -> str:
 
 
 def many_rows(problem: Problem, target: Target) -> bool:
-    """Return whether the weights are worth dequantizing once: writing and reading them is little against the product."""
+    """Return whether the weights are worth dequantizing once: that is little work against the product."""
     del target
     return problem.rows >= (CROSSOVER if problem.dtype != "float32" else 32)
 
@@ -108,9 +108,9 @@ OP = register(
             "and strides, w with or without leading axes, which are broadcast against those of x."
         ),
         cost=_cost,
-        # Products are exact and sums fp32; but where a tile of weights is rounded to x's type before it is multiplied, each
-        # carries up to half an ulp of it: over a sum of K terms of either sign, no more than about one eps of the
-        # largest output.
+        # Sums are fp32. Where a tile of weights is rounded to x's type before it is multiplied, each weight carries
+        # up to half an ulp of it (twice, for product and bias): over a sum of terms of either sign that is no more than
+        # about one eps of the largest output.
         tolerance={
             "float32": Tolerance(ulps=4, scaled=4e-6),
             "float16": Tolerance(ulps=1, scaled=2.0**-10),

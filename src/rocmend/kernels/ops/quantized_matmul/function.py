@@ -25,12 +25,12 @@ def quantized_matmul(
 
     Args:
         x: ``[..., m, k]`` or ``[k]``, float32, float16 or bfloat16, of any strides.
-        w: ``[..., n, k * bits / 32]`` words, uint32 or int32; ``[..., k, n * bits / 32]`` where not transposed. Leading axes
-            are broadcast against those of x.
+        w: ``[..., n, k * bits / 32]`` words, uint32 or int32; ``[..., k, n * bits / 32]`` where not transposed. Leading
+            axes are broadcast against those of x.
         scales: A scale for each group of a row of w: a float type with affine, else uint8.
         biases: The biases of affine, of the type and shape of ``scales``.
         transpose: Whether w is multiplied transposed.
-        group_size: Codes of a row that share a scale; None for the mode's own (affine 64, mxfp4 and mxfp8 32, nvfp4 16).
+        group_size: Codes of a row that share a scale; None for the mode's own: affine 64, mxfp4, mxfp8 32, nvfp4 16.
         bits: Of a code; None for the mode's own (affine 4).
         mode: ``affine``, ``mxfp4``, ``mxfp8`` or ``nvfp4``.
 
@@ -40,7 +40,7 @@ def quantized_matmul(
     Raises:
         UsageError: Shapes or types that do not fit.
 
-    Sums are fp32. With more than 8 rows of half-precision x the weights are rounded to its type before they are multiplied.
+    Sums are fp32. With more than 16 rows of half-precision x, weights are rounded to its type before they are multiplied.
     An infinite x may give NaN where exact arithmetic gives an infinity.
 
     Cost: reads w, scales and biases once for few rows; 2·m·n·k operations.
@@ -91,13 +91,14 @@ def _check(
     if biases is not None and (biases.shape != scales.shape or biases.dtype != scales.dtype):
         raise UsageError(
             name,
-            f"expected biases as scales, {tuple(scales.shape)} of {scales.dtype}, got {tuple(biases.shape)} of {biases.dtype}.",
+            f"expected biases as scales, {tuple(scales.shape)} of {scales.dtype}, "
+            f"got {tuple(biases.shape)} of {biases.dtype}.",
         )
     k, n = (wide, w.shape[-2]) if transpose else (w.shape[-2], wide)
     if x.shape[-1] != k:
         raise UsageError(
             name,
             f"expected x with a last axis of {k}, got {tuple(x.shape)}.",
-            why=f"w {tuple(w.shape)} with {form.bits} bits is {'transposed ' if transpose else ''}[{w.shape[-2]}, {wide}].",
+            why=f"w {tuple(w.shape)} holds [{w.shape[-2]}, {wide}], {'to be transposed' if transpose else 'as it is'}.",
         )
     return k, n

@@ -7,7 +7,6 @@ import triton
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.dtypes import BY_NAME
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, shape_class
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
@@ -92,7 +91,7 @@ def run(
     w: torch.Tensor,
     scales: torch.Tensor,
     biases: torch.Tensor | None,
-    form: Format,
+    _form: Format,
     problem: Problem,
 ) -> torch.Tensor:
     """Launch the kernels; see ``function.quantized_matmul``."""

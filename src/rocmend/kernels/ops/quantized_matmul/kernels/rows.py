@@ -31,7 +31,7 @@ def rows_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_U: tl.constexpr,
 ):
-    """out[m, n] = Σ s·(Σ x·q) + b·Σ x over units: a word, or the BITS words that hold 32 codes where codes straddle words.
+    """out[m, n] = Σ s·(Σ x·q) + b·Σ x over units: a word, or BITS words of 32 codes where codes straddle words.
 
     Programs: (tiles of N, splits of K, batch · M). out is [splits, batch, M, N].
     """

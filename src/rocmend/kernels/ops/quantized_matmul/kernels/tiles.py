@@ -68,7 +68,7 @@ def tiles_kernel(
     STAGES: tl.constexpr,
     EVEN: tl.constexpr,
 ):
-    """out = x @ dequantize(w).T, the weights rounded to the type of x; computed as w @ x.T, weights in registers.
+    """Compute x @ dequantize(w).T, the weights rounded to the type of x: as w @ x.T, weights in registers.
 
     Programs: (tiles, splits of K, batch). out is [splits, batch, M, N].
     """
@@ -145,7 +145,7 @@ def columns_kernel(
     TOGETHER: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """out = x @ dequantize(w), w [K, N] packed along N, the weights rounded to the type of x.
+    """Compute x @ dequantize(w), w [K, N] packed along N, the weights rounded to the type of x.
 
     Programs: (tiles, splits of K, batch). out is [splits, batch, M, N].
     """
