@@ -20,7 +20,10 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> 
 
 def empty_like(tensor: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
     """Return an uninitialised contiguous tensor of another's shape and device."""
-    return empty(tensor.shape, dtype=dtype or tensor.dtype, device=tensor.device)
+    out = torch.empty_like(tensor, dtype=dtype, memory_format=torch.contiguous_format)
+    if _poison:
+        poison(out)
+    return out
 
 
 def poison(tensor: torch.Tensor) -> None:

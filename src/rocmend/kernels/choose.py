@@ -48,6 +48,7 @@ class Choice(NamedTuple):
 _preferred: list[str] = [name for name in (os.environ.get(PREFER_VARIABLE, ""),) if name]
 _chosen: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _told: set[tuple[str, str]] = set()
+_observed: list[tuple[str, Problem]] | None = None
 
 
 def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) -> Choice:
@@ -139,9 +140,23 @@ def implementation(op: Op, device: torch.device, problem: Problem) -> Callable[.
     return found
 
 
+@contextlib.contextmanager
+def observed() -> Iterator[list[tuple[str, Problem]]]:
+    """Keep each op and problem that is chosen for inside."""
+    global _observed  # noqa: PLW0603  one switch for the process: choices are made deep inside ops
+    before, _observed = _observed, []
+    forget()
+    try:
+        yield _observed
+    finally:
+        _observed = before
+
+
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
     from rocmend.kernels import executor
 
+    if _observed is not None:
+        _observed.append((op.name, problem))
     choice = choose(op, problem, executor.target_for(device), preferred())
     if choice.tier == "reference" and device.type == "cuda":
         _tell(choice)

@@ -107,20 +107,19 @@ class Bound:
             return
         if entry is None:
             self._first_launch(key, grid, args)
-        elif device == _current_device():
-            self._again(entry, device, grid, args)
-        else:
+            return
+        if device != _current_device():
             with torch.cuda.device(device):
                 self._again(entry, device, grid, args)
+            return
+        self._again(entry, device, grid, args)
 
     @staticmethod
     def _again(entry: tuple[Any, ...], device: int, grid: Sequence[int], args: Sequence[Any]) -> None:
         """Launch a compiled kernel as ``JITFunction.run`` does; there are no hooks, so they get no metadata."""
         run, function, packed, tail, _ = entry
-        count = len(grid)
-        y = grid[1] if count > 1 else 1
-        z = grid[2] if count > 2 else 1
-        run(grid[0], y, z, _stream_of(device), function, packed, None, None, None, *args, *tail)
+        x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
+        run(x, y, z, _stream_of(device), function, packed, None, None, None, *args, *tail)
 
     def _first_launch(self, key: Any, grid: Sequence[int], args: Sequence[Any]) -> None:
         compiled = self._plain(grid, args)
@@ -152,10 +151,10 @@ def merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[st
 
 def _hooked() -> bool:
     """Return whether something wants to be told of launches (a profiler)."""
-    for hook in (_runtime.launch_enter_hook, _runtime.launch_exit_hook):
-        if hook is not None and getattr(hook, "calls", True):
-            return True
-    return False
+    enter, leave = _runtime.launch_enter_hook, _runtime.launch_exit_hook
+    return bool(
+        (enter is not None and getattr(enter, "calls", True)) or (leave is not None and getattr(leave, "calls", True))
+    )
 
 
 def _large(arg: Any) -> bool:

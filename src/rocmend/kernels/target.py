@@ -40,6 +40,10 @@ class Target:
     matrix_dtypes: tuple[str, ...] = ()
     compute_units: int = 0
 
+    def __hash__(self) -> int:
+        """Return the name's hash: targets are looked up by on every launch."""
+        return hash(self.name)
+
     @property
     def generation(self) -> int:
         """The number in the name: 90 of ``sm90``, 11 of ``gfx1151``, 9 of ``gfx942``; 0 on the CPU."""

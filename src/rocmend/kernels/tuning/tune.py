@@ -1,0 +1,306 @@
+"""Tune an op on this machine: check and time configurations, each in a supervised child, and keep the best."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rocmend.core.files import write_atomic
+from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child
+from rocmend.kernels.tuning import user
+from rocmend.kernels.tuning.config import Value
+from rocmend.kernels.tuning.lookup import triton_version
+
+MODULE = "rocmend.kernels.tuning.child"
+BATCH = 6
+LEAST_GAIN = 0.02
+"""A configuration that is not faster by this much, and by more than its spread, is not worth a record."""
+_START_S = 90.0
+
+
+class TrialResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of trying one configuration or implementation.
+
+    Attributes:
+        verdict: ``pass``, or what it came to instead.
+        reason: Why.
+        times_us: Microseconds by case.
+        spread: 10th to 90th percentile over the median, of the case that spread most.
+    """
+
+    verdict: str
+    reason: str = ""
+    times_us: dict[str, float] = {}
+    spread: float = 0.0
+
+
+class Tuned(msgspec.Struct, frozen=True):
+    """What tuning a kernel for a class of shapes came to.
+
+    Attributes:
+        kernel: The kernel; empty for the choice among implementations.
+        shape_class: The class.
+        tried: Configurations that were tried, earlier runs included.
+        of: Configurations that there are.
+        dropped: Why configurations were dropped, by how they look.
+        before: What was in use.
+        after: What is, now.
+        gain: Time before over time after, the geometric mean over the cases.
+        times_us: Of what is in use now, by case.
+        kept: A record was written.
+    """
+
+    kernel: str
+    shape_class: str
+    tried: int
+    of: int
+    dropped: dict[str, str]
+    before: str
+    after: str
+    gain: float
+    times_us: dict[str, float]
+    kept: bool
+
+
+class Tuning(msgspec.Struct, frozen=True):
+    """What tuning an op came to.
+
+    Attributes:
+        op: The op.
+        device_name: The GPU.
+        target: Its target.
+        results: By kernel and class, then the choices.
+        finished: All there was to try was tried.
+        file: Where records are kept.
+    """
+
+    op: str
+    device_name: str
+    target: str
+    results: tuple[Tuned, ...]
+    finished: bool
+    file: str
+
+
+Told = Callable[[str], None]
+
+
+def trials_path() -> Path:
+    """Return the file that keeps what was tried, so that tuning can go on where it was ended."""
+    return user.path().with_name("kernel-tuning-trials.json")
+
+
+class _Trials:
+    """What was tried, in this run and earlier ones."""
+
+    def __init__(self, *, fresh: bool) -> None:
+        self.path = trials_path()
+        self.known: dict[str, TrialResult] = {}
+        if not fresh and self.path.exists():
+            try:
+                self.known = msgspec.json.decode(self.path.read_bytes(), type=dict[str, TrialResult])
+            except (msgspec.DecodeError, OSError):
+                self.known = {}  # it only saves time
+
+    def keep(self) -> None:
+        write_atomic(self.path, msgspec.json.encode(self.known))
+
+
+class Tuner:
+    """Tunes an op.
+
+    Args:
+        op: Its name.
+        device: The GPU.
+        budget_s: Seconds for the op; what is not tried by then is left for the next time.
+        trial_s: Seconds for one configuration, compiling it included.
+        fresh: Try again what was tried before.
+        tell: Told what is going on.
+    """
+
+    def __init__(  # noqa: PLR0913  each is an option of the command
+        self, op: str, device: str, *, budget_s: float, trial_s: float, fresh: bool, tell: Told
+    ) -> None:
+        self.op, self.device, self.trial_s, self.tell = op, device, trial_s, tell
+        self.deadline = time.monotonic() + budget_s
+        self.trials = _Trials(fresh=fresh)
+        self.about: dict[str, Any] = {}
+        self.finished = True
+
+    def run(self, fields: Sequence[str]) -> Tuning:
+        """Tune.
+
+        Raises:
+            NoDeviceError: There is no GPU, or it cannot be planned for.
+        """
+        plan = list(self._plan(fields))
+        results = [self._group(one) for one in plan if one["event"] == "group"]
+        if time.monotonic() < self.deadline:
+            results += [self._choice(one) for one in plan if one["event"] == "class"]
+        else:
+            self.finished = False
+        return Tuning(
+            self.op, self.about["name"], self.about["target"], tuple(results), self.finished, str(user.path())
+        )
+
+    def _plan(self, fields: Sequence[str]) -> list[dict[str, Any]]:
+        request = {"do": "plan", "op": self.op, "device": self.device, "fields": list(fields)}
+        done = run_child(MODULE, request, 600.0, self.device)
+        found = list(events(done.stdout))
+        for event in found:
+            if event["event"] == "infra":
+                raise NoDeviceError("kernels tune", f"nothing can be tuned: {event['reason']}.")
+            if event["event"] == "device":
+                self.about = event
+        if not found or found[-1]["event"] != "end" or not self.about:
+            raise NoDeviceError(
+                "kernels tune",
+                f"nothing can be tuned: {done.stderr.strip()[-400:] or done.ending.value}",
+                next_step="Tuning needs torch, Triton and a GPU in this Python environment.",
+            )
+        return found
+
+    def _group(self, plan: dict[str, Any]) -> Tuned:
+        common = {"kernel": plan["kernel"], "timed": plan["timed"], "gates": plan["gates"]}
+        wanted = [{**common, "config": config} for config in plan["candidates"]]
+        label = f"{self.op} {plan['kernel']} {plan['shape_class']}"
+        results = self._try(wanted, label)
+        current = results.get(0)
+        passed = {at: one for at, one in results.items() if one.verdict == "pass"}
+        best = min(passed, key=lambda at: _score(passed[at]), default=None)
+        kept, gain, after = False, 1.0, plan["candidates"][0]
+        if best is not None:
+            after = plan["candidates"][best]
+            gain = _gain(current, passed[best])
+            kept = best != 0 and gain > 1 + max(LEAST_GAIN, passed[best].spread)
+            if not kept:
+                after, gain, best = plan["candidates"][0], 1.0, 0 if 0 in passed else best
+            else:
+                self._keep(plan, after, passed[best], current, gain)
+        dropped = {
+            _look(plan["candidates"][at]): f"{r.verdict}: {r.reason}"
+            for at, r in results.items()
+            if r.verdict != "pass"
+        }
+        times = passed[best].times_us if best is not None else {}
+        before = _look(plan["current"])
+        total = len(wanted)
+        return Tuned(
+            plan["kernel"], plan["shape_class"], len(results), total, dropped, before, _look(after), gain, times, kept
+        )
+
+    def _keep(
+        self,
+        plan: dict[str, Any],
+        config: dict[str, Value],
+        best: TrialResult,
+        current: TrialResult | None,
+        gain: float,
+    ) -> None:
+        user.keep_record(
+            self.op,
+            plan["kernel"],
+            plan["shape_class"],
+            self.about["target"],
+            config,
+            device=self.about["name"],
+            times_us=best.times_us,
+            before_us=current.times_us if current else {},
+            spread=best.spread,
+            gain=gain,
+        )
+
+    def _choice(self, plan: dict[str, Any]) -> Tuned:
+        common = {"timed": plan["timed"], "gates": plan["gates"]}
+        names: list[str] = plan["implementations"]
+        wanted = [{**common, "implementation": name, "records": _stamp(self.op)} for name in names]
+        results = self._try(wanted, f"{self.op} implementations {plan['shape_class']}")
+        passed = {names[at]: one for at, one in results.items() if one.verdict == "pass"}
+        dropped = {names[at]: f"{r.verdict}: {r.reason}" for at, r in results.items() if r.verdict != "pass"}
+        best = min(passed, key=lambda name: _score(passed[name]), default="")
+        first = next((name for name in names if name in passed), "")
+        whole = len(results) == len(wanted)
+        if best and whole:
+            user.keep_choice(
+                self.op,
+                plan["shape_class"],
+                self.about["target"],
+                best,
+                device=self.about["name"],
+                times_us={name: one.times_us for name, one in passed.items()},
+            )
+        gain = _gain(passed.get(first), passed[best]) if best else 1.0
+        times = passed[best].times_us if best else {}
+        kept = bool(best) and whole
+        return Tuned("", plan["shape_class"], len(results), len(wanted), dropped, first, best, gain, times, kept)
+
+    def _try(self, wanted: list[dict[str, Any]], label: str) -> dict[int, TrialResult]:
+        """Try what was not tried before, a batch a child, and return the results by number."""
+        keys = [self._key(one) for one in wanted]
+        waiting = [at for at, key in enumerate(keys) if key not in self.trials.known]
+        while waiting and time.monotonic() < self.deadline:
+            self.tell(f"{label}: {len(wanted) - len(waiting)} of {len(wanted)} tried")
+            batch = waiting[:BATCH]
+            request = {
+                "do": "try",
+                "op": self.op,
+                "device": self.device,
+                "trial_s": self.trial_s,
+                "trials": [{**wanted[at], "id": at} for at in batch],
+            }
+            done = run_child(MODULE, request, _START_S + self.trial_s * len(batch), self.device)
+            open_trial, seen = None, False
+            for event in events(done.stdout):
+                seen = True
+                if event["event"] == "begin":
+                    open_trial = event["id"]
+                elif event["event"] == "trial":
+                    open_trial = None
+                    self.trials.known[keys[event["id"]]] = msgspec.convert(
+                        {name: value for name, value in event.items() if name not in {"event", "id"}}, TrialResult
+                    )
+            if open_trial is not None:
+                hung = "Timeout (" in done.stderr or done.ending.value == "timeout"
+                why = (
+                    f"no end within {self.trial_s:.0f} s"
+                    if hung
+                    else f"{done.ending.value}: {done.stderr.strip()[-200:]}"
+                )
+                self.trials.known[keys[open_trial]] = TrialResult("hang" if hung else "crash", why)
+            elif not seen:
+                raise NoDeviceError("kernels tune", f"a child ended at its start: {done.stderr.strip()[-400:]}")
+            self.trials.keep()
+            waiting = [at for at in waiting if keys[at] not in self.trials.known]
+        self.finished = self.finished and not waiting
+        return {at: self.trials.known[key] for at, key in enumerate(keys) if key in self.trials.known}
+
+    def _key(self, trial: dict[str, Any]) -> str:
+        about = [self.op, self.about["name"], self.about["target"], triton_version(), user.torch_version(), trial]
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _stamp(op: str) -> str:
+    """Return what identifies the user's records of an op: implementations are timed again after they changed."""
+    rows = [row for row in user.read(user.path())[0]["records"] if row["op"] == op]
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _score(result: TrialResult) -> float:
+    return sum(math.log(max(value, 1e-9)) for value in result.times_us.values())
+
+
+def _gain(before: TrialResult | None, after: TrialResult) -> float:
+    if before is None or not before.times_us or not after.times_us:
+        return 1.0
+    return math.exp((_score(before) - _score(after)) / len(after.times_us))
+
+
+def _look(config: dict[str, Value]) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items())
