@@ -40,7 +40,7 @@ def quantized_matmul(
     Raises:
         UsageError: Shapes or types that do not fit.
 
-    Sums are fp32. With more than 16 rows of half-precision x, weights are rounded to its type before they are multiplied.
+    Sums are fp32. With more than 16 rows of half-precision x, weights are rounded to its type before the product.
     An infinite x may give NaN where exact arithmetic gives an infinity.
 
     Cost: reads w, scales and biases once for few rows; 2·m·n·k operations.

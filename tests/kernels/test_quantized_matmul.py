@@ -1,0 +1,168 @@
+"""Quantized matrix products: MLX's own results, shapes, types and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import choose, executor
+from rocmend.kernels.executor import Recorder
+from rocmend.kernels.ops.quantized_matmul import OP, Problem
+from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
+from rocmend.kernels.ops.quantized_matmul.host import kernel_of
+from rocmend.kernels.target import by_name
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+GOLDEN = Path(__file__).with_name("golden") / "quantized_matmul.npz"
+FORMATS = ["affine-2-32", "affine-3-64", "affine-4-64", "affine-5-128", "affine-6-32", "affine-8-64"]
+FORMATS += ["mxfp4-4-32", "mxfp8-8-32", "nvfp4-4-16"]
+# MLX's CPU back end adds in the type of x: in bfloat16 the error is its own, over 128 terms.
+NEAR = {"float32": 2e-6, "bfloat16": 5e-2}
+
+
+def _golden(name: str, dtype: str) -> tuple[dict[str, Any], list[Any]]:
+    with np.load(GOLDEN) as stored:
+        found = {key: stored[key] for key in stored.files if key.startswith(f"{name}/")}
+    widened = {key: (value.astype(np.uint32) << 16).view(np.float32) for key, value in found.items() if key[-1] == "x"}
+    values = {key: torch.from_numpy(value) for key, value in {**found, **widened}.items()}
+    parts = [values[f"{name}/w{index}"] for index in range(3) if f"{name}/w{index}" in values]
+    parts = [part.to(getattr(torch, dtype)) if part.dtype == torch.float32 else part for part in parts]
+    return values, parts
+
+
+@pytest.mark.parametrize("tier", ["triton", "reference"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_as_mlx(name: str, dtype: str, tier: str) -> None:
+    mode, bits, group = name.split("-")
+    values, parts = _golden(name, dtype)
+    for kind in ("t", "n"):
+        x, wanted = (values[f"{name}/{dtype}/{kind}/{part}"] for part in ("x", "y"))
+        x = x.to(getattr(torch, dtype))
+        biases = parts[2] if len(parts) > 2 else None
+        with choose.prefer(tier):
+            out = quantized_matmul(
+                x, parts[0], parts[1], biases, transpose=kind == "t", group_size=int(group), bits=int(bits), mode=mode
+            )
+        assert out.dtype == x.dtype
+        assert (out.float() - wanted).abs().max() <= NEAR[dtype] * wanted.abs().max()
+
+
+def _weights(*shape: int, dtype: Any = torch.float32) -> tuple[Any, Any, Any]:
+    """Return 4-bit words, scales and biases of a matrix [..., rows, columns]."""
+    words = torch.randint(-(2**31), 2**31, (*shape[:-1], shape[-1] // 8), dtype=torch.int64).to(torch.int32)
+    groups = (*shape[:-1], shape[-1] // 64)
+    return words, torch.rand(groups).to(dtype), torch.rand(groups).to(dtype)
+
+
+def test_words_may_be_unsigned() -> None:
+    w, scales, biases = _weights(8, 128)
+    x = torch.randn(2, 128)
+    with choose.prefer("triton"):
+        signed = quantized_matmul(x, w, scales, biases)
+        unsigned = quantized_matmul(x, w.view(torch.uint32), scales, biases)
+    assert torch.equal(signed, unsigned)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "out"),
+    [
+        ((128,), (8, 128), (8,)),
+        ((3, 128), (2, 8, 128), (2, 3, 8)),
+        ((4, 1, 3, 128), (1, 2, 8, 128), (4, 2, 3, 8)),
+        ((2, 3, 128), (1, 8, 128), (2, 3, 8)),
+        ((5, 2, 3, 128), (8, 128), (5, 2, 3, 8)),
+    ],
+)
+def test_leading_axes(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...]) -> None:
+    a, weights = torch.randn(x), _weights(*w)
+    with choose.prefer("triton"):
+        got = quantized_matmul(a, *weights)
+    with choose.prefer("reference"):
+        wanted = quantized_matmul(a, *weights)
+    assert got.shape == wanted.shape == out
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_types_promote_as_in_mlx() -> None:
+    w, scales, biases = _weights(8, 128)
+    x = torch.randn(2, 128, dtype=torch.bfloat16)
+    with choose.prefer("triton"):
+        assert quantized_matmul(x, w, scales, biases).dtype == torch.float32
+        assert quantized_matmul(x.half(), w, scales.bfloat16(), biases.bfloat16()).dtype == torch.float32
+        assert quantized_matmul(x, w, scales.bfloat16(), biases.bfloat16()).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bits": 7}, "affine bits"),
+        ({"group_size": 48}, "group_size"),
+        ({"mode": "int4"}, "mode"),
+        ({"mode": "mxfp4"}, "uint8"),
+        ({"biases": None}, "biases"),
+        ({"group_size": 32}, "scales of shape"),
+        ({"x": torch.zeros(2, 96)}, "last axis of 128"),
+        ({"x": torch.zeros(2, 128, dtype=torch.int32)}, "x of float32"),
+        ({"transpose": False}, "last axis of 8"),
+        ({"w": torch.zeros(16, dtype=torch.int32)}, "2 or more"),
+    ],
+)
+def test_refused(change: dict[str, Any], message: str) -> None:
+    w, scales, biases = _weights(8, 128)
+    call: dict[str, Any] = {"x": torch.zeros(2, 128), "w": w, "scales": scales, "biases": biases, **change}
+    with pytest.raises(UsageError, match=message):
+        quantized_matmul(**call)
+
+
+def _problem(**change: Any) -> Problem:
+    return Problem(
+        **{
+            "dtype": "bfloat16", "mode": "affine", "bits": 4, "group_size": 64, "transpose": True,
+            "batch": 1, "rows": 1, "columns": 4096, "depth": 4096, **change,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "target", "kernel"),
+    [
+        ({}, "gfx1151", "groups"),
+        ({"rows": 16}, "gfx942", "groups"),
+        ({"rows": 17}, "gfx942", "tiles"),
+        ({}, "gfx1030", "rows"),
+        ({"dtype": "float32"}, "gfx1151", "rows"),
+        ({"bits": 3}, "gfx1151", "rows"),
+        ({"mode": "mxfp4", "group_size": 32}, "sm90", "tiles"),
+        ({"transpose": False}, "sm90", "columns"),
+    ],
+)
+def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str) -> None:
+    assert kernel_of(_problem(**change), by_name(target)) == kernel
+
+
+def test_many_rows_are_the_vendors() -> None:
+    few, many = (choose.choose(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
+    assert (few.implementation, many.implementation) == ("fused", "dequantize+matmul")
+    huge = choose.choose(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
+    assert huge.implementation == "fused"
+
+
+def test_few_tiles_are_split_along_the_sum() -> None:
+    recorder = Recorder(by_name("gfx942", compute_units=304))
+    x = torch.empty(1, 4096, dtype=torch.bfloat16, device="meta")
+    w = torch.empty(256, 512, dtype=torch.int32, device="meta")
+    scales = torch.empty(256, 64, dtype=torch.bfloat16, device="meta")
+    with executor.using(recorder), choose.prefer("triton"):
+        out = quantized_matmul(x, w, scales, scales)
+    assert out.shape == (1, 256)
+    assert [launch.kernel.__name__ for launch in recorder.launches] == ["groups_kernel", "sum_kernel"]
+    assert recorder.launches[0].grid[1] > 1
