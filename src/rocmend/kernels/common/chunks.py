@@ -51,7 +51,7 @@ def codes8(window, place, BITS: tl.constexpr):
 def whole8(window, BITS: tl.constexpr):
     """Return the integers at places 0 to 7 of windows [..., 1] as fp32 [..., 8], each times ``2 ** offset8``.
 
-    The bits of a code are put where the fraction of 2^23 stands, without shifting them down: one operation for most codes.
+    The bits of a code are put where the fraction of 2^23 stands, not shifted down: one operation for most codes.
     """
     place = tl.arange(0, 8)
     if BITS == 4:

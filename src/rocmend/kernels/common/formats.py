@@ -185,11 +185,14 @@ def _affine(groups: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor,
     negative = low.abs() > high.abs()
     step = (high - low) / top
     scale = torch.where(step < SMALLEST_SCALE, SMALLEST_SCALE, step)
-    scale = torch.where(negative, scale, -scale)
-    edge = torch.where(negative, low, high)
-    steps = torch.round(edge / scale)
-    scale = torch.where(steps != 0, edge / steps, scale)
-    bias = torch.where(steps != 0, edge, 0.0)
+    if top == 1:  # one bit: the two ends
+        bias = low
+    else:
+        scale = torch.where(negative, scale, -scale)
+        edge = torch.where(negative, low, high)
+        steps = torch.round(edge / scale)
+        scale = torch.where(steps != 0, edge / steps, scale)
+        bias = torch.where(steps != 0, edge, 0.0)
     codes = torch.round((wide - bias) / scale).nan_to_num(0.0).clamp(0, top).to(torch.int32)
     return codes, scale.squeeze(-1).to(groups.dtype), bias.squeeze(-1).to(groups.dtype)
 
@@ -230,7 +233,9 @@ def _mx(groups: torch.Tensor, bits: int) -> tuple[torch.Tensor, torch.Tensor]:
 def ceil_exponent(scale: torch.Tensor) -> torch.Tensor:
     """Return ``ceil(log2(scale))``, exactly; 0 for 0, at least -127 otherwise."""
     bits = scale.float().contiguous().view(torch.int32)
-    exponent = ((bits >> 23) & 0xFF) - 127 + ((bits & 0x7FFFFF) != 0).to(torch.int32)
+    fraction, biased = bits & 0x7FFFFF, (bits >> 23) & 0xFF
+    # A denormal over 2^-127 is under 2^-126.
+    exponent = biased - 127 + (fraction > torch.where(biased == 0, 1 << 22, 0)).to(torch.int32)
     return torch.where((bits & 0x7FFFFFFF) == 0, 0, exponent.clamp_min(-127))
 
 

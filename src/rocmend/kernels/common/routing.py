@@ -38,6 +38,17 @@ class Pairs(NamedTuple):
         """The number of pairs."""
         return math.prod(self.shape)
 
+    def add_up(self, of_pairs: torch.Tensor, matrices: int) -> torch.Tensor:
+        """Return the sums over the pairs of each matrix of x, in fp32: ``[matrices, ...]`` of ``[pairs, ...]``."""
+        rest = of_pairs.shape[1:]
+        if self.lhs is None and matrices * self.divisor == self.count:
+            return of_pairs.reshape(matrices, self.divisor, *rest).float().sum(1)
+        lhs = self.lhs
+        if lhs is None:
+            lhs = torch.arange(self.count, device=of_pairs.device) // self.divisor
+        out = torch.zeros((matrices, *rest), dtype=torch.float32, device=of_pairs.device)
+        return out.index_add_(0, lhs.long(), of_pairs.float())
+
 
 class Routing(NamedTuple):
     """Pairs by expert.
@@ -102,7 +113,7 @@ def _flat(
 
 
 def route(pairs: Pairs, experts: int, *, ordered: bool) -> Routing:
-    """Count the pairs of each expert, and order the pairs by expert unless they are ``ordered``; nothing waits for it."""
+    """Count the pairs of each expert and order them by expert, unless they are; the host waits for nothing."""
     device = pairs.rhs.device
     counts = allocate.empty((experts,), dtype=torch.int32, device=device)
     constants: dict[str, object] = {}
@@ -113,3 +124,15 @@ def route(pairs: Pairs, experts: int, *, ordered: bool) -> Routing:
     constants = {"EXPERTS": triton.next_power_of_2(experts)}
     launch(order_kernel, (experts,), (pairs.rhs, counts, order, pairs.count), constants, _CONFIG)
     return Routing(counts, order)
+
+
+def direct_is_better(count: int, m: int, experts: int, height: int) -> bool:
+    """Say whether each pair gets tiles of its own: few pairs share an expert, or one fills tiles by itself."""
+    if m == 1:
+        return experts * 4 >= count * 3
+    return m >= height or experts >= count
+
+
+def tiles_at_most(count: int, m: int, experts: int, height: int) -> int:
+    """Return the most tiles that the rows can take, whatever their experts are: each may leave one that is not full."""
+    return count * m // height + min(experts, count)

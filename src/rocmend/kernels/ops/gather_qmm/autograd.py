@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from rocmend.kernels.common.routing import Pairs
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 
 
@@ -25,17 +24,7 @@ class GatherQmm(torch.autograd.Function):
         """Multiply the gradient of each pair with its expert's weights, and add up what came from one matrix of x."""
         a: Arguments = ctx.arguments
         m, k = a.x.shape[-2:]
-        matrices = a.x.shape[:-2].numel()
-        grad = grads[0].reshape(-1, m, a.n)
-        pairs = Pairs((a.pairs.count,), None, 1, a.pairs.rhs)
-        back = a._replace(x=grad, pairs=pairs, transpose=not a.transpose)
-        of_pairs = ctx.call(back)
-        if a.pairs.lhs is None and matrices * a.pairs.divisor == a.pairs.count:
-            of_x = of_pairs.reshape(matrices, a.pairs.divisor, m, k).float().sum(1)
-        else:
-            lhs = a.pairs.lhs
-            if lhs is None:
-                lhs = torch.arange(a.pairs.count, device=grad.device) // a.pairs.divisor
-            of_x = torch.zeros((matrices, m, k), dtype=torch.float32, device=grad.device)
-            of_x.index_add_(0, lhs.long(), of_pairs.float())
+        pairs = a.pairs._replace(shape=(a.pairs.count,), lhs=None, divisor=1)
+        back = a._replace(x=grads[0].reshape(-1, m, a.n), pairs=pairs, transpose=not a.transpose)
+        of_x = a.pairs.add_up(ctx.call(back).reshape(-1, m, k), a.x.shape[:-2].numel())
         return of_x.reshape(a.x.shape).to(a.x.dtype), None, None

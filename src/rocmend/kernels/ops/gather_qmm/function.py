@@ -25,7 +25,7 @@ def gather_qmm(
     biases: torch.Tensor | None = None,
     lhs_indices: torch.Tensor | None = None,
     rhs_indices: torch.Tensor | None = None,
-    transpose: bool = True,  # noqa: FBT001, FBT002  the signature of MLX
+    transpose: bool = True,
     group_size: int | None = None,
     bits: int | None = None,
     mode: str = "affine",
@@ -34,9 +34,9 @@ def gather_qmm(
 ) -> torch.Tensor:
     """Multiply chosen matrices with chosen quantized ones: ``out[i] = x[lhs[i]] @ dequantize(w[rhs[i]]).T``.
 
-    The mixture of experts: ``rhs_indices`` are the experts of each token. With few rows each one is computed by itself and
-    only the chosen experts' weights are read; with many, rows of one expert are brought together on the device and its
-    weights read once for a tile of them. Nothing is read by the host: the call can be captured in a graph.
+    The mixture of experts: ``rhs_indices`` are the experts of each token. With few rows each one is computed by itself
+    and only the chosen experts' weights are read; with many, rows of one expert are brought together on the device and
+    its weights read once for a tile of them. Nothing is read by the host: the call can be captured in a graph.
 
     Args:
         x: ``[..., m, k]``, float32, float16 or bfloat16.
@@ -85,7 +85,8 @@ def gather_qmm_swiglu(
 ) -> torch.Tensor:
     """Multiply with two quantized matrices of each chosen expert and gate: ``silu(x @ gate.T) * (x @ up.T)``.
 
-    In one launch where there are few rows; neither product is rounded or stored. It has no gradient: use ``gather_qmm``.
+    In one launch where there are few rows; neither product is rounded or stored. It has no gradient: that is for
+    ``gather_qmm``.
 
     Args:
         x: ``[..., m, k]``, float32, float16 or bfloat16.
@@ -139,7 +140,7 @@ def arguments(
     transpose, group_size, bits, mode, ordered = options
     form = format_of(op, mode, bits, group_size)
     for one in (weights, *(() if up is None else (up,))):
-        check_quantized(op, *one, form)
+        check_quantized(op, one.words, one.scales, one.biases, form)
     if up is not None and (up.words.shape != weights.words.shape or up.scales.dtype != weights.scales.dtype):
         raise UsageError(op, "expected gate and up of one shape and type.")
     if not x.dtype.is_floating_point or x.dim() < 2:

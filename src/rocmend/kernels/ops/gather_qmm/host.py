@@ -6,7 +6,7 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.routing import route
+from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.gather_qmm import shape_class
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
@@ -63,14 +63,13 @@ def _grouped(
 ) -> None:
     m, k = x.shape[-2:]
     count, experts, height = a.pairs.count, a.experts, config["BM"]
-    direct = experts * 4 >= count * 3 if m == 1 else m >= height or experts >= count
+    direct = direct_is_better(count, m, experts, height)
     blocks = triton.cdiv(a.n, config["BN"])
     constants |= {"DIRECT": direct, "TRANSPOSE": a.transpose, "EXPERTS": triton.next_power_of_2(experts)}
     if direct:
         order, counts, tiles = None, None, count * triton.cdiv(m, height)
     else:
-        # Every expert may have one tile that is not full; the number of tiles is not known here.
-        tiles = count * m // height + min(experts, count)
+        tiles = tiles_at_most(count, m, experts, height)
         counts, order = route(a.pairs, experts, ordered=a.ordered)
     constants["ORDERED"] = order is None
     args = (

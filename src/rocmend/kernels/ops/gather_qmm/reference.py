@@ -15,7 +15,7 @@ def gather_qmm(
     biases: torch.Tensor | None = None,
     lhs_indices: torch.Tensor | None = None,
     rhs_indices: torch.Tensor | None = None,
-    transpose: bool = True,  # noqa: FBT001, FBT002  the signature of MLX
+    transpose: bool = True,
     group_size: int | None = None,
     bits: int | None = None,
     mode: str = "affine",
@@ -26,7 +26,8 @@ def gather_qmm(
     from rocmend.kernels.ops.gather_qmm.function import arguments
 
     weights = Weights(w, scales, biases)
-    return run(arguments(x, weights, None, lhs_indices, rhs_indices, (transpose, group_size, bits, mode, sorted_indices)))
+    options = (transpose, group_size, bits, mode, sorted_indices)
+    return run(arguments(x, weights, None, lhs_indices, rhs_indices, options))
 
 
 def gather_qmm_swiglu(

@@ -23,8 +23,9 @@ def quantize(
 ) -> Quantized:
     """Quantize the last axis in groups, as ``mlx.core.quantize`` does.
 
-    Affine: ``scale = ±(max - min) / (2^bits - 1)`` of a group, with the sign that makes the end of larger magnitude code 0,
-    adjusted so that zero is a code; ``bias`` is that end; ``code = round((w - bias) / scale)``.
+    Affine: ``scale = ±(max - min) / (2^bits - 1)`` of a group, signed so that the end of larger magnitude is code 0,
+    adjusted so that zero is a code; ``bias`` is that end; ``code = round((w - bias) / scale)``. With one bit the
+    codes are the two ends.
 
     Args:
         w: ``[..., n]`` of at least 2 axes, float32, float16 or bfloat16; n a multiple of the group size.

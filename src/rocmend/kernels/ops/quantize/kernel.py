@@ -86,11 +86,14 @@ def affine_kernel(
     step = tl.div_rn(high - low, TOP + tl.zeros_like(high))
     # fp32(1e-7); NaN stays, as it does in the reference.
     scale = tl.where(step < 1e-7, 1e-7, step)
-    scale = tl.where(negative, scale, -scale)
-    edge = tl.where(negative, low, high)
-    steps = _rint(tl.div_rn(edge, scale))
-    scale = tl.where(steps != 0, tl.div_rn(edge, steps), scale)
-    bias = tl.where(steps != 0, edge, 0.0)
+    if BITS == 1:
+        bias = low
+    else:
+        scale = tl.where(negative, scale, -scale)
+        edge = tl.where(negative, low, high)
+        steps = _rint(tl.div_rn(edge, scale))
+        scale = tl.where(steps != 0, tl.div_rn(edge, steps), scale)
+        bias = tl.where(steps != 0, edge, 0.0)
     x = tl.div_rn(w - bias[:, None], tl.broadcast_to(scale[:, None], [BLOCK, GROUP]))
     x = tl.where(x == x, tl.minimum(tl.maximum(x, 0.0), 1.0 * TOP), 0.0)
     _store_words(out_ptr, _rint(x).to(tl.int32), first, groups, BITS, GROUP, BLOCK)
@@ -125,7 +128,9 @@ def float_kernel(
         unit = tl.where((decoded == 0)[:, None], 0.0, unit)
     else:
         bits = scale.to(tl.int32, bitcast=True)
-        exponent = ((bits >> 23) & 0xFF) - 127 + ((bits & 0x7FFFFF) != 0).to(tl.int32)
+        biased = (bits >> 23) & 0xFF
+        # A denormal over 2^-127 is under 2^-126.
+        exponent = biased - 127 + ((bits & 0x7FFFFF) > tl.where(biased == 0, 1 << 22, 0)).to(tl.int32)
         exponent = tl.where(bits == 0, 0, tl.maximum(exponent, -127))
         finite = bits < 0x7F800000
         code = tl.where(finite, exponent + 127, 255)

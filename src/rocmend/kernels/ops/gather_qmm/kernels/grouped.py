@@ -20,8 +20,8 @@ def grouped_kernel(
 ):  # fmt: skip
     """A tile of BM rows and BN columns of ``x @ w`` or ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
-    DIRECT: the tiles of a pair follow each other, whatever its expert is; nothing has been counted. Otherwise a tile holds
-    rows of one expert; the grid is as large as the most tiles that there can be, and those too many end at once.
+    DIRECT: the tiles of a pair follow each other, whatever its expert is; nothing has been counted. Otherwise a tile
+    holds rows of one expert; the grid is as large as the most tiles that there can be, and those too many end at once.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     blocks = tl.cdiv(n, BN)

@@ -89,7 +89,9 @@ def pairs_kernel(
             up_bias_rows = up_scale_rows
             if MODE == "affine":
                 up_bias_rows = (up_biases_ptr + weight * (k // GROUP))[:, None]
-            total_up += _sums(x, x_sums, up_rows, up_scale_rows, up_bias_rows, chunk, group, exists, k // GROUP, MODE, BITS)
+            total_up += _sums(
+                x, x_sums, up_rows, up_scale_rows, up_bias_rows, chunk, group, exists, k // GROUP, MODE, BITS
+            )
     out = tl.sum(total, axis=1)
     if GATED:
         out = out / (1.0 + tl.exp(-out)) * tl.sum(total_up, axis=1)

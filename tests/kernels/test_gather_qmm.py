@@ -1,0 +1,133 @@
+"""Gathered matrix products against real MLX and against torch, forward and backward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+pytest.importorskip("triton")
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import choose, dequantize, gather_mm, gather_qmm, gather_qmm_swiglu, quantize
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+GOLDEN = {name: torch.tensor(np.asarray(value)) for name, value in np.load(
+    Path(__file__).parent / "golden" / "quantized.npz"
+).items() if name.startswith(("gather", "mm", "x", "experts", "turned", "lhs", "rhs", "ascending"))}  # fmt: skip
+MODES = ("affine", "mxfp4", "mxfp8", "nvfp4")
+TIERS = ("reference", "triton")
+CLOSE = {"rtol": 2e-5, "atol": 2e-5}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("mode", MODES)
+def test_like_mlx(mode: str, tier: str) -> None:
+    x, lhs, rhs, ascending = (GOLDEN[name] for name in ("x", "lhs", "rhs", "ascending"))
+    parts = quantize(GOLDEN["experts"], mode=mode)
+    turned = quantize(GOLDEN["turned"], mode=mode)
+    with choose.prefer(tier):
+        given = gather_qmm(x, *parts, lhs, rhs, mode=mode)
+        in_order = gather_qmm(x, *parts, rhs_indices=ascending, mode=mode, sorted_indices=True)
+        default = gather_qmm(x[:, None], *parts, rhs_indices=rhs[:1], mode=mode)
+        other = gather_qmm(x[..., :12], *turned, rhs_indices=ascending, mode=mode, transpose=False)
+    torch.testing.assert_close(given, GOLDEN[f"gather-{mode}"], **CLOSE)
+    torch.testing.assert_close(in_order, GOLDEN[f"gather-{mode}-sorted"], **CLOSE)
+    torch.testing.assert_close(default, GOLDEN[f"gather-{mode}-default"], **CLOSE)
+    torch.testing.assert_close(other, GOLDEN[f"gather-{mode}-turned"], **CLOSE)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_gather_mm_like_mlx(tier: str) -> None:
+    with choose.prefer(tier):
+        out = gather_mm(GOLDEN["x"][..., :12].contiguous(), GOLDEN["turned"], GOLDEN["lhs"], GOLDEN["rhs"])
+    torch.testing.assert_close(out, GOLDEN["mm"], **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mode", ["affine", "mxfp4"])
+def test_experts_of_many_tokens_in_half_types(mode: str, dtype: Any) -> None:
+    """Expert-batched bf16, and mxfp4, have come out wrong elsewhere: each row must equal the plain product."""
+    generator = torch.Generator().manual_seed(3)
+    w = torch.randn(4, 24, 128, generator=generator).to(dtype)
+    x = torch.randn(24, 1, 1, 128, generator=generator).to(dtype)
+    chosen = torch.randint(4, (24, 2), generator=generator)
+    parts = quantize(w, mode=mode)
+    with choose.prefer("triton"):
+        out = gather_qmm(x, *parts, rhs_indices=chosen, mode=mode)
+    plain = dequantize(*parts, mode=mode, dtype=dtype).double()
+    wanted = torch.einsum("tk,tenk->ten", x[:, 0, 0].double(), plain[chosen])
+    assert out.dtype == dtype
+    torch.testing.assert_close(out[:, :, 0].double(), wanted, rtol=2e-2, atol=0.2)
+    assert (out[:, :, 0].double() - wanted).abs().mean() < 0.08
+
+
+@pytest.mark.parametrize("tokens", [2, 40])
+@pytest.mark.parametrize("lhs", [None, "given"])
+def test_gradient(tokens: int, lhs: str | None) -> None:
+    generator = torch.Generator().manual_seed(4)
+    parts = quantize(torch.randn(3, 64, 128, generator=generator))
+    x = torch.randn(tokens, 1, 1, 128, generator=generator, requires_grad=True)
+    chosen = torch.randint(3, (tokens, 2), generator=generator)
+    index = None if lhs is None else torch.randint(tokens, (tokens, 1), generator=generator)
+    weight = torch.randn(tokens, 2, 1, 64, generator=generator)
+    with choose.prefer("triton"):
+        (gather_qmm(x, *parts, index, chosen) * weight).sum().backward()
+    grad, x.grad = x.grad, None
+    rows = x if index is None else x[index[:, 0]]
+    (torch.einsum("tabk,tenk->ten", rows, dequantize(*parts)[chosen])[:, :, None] * weight).sum().backward()
+    torch.testing.assert_close(grad, x.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_gather_mm_gradient() -> None:
+    generator = torch.Generator().manual_seed(5)
+    b = torch.randn(3, 16, 8, generator=generator)
+    a = torch.randn(5, 1, 2, 16, generator=generator, requires_grad=True)
+    chosen = torch.randint(3, (5, 2), generator=generator)
+    with choose.prefer("triton"):
+        gather_mm(a, b, rhs_indices=chosen).square().sum().backward()
+    grad, a.grad = a.grad, None
+    torch.einsum("tamk,tekn->temn", a, b[chosen]).square().sum().backward()
+    torch.testing.assert_close(grad, a.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_swiglu_is_two_products_and_a_gate() -> None:
+    generator = torch.Generator().manual_seed(6)
+    gate, up = (quantize(torch.randn(3, 8, 64, generator=generator)) for _ in range(2))
+    x = torch.randn(3, 1, 1, 64, generator=generator)
+    chosen = torch.randint(3, (3, 2), generator=generator)
+    with choose.prefer("triton"):
+        fused = gather_qmm_swiglu(x, gate, up, rhs_indices=chosen)
+        apart = torch.nn.functional.silu(gather_qmm(x, *gate, rhs_indices=chosen))
+        apart = apart * gather_qmm(x, *up, rhs_indices=chosen)
+    torch.testing.assert_close(fused, apart, rtol=1e-5, atol=1e-5)
+
+
+def test_types_are_promoted_as_in_mlx() -> None:
+    parts = quantize(torch.randn(2, 8, 64).half())
+    out = gather_qmm(torch.randn(1, 1, 64).bfloat16(), *parts, rhs_indices=torch.tensor([1]))
+    assert out.dtype == torch.float32
+    parts = quantize(torch.randn(2, 8, 64), mode="mxfp4")
+    assert gather_qmm(torch.randn(1, 1, 64).half(), *parts, rhs_indices=torch.tensor([1]), mode="mxfp4").dtype == (
+        torch.float16
+    )
+
+
+def test_says_what_is_wrong() -> None:
+    parts = quantize(torch.randn(2, 8, 64))
+    x, one = torch.randn(1, 1, 64), torch.tensor([1])
+    with pytest.raises(UsageError, match="last axis of 64"):
+        gather_qmm(torch.randn(1, 1, 32), *parts, rhs_indices=one)
+    with pytest.raises(UsageError, match="integer indices"):
+        gather_qmm(x, *parts, rhs_indices=torch.tensor([1.0]))
+    with pytest.raises(UsageError, match="indices that broadcast"):
+        gather_qmm(x.expand(3, 1, 64), *parts, rhs_indices=torch.tensor([1, 0]))
+    with pytest.raises(UsageError, match="biases with mode affine"):
+        gather_qmm(x, *parts[:2], rhs_indices=one)
+    with pytest.raises(UsageError, match="without a gradient"):
+        gather_qmm_swiglu(x.requires_grad_(), parts, parts, rhs_indices=one)
+    with pytest.raises(UsageError, match="one floating type"):
+        gather_mm(torch.randn(1, 2, 3), torch.randn(1, 3, 2).half())
