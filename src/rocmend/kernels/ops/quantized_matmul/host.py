@@ -175,15 +175,17 @@ def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Ta
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     tiles = triton.cdiv(p.columns, config["BLOCK_N"])
     others = triton.cdiv(p.rows, config["BLOCK_M"]) * p.batch
-    splits = _splits(config, target, tiles * others, triton.cdiv(groups, 2))
-    per_split = triton.cdiv(triton.cdiv(groups, splits), 2) * 2
+    slices = config["SLICES"]
+    steps = triton.cdiv(groups, slices)
+    splits = _splits(config, target, tiles * others, steps)
+    per_split = triton.cdiv(steps, splits) * slices
     splits = triton.cdiv(groups, per_split)
     parts = _parts(out, splits)
     args = (
         ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, words, groups,
         ops.x.stride(-2), ops.x.stride(0), ops.w_batch, per_split,
     )  # fmt: skip
-    constants = {"GROUP": p.group_size, "BITS": p.bits, "EVEN": groups % 2 == 0}
+    constants = {"GROUP": p.group_size, "BITS": p.bits, "EVEN": groups % slices == 0}
     launch(groups_kernel, (tiles, splits, others), args, constants, config)
     _sum(parts, out, splits, target)
 

@@ -10,15 +10,18 @@ from rocmend.kernels.language import INTERPRETED, dot, narrow
 
 
 @triton.jit
-def _codes(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
-    """Return codes plus what ``_offset`` says, exactly."""
+def _codes(
+    words, SLICES: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr
+):
+    """Return the codes of words [SLICES, ROWS, WORDS], plus what the bit trick leaves in them, exactly."""
+    flat = tl.reshape(words, [SLICES * ROWS, WORDS])
     if INTERPRETED:
-        codes = unpack(words, ROWS, WORDS, BITS).to(tl.float32)
+        codes = unpack(flat, SLICES * ROWS, WORDS, BITS).to(tl.float32)
     elif (dtype == tl.bfloat16) and (BITS == 8):
-        codes = values(words, ROWS, WORDS, "affine", BITS, dtype)
+        codes = values(flat, SLICES * ROWS, WORDS, "affine", BITS, dtype)
     else:
-        codes = magic(words, ROWS, WORDS, BITS, dtype)
-    return codes
+        codes = magic(flat, SLICES * ROWS, WORDS, BITS, dtype)
+    return tl.reshape(codes, [SLICES, ROWS, WORDS * (32 // BITS)])
 
 
 @triton.jit
@@ -38,19 +41,21 @@ def groups_kernel(
     groups_per_split,
     GROUP: tl.constexpr,
     BITS: tl.constexpr,
+    SLICES: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STAGES: tl.constexpr,
     EVEN: tl.constexpr,
 ):
-    """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, exact products, two groups an iteration.
+    """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, products exact: SLICES groups an iteration, a wavefront each.
 
-    Programs: (tiles of N, splits of the groups, batch · tiles of M). out is [splits, batch, M, N].
+    A row of weights is read by SLICES wavefronts at once, which add up what they have at the end: with one or a few
+    rows of x it is their number that keeps memory busy. Programs: (tiles of N, splits of the groups, batch · tiles
+    of M). out is [splits, batch, M, N].
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
-    CODES: tl.constexpr = 32 // BITS
-    WORDS: tl.constexpr = GROUP // CODES
-    # What stands in the weights beside the code: 1024 or 128 of the bit trick, taken off with the bias.
+    WORDS: tl.constexpr = GROUP * BITS // 32
+    # What stands in the codes beside them: 1024 or 128 of the bit trick, taken off with the bias.
     OFFSET: tl.constexpr = (
         0 if INTERPRETED or (dtype == tl.bfloat16 and BITS == 8) else (1024 if dtype == tl.float16 else 128)
     )
@@ -60,44 +65,37 @@ def groups_kernel(
     n = tl.minimum(row, N - 1).to(tl.int64) + batch * w_batch
     line = (tl.program_id(2) % tiles_m) * BLOCK_M + tl.arange(0, BLOCK_M)
     m = tl.minimum(line, M - 1).to(tl.int64)
-    x_rows = x_ptr + batch * x_batch + m[None, :] * x_stride
-    w_rows = w_ptr + n[:, None] * words
-    scale_rows = scales_ptr + n[:, None] * groups
-    bias_rows = biases_ptr + n[:, None] * groups
     first = tl.program_id(1) * groups_per_split
     last = tl.minimum(first + groups_per_split, groups)
-    word = tl.arange(0, WORDS)
+    slices = tl.arange(0, SLICES)
     k = tl.arange(0, GROUP)
-    two = tl.arange(0, 2)
-    ones = tl.full([BLOCK_N, GROUP], 1.0, tl.float32 if INTERPRETED else dtype)
-    zero = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)
-    for g in tl.range(first, last, 2, num_stages=STAGES):
-        w0 = tl.load(w_rows + g * WORDS + word[None, :])
-        x0 = tl.load(x_rows + (g * GROUP + k)[:, None])
+    x_at = x_ptr + batch * x_batch + (m[None, None, :] * x_stride + (slices * GROUP)[:, None, None] + k[None, :, None])
+    w_at = w_ptr + (n[None, :, None] * words + (slices * WORDS)[:, None, None] + tl.arange(0, WORDS)[None, None, :])
+    scale_at = scales_ptr + (n[None, :] * groups + slices[:, None])
+    bias_at = biases_ptr + (n[None, :] * groups + slices[:, None])
+    ones = tl.full([SLICES, BLOCK_N, GROUP], 1.0, tl.float32 if INTERPRETED else dtype)
+    zero = tl.zeros([SLICES, BLOCK_N, BLOCK_M], tl.float32)
+    acc = tl.zeros([SLICES, BLOCK_N, BLOCK_M], tl.float32)
+    for g in tl.range(first, last, SLICES, num_stages=STAGES):
         if EVEN:
-            w1 = tl.load(w_rows + (g + 1) * WORDS + word[None, :])
-            x1 = tl.load(x_rows + ((g + 1) * GROUP + k)[:, None])
-            scales = tl.load(scale_rows + g + two[None, :])
-            biases = tl.load(bias_rows + g + two[None, :])
+            packed = tl.load(w_at + g * WORDS)
+            x = tl.load(x_at + g * GROUP)
+            scales = tl.load(scale_at + g)
+            biases = tl.load(bias_at + g)
         else:
-            there = g + 1 < last
-            both = (g + two < last)[None, :]
-            w1 = tl.load(w_rows + (g + 1) * WORDS + word[None, :], mask=there & (word >= 0)[None, :], other=0)
-            x1 = tl.load(x_rows + ((g + 1) * GROUP + k)[:, None], mask=there & (k >= 0)[:, None], other=0.0)
-            scales = tl.load(scale_rows + g + two[None, :], mask=both, other=0.0)
-            biases = tl.load(bias_rows + g + two[None, :], mask=both, other=0.0)
-        s0, s1 = tl.split(scales.to(tl.float32))
-        b0, b1 = tl.split(biases.to(tl.float32))
-        x0 = x0.to(tl.float32) if INTERPRETED else x0
-        x1 = x1.to(tl.float32) if INTERPRETED else x1
+            inside = g + slices < last
+            packed = tl.load(w_at + g * WORDS, mask=inside[:, None, None], other=0)
+            x = tl.load(x_at + g * GROUP, mask=inside[:, None, None], other=0.0)
+            scales = tl.load(scale_at + g, mask=inside[:, None], other=0.0)
+            biases = tl.load(bias_at + g, mask=inside[:, None], other=0.0)
+        if INTERPRETED:
+            x = x.to(tl.float32)
+        scales = scales.to(tl.float32)
+        product = dot(_codes(packed, SLICES, BLOCK_N, WORDS, BITS, dtype), x, zero)
         # The product with ones gives Σ x in the layout of the other product.
-        p0 = dot(_codes(w0, BLOCK_N, WORDS, BITS, dtype), x0, zero)
-        u0 = dot(ones, x0, zero)
-        p1 = dot(_codes(w1, BLOCK_N, WORDS, BITS, dtype), x1, zero)
-        u1 = dot(ones, x1, zero)
-        acc += p0 * s0[:, None] + u0 * (b0 - OFFSET * s0)[:, None]
-        acc += p1 * s1[:, None] + u1 * (b1 - OFFSET * s1)[:, None]
+        total = dot(ones, x, zero)
+        acc += product * scales[:, :, None] + total * (biases.to(tl.float32) - OFFSET * scales)[:, :, None]
     block = (tl.program_id(1).to(tl.int64) * (tl.num_programs(2) // tiles_m) + batch) * M
     place = (block + line)[None, :] * N + row[:, None]
-    tl.store(out_ptr + place, narrow(acc, out_ptr.dtype.element_ty), mask=(line < M)[None, :] & (row < N)[:, None])
+    out = narrow(tl.sum(acc, axis=0), out_ptr.dtype.element_ty)
+    tl.store(out_ptr + place, out, mask=(line < M)[None, :] & (row < N)[:, None])
