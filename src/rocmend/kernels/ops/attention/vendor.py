@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
+
+
+def _cudnn_first(device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """On NVIDIA GPUs from compute capability 9 on cuDNN is twice as fast as what torch takes first."""
+    if torch.version.hip or device.type != "cuda" or torch.cuda.get_device_capability(device)[0] < 9:
+        return contextlib.nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    order = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    return sdpa_kernel(order, set_priority=True)
 
 
 def run(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float, mask: torch.Tensor | str | None, **_rest: Any
 ) -> torch.Tensor:
     """Call torch's function, for what its rule lets through; the result is made contiguous."""
-    grouped = q.shape[1] != k.shape[1]
-    out = torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, is_causal=mask == "causal", scale=scale, enable_gqa=grouped
-    )
+    with _cudnn_first(q.device):
+        out = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=isinstance(mask, str), scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+        )
     return out.contiguous()
