@@ -1,0 +1,126 @@
+"""The Triton kernels: lines of any strides, and tiles that are turned through LDS."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.language import narrow
+
+
+@triton.jit
+def _cast(x, UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, TO: tl.constexpr):
+    """Return elements in another type, as torch casts them; ``UNSIGNED`` says how integer bits are read."""
+    if TO_BOOL:
+        if x.dtype == tl.bfloat16:
+            x = x.to(tl.float32)
+        return (x != 0).to(tl.int8)
+    if x.dtype == TO:
+        return x
+    if UNSIGNED:
+        WIDTH: tl.constexpr = x.dtype.primitive_bitwidth
+        if WIDTH == 8:
+            x = x.to(tl.uint8, bitcast=True)
+        elif WIDTH == 16:
+            x = x.to(tl.uint16, bitcast=True)
+        elif WIDTH == 32:
+            x = x.to(tl.uint32, bitcast=True)
+        else:
+            x = x.to(tl.uint64, bitcast=True)
+    if TO == tl.float64:
+        if x.dtype == tl.bfloat16 or x.dtype == tl.float16:
+            x = x.to(tl.float32)
+        return x.to(TO)
+    if TO.is_floating():
+        return narrow(x.to(tl.float32), TO)
+    if x.dtype == tl.bfloat16 or x.dtype == tl.float16:
+        x = x.to(tl.float32)
+    return x.to(tl.int64).to(TO)
+
+
+@triton.jit
+def lines_kernel(
+    x_ptr, out_ptr, lines, n, x_step, out_step, n0, n1, n2, n3, n4, x0, x1, x2, x3, x4, x5, o0, o1, o2, o3, o4, o5,
+    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Copy lines of ``n`` elements; ``n0`` is the size of the axis just before them, ``n1`` of the one before that …"""
+    pieces = tl.cdiv(n, BLOCK)
+    program = tl.program_id(0).to(tl.int64)
+    line = (program // pieces) * ROWS + tl.arange(0, ROWS)
+    column = (program % pieces) * BLOCK + tl.arange(0, BLOCK)
+    inside = (line < lines)[:, None] & (column < n)[None, :]
+    rest = line
+    if RANK == 0:
+        x_at = line * 0
+        out_at = line * 0
+    elif RANK == 1:
+        x_at = rest * x0
+        out_at = rest * o0
+    else:
+        x_at = (rest % n0) * x0
+        out_at = (rest % n0) * o0
+        rest = rest // n0
+    if RANK == 2:
+        x_at += rest * x1
+        out_at += rest * o1
+    elif RANK > 2:
+        x_at += (rest % n1) * x1
+        out_at += (rest % n1) * o1
+        rest = rest // n1
+    if RANK == 3:
+        x_at += rest * x2
+        out_at += rest * o2
+    elif RANK > 3:
+        x_at += (rest % n2) * x2
+        out_at += (rest % n2) * o2
+        rest = rest // n2
+    if RANK == 4:
+        x_at += rest * x3
+        out_at += rest * o3
+    elif RANK > 4:
+        x_at += (rest % n3) * x3
+        out_at += (rest % n3) * o3
+        rest = rest // n3
+    if RANK == 5:
+        x_at += rest * x4
+        out_at += rest * o4
+    elif RANK > 5:
+        x_at += (rest % n4) * x4 + (rest // n4) * x5
+        out_at += (rest % n4) * o4 + (rest // n4) * o5
+    x = tl.load(x_ptr + x_at[:, None] + column[None, :] * x_step, mask=inside, other=0)
+    out = _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty)
+    tl.store(out_ptr + out_at[:, None] + column[None, :] * out_step, out, mask=inside)
+
+
+@triton.jit
+def turned_kernel(
+    x_ptr, out_ptr, m, n, x_step, out_step, n0, n1, n2, x0, x1, x2, x3, o0, o1, o2, o3,
+    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Copy tiles that are contiguous along m in x and along n in the output; the compiler turns them through LDS."""
+    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    program = tl.program_id(0).to(tl.int64)
+    tile, rest = program % (tiles_m * tiles_n), program // (tiles_m * tiles_n)
+    row = (tile % tiles_m) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    column = (tile // tiles_m) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    inside = (row < m) & (column < n)
+    x_at = rest * 0
+    out_at = rest * 0
+    if RANK >= 1:
+        x_at += (rest % n0) * x0
+        out_at += (rest % n0) * o0
+        rest = rest // n0
+    if RANK >= 2:
+        x_at += (rest % n1) * x1
+        out_at += (rest % n1) * o1
+        rest = rest // n1
+    if RANK >= 3:
+        x_at += (rest % n2) * x2
+        out_at += (rest % n2) * o2
+        rest = rest // n2
+    if RANK >= 4:
+        x_at += rest * x3
+        out_at += rest * o3
+    x = tl.load(x_ptr + x_at + row + column * x_step, mask=inside, other=0)
+    out = _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty)
+    tl.store(out_ptr + out_at + row * out_step + column, out, mask=inside)

@@ -1,0 +1,47 @@
+"""The Triton kernels: lines that indices name, and single elements along an axis."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def place_of(index, n, UNSIGNED: tl.constexpr):
+    """Return int64 places: negative indices count from the end."""
+    place = index.to(tl.int64)
+    if UNSIGNED:
+        return place & 0xFFFFFFFF
+    return tl.where(place < 0, place + n, place)
+
+
+@triton.jit
+def lines_kernel(
+    x_ptr, index_ptr, out_ptr, lines, m, n, inner,
+    UNSIGNED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Copy lines of ``inner`` elements: ``out[outer, m, inner]`` of ``x[outer, n, inner]``; places are kept inside."""
+    pieces = tl.cdiv(inner, BLOCK)
+    program = tl.program_id(0).to(tl.int64)
+    line = (program // pieces) * ROWS + tl.arange(0, ROWS)
+    column = (program % pieces) * BLOCK + tl.arange(0, BLOCK)
+    inside = (line < lines)[:, None] & (column < inner)[None, :]
+    place = place_of(tl.load(index_ptr + line % m, mask=line < lines, other=0), n, UNSIGNED)
+    place = tl.minimum(tl.maximum(place, 0), n - 1)
+    source = ((line // m) * n + place) * inner
+    x = tl.load(x_ptr + source[:, None] + column[None, :], mask=inside, other=0)
+    tl.store(out_ptr + (line * inner)[:, None] + column[None, :], x, mask=inside)
+
+
+@triton.jit
+def along_kernel(
+    x_ptr, index_ptr, out_ptr, total, m, n, inner, UNSIGNED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Copy single elements: ``out[o, j, i] = x[o, index[o, j, i], i]``."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    place = place_of(tl.load(index_ptr + at, mask=inside, other=0), n, UNSIGNED)
+    place = tl.minimum(tl.maximum(place, 0), n - 1)
+    line = at // inner
+    source = ((line // m) * n + place) * inner + (at - line * inner)
+    tl.store(out_ptr + at, tl.load(x_ptr + source, mask=inside, other=0), mask=inside)
