@@ -1,0 +1,46 @@
+"""Who may import torch and Triton as it is loaded: the kernels and the helpers for programs that use torch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import rocmend
+
+SOURCE = Path(rocmend.__file__).parent
+HEAVY = {"torch", "triton", "numpy", "mlx"}
+ALLOWED = ("kernels/", "torch/", "mlx/", "probe/catalogue/_")  # what probes import as they run
+
+
+def _at_load(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the packages that a module imports as it is loaded, type checking aside."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            yield from _at_load([*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            yield from _at_load([*node.body, *node.orelse, *node.finalbody])
+        elif isinstance(node, ast.ClassDef):
+            yield from _at_load(node.body)
+
+
+def test_only_kernels_and_helpers_import_torch_as_they_are_loaded() -> None:
+    found = []
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith(ALLOWED) and HEAVY & set(_at_load(ast.parse(path.read_text(encoding="utf-8")).body)):
+            found.append(name)
+    assert found == []
+
+
+def test_an_ops_declaration_imports_neither_torch_nor_triton() -> None:
+    found = [
+        path.parent.name
+        for path in (SOURCE / "kernels" / "ops").glob("*/__init__.py")
+        if HEAVY & set(_at_load(ast.parse(path.read_text(encoding="utf-8")).body))
+    ]
+    assert found == []

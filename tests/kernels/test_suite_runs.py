@@ -1,0 +1,147 @@
+"""The suite's own machinery: that it sees what is wrong, and that a case that ends its process is told of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from rocmend.core.supervise import CommandResult
+from rocmend.core.verdict import Verdict
+from rocmend.core.watch import Ending
+from rocmend.kernels import allocate, registry
+from rocmend.kernels.suite import Call, Case, supervise
+from rocmend.kernels.suite.run import run_case
+from rocmend.kernels.suite.supervise import MARK, NoDeviceError, check_op, evidence_of
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+CPU = torch.device("cpu")
+
+
+def _case(**settings: Any) -> Case:
+    def make(m: Any) -> Call:
+        return Call((m.normal(4, 8), m.normal(8), 1e-5))
+
+    return replace(Case("case", make, "float32", "tiny"), **settings)
+
+
+def _op(function: Callable[..., Any]) -> Any:
+    op = registry.get("rms_norm")
+    name = f"{__name__}:{function.__name__}"
+    return replace(op, functions={"f": name})
+
+
+def right(x: Any, weight: Any, eps: float) -> Any:
+    return (x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps)) * weight
+
+
+def wrong(x: Any, weight: Any, eps: float) -> Any:
+    return right(x, weight, eps) * 1.001
+
+
+def unwritten(x: Any, weight: Any, eps: float) -> Any:
+    out = allocate.empty_like(x)
+    out[:-1] = right(x, weight, eps)[:-1]
+    return out
+
+
+_calls: list[int] = []
+
+
+def changing(x: Any, weight: Any, eps: float) -> Any:
+    _calls.append(1)
+    out = right(x, weight, eps)
+    return torch.nextafter(out, torch.full_like(out, 9.0)) if len(_calls) % 2 else out
+
+
+def two(x: Any, weight: Any, eps: float) -> Any:
+    return right(x, weight, eps), x
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [(wrong, "are outside"), (unwritten, "got nan"), (changing, "two runs differ"), (two, "2 outputs, expected 1")],
+)
+def test_what_is_wrong_is_seen(function: Callable[..., Any], said: str) -> None:
+    result = run_case(_op(function), _case(), CPU)
+    assert not result.ok
+    assert said in result.detail
+
+
+def test_what_is_right_passes() -> None:
+    assert run_case(_op(right), _case(), CPU).ok
+
+
+def test_outputs_without_nan_are_poisoned_too() -> None:
+    with allocate.poisoned():
+        assert allocate.empty((3,), dtype=torch.int32, device=CPU).tolist() == [-1431655766] * 3
+        assert allocate.empty_like(torch.zeros(2, dtype=torch.bool)).tolist() == [True, True]
+        assert allocate.empty_like(torch.zeros(2, 3).t()).stride() == (2, 1)
+        assert allocate.empty_like(torch.zeros(2), dtype=torch.float16).isnan().all()
+
+
+ABOUT = {"event": "device", "target": "gfx1151", "vendor": "amd", "name": "Radeon 8060S", "versions": {"torch": "2"}}
+
+
+def _done(*events: Mapping[str, Any], ending: Ending = Ending.EXITED, **settings: Any) -> CommandResult:
+    text = "".join(f"{MARK}{json.dumps(event)}\n" for event in events)
+    return CommandResult((), ending, stdout=text, **settings)
+
+
+def _passed(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    case = {"event": "case", "case": name, "verdict": "pass", "detail": "", "worst": 0.5, "ms": 1.0}
+    return {"event": "begin", "case": name}, case
+
+
+def test_a_case_that_hangs_or_crashes_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def child(_module: str, request: Mapping[str, Any], _limit: float, _device: str) -> CommandResult:
+        asked.append(list(request["done"]))
+        begin_b, begin_d = {"event": "begin", "case": "b"}, {"event": "begin", "case": "d"}
+        if len(asked) == 1:
+            return _done(ABOUT, *_passed("a"), begin_b, ending=Ending.SIGNALLED, signal=6, stderr="abort")
+        if len(asked) == 2:
+            return _done(ABOUT, *_passed("c"), begin_d, exit_code=1, stderr="Timeout (0:03:00)!")
+        return _done(ABOUT, *_passed("e"), {"event": "end"})
+
+    monkeypatch.setattr(supervise, "run_child", child)
+    run = check_op("op", "cuda", ("tiny",))
+    assert asked == [[], ["a", "b"], ["a", "b", "c", "d"]]
+    assert (run.passed, run.count, run.rung, run.verdict) == (3, 5, "amd", Verdict.HANG)
+    assert [(one.case, one.verdict) for one in run.not_passed] == [("b", Verdict.CRASH), ("d", Verdict.HANG)]
+    evidence = evidence_of(run, "group")
+    assert (evidence.subject, evidence.gfx_target, evidence.detail["rung"]) == ("op", "gfx1151", "amd")
+    assert evidence.reason.startswith("b: signal 6")
+
+
+def test_a_child_that_ends_at_its_start_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "run_child", lambda *_: _done(ending=Ending.SIGNALLED, signal=11))
+    run = check_op("op", "cuda", ("tiny",))
+    assert (run.verdict, run.passed, run.count) == (Verdict.CRASH, 0, 1)
+
+
+def test_with_nothing_to_run_on_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = _done({"event": "infra", "reason": "torch finds no GPU here"})
+    monkeypatch.setattr(supervise, "run_child", lambda *_: gone)
+    with pytest.raises(NoDeviceError, match="no GPU"):
+        check_op("op", "cuda", ("tiny",))
+
+
+def test_a_real_child_in_the_interpreter() -> None:
+    run = check_op("rms_norm", "cpu", ("tiny",))
+    assert run.count > 10
+    assert (run.rung, run.target) == ("reference", "cpu")
+    assert set(run.versions) == {"torch", "triton"}
+
+
+def test_a_case_beyond_its_time_is_a_hang() -> None:
+    run = check_op("rms_norm", "cpu", ("small",), case_s=0.001)
+    assert run.verdict is Verdict.HANG
