@@ -1,7 +1,8 @@
 # make venv   prepares .venv with everything
 # make run    checks this machine and two captured ones, and leaves an HTML report of each in reports/
 # make test   runs the tests
-.PHONY: venv run test lint docs bench clean
+# make kernels-table  compiles every kernel for nine gfx targets and writes the table that is a page of the documentation
+.PHONY: venv run test lint docs kernels-table kernels-diff bench clean
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
@@ -34,6 +35,14 @@ lint: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# leaves with 1 where it has findings: they stand in the table.
+kernels-table: $(STAMP)
+	$(BIN)/rocmend kernels compile --fetch-triton 3.7.0
+	@$(BIN)/rocmend kernels compile --write docs/reference/kernels-compiled.json || [ $$? -eq 1 ]
+
+kernels-diff: $(STAMP)
+	$(BIN)/rocmend kernels compile --subset fast --diff docs/reference/kernels-compiled.json
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/doctor.py

@@ -1,4 +1,4 @@
-"""Generate the reference pages from the program itself: commands, knowledge entries, gfx targets, facts.
+"""Generate the reference pages from the program itself: commands, entries, gfx targets, facts, compiled kernels.
 
 A command or entry with no page fails the documentation build, because its page is made here from its own text.
 """
@@ -15,12 +15,14 @@ import click
 
 from rocmend.cli.base import RocmendCommand
 from rocmend.cli.main import command_modules
+from rocmend.cli.views.compiled import checks_text, kernels_page
 from rocmend.cli.views.entry import entry_document
 from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import products, targets
 from rocmend.kb.load import load_entries
 from rocmend.kb.template import plain
+from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
 from rocmend.report import markdown
 
@@ -83,6 +85,34 @@ def _facts(folder: Path) -> None:
     write_atomic(folder / "facts.md", _page("Facts", f"What predicates can read.\n\n{table}"))
 
 
+COMPILED = Path(__file__).parent / "reference" / "kernels-compiled.json"
+"""The kept table of compiled kernels: `make kernels-table` makes it again."""
+
+
+def _compiled_kernels(folder: Path) -> None:
+    rows = read_table(COMPILED)
+    by_op: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_op[row.op].append(row)
+    lines = ["| op | kernels | compiled | for | findings |", "|---|---|---|---|---|"]
+    for op, own in by_op.items():
+        write_atomic(folder / "compiled" / f"{op}.md", markdown.render(kernels_page(own)))
+        wrong = sum(bool(row.findings) for row in own)
+        targets_ = ", ".join(dict.fromkeys(row.target for row in own))
+        kernels = len({row.kernel for row in own})
+        lines.append(f"| [{op}](compiled/{op}.md) | {kernels} | {len(own)} | {targets_} | {wrong or ''} |")
+    text = (
+        "Every launch that the representative cases of the ops make, compiled for GPUs that are not there by "
+        "`rocmend kernels compile`. Compiled for a target is not run on it.\n\n"
+        + "\n".join(lines)
+        + "\n\nA finding is one of these:\n\n"
+        + checks_text()
+        + "\n\nOccupancy is counted in wavefronts a SIMD holds, the LDS of the workgroup taken into account. Spills are"
+        " those of vector and scalar registers together, scratch is in bytes a lane, LDS in bytes a workgroup."
+    )
+    write_atomic(folder / "kernels-compiled.md", _page("Compiled kernels", text, [f"compiled/{op}" for op in by_op]))
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "\\<")
 
@@ -91,7 +121,7 @@ def generate(folder: Path) -> None:
     """Write every generated page below ``folder``, after removing those of an earlier run."""
     for page in folder.rglob("*.md"):
         page.unlink()
-    for part in (_commands, _knowledge, _targets, _facts):
+    for part in (_commands, _knowledge, _targets, _facts, _compiled_kernels):
         part(folder)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,6 +47,7 @@ class Compiled(msgspec.Struct, frozen=True):
         kernarg_bytes: Length of the kernarg segment; 0 where it is not known (NVIDIA).
         arguments: What lies in it, in order: the run-time parameters in the order of the signature, those that became
             constants left out, then Triton's own pointers to global and profile scratch.
+        log: What the assembler said (NVIDIA).
     """
 
     spec: Spec
@@ -56,6 +59,7 @@ class Compiled(msgspec.Struct, frozen=True):
     waves: int
     kernarg_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
+    log: str = ""
 
 
 class _Kernel(
@@ -98,7 +102,10 @@ def compile_spec(spec: Spec) -> Compiled:
         {tuple(path): decode(value) for path, value in spec.constants},
         {tuple(path): value for path, value in spec.attributes},
     )
-    made = triton.compile(source, target=gpu_target(target), options=dict(spec.options))
+    log = io.StringIO()
+    triton.knobs.nvidia.dump_ptxas_log = True  # the only place that tells of an NVIDIA kernel's registers without a GPU
+    with contextlib.redirect_stdout(log):
+        made = triton.compile(source, target=gpu_target(target), options=dict(spec.options))
     amd = target.vendor == "amd"
     code = bytes(made.asm["hsaco" if amd else "cubin"])
     kernarg_bytes, arguments = read_kernarg(code, made.metadata.name) if amd else (0, ())
@@ -112,6 +119,7 @@ def compile_spec(spec: Spec) -> Compiled:
         waves=made.metadata.num_warps,
         kernarg_bytes=kernarg_bytes,
         arguments=arguments,
+        log=log.getvalue(),
     )
 
 

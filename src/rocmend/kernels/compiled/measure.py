@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 from collections import Counter
-from pathlib import Path
 
 import msgspec
 
@@ -125,7 +122,7 @@ def asked_dots(ttir: str) -> dict[str, int]:
 
 def _nvidia(compiled: Compiled) -> Measured:
     stated = [0, 0, 0]
-    for match in _PTXAS.finditer(_ptxas(compiled)):
+    for match in _PTXAS.finditer(compiled.log):
         for at, value in enumerate(match.groups()):
             stated[at] = max(stated[at], int(value or 0))
     registers, frame, spill = stated
@@ -150,23 +147,3 @@ def _nvidia(compiled: Compiled) -> Measured:
         store_bits=widths["st"],
         code_bytes=len(compiled.code),
     )
-
-
-def _ptxas(compiled: Compiled) -> str:
-    """Assemble the PTX once more for what the assembler says of registers and spills."""
-    import triton
-
-    arch = re.search(r"^\.target\s+(\w+)", compiled.assembly, re.MULTILINE)
-    name = arch[1] if arch else "sm_90a"
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "kernel.ptx"
-        source.write_text(compiled.assembly)
-        done = subprocess.run(
-            [triton.knobs.nvidia.ptxas.path, "-v", f"--gpu-name={name}", str(source), "-o", f"{source}.cubin"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        raise DataError(compiled.name, f"cannot be assembled again: {done.stderr.strip()[-300:]}")
-    return done.stderr

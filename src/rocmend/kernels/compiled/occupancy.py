@@ -9,7 +9,8 @@ from __future__ import annotations
 from rocmend.core.gfx import GfxTarget, lookup
 
 WGP_BARRIERS, CU_BARRIERS = 32, 16
-_GFX9_SGPR_STEPS = ((80, 10), (88, 9), (100, 8))
+SGPRS, SGPR_GRANULE, TRAP_HANDLER_SGPRS = 800, 16, 16
+"""Of a SIMD before RDNA. LLVM up to that of Triton 3.8 leaves the trap handler's out: up to 3 more."""
 
 
 def most_waves(target: GfxTarget) -> int:
@@ -70,7 +71,7 @@ def _by_vgprs(target: GfxTarget, most: int, wave_size: int, vgprs: int) -> int:
 def _by_sgprs(target: GfxTarget, most: int, sgprs: int) -> int:
     if target.isa_version[0] >= 10:
         return most
-    return min(next((waves for limit, waves in _GFX9_SGPR_STEPS if sgprs <= limit), 7), most)
+    return min(SGPRS // (-(-sgprs // SGPR_GRANULE) * SGPR_GRANULE + TRAP_HANDLER_SGPRS), most)
 
 
 def _by_workgroups(target: GfxTarget, most: int, waves: int, lds_bytes: int) -> int:

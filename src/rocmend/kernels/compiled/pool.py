@@ -23,7 +23,7 @@ from rocmend.kernels.compiled.toolchains import Toolchain
 
 T = TypeVar("T")
 _TELLING = ("LLVM ERROR", "Cannot select", "Assertion", "error:", "UNREACHABLE", "PLEASE submit")
-_UNWANTED = {"TRITON_INTERPRET", "TRITON_DUMP_DIR", "TRITON_OVERRIDE_DIR"}
+_UNWANTED = {"TRITON_INTERPRET", "ROCMEND_KERNELS"}
 
 
 class WorkerEndedError(Exception):
@@ -112,12 +112,14 @@ class Worker:
 
 
 def _environment(toolchain: Toolchain, folder: Path, paths: Iterable[Path]) -> dict[str, str]:
-    """Return the worker's environment: its Triton first, this very package, no interpreter, a cache of its own."""
+    """Return the worker's environment: its Triton first, this very package, no interpreter, folders of its own."""
     kept = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
     own = [toolchain.path] if toolchain.path else []
     ahead = [str(path) for path in (*own, *paths, Path(__file__).resolve().parents[3])]
     kept["PYTHONPATH"] = os.pathsep.join([*ahead, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return kept | {"TRITON_CACHE_DIR": str(folder / "triton"), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    # the user's own tuning records stay out: the table must be the same on every machine
+    kept |= {"ROCMEND_HOME": str(folder / "home"), "TRITON_CACHE_DIR": str(folder / "triton")}
+    return kept | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
 class Pool(Generic[T]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -49,16 +49,16 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.op, self.kernel, self.target, self.identity
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rows of all ops.
+_ROW, _FIGURES = Row.__struct_fields__, Measured.__struct_fields__
 
-    Attributes:
-        schema: Version of the file.
-        rows: In the order of ops, kernels, cases and targets.
-    """
 
-    schema: int
-    rows: tuple[Row, ...]
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file: names of the values of a row, and of its figures, then the rows."""
+
+    schema: Literal[1]
+    columns: tuple[str, ...]
+    figures: tuple[str, ...]
+    rows: list[list[Any]]
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -80,28 +80,37 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows to a file, one a line, so that a change shows as a few lines."""
-    lines = [msgspec.json.encode(_without_empty(row)).decode() for row in rows]
-    write_atomic(path, f'{{"schema":{SCHEMA},"rows":[\n' + ",\n".join(lines) + "\n]}\n")
+    """Write rows to a file: one a line, so that a change shows as a few lines, and without names, so that it is short."""
+    header = msgspec.json.encode({"schema": SCHEMA, "columns": _ROW, "figures": _FIGURES}).decode()
+    lines = [msgspec.json.encode(_flat(row)).decode() for row in rows]
+    write_atomic(path, header[:-1] + ',"rows":[\n' + ",\n".join(lines) + "\n]}\n")
 
 
-def _without_empty(row: Row) -> Any:
+def _flat(row: Row) -> list[Any]:
     plain = msgspec.to_builtins(row)
-    if not plain["findings"]:
-        del plain["findings"]
-    return plain
+    if row.measured is not None:
+        plain["measured"] = [plain["measured"][name] for name in _FIGURES]
+    return [plain[name] for name in _ROW]
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> tuple[Row, ...]:
     """Read a file that ``write_table`` wrote.
 
     Raises:
         DataError: It is none.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Table)
-    except msgspec.DecodeError as error:
+        file = msgspec.json.decode(path.read_bytes(), type=_File)
+        return tuple(msgspec.convert(_named(flat, file), Row) for flat in file.rows)
+    except (msgspec.DecodeError, ValueError, TypeError) as error:
         raise DataError(str(path), f"is no table of compiled kernels: {error}.") from error
+
+
+def _named(flat: list[Any], file: _File) -> dict[str, Any]:
+    row = dict(zip(file.columns, flat, strict=True))
+    if row.get("measured") is not None:
+        row["measured"] = dict(zip(file.figures, row["measured"], strict=True))
+    return row
 
 
 def differences(kept: Sequence[Row], made: Sequence[Row], *, whole: bool) -> list[Difference]:

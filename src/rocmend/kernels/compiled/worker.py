@@ -33,37 +33,28 @@ def _compile(request: dict[str, Any]) -> Any:
 _TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {"record": _record, "compile": _compile}
 
 
-def _own_records_only() -> None:
-    """Leave the user's own records and choices out: the table must be the same on every machine."""
-    from rocmend.kernels.tuning import user
-    from rocmend.kernels.tuning.lookup import Record
-
-    def no_records(op: str) -> tuple[Record, ...]:
-        del op
-        return ()
-
-    def no_choice(op: str, shape_class: str, target: object) -> None:
-        del op, shape_class, target
-
-    user.user_records = no_records
-    user.measured_choice = no_choice
-
-
 def answer(line: bytes) -> bytes:
     """Carry out one request and return the answer as JSON."""
     request = json.loads(line)
     try:
         return msgspec.json.encode({"ok": _TASKS[request["do"]](request)})
     except Exception as error:  # noqa: BLE001  whatever the compiler raises is the answer
-        text = str(error).strip() or "no message"
-        return msgspec.json.encode({"error": f"{type(error).__name__}: {text}"})
+        return msgspec.json.encode({"error": words(error)})
+
+
+def words(error: BaseException) -> str:
+    """Return what an error says: where it is from the outermost, why from the innermost of those that caused it."""
+    text = f"{type(error).__name__}: {str(error).strip() or 'no message'}"
+    inner: BaseException | None = error
+    while inner is not None and (inner.__cause__ or inner.__context__) is not None:
+        inner = inner.__cause__ or inner.__context__
+    return text if inner is error else f"{text}\n{type(inner).__name__}: {str(inner).strip()}"
 
 
 def main() -> None:
     """Answer requests until standard input ends. What a library prints goes to standard error."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _own_records_only()
     for line in sys.stdin.buffer:
         out.write(answer(line) + b"\n")
         out.flush()
