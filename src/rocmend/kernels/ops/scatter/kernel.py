@@ -1,0 +1,145 @@
+"""The Triton kernels: places as sort keys, runs of equal places applied in order, and integer atomics."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.language import narrow
+
+
+@triton.jit
+def _place(index, n, UNSIGNED: tl.constexpr):
+    """Return int64 places, ``n`` for one that lies outside."""
+    place = index.to(tl.int64)
+    if UNSIGNED:
+        place = place & 0xFFFFFFFF
+    else:
+        place = tl.where(place < 0, place + n, place)
+    return tl.where((place < 0) | (place >= n), n, place)
+
+
+@triton.jit
+def keys_kernel(
+    index_ptr, keys_ptr, total, m, n, inner, whole, UNSIGNED: tl.constexpr, ALONG: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the line that each index names, or (``ALONG``) the element of the flat tensor; ``whole`` for one outside."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    place = _place(tl.load(index_ptr + at, mask=inside, other=0), n, UNSIGNED)
+    key = place
+    if ALONG:
+        line = at // inner
+        key = tl.where(place == n, whole, ((line // m) * n + place) * inner + (at - line * inner))
+    tl.store(keys_ptr + at, key.to(keys_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _wide(x, FLIP: tl.constexpr):
+    """Return what is computed in: fp32 for half types, int32 for narrow integers; unsigned ones less half their range."""
+    if x.dtype.is_floating():
+        if x.dtype == tl.float64:
+            return x
+        return x.to(tl.float32)
+    if FLIP == 8:
+        return (x.to(tl.int32) & 0xFF) - 0x80
+    elif FLIP == 16:
+        return (x.to(tl.int32) & 0xFFFF) - 0x8000
+    elif FLIP == 32:
+        return x ^ (-0x80000000)
+    elif FLIP == 64:
+        return x ^ (-0x8000000000000000)
+    WIDTH: tl.constexpr = x.dtype.primitive_bitwidth
+    if WIDTH < 32:
+        return x.to(tl.int32)
+    return x
+
+
+@triton.jit
+def _back(x, TO: tl.constexpr, FLIP: tl.constexpr):
+    if FLIP == 8:
+        x = x + 0x80
+    elif FLIP == 16:
+        x = x + 0x8000
+    elif FLIP == 32:
+        x = x ^ (-0x80000000)
+    elif FLIP == 64:
+        x = x ^ (-0x8000000000000000)
+    if TO == tl.bfloat16:
+        return narrow(x, TO)
+    return x.to(TO)
+
+
+@triton.jit
+def _apply(a, b, MODE: tl.constexpr):
+    if MODE == "add":
+        return a + b
+    elif MODE == "prod":
+        return a * b
+    elif MODE == "max":
+        return tl.where((a > b) | (a != a), a, b)
+    else:
+        return tl.where((a < b) | (a != a), a, b)
+
+
+@triton.jit
+def runs_kernel(
+    out_ptr, updates_ptr, keys_ptr, perm_ptr, m, n, inner,
+    MODE: tl.constexpr, FLIP: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Apply ``updates[outer, m, inner]`` to ``out[outer, n, inner]``: the head of each run of equal keys walks it."""
+    pieces = tl.cdiv(inner, BLOCK)
+    groups = tl.cdiv(m, ROWS)
+    program = tl.program_id(0).to(tl.int64)
+    piece, rest = program % pieces, program // pieces
+    position = (rest % groups) * ROWS + tl.arange(0, ROWS)
+    outer = rest // groups
+    column = piece * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = position < m
+    key = tl.load(keys_ptr + position, mask=inside, other=-1).to(tl.int64)
+    fits = inside & (key < n)
+    lane = column < inner
+    from_ = updates_ptr + outer * m * inner
+    TO: tl.constexpr = out_ptr.dtype.element_ty
+    to = out_ptr + (outer * n + key)[:, None] * inner + column
+    if MODE == "assign":
+        after = tl.load(keys_ptr + position + 1, mask=position + 1 < m, other=-1).to(tl.int64)
+        last = (fits & (after != key))[:, None] & lane
+        source = tl.load(perm_ptr + position, mask=inside, other=0).to(tl.int64)
+        tl.store(to, tl.load(from_ + source[:, None] * inner + column, mask=last, other=0), mask=last)
+    else:
+        before = tl.load(keys_ptr + position - 1, mask=inside & (position > 0), other=-1).to(tl.int64)
+        active = fits & (before != key)
+        head = active[:, None] & lane
+        total = _wide(tl.load(to, mask=head, other=0), FLIP)
+        while tl.max(active.to(tl.int32), 0) > 0:
+            source = tl.load(perm_ptr + position, mask=active, other=0).to(tl.int64)
+            now = active[:, None] & lane
+            update = _wide(tl.load(from_ + source[:, None] * inner + column, mask=now, other=0), FLIP)
+            total = tl.where(now, _apply(total, update, MODE), total)
+            position += 1
+            following = tl.load(keys_ptr + position, mask=active & (position < m), other=-1).to(tl.int64)
+            active = active & (following == key)
+        tl.store(to, _back(total, TO, FLIP), mask=head)
+
+
+@triton.jit
+def atomic_kernel(
+    out_ptr, updates_ptr, keys_ptr, lines, m, n, inner,
+    MODE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Apply updates of signed integers in any order, which gives the same number."""
+    pieces = tl.cdiv(inner, BLOCK)
+    program = tl.program_id(0).to(tl.int64)
+    line = (program // pieces) * ROWS + tl.arange(0, ROWS)
+    column = (program % pieces) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    key = tl.load(keys_ptr + line % m, mask=line < lines, other=n).to(tl.int64)
+    inside = (key < n)[:, None] & (column < inner)
+    update = tl.load(updates_ptr + (line * inner)[:, None] + column, mask=inside, other=0)
+    to = out_ptr + ((line // m) * n + key)[:, None] * inner + column
+    if MODE == "add":
+        tl.atomic_add(to, update, mask=inside, sem="relaxed")
+    elif MODE == "max":
+        tl.atomic_max(to, update, mask=inside, sem="relaxed")
+    else:
+        tl.atomic_min(to, update, mask=inside, sem="relaxed")
