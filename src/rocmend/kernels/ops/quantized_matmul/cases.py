@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.formats import AFFINE_GROUPS
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -97,13 +98,15 @@ def cases() -> Iterator[Case]:
 def _formats() -> Iterator[Case]:
     for dtype in DTYPES:
         for bits in (1, 2, 3, 4, 5, 6, 8):
-            for rows, group in ((1, 64), (3, 32), (18, 128)):
-                yield _case(dtype, (rows,), 33, 256, bits=bits, group=group)
-            yield _case(dtype, (2,), 128, 33, bits=bits, transpose=False)
+            # Each of the three sizes of a group with each type, and each with one row and with many, in turn.
+            few, many, plain = (AFFINE_GROUPS[(bits + DTYPES.index(dtype) + turn) % 3] for turn in range(3))
+            yield _case(dtype, (1,), 33, 256, bits=bits, group=few)
+            yield _case(dtype, (18,), 33, 256, bits=bits, group=many)
+            yield _case(dtype, (2,), 128, 33, bits=bits, group=plain, transpose=False)
         for mode, group in GROUPS.items():
             bits = 8 if mode == "mxfp8" else 4
-            for rows in (1, 18):
-                yield _case(dtype, (rows,), 33, 256, mode=mode, bits=bits, group=group)
+            for rows in (1, 18) if dtype == "bfloat16" else (3,):
+                yield _case(dtype, (rows,), 33, 192, mode=mode, bits=bits, group=group)
             yield _case(dtype, (3,), 128, 33, mode=mode, bits=bits, group=group, transpose=False)
 
 
@@ -117,7 +120,7 @@ def _shapes() -> Iterator[Case]:
         yield _case(dtype, (9,), 70, 320)
         yield _case(dtype, (40,), 70, 320)
         yield _case(dtype, (2, 3), 40, 128, lead=(2,))
-        yield _case(dtype, (2, 1, 3), 40, 128, lead=(1, 3))
+        yield _case(dtype, (2, 1, 3), 24, 64, lead=(1, 2))
         yield _case(dtype, (3,), 64, 40, lead=(2,), transpose=False)
         yield _strided(dtype, 3)
         yield _strided(dtype, 20)
