@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +62,20 @@ class Bench:
             functions[self.function] if self.function else next(iter(functions.values()))
         )
         return function
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch.compile`` of a function, made at the first call: listing benches compiles nothing."""
+
+    @functools.cache
+    def made() -> Callable[..., Any]:
+        whole: Callable[..., Any] = torch.compile(function, dynamic=False)
+        return whole
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return made()(*args, **kwargs)
+
+    return call
 
 
 def topics() -> list[str]:

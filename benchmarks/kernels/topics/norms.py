@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import torch
-from benchmarks.kernels.bench import Bench
+from benchmarks.kernels.bench import Bench, compiled
 from torch.nn import functional as F  # noqa: N812  torch's documentation calls it F
 
 from rocmend.kernels.suite import Call, Maker
@@ -18,13 +16,6 @@ SIZES = ((8, 4096), (2048, 4096), (16384, 4096), (16384, 8192), (4096, 16384))
 
 def _torch(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     return F.rms_norm(x, (x.shape[-1],), weight, eps)
-
-
-@functools.cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``torch.compile`` of a function, once."""
-    made: Callable[..., Any] = torch.compile(function, dynamic=False)
-    return made
 
 
 def benches() -> Iterator[Bench]:

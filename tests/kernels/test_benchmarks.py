@@ -1,0 +1,121 @@
+"""The benchmarks' frame: nothing is timed behind a red gate, and every topic can be listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from benchmarks.kernels import __main__ as program
+from benchmarks.kernels import bench as benching
+from benchmarks.kernels.bench import Bench
+from benchmarks.kernels.ceilings import floor_us
+from benchmarks.kernels.plot import bars
+from benchmarks.kernels.run import Options, measure
+
+from rocmend.kernels import registry
+from rocmend.kernels.suite import Call
+from rocmend.kernels.timing import Timing, set_count, timed
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+CPU = torch.device("cpu")
+CEILINGS = {"copy_gb_s": 4000.0, "read_gb_s": 4000.0, "bfloat16_tflops": 800.0}
+
+
+def _bench(**settings: Any) -> Bench:
+    def make(m: Any) -> Call:
+        return Call((m.normal(4, 64), m.normal(64), 1e-5))
+
+    given: dict[str, Any] = {"op": "rms_norm", "name": "tiny", "make": make, "dtype": "float32", "bytes": 2304.0}
+    return Bench(**{**given, **settings})
+
+
+def test_a_bench_is_gated_timed_and_compared_with_its_peers() -> None:
+    def peer(x: Any, weight: Any, eps: float) -> Any:
+        return torch.nn.functional.rms_norm(x, (64,), weight, eps)
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("not for this type")
+
+    row = measure(_bench(peers={"torch": peer, "other": broken}), Options(CPU), CEILINGS)
+    assert row["gate"]["ok"]
+    assert row["floor_us"] == pytest.approx(2304 / 4000 / 1e3)
+    assert row["ours"]["of_floor"] == pytest.approx(row["floor_us"] / row["ours"]["us"])
+    assert row["peers"]["torch"]["differs"] < 1e-5
+    assert row["peers"]["other"] == {"error": "RuntimeError: not for this type"}
+    assert "torch" in program.line({"topic": "norms", **row})
+
+
+def test_what_is_wrong_is_not_timed() -> None:
+    row = measure(_bench(gate=lambda _call, _out: "wrong"), Options(CPU), CEILINGS)
+    assert row["gate"] == {"ok": False, "worst": None, "detail": "wrong"}
+    assert "ours" not in row
+    assert "not timed" in program.line(row)
+    result = {"results": [{"topic": "norms", **row}]}
+    assert bars(result) == []
+
+
+def test_peers_are_chosen_by_name() -> None:
+    assert Options(CPU).wants("torch.compile")
+    assert not Options(CPU).wants("mlx")
+    assert Options(CPU, mlx_site="/mlx").wants("mlx")
+    one = Options(CPU, peers=("torch",))
+    assert (one.wants("torch"), one.wants("torch.compile"), one.wants("sdpa-flash")) == (True, False, False)
+    two = Options(CPU, peers=("compile", "flash"))
+    assert (two.wants("torch"), two.wants("torch.compile"), two.wants("sdpa-flash")) == (False, True, True)
+
+
+def test_the_floor_is_the_larger_of_travel_and_arithmetic() -> None:
+    assert floor_us(CEILINGS, 4e9, 0.0, "bfloat16") == pytest.approx(1000.0)
+    assert floor_us(CEILINGS, 4e3, 800e9, "bfloat16") == pytest.approx(1000.0)
+
+
+def test_timing_on_the_cpu_is_by_the_clock() -> None:
+    timing = timed([lambda: None, lambda: None], CPU)
+    assert timing.method == "clock"
+    assert timing.low_us <= timing.us <= timing.high_us
+    assert Timing(10.0, 9.0, 12.0, "graph", 5).spread == pytest.approx(0.3)
+    assert set_count(CPU, 1.0) == 1
+
+
+def test_every_topic_yields_benches_of_ops_that_exist() -> None:
+    known = {op.name: op for op in registry.ops()}
+    for topic in benching.topics():
+        seen: set[str] = set()
+        for bench in benching.benches(topic):
+            full = f"{bench.op}/{bench.name}"
+            assert full not in seen, f"{topic}: {full} twice"
+            seen.add(full)
+            assert bench.op in known, f"{topic}: {full}"
+            assert bench.function is None or bench.function in known[bench.op].functions
+            assert bench.gate is not None or bench.tolerance is not None or bench.dtype in known[bench.op].tolerance
+            assert bench.bytes > 0
+
+
+@pytest.fixture
+def _one_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    def benches(_topic: str) -> Iterator[Bench]:
+        yield _bench()
+
+    monkeypatch.setattr(benching, "topics", lambda: ["norms"])
+    monkeypatch.setattr(benching, "benches", benches)
+
+
+@pytest.mark.usefixtures("_one_topic")
+def test_the_program_writes_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "deep" / "result.json"
+    assert program.main(["--device", "cpu", "--out", str(out)]) == 0
+    result = json.loads(out.read_text())
+    assert result["results"][0]["gate"]["ok"]
+    assert result["versions"]["torch"] == torch.__version__
+    assert program.main(["--device", "cpu", "--ops", "other/*", "--list"]) == 0
+    assert "rms_norm/tiny" in capsys.readouterr().out
+    if not torch.cuda.is_available():
+        assert program.main(["--device", "cuda"]) == 2
