@@ -80,7 +80,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows to a file: one a line, so that a change shows as a few lines, and without names, so that it is short."""
+    """Write rows to a file: one a line, so that a change shows as few lines, and without names, so that it is short."""
     header = msgspec.json.encode({"schema": SCHEMA, "columns": _ROW, "figures": _FIGURES}).decode()
     lines = [msgspec.json.encode(_flat(row)).decode() for row in rows]
     write_atomic(path, header[:-1] + ',"rows":[\n' + ",\n".join(lines) + "\n]}\n")
