@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     examples=(
         ("rocmend kernels explain rms_norm dtype=float16 rows=512 columns=4096", "on this machine's device"),
         (
-            "rocmend kernels explain rms_norm dtype=float16 rows=512 columns=4096 --target gfx1151 --product 8060S",
-            "for a GPU that is not here, with the least time that its published peaks allow",
+            "rocmend kernels explain rms_norm dtype=float16 rows=1 columns=4096 --target gfx1151",
+            "for a GPU that is not here; --product 8060S adds the least time that its published peaks allow",
         ),
     ),
 )
