@@ -50,8 +50,8 @@ def threefry(key0, key1, a, b):
 def two_words(key_ptr, number, word, half, words):
     """Return words ``word`` and ``half' + word`` of the stream of a key, as MLX orders them.
 
-    A stream of ``words`` words is cut in halves; word i of the first and of the second come from one counter. Where it is odd,
-    the one in the middle is alone with counter ``(half, 0)``.
+    A stream of ``words`` words is cut in halves; word i of the first and of the second come from one counter. Where it
+    is odd, the one in the middle is alone with counter ``(half, 0)``.
 
     Args:
         key_ptr: Keys, two words each.

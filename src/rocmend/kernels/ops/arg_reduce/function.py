@@ -22,7 +22,7 @@ def _run(
         kept = torch.Size((1,) * len(shape))
     else:
         axis = axes.normal_axis(op, axis, x.dim())
-        kept = shape[:axis] + (1,) + shape[axis + 1 :]
+        kept = torch.Size((*shape[:axis], 1, *shape[axis + 1 :]))
     length = x.shape[axis]
     if length == 0:
         raise UsageError(op, f"expected an axis with elements, got shape {tuple(shape)}.")

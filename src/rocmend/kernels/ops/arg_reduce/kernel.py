@@ -13,7 +13,7 @@ def pieces_kernel(
     x_ptr, keys_ptr, places_ptr, index_ptr, n, inner, pieces, piece,
     KIND: tl.constexpr, MODE: tl.constexpr, BLOCK: tl.constexpr, INNER: tl.constexpr,
 ):  # fmt: skip
-    """Walk a piece of the axis for ``INNER`` neighbours; write ``[outer, piece, inner]``, or places where there is one."""
+    """Walk a piece of the axis for ``INNER`` neighbours; write ``[outer, piece, inner]``, or places if it is all."""
     program = tl.program_id(0).to(tl.int64)
     groups = tl.cdiv(inner, INNER)
     group, rest = program % groups, program // groups

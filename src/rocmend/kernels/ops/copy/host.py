@@ -69,9 +69,7 @@ def _numbers(x: torch.Tensor) -> torch.Tensor:
     return x if x.dtype.is_floating_point else _raw(x)
 
 
-def _copy(
-    x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool], target: Target
-) -> None:
+def _copy(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool], target: Target) -> None:
     last = found[-1]
     turning = [axis for axis in found[:-1] if axis.source == 1 and axis.size > 1]
     turned = last.source not in (0, 1) and last.target == 1 and turning and turning[0].size >= 8 and last.size >= 8
@@ -88,7 +86,7 @@ def _copy(
                 rest, constants, target,
             )  # fmt: skip
         return
-    outer = outer[::-1]
+    outer.reverse()
     sizes = [axis.size for axis in outer] + [1] * (most - len(outer))
     source = [axis.source for axis in outer] + [0] * (most - len(outer))
     to = [axis.target for axis in outer] + [0] * (most - len(outer))

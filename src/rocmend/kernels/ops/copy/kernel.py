@@ -1,5 +1,8 @@
 """The Triton kernels: lines of any strides, and tiles that are turned through LDS."""
 
+# Triton reads this: no sets, only whole chains of if and else are left out at compile time, constants are parameters.
+# ruff: noqa: SIM300, PLR1714
+
 from __future__ import annotations
 
 import triton
@@ -43,7 +46,7 @@ def lines_kernel(
     x_ptr, out_ptr, lines, n, x_step, out_step, n0, n1, n2, n3, n4, x0, x1, x2, x3, x4, x5, o0, o1, o2, o3, o4, o5,
     UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Copy lines of ``n`` elements; ``n0`` is the size of the axis just before them, ``n1`` of the one before that …"""
+    """Copy lines of ``n`` elements; ``n0`` is the size of the axis just before them, ``n1`` of the one before that."""
     pieces = tl.cdiv(n, BLOCK)
     program = tl.program_id(0).to(tl.int64)
     line = (program // pieces) * ROWS + tl.arange(0, ROWS)

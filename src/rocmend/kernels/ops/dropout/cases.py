@@ -24,7 +24,9 @@ def _case(function: str, dtype: str, shape: tuple[int, ...], p: float, *, edges:
     return Case(
         name, make, dtype, size, function=function, reference=f"{HERE}.reference:{function}",
         # Denormals may be flushed; float64 has a factor of its own, a unit of bf16 away.
-        tolerance=Tolerance(ulps=2.1) if edges else None, compiled=n == 4096, edges=("nan",) if edges else ("empty",) if n == 0 else ("odd",),
+        tolerance=Tolerance(ulps=2.1) if edges else None,
+        compiled=n == 4096,
+        edges=("nan",) if edges else ("empty",) if n == 0 else ("odd",),
     )  # fmt: skip
 
 

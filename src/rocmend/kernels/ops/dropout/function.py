@@ -68,8 +68,8 @@ def dropout_mlx(x: torch.Tensor, p: float, key: torch.Tensor) -> torch.Tensor:
 def dropout_philox(x: torch.Tensor, p: float, state: torch.Tensor) -> torch.Tensor:
     """Drop elements with probability ``p`` by philox 4x32-10.
 
-    The family of torch's generator on GPUs, but not its stream, which depends on how torch cuts its grid: element i takes word
-    ``i mod 4`` of counter ``offset + i // 4``, and is kept where that is at least ``round(p · 2^32)``.
+    The family of torch's generator on GPUs, but not its stream, which depends on how torch cuts its grid: element i
+    takes word ``i mod 4`` of counter ``offset + i // 4``, and is kept where that is at least ``round(p · 2^32)``.
 
     Args:
         x: Any shape; float32, float16 or bfloat16.

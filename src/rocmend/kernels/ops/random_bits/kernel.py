@@ -1,5 +1,8 @@
 """The Triton kernels: words of a stream, and numbers made of them the way MLX makes them."""
 
+# Triton reads this: no sets, only whole chains of if and else are left out at compile time, constants are parameters.
+# ruff: noqa: SIM300, RET505
+
 from __future__ import annotations
 
 import triton

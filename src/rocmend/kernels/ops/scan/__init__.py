@@ -40,9 +40,7 @@ OP = register(
         ),
         dtypes=tuple(BYTES),
         domain="Any shape, strides and axis.",
-        cost=lambda p: Cost(
-            float(p.outer) * p.length * p.inner, 2.0 * p.outer * p.length * p.inner * BYTES[p.dtype]
-        ),
+        cost=lambda p: Cost(float(p.outer) * p.length * p.inner, 2.0 * p.outer * p.length * p.inner * BYTES[p.dtype]),
         tolerance={
             **dict.fromkeys(BYTES, Tolerance()),
             # fp32 sums that cancel: each of log2(n) levels rounds a part of the largest sum.

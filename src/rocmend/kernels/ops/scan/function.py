@@ -22,9 +22,7 @@ def _run(name: str, op: str, x: torch.Tensor, axis: int | None, *, reverse: bool
     axis = axes.normal_axis(name, axis, x.dim())
     problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), op)
     run = implementation(OP, x.device, problem)
-    out: torch.Tensor = run(
-        x, axis, op=op, reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, op)
-    )
+    out: torch.Tensor = run(x, axis, op=op, reverse=reverse, inclusive=inclusive, dtype=result_type(x.dtype, op))
     return out
 
 
@@ -42,9 +40,7 @@ class _Sum(torch.autograd.Function):
         return _run("cumsum", "sum", grads[0], axis, reverse=not reverse, inclusive=inclusive), None, None, None
 
 
-def cumsum(
-    x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True
-) -> torch.Tensor:
+def cumsum(x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
     """Sum what stands up to each element of an axis: ``out[i] = x[0] + … + x[i]``.
 
     Args:
@@ -69,16 +65,12 @@ def cumsum(
     return _run("cumsum", "sum", x, axis, reverse=reverse, inclusive=inclusive)
 
 
-def cumprod(
-    x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True
-) -> torch.Tensor:
+def cumprod(x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
     """Multiply what stands up to each element of an axis; see ``cumsum``. Exclusive results begin with 1."""
     return _run("cumprod", "prod", x, axis, reverse=reverse, inclusive=inclusive)
 
 
-def cummax(
-    x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True
-) -> torch.Tensor:
+def cummax(x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
     """Return the largest up to each element of an axis, NaN from the first NaN on, in half types too; see ``cumsum``.
 
     Exclusive results begin with -inf, or the least number of an integer type.
@@ -86,9 +78,7 @@ def cummax(
     return _run("cummax", "max", x, axis, reverse=reverse, inclusive=inclusive)
 
 
-def cummin(
-    x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True
-) -> torch.Tensor:
+def cummin(x: torch.Tensor, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True) -> torch.Tensor:
     """Return the smallest up to each element of an axis, NaN from the first NaN on, in half types too; see ``cumsum``.
 
     Exclusive results begin with inf, or the largest number of an integer type.

@@ -24,9 +24,7 @@ def _computed(dtype: torch.dtype) -> torch.dtype:
     return torch.int64 if dtype.itemsize == 8 else torch.int32
 
 
-def run(
-    x: torch.Tensor, axis: int, *, op: str, reverse: bool, inclusive: bool, dtype: torch.dtype
-) -> torch.Tensor:
+def run(x: torch.Tensor, axis: int, *, op: str, reverse: bool, inclusive: bool, dtype: torch.dtype) -> torch.Tensor:
     """Scan along an axis; see ``function.cumsum``."""
     x = x.contiguous()
     out = allocate.empty(x.shape, dtype=dtype, device=x.device)

@@ -29,9 +29,7 @@ def _run(
     return out
 
 
-def _joined(
-    x: torch.Tensor, indices: tuple[torch.Tensor, ...], axis: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _joined(x: torch.Tensor, indices: tuple[torch.Tensor, ...], axis: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return x with the axes from ``axis`` on made one, and the indices into it."""
     sizes = x.shape[axis : axis + len(indices)]
     if len(sizes) < len(indices):
@@ -58,13 +56,13 @@ def scatter(
 ) -> torch.Tensor:
     """Return ``x`` with lines of an axis changed: ``x.at[indices].add(updates)`` for ``axis=0, mode="add"``.
 
-    Several updates of one line are applied in the order of their indices, so that the result has the same bits on every run:
-    indices are sorted, and one program walks the updates of a line. Integers of 32 and 64 bits take atomics instead.
+    Several updates of one line are applied in the order of their indices, so that the result has the same bits on every
+    run: indices are sorted, and one program walks the updates of a line. Integers of 32 and 64 bits take atomics.
 
     Args:
         x: Any shape; bool, integers or floats.
-        indices: Integers of any shape; negative ones count from the end, an update outside is left out. A tuple of arrays that
-            broadcast to one shape indexes as many axes, from ``axis`` on.
+        indices: Integers of any shape; negative ones count from the end, an update outside is left out. A tuple of
+            arrays that broadcast to one shape indexes as many axes, from ``axis`` on.
         updates: Broadcasts to ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
         axis: Axis.
         mode: ``assign`` (the last one stays), ``add``, ``prod``, ``max`` or ``min``; NaN wins in the last two.

@@ -1,5 +1,8 @@
 """The Triton kernels: places as sort keys, runs of equal places applied in order, and integer atomics."""
 
+# Triton reads this: no sets, only whole chains of if and else are left out at compile time, constants are parameters.
+# ruff: noqa: SIM300, RET505, PLR0911
+
 from __future__ import annotations
 
 import triton
@@ -23,7 +26,7 @@ def _place(index, n, UNSIGNED: tl.constexpr):
 def keys_kernel(
     index_ptr, keys_ptr, total, m, n, inner, whole, UNSIGNED: tl.constexpr, ALONG: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the line that each index names, or (``ALONG``) the element of the flat tensor; ``whole`` for one outside."""
+    """Write the line that each index names, or (``ALONG``) the flat tensor's element; ``whole`` for one outside."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < total
     place = _place(tl.load(index_ptr + at, mask=inside, other=0), n, UNSIGNED)
@@ -36,7 +39,7 @@ def keys_kernel(
 
 @triton.jit
 def _wide(x, FLIP: tl.constexpr):
-    """Return what is computed in: fp32 for half types, int32 for narrow integers; unsigned ones less half their range."""
+    """Widen half types to fp32, narrow integers to int32; unsigned ones lose half their range."""
     if x.dtype.is_floating():
         if x.dtype == tl.float64:
             return x

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from rocmend.kernels.common import axes
 
-_JOIN = {
+_JOIN: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "add": torch.add, "prod": torch.mul, "max": torch.maximum, "min": torch.minimum, "assign": lambda _a, b: b,
 }  # fmt: skip
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64, torch.bool: torch.uint8}

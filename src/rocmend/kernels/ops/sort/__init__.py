@@ -43,9 +43,7 @@ OP = register(
     Op(
         name="sort",
         summary="Stable sort and argsort along an axis, NaN last.",
-        functions={
-            name: f"{HERE}.function:{name}" for name in ("sort", "argsort", "partition", "argpartition")
-        },
+        functions={name: f"{HERE}.function:{name}" for name in ("sort", "argsort", "partition", "argpartition")},
         reference=f"{HERE}.reference:sort",
         problem=Problem,
         implementations=(

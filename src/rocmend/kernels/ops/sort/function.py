@@ -45,7 +45,7 @@ def sort(x: torch.Tensor, axis: int | None = -1) -> torch.Tensor:
     Raises:
         UsageError: Another type, or no such axis.
 
-    Cost: rows of up to a few thousand elements are read and written once; longer ones twice for each byte of an element.
+    Cost: rows of up to two thousand elements are read and written once; longer ones twice a byte of an element.
     """
     return _run("sort", x, axis, values=True)
 

@@ -14,9 +14,7 @@ from rocmend.kernels.tuning import config_for
 Pair = tuple[torch.Tensor | None, torch.Tensor | None]
 
 
-def run(
-    x: torch.Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
-) -> Pair:
+def run(x: torch.Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype) -> Pair:
     """Sort along an axis; see ``function.sort`` and ``function.argsort``."""
     ordered, order = sort_rows(
         axes.rows(x, axis), mode=int(descending), values=values, indices=indices, index_dtype=index_dtype
@@ -86,9 +84,7 @@ def _held(x: torch.Tensor, out: torch.Tensor | None, order: torch.Tensor | None,
     launch(rows_kernel, grid, (data, perm, values, index, rows, n, keep), constants | {"WORD": 2}, config)
 
 
-def _radix(
-    x: torch.Tensor, out: torch.Tensor | None, order: torch.Tensor | None, mode: int, bits: int | None
-) -> None:
+def _radix(x: torch.Tensor, out: torch.Tensor | None, order: torch.Tensor | None, mode: int, bits: int | None) -> None:
     rows, n = x.shape
     config = config_for("sort", "radix", f"{8 * x.element_size()}", executor.target_for(x.device))
     tile, bins, step = config["tile"], config["bins"], config["step"]
@@ -105,7 +101,9 @@ def _radix(
     data, perm = axes.raw(x), None
     spare = [allocate.empty((rows, n), dtype=data.dtype, device=device) for _ in range(min(passes - 1, 2))]
     perms = [
-        allocate.empty((rows, n), dtype=torch.int32, device=device) for _ in range(min(passes - 1, 2)) if order is not None
+        allocate.empty((rows, n), dtype=torch.int32, device=device)
+        for _ in range(min(passes - 1, 2))
+        if order is not None
     ]
     for number, shift in enumerate(shifts):
         last = number == passes - 1

@@ -16,7 +16,7 @@ def rows_kernel(
     x_ptr, perm_ptr, values_ptr, index_ptr, rows, n, keep,
     KIND: tl.constexpr, MODE: tl.constexpr, WORD: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sort whole rows; 64-bit elements take two calls: WORD 1 by the low half, WORD 2 by the high half of what that gave."""
+    """Sort whole rows; 64-bit elements take two calls: by the low half (WORD 1), then by the high half (WORD 2)."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)

@@ -111,7 +111,7 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int | None = -
 
 
 def _broadcast(x: torch.Tensor, indices: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
-    ones = [t.shape[:axis] + (1,) + t.shape[axis + 1 :] for t in (x, indices)]
+    ones = [torch.Size((*t.shape[:axis], 1, *t.shape[axis + 1 :])) for t in (x, indices)]
     try:
         shape = torch.broadcast_shapes(*ones)
     except RuntimeError:

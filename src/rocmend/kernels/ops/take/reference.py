@@ -25,7 +25,7 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, axis: int | None = -
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = axis % x.dim()
-    shape = torch.broadcast_shapes(*(t.shape[:axis] + (1,) + t.shape[axis + 1 :] for t in (x, indices)))
+    shape = torch.broadcast_shapes(*(torch.Size((*t.shape[:axis], 1, *t.shape[axis + 1 :])) for t in (x, indices)))
     x = x.expand(*shape[:axis], x.shape[axis], *shape[axis + 1 :])
     return run(x, indices.expand(*shape[:axis], indices.shape[axis], *shape[axis + 1 :]), axis, along=True)
 

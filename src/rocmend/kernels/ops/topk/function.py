@@ -23,7 +23,7 @@ class TopK(NamedTuple):
 def topk(
     x: torch.Tensor, k: int, axis: int = -1, *, largest: bool = True, index_dtype: torch.dtype = torch.int64
 ) -> TopK:
-    """Take the ``k`` largest elements along an axis, the largest first; of equal ones the first. NaN is larger than all.
+    """Take the ``k`` largest elements along an axis, the largest first, of equal ones the first. NaN is the largest.
 
     Args:
         x: Any shape of at least 1 axis; bool, integers or floats.
