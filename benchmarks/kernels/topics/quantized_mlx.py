@@ -12,7 +12,6 @@ def quantized_matmul(
     shape: tuple[int, int, int], form: tuple[str, int, int], dtype: str, sets: int
 ) -> list[Callable[[], Any]]:
     """Return a call for each set of data."""
-
     rows, n, k = shape
     mode, bits, group = form
 
