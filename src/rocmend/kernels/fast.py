@@ -108,18 +108,13 @@ class Bound:
         if entry is None:
             self._first_launch(key, grid, args)
             return
-        if device != _current_device():
-            with torch.cuda.device(device):
-                self._again(entry, device, grid, args)
-            return
-        self._again(entry, device, grid, args)
-
-    @staticmethod
-    def _again(entry: tuple[Any, ...], device: int, grid: Sequence[int], args: Sequence[Any]) -> None:
-        """Launch a compiled kernel as ``JITFunction.run`` does; there are no hooks, so they get no metadata."""
-        run, function, packed, tail, _ = entry
+        run, middle, tail, _ = entry
         x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-        run(x, y, z, _stream_of(device), function, packed, None, None, None, *args, *tail)
+        if device == _current_device():
+            run(x, y, z, _stream_of(device), *middle, *args, *tail)
+            return
+        with torch.cuda.device(device):
+            run(x, y, z, _stream_of(device), *middle, *args, *tail)
 
     def _first_launch(self, key: Any, grid: Sequence[int], args: Sequence[Any]) -> None:
         compiled = self._plain(grid, args)
@@ -131,7 +126,7 @@ class Bound:
         tail = tuple(values[name] for name in self._names)
         if len(self._entries) >= MOST_ENTRIES:
             self._entries.clear()
-        self._entries[key] = (compiled.run, function, compiled.packed_metadata, tail, compiled)
+        self._entries[key] = (*_callable(compiled), tail, compiled)
 
     def _plain(self, grid: Sequence[int], args: Sequence[Any]) -> Any:
         """Launch as Triton does, and return the compiled kernel."""
@@ -141,6 +136,22 @@ class Bound:
         options = self.config.options(executor.target_for(device).vendor)
         with torch.cuda.device(device):
             return self.kernel[tuple(grid)](*args, **self.constants, **options)
+
+
+def _callable(compiled: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    """Return what launches a compiled kernel, and what it takes between the stream and the kernel's own arguments.
+
+    That is Triton's launcher with the function, its metadata, and neither metadata for hooks nor hooks. The launcher
+    of Triton 3.6 on NVIDIA only adds scratch memory before it calls a C function: where a kernel needs none, that is called.
+    """
+    run, packed = compiled.run, compiled.packed_metadata
+    plain = (compiled.function, packed, None, None, None)
+    if _HIP or not triton.__version__.startswith("3.6.") or type(run).__name__ != "CudaLauncher":
+        return run, plain
+    if run.global_scratch_size or run.profile_scratch_size:
+        return run, plain
+    settings = (run.launch_cooperative_grid, run.launch_pdl, None, None)
+    return run.launch, (compiled.function, *settings, packed, None, None, None)
 
 
 def merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[str, Any]:
