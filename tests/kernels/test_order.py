@@ -1,0 +1,125 @@
+"""Sort, top-k, arg reductions and scans against values of MLX, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+import rocmend.kernels as rk
+from rocmend.core.errors import UsageError
+from rocmend.kernels import choose
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden" / "order.json").read_text(encoding="utf-8"))
+TYPES = ("float32", "float16", "bfloat16")
+TIERS = ("triton", "reference")
+
+
+def floats(bits: list[int], name: str) -> torch.Tensor:
+    """Return floats of bits."""
+    dtype = getattr(torch, name)
+    signed, width = (torch.int32, 32) if name == "float32" else (torch.int16, 16)
+    return torch.tensor([b - (1 << width) if b >> (width - 1) else b for b in bits], dtype=signed).view(dtype)
+
+
+def same(got: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Compare bit by bit; NaN equals NaN."""
+    kind = torch.int32 if got.element_size() == 4 else torch.int16
+    return bool(((got.view(kind) == wanted.view(kind)) | (got.isnan() & wanted.isnan())).all())
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", TYPES)
+def test_order_is_that_of_mlx(name: str, tier: str) -> None:
+    golden = GOLDEN["sort"][name]
+    x = floats(golden["x"], name)
+    with choose.prefer(tier):
+        assert same(rk.sort(x), floats(golden["sort"], name))
+        assert rk.argsort(x).tolist() == golden["argsort"]
+        assert rk.argsort(x, index_dtype=torch.uint32).dtype == torch.uint32
+        assert rk.argmax(x).item() == golden["argmax"]
+        assert rk.argmin(x).item() == golden["argmin"]
+        clean = x[~x.isnan()]
+        assert rk.argmax(clean).item() == golden["argmax-clean"]
+        assert rk.argmin(clean).item() == golden["argmin-clean"]
+        top = rk.topk(x, 4)
+        assert top.indices.tolist() == [2, 8, 6, 0]
+        assert same(top.values[2:], floats(golden["topk"], name).sort().values[:2].flip(0))
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", TYPES)
+def test_running_extremes_are_those_of_mlx(name: str, tier: str) -> None:
+    golden = GOLDEN["scan"][name]
+    x = floats(golden["x"], name)
+    with choose.prefer(tier):
+        for function in ("cummax", "cummin"):
+            for reverse in (False, True):
+                for inclusive in (False, True):
+                    out = getattr(rk, function)(x, reverse=reverse, inclusive=inclusive)
+                    assert same(out, floats(golden[f"{function}-{reverse}-{inclusive}"], name)), (function, reverse)
+
+
+def test_nan_stays_in_running_extremes_of_half_types() -> None:
+    """MLX 0.32.4 on the CPU gives 0 there: its half types have no NaN of their own."""
+    x = torch.tensor([1.0, 2.0, float("nan"), 3.0], dtype=torch.bfloat16)
+    assert rk.cummax(x).isnan().tolist() == [False, False, True, True]
+    assert rk.cummin(x, reverse=True).isnan().tolist() == [True, True, True, False]
+
+
+def test_types_of_scans() -> None:
+    truth = torch.tensor([True, False, True])
+    assert rk.cumsum(truth).tolist() == [1, 1, 2]
+    assert rk.cumsum(truth).dtype == torch.int32
+    assert rk.cumprod(truth).tolist() == [True, False, False]
+    assert rk.cummin(truth, inclusive=False).tolist() == [True, True, False]
+    assert rk.cumsum(torch.tensor([100, 100], dtype=torch.int8)).tolist() == [100, -56]
+    assert rk.logcumsumexp(torch.tensor([1, 2])).dtype == torch.float32
+
+
+def test_cumsum_has_a_gradient() -> None:
+    x = torch.randn(3, 5, requires_grad=True)
+    weight = torch.randn(3, 5)
+    for reverse in (False, True):
+        (rk.cumsum(x, 1, reverse=reverse, inclusive=False) * weight).sum().backward()
+        assert x.grad is not None
+        got, x.grad = x.grad, None
+        other = (lambda t: t.flip(1)) if reverse else (lambda t: t)
+        shifted = other(other(x).cumsum(1) - other(x))
+        (shifted * weight).sum().backward()
+        torch.testing.assert_close(got, x.grad)
+        x.grad = None
+
+
+def test_partition_puts_the_place_right() -> None:
+    x = torch.randn(4, 9)
+    assert torch.equal(rk.partition(x, -3)[:, 6], x.sort().values[:, 6])
+    assert torch.equal(x.gather(1, rk.argpartition(x, 2)), x.sort().values)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: rk.sort(x, 2),
+        lambda x: rk.sort(x.to(torch.complex64)),
+        lambda x: rk.argsort(x, index_dtype=torch.int16),
+        lambda x: rk.partition(x, 4),
+        lambda x: rk.topk(x, 4),
+        lambda x: rk.topk(x, -1),
+        lambda x: rk.topk(x[0, 0], 1),
+        lambda x: rk.argmax(x[:0], 0),
+        lambda x: rk.argmin(x, -3),
+        lambda x: rk.cumsum(x, 5),
+        lambda x: rk.cummax(x.to(torch.complex64), 0),
+    ],
+)
+def test_what_does_not_fit_is_said(call: Any) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        call(torch.randn(3, 3))
