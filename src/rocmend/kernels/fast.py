@@ -142,7 +142,8 @@ def _callable(compiled: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
     """Return what launches a compiled kernel, and what it takes between the stream and the kernel's own arguments.
 
     That is Triton's launcher with the function, its metadata, and neither metadata for hooks nor hooks. The launcher
-    of Triton 3.6 on NVIDIA only adds scratch memory before it calls a C function: where a kernel needs none, that is called.
+    of Triton 3.6 on NVIDIA only adds scratch memory before it calls a C function, which is called here
+    where a kernel needs none.
     """
     run, packed = compiled.run, compiled.packed_metadata
     plain = (compiled.function, packed, None, None, None)
