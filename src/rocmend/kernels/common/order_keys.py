@@ -70,13 +70,8 @@ def order_key(bits, KIND: tl.constexpr, MODE: tl.constexpr):
 
 
 @triton.jit
-def ascending(packed):
-    """Return integers, all different or equal only where they are padding, sorted along the last of one or two axes.
-
-    The interpreter takes seconds for ``tl.sort`` of a thousand elements; there the rank is counted instead.
-    """
-    if not INTERPRETED:
-        return tl.sort(packed)
+def _counted(packed):
+    """Put each integer where as many are before it as it is larger than: a matrix of comparisons."""
     flat = packed
     if len(packed.shape) == 1:
         flat = packed[None, :]
@@ -87,3 +82,16 @@ def ascending(packed):
     rank = tl.sum(before.to(tl.int32), 2)
     found = tl.sum(tl.where(rank[:, None, :] == at[None, :, None], other, 0), 2)
     return tl.reshape(found, packed.shape)
+
+
+@triton.jit
+def ascending(packed):
+    """Return integers, all different or equal only where they are padding, sorted along the last of one or two axes.
+
+    The interpreter takes seconds for ``tl.sort`` of a thousand elements; there the rank is counted instead.
+    """
+    if not INTERPRETED:
+        found = tl.sort(packed)
+    else:
+        found = _counted(packed)
+    return found

@@ -19,24 +19,26 @@ def pieces_kernel(
     group, rest = program % groups, program // groups
     number, outer = rest % pieces, rest // pieces
     neighbour = group * INNER + tl.arange(0, INNER)[None, :]
-    base = x_ptr + outer * n * inner + neighbour
-    stop = tl.minimum(n, (number + 1) * piece)
+    first = number * piece
+    base = x_ptr + (outer * n + first) * inner + neighbour
+    # Places within a piece are 32-bit numbers: half the registers, and arithmetic that every GPU has.
+    stop = tl.minimum(n - first, piece).to(tl.int32)
     WIDTH: tl.constexpr = x_ptr.dtype.element_ty.primitive_bitwidth
     LEAST: tl.constexpr = -0x8000000000000000 if WIDTH == 64 else -0x80000000
     best = tl.full((BLOCK, INNER), LEAST, tl.int64 if WIDTH == 64 else tl.int32)
-    first = number * piece
-    at = tl.zeros((BLOCK, INNER), tl.int64) + first + tl.arange(0, BLOCK)[:, None]
+    at = tl.zeros((BLOCK, INNER), tl.int32) + tl.arange(0, BLOCK)[:, None]
     for start in range(0, piece, BLOCK):
-        place = first + start + tl.arange(0, BLOCK)[:, None]
+        place = start + tl.arange(0, BLOCK)[:, None]
         inside = (place < stop) & (neighbour < inner)
-        key = order_key(tl.load(base + place * inner, mask=inside, other=0), KIND, MODE)
+        bits = tl.load(base + place.to(tl.int64) * inner, mask=inside, other=0)
+        key = order_key(bits, KIND, MODE)
         better = inside & (key > best)
         best = tl.where(better, key, best)
         at = tl.where(better, place, at)
     most = tl.max(best, 0)
     # A lane that never found anything better points at its first place, which is past the end where the piece is short.
     fit = (best == most[None, :]) & (at < stop)
-    found = tl.min(tl.where(fit, at, 0x7FFFFFFFFFFFFFFF), 0)
+    found = tl.min(tl.where(fit, at, 0x7FFFFFFF), 0) + first
     lane = group * INNER + tl.arange(0, INNER)
     to = (outer * pieces + number) * inner + lane
     if keys_ptr is not None:
