@@ -16,7 +16,8 @@ from tests.kernels.golden import attention as golden
 from rocmend.core.errors import UsageError
 from rocmend.kernels import attention_backward, choose, executor, scaled_dot_product_attention
 from rocmend.kernels.ops.attention import OP, Problem, pairs, split
-from rocmend.kernels.ops.attention.reference import attention, attention_backward as reference_backward
+from rocmend.kernels.ops.attention.reference import attention
+from rocmend.kernels.ops.attention.reference import attention_backward as reference_backward
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, forced
 
@@ -25,7 +26,7 @@ GOLDEN = np.load(Path(__file__).parent / "golden" / "attention.npz")
 PROBLEM = Problem("bfloat16", 1, 32, 8, 4096, 4096, 128, 128, "causal")
 
 
-def _normal(*shape: int, seed: int = 0) -> torch.Tensor:
+def _normal(*shape: int, seed: int = 0) -> Any:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -210,7 +211,8 @@ def test_vendor_agrees() -> None:
 def test_pieces_of_head_dimensions() -> None:
     dims = (1, 16, 24, 64, 80, 96, 100, 112, 128, 192, 256, 576)
     assert [split(dim) for dim in dims] == [
-        (16, 0), (16, 0), (32, 0), (64, 0), (64, 16), (64, 32), (128, 0), (128, 0), (128, 0), (128, 64), (256, 0), (512, 64),
+        (16, 0), (16, 0), (32, 0), (64, 0), (64, 16), (64, 32), (128, 0), (128, 0), (128, 0), (128, 64), (256, 0),
+        (512, 64),
     ]  # fmt: skip
 
 

@@ -39,9 +39,11 @@ def main() -> None:
     """Compute and keep the values."""
     import mlx.core as mx
 
-    found = {}
+    found: dict[str, Any] = {}
     for name in NAMES:
-        given = {key: mx.array(value) if isinstance(value, np.ndarray) else value for key, value in inputs(name).items()}
+        given = {
+            key: mx.array(value) if isinstance(value, np.ndarray) else value for key, value in inputs(name).items()
+        }
         q, k, v = (given.pop(key) for key in ("q", "k", "v"))
         found[name] = np.array(mx.fast.scaled_dot_product_attention(q, k, v, **given))
     np.savez_compressed(Path(__file__).with_suffix(".npz"), **found)

@@ -59,9 +59,9 @@ class Problem(NamedTuple):
 def split(dim: int) -> tuple[int, int]:
     """Return the powers of two, 16 at least, that a head dimension is computed in: 80 is (64, 16), 100 is (128, 0)."""
     whole = max(16, 1 << (dim - 1).bit_length())
-    first = whole // 2
-    second = max(16, 1 << (dim - first - 1).bit_length())
-    return (first, second) if first >= 16 and first + second < whole else (whole, 0)
+    first, second = whole // 2, dim - whole // 2
+    exact = second >= 16 and second < first and second.bit_count() == 1
+    return (first, second) if exact else (whole, 0)
 
 
 def shape_class(problem: Problem) -> str:
@@ -108,7 +108,7 @@ def _unfit_decode(problem: Problem, target: Target) -> str | None:
     return _unfit_flash(problem, target)
 
 
-def _unfit_torch(problem: Problem, target: Target) -> str | None:
+def _unfit_torch(problem: Problem, target: Target) -> str | None:  # noqa: PLR0911  a rule is a list of reasons
     """Say why torch's own attention does not do what is asked, or has no kernel for it."""
     asked = [
         name
@@ -131,7 +131,9 @@ def _unfit_torch(problem: Problem, target: Target) -> str | None:
     if target.vendor == "cpu":
         return "on the CPU the reference is meant"
     if target.vendor == "amd" and target.name not in AOTRITON and os.environ.get(AOTRITON_VARIABLE) != "1":
-        return f"torch has no flash attention for {target.name} unless {AOTRITON_VARIABLE}=1: it would store L times S scores"
+        return (
+            f"torch has no flash attention for {target.name} unless {AOTRITON_VARIABLE}=1, and would store all scores"
+        )
     return None
 
 
@@ -160,7 +162,9 @@ OP = register(
                 note="few queries: parts of the keys side by side, all query heads of a group in one program",
             ),
             Implementation("torch.sdpa", "vendor", f"{HERE}.vendor:run", _unfit_torch_forward),
-            Implementation("flash", "triton", f"{HERE}.host:run", _unfit_flash, note="one pass over the keys; deterministic"),
+            Implementation(
+                "flash", "triton", f"{HERE}.host:run", _unfit_flash, note="one pass over the keys; deterministic"
+            ),
             Implementation(
                 "torch.sdpa-training",
                 "vendor",
@@ -171,9 +175,9 @@ OP = register(
             Implementation("torch", "reference", f"{HERE}.reference:attention"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="q [B,H,L,D], k [B,KV,S,D], v [B,KV,S,Dv], H a multiple of KV, D and Dv up to 1024, any strides; mask none, "
-        "causal (aligned to the end, with or without a window), boolean or additive of any strides; sinks [H]; soft cap. "
-        "No gradient of an additive mask.",
+        domain="q [B,H,L,D], k [B,KV,S,D], v [B,KV,S,Dv], H a multiple of KV, D and Dv up to 1024, any strides; "
+        "mask none, causal (aligned to the end, with or without a window), boolean or additive of any strides; sinks [H]; soft "
+        "cap. No gradient of an additive mask.",
         cost=cost,
         tolerance={
             # Sums of D and of S products, and exp2 of a score whose rounding error grows with its size.
@@ -191,8 +195,8 @@ OP = register(
             "https://arxiv.org/abs/2307.08691",
         ),
         notes=(
-            "As in MLX, a query from which a boolean or causal mask hides every key gets the mean of the values (zeros with "
-            "sinks, NaN where an additive mask is -inf throughout, zeros where S = 0). Such queries send no gradient back.",
+            "A query from which a boolean or causal mask hides every key gets the mean of the values, as in MLX.",
+            "Zeros with sinks and where S = 0; NaN where an additive mask is -inf throughout. No gradient flows back.",
         ),
     )
 )

@@ -43,7 +43,10 @@ def problem_of(
 ) -> Problem:
     """Return the part of a problem that tuning records depend on."""
     kind = mask if isinstance(mask, str) else "none" if mask is None else "additive"
-    return Problem(NAMES[q.dtype], *q.shape[:2], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3], kind, window or 0)
+    batch, heads, queries, dim = q.shape
+    kv_heads, keys, dim_v = v.shape[1:]
+    del k
+    return Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, dim_v, kind, window or 0)
 
 
 def record(kernel: str, problem: Problem, device: torch.device) -> Config:

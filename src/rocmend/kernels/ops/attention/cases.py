@@ -110,8 +110,11 @@ def _case(
     edges: tuple[str, ...] = (),
 ) -> Case:
     options = options or Options()
-    told = [name if isinstance(value, bool) else f"{name}{value}" if name in ("cap", "window") else str(value)
-            for name, value in options._asdict().items() if value not in (False, None, "none", "contiguous")]  # fmt: skip
+    asked = {
+        name: value for name, value in options._asdict().items() if value not in (False, None, "none", "contiguous")
+    }
+    told = [name if value is True else f"{name}{value}" if name in ("cap", "window") else str(value)
+            for name, value in asked.items()]  # fmt: skip
     name = "-".join([dtype, *(["backward"] if backward else []), "x".join(map(str, shape)), *told])
     return Case(
         name,
@@ -177,7 +180,9 @@ def _edges() -> Iterator[Case]:
     for window in (1, 16, 33):
         yield _case(dtype, Shape(1, 2, 2, 80, 80, 16, 16), Options("causal", window=window), size="tiny")
         if window > 1:  # one weight of 1: its gradient is 0, and what is left is rounding
-            yield _case(dtype, Shape(1, 2, 2, 70, 70, 16, 16), Options("causal", window=window), size="tiny", backward=True)
+            yield _case(
+                dtype, Shape(1, 2, 2, 70, 70, 16, 16), Options("causal", window=window), size="tiny", backward=True
+            )
 
 
 def _compiled(dtype: str) -> Iterator[Case]:

@@ -33,7 +33,9 @@ def check_shapes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
             f"got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}.",
         )
     if q.shape[3] != k.shape[3] or q.shape[3] == 0 or v.shape[3] == 0:
-        raise UsageError(NAME, f"expected one head dimension of at least 1, got q {q.shape[3]}, k {k.shape[3]}, v {v.shape[3]}.")
+        raise UsageError(
+            NAME, f"expected one head dimension of at least 1, got q {q.shape[3]}, k {k.shape[3]}, v {v.shape[3]}."
+        )
     if q.shape[1] and (k.shape[1] == 0 or q.shape[1] % k.shape[1]):
         raise UsageError(NAME, f"expected H a multiple of KV, got H = {q.shape[1]}, KV = {k.shape[1]}.")
 

@@ -30,24 +30,24 @@ def scaled_dot_product_attention(
 
     Query head h reads key and value head ``h // (H / KV)``. The softmax is computed in fp32.
 
-    As in MLX, a query from which a boolean or causal mask hides every key gets the mean of the values; zeros where there are
-    sinks; NaN where an additive mask is -inf throughout; zeros where S = 0. torch gives zeros.
+    As in MLX, a query from which a boolean or causal mask hides every key gets the mean of the values; zeros where
+    there are sinks; NaN where an additive mask is -inf throughout; zeros where S = 0. torch gives zeros.
 
     Args:
         q: ``[B, H, L, D]``, float32, float16 or bfloat16, any strides.
         k: ``[B, KV, S, D]`` of the same type; H is a multiple of KV.
         v: ``[B, KV, S, Dv]`` of the same type; Dv may differ from D.
         scale: Multiplies the scores, commonly ``D ** -0.5``.
-        mask: None; ``"causal"``, aligned to the end: query i sees keys 0 … S - L + i; a boolean tensor, True where a query
-            sees a key; or a floating one that is added to the scores. Tensors broadcast to ``[B, H, L, S]``.
+        mask: None; ``"causal"``, aligned to the end: query i sees keys 0 … S - L + i; a boolean tensor, True where a
+            query sees a key; or a floating one that is added to the scores. Tensors broadcast to ``[B, H, L, S]``.
         sinks: ``[H]``, one score a head that takes part in the softmax's sum and has no value.
         soft_cap: Bounds scores to ±soft_cap before the mask; None for no bound.
         window: With ``"causal"``: each query sees its last ``window`` keys only, its own among them.
         return_lse: Return the logarithm of the softmax's sum too.
 
     Returns:
-        ``[B, H, L, Dv]`` of the type of q, contiguous; with ``return_lse`` also ``[B, H, L]`` float32, sinks included, -inf
-        where nothing is seen. Differentiable in q, k, v and sinks, not in a mask and not with ``return_lse``;
+        ``[B, H, L, Dv]`` of the type of q, contiguous; with ``return_lse`` also ``[B, H, L]`` float32, sinks included,
+        -inf where nothing is seen. Differentiable in q, k, v and sinks, not in a mask and not with ``return_lse``;
         queries that see nothing send no gradient back.
 
     Raises:
@@ -76,7 +76,7 @@ def scaled_dot_product_attention(
         )
     run = implementation(OP, q.device, problem)
     if run.__module__.endswith(".host"):
-        return _Attention.apply(q, k, v, sinks, options, problem)
+        return _Attention.apply(q, k, v, sinks, options, problem)  # type: ignore[no-untyped-call]  # torch's
     return run(q, k, v, **options)  # torch knows the way back
 
 
@@ -104,7 +104,7 @@ class _Attention(torch.autograd.Function):
         return out
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]  # it has no annotations in torch
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         from rocmend.kernels.ops.attention import host_backward
 

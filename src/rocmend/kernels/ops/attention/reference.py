@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-
 # Scores below this stand for hidden keys: an additive mask may hold the lowest number of float32 or bfloat16.
 NOTHING = -1e38
 
@@ -88,8 +87,8 @@ def attention_backward(
     del out, lse
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     if 0 in (*q.shape, *v.shape):
-        zeros = tuple(torch.zeros_like(one, memory_format=torch.contiguous_format) for one in (q, k, v))
-        return *zeros, None if sinks is None else torch.zeros_like(sinks)
+        zq, zk, zv = (torch.zeros_like(one, memory_format=torch.contiguous_format) for one in (q, k, v))
+        return zq, zk, zv, None if sinks is None else torch.zeros_like(sinks)
     with torch.enable_grad():
         leaves = [one.detach().to(wide).requires_grad_() for one in (q, k, v)]
         if sinks is not None:

@@ -1,4 +1,4 @@
-"""Attention's gradients: dq by blocks of queries, dk and dv by blocks of keys; each element is summed by one program, in order."""
+"""Attention's gradients: dq by blocks of queries, dk and dv by blocks of keys; one program sums an element."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rocmend.kernels.ops.attention.kernels.pieces import (
 @triton.jit
 def delta_kernel(out_ptr, grad_ptr, delta_ptr, g_b, g_h, g_l, g_d, heads, batch_heads, queries, dim_v,
                  BLOCK: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
-    """delta = sum(out * grad) over the last axis."""
+    """Sum out * grad over the last axis."""
     bh = tl.program_id(0) % batch_heads
     first = tl.program_id(0) // batch_heads * ROWS
     rows = tl.arange(0, ROWS)
@@ -56,11 +56,13 @@ def _weights(s, lse, i, j, factor, cap, window, queries, keys, mask_ptrs,
 
 
 @triton.jit
-def _walk_keys(q1, q2, g1, g2, lse, delta, dq1, dq2, q_ptr, g_ptr, k_ptr, v_ptr, mask_ptr, q_l, q_d, g_l, g_d, k_s, k_d, v_s, v_d, m_l, m_s, lo, hi, first,
+def _walk_keys(q1, q2, g1, g2, lse, delta, dq1, dq2, q_ptr, g_ptr, k_ptr, v_ptr, mask_ptr, q_l, q_d, g_l, g_d, k_s,
+               k_d, v_s, v_d, m_l, m_s, lo, hi, first,
                factor, cap, window, queries, keys, dim, dim_v,
                EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, KIND: tl.constexpr, CAP: tl.constexpr,
                WIDE: tl.constexpr, D1: tl.constexpr, D2: tl.constexpr, V1: tl.constexpr, V2: tl.constexpr,
-               PAD_D: tl.constexpr, PAD_V: tl.constexpr, CHUNK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
+               PAD_D: tl.constexpr, PAD_V: tl.constexpr, CHUNK: tl.constexpr, BLOCK_M: tl.constexpr,
+               BLOCK_N: tl.constexpr):  # fmt: skip
     """Add what keys lo … hi give to dq."""
     kind: tl.constexpr = q_ptr.dtype.element_ty
     n = index(0, BLOCK_N, WIDE)
@@ -75,9 +77,11 @@ def _walk_keys(q1, q2, g1, g2, lse, delta, dq1, dq2, q_ptr, g_ptr, k_ptr, v_ptr,
         s = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         dp = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         if CHUNK > 0:
-            s = dot_chunks(s, q_ptr, k_at, rows, n, q_l, q_d, k_s, k_d, queries - first, keys - start, dim, D1 + D2,
+            s = dot_chunks(s, q_ptr, k_at, rows, n, q_l, q_d, k_s, k_d, queries - first, keys - start, dim, PAD_D,
+                           D1 + D2,
                            CHUNK, WIDE)  # fmt: skip
-            dp = dot_chunks(dp, g_ptr, v_at, rows, n, g_l, g_d, v_s, v_d, queries - first, keys - start, dim_v, V1 + V2,
+            dp = dot_chunks(dp, g_ptr, v_at, rows, n, g_l, g_d, v_s, v_d, queries - first, keys - start, dim_v, PAD_V,
+                            V1 + V2,
                             CHUNK, WIDE)  # fmt: skip
         else:
             s = dot(q1, tl.trans(k1), s)
@@ -181,11 +185,13 @@ def dq_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, grad_ptr, lse_ptr, delta_ptr, dq_pt
 
 
 @triton.jit
-def _walk_queries(k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_ptr, v_ptr, k_s, k_d, v_s, v_d, q_ptr, g_ptr, lse_ptr, delta_ptr, mask_ptr, q_l, q_d, g_l, g_d,
+def _walk_queries(k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_ptr, v_ptr, k_s, k_d, v_s, v_d, q_ptr, g_ptr, lse_ptr,
+                  delta_ptr, mask_ptr, q_l, q_d, g_l, g_d,
                   m_l, m_s, lo, hi, first, factor, cap, window, queries, keys, dim, dim_v,
                   EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, KIND: tl.constexpr,
                   CAP: tl.constexpr, WIDE: tl.constexpr, D1: tl.constexpr, D2: tl.constexpr, V1: tl.constexpr,
-                  V2: tl.constexpr, PAD_D: tl.constexpr, PAD_V: tl.constexpr, CHUNK: tl.constexpr, BLOCK_M: tl.constexpr,
+                  V2: tl.constexpr, PAD_D: tl.constexpr, PAD_V: tl.constexpr, CHUNK: tl.constexpr,
+                  BLOCK_M: tl.constexpr,
                   BLOCK_N: tl.constexpr):  # fmt: skip
     """Add what queries lo … hi give to dk and dv; scores stand as [keys, queries]."""
     kind: tl.constexpr = q_ptr.dtype.element_ty
@@ -206,7 +212,8 @@ def _walk_queries(k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_ptr, v_ptr, k_s, k_d, v_
             g2 = tile(g_at, rows, index(V1, V2, WIDE), g_l, g_d, left, dim_v, EDGE, PAD_V)
         s = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
         if CHUNK > 0:
-            s = dot_chunks(s, k_ptr, q_at, n, rows, k_s, k_d, q_l, q_d, keys - first, left, dim, D1 + D2, CHUNK, WIDE)
+            s = dot_chunks(s, k_ptr, q_at, n, rows, k_s, k_d, q_l, q_d, keys - first, left, dim, PAD_D, D1 + D2,
+                           CHUNK, WIDE)
         else:
             s = dot(k1, tl.trans(q1), s)
             if D2 > 0:
@@ -231,7 +238,9 @@ def _walk_queries(k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_ptr, v_ptr, k_s, k_d, v_
             dv2 = dot(weights, g2, dv2)
         dp = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
         if CHUNK > 0:
-            dp = dot_chunks(dp, v_ptr, g_at, n, rows, v_s, v_d, g_l, g_d, keys - first, left, dim_v, V1 + V2, CHUNK, WIDE)
+            dp = dot_chunks(
+                dp, v_ptr, g_at, n, rows, v_s, v_d, g_l, g_d, keys - first, left, dim_v, PAD_V, V1 + V2, CHUNK, WIDE
+            )
         else:
             dp = dot(v1, tl.trans(g1), dp)
             if V2 > 0:
@@ -291,18 +300,21 @@ def dkv_kernel(q_ptr, k_ptr, v_ptr, mask_ptr, grad_ptr, lse_ptr, delta_ptr, dk_p
         if KIND != NONE:
             mask_at = mask_ptr + b * m_b + h * m_h + wide * m_s
         dk1, dk2, dv1, dv2 = _walk_queries(
-            k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_at, v_at, k_s, k_d, v_s, v_d, q_at, g_at, lse_ptr + row, delta_ptr + row, mask_at, q_l, q_d, g_l, g_d,
+            k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_at, v_at, k_s, k_d, v_s, v_d, q_at, g_at, lse_ptr + row,
+            delta_ptr + row, mask_at, q_l, q_d, g_l, g_d,
             m_l, m_s, lo, tl.minimum(clean_lo, hi), first, factor, cap, window, queries, keys, dim, dim_v,
             True, CAUSAL, WINDOW, KIND, CAP, WIDE, D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
         )  # fmt: skip
         if KIND == NONE:
             dk1, dk2, dv1, dv2 = _walk_queries(
-                k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_at, v_at, k_s, k_d, v_s, v_d, q_at, g_at, lse_ptr + row, delta_ptr + row, mask_at, q_l, q_d, g_l,
+                k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_at, v_at, k_s, k_d, v_s, v_d, q_at, g_at, lse_ptr + row,
+                delta_ptr + row, mask_at, q_l, q_d, g_l,
                 g_d, m_l, m_s, clean_lo, clean_hi, first, factor, cap, window, queries, keys, dim, dim_v,
                 False, CAUSAL, WINDOW, KIND, CAP, WIDE, D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
             )  # fmt: skip
         dk1, dk2, dv1, dv2 = _walk_queries(
-            k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_at, v_at, k_s, k_d, v_s, v_d, q_at, g_at, lse_ptr + row, delta_ptr + row, mask_at, q_l, q_d, g_l, g_d,
+            k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_at, v_at, k_s, k_d, v_s, v_d, q_at, g_at, lse_ptr + row,
+            delta_ptr + row, mask_at, q_l, q_d, g_l, g_d,
             m_l, m_s, clean_hi, hi, first, factor, cap, window, queries, keys, dim, dim_v,
             True, CAUSAL, WINDOW, KIND, CAP, WIDE, D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
         )  # fmt: skip

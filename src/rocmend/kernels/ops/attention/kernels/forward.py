@@ -80,7 +80,8 @@ def _walk(
         v_at = v_ptr + tl.cast(start, tl.int64) * v_s
         if CHUNK > 0:
             s = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-            s = dot_chunks(s, q_ptr, k_at, rows, n, q_l, q_d, k_s, k_d, queries - first, keys - start, dim, D1 + D2,
+            s = dot_chunks(s, q_ptr, k_at, rows, n, q_l, q_d, k_s, k_d, queries - first, keys - start, dim, PAD_D,
+                           D1 + D2,
                            CHUNK, WIDE)  # fmt: skip
         else:
             k1 = tile(k_at, d1, n, k_d, k_s, dim, keys - start, PAD_D and D2 == 0, EDGE)
@@ -171,7 +172,7 @@ def forward_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    """Heads go fastest; under a causal mask the blocks with the most keys come first, so that no long one is left over."""
+    """Heads go fastest; under a causal mask the blocks with the most keys come first: no long one is left over."""
     program = tl.program_id(0)
     block = program // batch_heads
     if CAUSAL:
@@ -208,13 +209,15 @@ def forward_kernel(
     lo, clean_lo, clean_hi, hi = keys_seen(first, queries, keys, window, BLOCK_M, BLOCK_N, CAUSAL, WINDOW, KIND)
     if WINDOW:
         m, l, acc1, acc2 = _walk(
-            q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, lo, tl.minimum(clean_lo, hi),
+            q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, lo,
+            tl.minimum(clean_lo, hi),
             first, factor, cap, window, queries, keys, dim, dim_v, True, CAUSAL, WINDOW, KIND, CAP, POSITIVE, WIDE,
             D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
         )  # fmt: skip
     if KIND == NONE:
         m, l, acc1, acc2 = _walk(
-            q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, clean_lo, clean_hi,
+            q1, q2, m, l, acc1, acc2, q_at, k_at, v_at, mask_at, q_l, q_d, k_s, k_d, v_s, v_d, m_l, m_s, clean_lo,
+            clean_hi,
             first, factor, cap, window, queries, keys, dim, dim_v, False, CAUSAL, WINDOW, KIND, CAP, POSITIVE, WIDE,
             D1, D2, V1, V2, PAD_D, PAD_V, CHUNK, BLOCK_M, BLOCK_N,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from rocmend.kernels.language import dot
 NONE = tl.constexpr(0)
 BOOLEAN = tl.constexpr(1)
 ADDITIVE = tl.constexpr(2)
-# The score of a key that a boolean or causal mask hides, finite: a query that sees nothing gives all keys the same weight.
+# The score of a key that a boolean or causal mask hides, finite: a query that sees nothing weighs all keys alike.
 HIDDEN = tl.constexpr(-2e38)
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
@@ -69,6 +69,7 @@ def dot_chunks(
     a_limit,
     b_limit,
     dim,
+    PAD: tl.constexpr,
     WHOLE: tl.constexpr,
     CHUNK: tl.constexpr,
     WIDE: tl.constexpr,
@@ -77,19 +78,25 @@ def dot_chunks(
 
     a is the one that does not change from turn to turn; volatile, it is not kept in registers all the same.
     """
-    for start in tl.static_range(0, WHOLE, CHUNK):
+    # The bound is no constant: unrolled, the loop would need all the registers again.
+    for start in tl.range(0, dim, CHUNK):
         d = index(start, CHUNK, WIDE)
         a_at = a_ptr + a_rows[:, None] * a_row_stride + d[None, :] * a_column_stride
         b_at = b_ptr + b_rows[None, :] * b_row_stride + d[:, None] * b_column_stride
-        a = tl.load(a_at, mask=(a_rows[:, None] < a_limit) & (d[None, :] < dim), other=0.0, volatile=True)
-        b = tl.load(b_at, mask=(b_rows[None, :] < b_limit) & (d[:, None] < dim), other=0.0)
+        a_inside = a_rows[:, None] < a_limit
+        b_inside = b_rows[None, :] < b_limit
+        if PAD or WHOLE % CHUNK != 0:
+            a_inside = a_inside & (d[None, :] < dim)
+            b_inside = b_inside & (d[:, None] < dim)
+        a = tl.load(a_at, mask=a_inside, other=0.0, volatile=True)
+        b = tl.load(b_at, mask=b_inside, other=0.0)
         acc = dot(a, b, acc)
     return acc
 
 
 @triton.jit
 def tanh(x, PRECISE: tl.constexpr):
-    """Return tanh(x); near 0, where 1 - 2 / (e²ˣ + 1) cancels, from its series where fp32 must be kept."""
+    """Compute the hyperbolic tangent; near 0, where 1 - 2 / (e²ˣ + 1) cancels, from its series if fp32 must be kept."""
     far = 1.0 - 2.0 / (tl.exp2(x * (2.0 * LOG2E)) + 1.0)
     if PRECISE:
         s = x * x
@@ -132,7 +139,7 @@ def keys_seen(
     WINDOW: tl.constexpr,
     KIND: tl.constexpr,
 ):
-    """Return lo, clean_lo, clean_hi, hi: the keys that a block of queries sees, and those that all of its queries see."""
+    """Return lo, clean_lo, clean_hi, hi: keys that a block of queries sees, and those that all of its queries see."""
     shift = keys - queries
     last = tl.minimum(first + BLOCK_M, queries) - 1
     lo = 0
@@ -164,7 +171,7 @@ def queries_seeing(
     WINDOW: tl.constexpr,
     KIND: tl.constexpr,
 ):
-    """Return lo, clean_lo, clean_hi, hi: the queries that see one of a block of keys, and those that see all of them."""
+    """Return lo, clean_lo, clean_hi, hi: queries that see one of a block of keys, and those that see all of them."""
     shift = keys - queries
     last = tl.minimum(first + BLOCK_N, keys) - 1
     lo = 0
