@@ -48,6 +48,12 @@ def shape_class(problem: Problem) -> str:
     return f"{kind}-b{problem.bits}-{rows_class(problem.rows)}"
 
 
+def tuning_class(problem: Problem) -> str:
+    """Name the class of tuning records: rows of x, apart for fp32 and for codes that straddle words."""
+    kind = "f32-" if problem.dtype == "float32" else "odd-" if 32 % problem.bits else ""
+    return kind + rows_class(problem.rows)
+
+
 def many_rows(problem: Problem, target: Target) -> bool:
     """Return whether the weights are worth dequantizing once: that is little work against the product."""
     del target

@@ -8,7 +8,7 @@ import triton
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, shape_class
+from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, tuning_class
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
@@ -103,7 +103,7 @@ def run(
     if problem.depth == 0:
         return out.zero_()
     kernel = kernel_of(problem, target)
-    config = config_for(NAME, kernel, shape_class(problem), target)
+    config = config_for(NAME, kernel, tuning_class(problem), target)
     {"rows": _launch_rows, "groups": _launch_groups, "tiles": _launch_tiles, "columns": _launch_tiles}[kernel](
         ops, out, config, target
     )
@@ -211,6 +211,9 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
     constants: dict[str, object] = {
         "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "BLOCK_N": block_n, "BLOCK_K": block_k,
     }  # fmt: skip
+    if 32 % p.bits != 0:
+        # Codes that straddle words are gathered: kept ahead in LDS, a word for each code, they would take all of it.
+        constants["STAGES"] = 1
     kernel = columns_kernel
     if p.transpose:
         kernel, constants["EVEN"] = tiles_kernel, p.depth % block_k == 0
