@@ -48,12 +48,12 @@ def codes8(window, place, BITS: tl.constexpr):
 
 
 @triton.jit
-def whole8(window, BITS: tl.constexpr):
-    """Return the integers at places 0 to 7 of windows [..., 1] as fp32 [..., 8], each times ``2 ** offset8``.
+def whole8(window, place, BITS: tl.constexpr):
+    """Return the integers at places 0 to 7 of windows in fp32, each times 1 over its place's ``offset8``.
 
     The bits of a code are put where the fraction of 2^23 stands, not shifted down: one operation for most codes.
+    Window and place are broadcast; with the places along the first axis they lie in one lane's registers.
     """
-    place = tl.arange(0, 8)
     if BITS == 4:
         bits = (window >> ((place // 4) * 16).to(tl.uint32)) & (15 << ((place % 4) * 4)).to(tl.uint32)
     elif BITS <= 2:
@@ -64,9 +64,8 @@ def whole8(window, BITS: tl.constexpr):
 
 
 @triton.jit
-def offset8(BITS: tl.constexpr):
-    """Return by which factor what multiplies ``whole8`` must be smaller: fp32 [8]."""
-    place = tl.arange(0, 8)
+def offset8(place, BITS: tl.constexpr):
+    """Return by which factor what multiplies ``whole8`` must be smaller, in fp32."""
     if BITS == 4:
         step = (place % 4) * 4
     elif BITS <= 2:

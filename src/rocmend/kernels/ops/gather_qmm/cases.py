@@ -106,7 +106,9 @@ def cases() -> Iterator[Case]:
     for dtype in ("float16", "bfloat16"):
         yield _case("decode", dtype, four, 128, 1, 8, 768, 2048, size="large", compiled=True)
         yield _case("decode-gated", dtype, four, 128, 1, 8, 768, 2048, gated=True, size="large", compiled=True)
-        yield _case("batch", dtype, four, 128, 32, 8, 2048, 768, size="large", compiled=True)
+        yield _case("batch", dtype, four, 128, 64, 8, 2048, 768, size="large", compiled=True)
+        yield _case("batch-gated", dtype, four, 128, 64, 8, 768, 2048, gated=True, size="large", compiled=True)
+        yield _case("long-gated", dtype, four, 32, 2048, 4, 1440, 2880, gated=True, size="large", compiled=True)
         yield _case("prefill", dtype, four, 128, 512, 8, 768, 2048, size="large", compiled=True)
         yield _case("prefill-gated", dtype, four, 128, 512, 8, 768, 2048, gated=True, size="large", compiled=True)
         yield _case("long", dtype, four, 32, 2048, 4, 2880, 2880, size="large", compiled=True)

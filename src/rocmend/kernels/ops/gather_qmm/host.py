@@ -37,7 +37,8 @@ def run(a: Arguments) -> torch.Tensor:
         config = config_for("gather_qmm", "pairs", "gated" if a.up is not None else "plain", target)
         constants["BK"] = max(a.form.group_size, min(config["BK"], triton.next_power_of_2(k)))
         grid = (a.pairs.count * m * triton.cdiv(a.n, config["BN"]),)
-        args = (x, *weights, out, a.pairs.lhs, a.pairs.rhs, m, a.n, k, a.pairs.divisor)
+        words, groups = a.form.words(k), k // a.form.group_size
+        args = (x, *weights, out, a.pairs.lhs, a.pairs.rhs, m, a.n, k, words, groups, a.pairs.divisor)
         launch(pairs_kernel, grid, args, constants, config)
         return out
     config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
