@@ -18,7 +18,7 @@ def sample(kernel: str, target: str, signature: dict[str, str], triton: str, war
         op="sample",
         case="case",
         kernel=f"sample_kernels:{kernel}",
-        source="source",
+        source="",
         record="sample/kernel/*@any",
         config={"num_warps": warps},
         signature=signature | dict.fromkeys(constants, "constexpr"),

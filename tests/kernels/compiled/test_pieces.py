@@ -19,7 +19,7 @@ from rocmend.kernels.compiled.checks import Finding, judge, takes
 from rocmend.kernels.compiled.measure import Measured, asked_dots
 from rocmend.kernels.compiled.names import hidden_records, name_of
 from rocmend.kernels.compiled.occupancy import occupancy
-from rocmend.kernels.compiled.run import unused_records
+from rocmend.kernels.compiled.run import _reason, unused_records
 from rocmend.kernels.compiled.spec import decode, encode
 from rocmend.kernels.compiled.table import Row, differences, read_table, write_table
 from rocmend.kernels.compiled.toolchains import Toolchain, available, choose_toolchain
@@ -233,3 +233,8 @@ def test_records_that_are_hidden_or_that_nothing_uses(monkeypatch: pytest.Monkey
     used = {name_of("op", own[1])}
     assert unused_records("op", used, ["gfx1100"]) == ["op/dot/*@any"]
     assert unused_records("op", used, ["gfx1100", "gfx942"]) == ["op/dot/*@any", "op/dot/small@gfx942"]
+
+
+def test_a_reason_is_short_and_names_no_folder() -> None:
+    text = "Error: at 1:2\n  code\n  ^\n more\nValueError: /home/me/src/kernel.py:3:1 is wrong"
+    assert _reason(text) == "Error: at 1:2 more ValueError: kernel.py:3:1 is wrong"

@@ -37,6 +37,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.option("--jobs", type=click.IntRange(1, 256), help="Workers at once. Otherwise as many as there are cores.")
 @click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="A further Triton, for other targets.")
+@click.option("--only-triton", metavar="VERSION", help="Compile with this one of the Tritons at hand, and no other.")
 @click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a folder of its own, and stop.")
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
 @click.option(
@@ -54,6 +55,7 @@ def command(
     subset: str,
     jobs: int | None,
     tritons: tuple[str, ...],
+    only_triton: str | None,
     fetch_triton: str | None,
     write: Path | None,
     diff: Path | None,
@@ -88,7 +90,7 @@ def command(
     plan = run.Plan(
         ops=tuple(dict.fromkeys((*ops, *more_ops))),
         targets=names,
-        toolchains=tuple(available(tritons)),
+        toolchains=tuple(one for one in available(tritons) if only_triton in {None, one.version}),
         fast=fast,
         hidden=hidden,
         jobs=jobs or os.cpu_count() or 1,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from rocmend.kernels.target import Target
 
 
+class SourceChangedError(Exception):
+    """A kernel's source is no longer what was recorded."""
+
+
 class Argument(msgspec.Struct, frozen=True, rename={"offset": ".offset", "size": ".size", "kind": ".value_kind"}):
     """Where an argument lies in the kernarg segment.
 
@@ -89,15 +93,22 @@ def compile_launch(launch: Launch, target: Target) -> Compiled:
 
 
 def compile_spec(spec: Spec) -> Compiled:
-    """Compile a specialisation with the Triton at hand; what the compiler raises passes through."""
+    """Compile a specialisation with the Triton at hand; what the compiler raises passes through.
+
+    Raises:
+        SourceChangedError: The kernel was edited since it was recorded.
+    """
     import triton
     from triton.compiler import ASTSource
 
     from rocmend.kernels.compiled.record import gpu_target
 
     target = targets.by_name(spec.target)
+    kernel = find_function(spec.kernel)
+    if spec.source and kernel.cache_key != spec.source:
+        raise SourceChangedError(f"{spec.kernel} was edited since its launches were recorded: compile again")
     source = ASTSource(
-        find_function(spec.kernel),
+        kernel,
         {name: _kind(kind) for name, kind in spec.signature.items()},
         {tuple(path): decode(value) for path, value in spec.constants},
         {tuple(path): value for path, value in spec.attributes},

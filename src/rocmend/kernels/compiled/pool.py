@@ -27,11 +27,18 @@ _UNWANTED = {"TRITON_INTERPRET", "ROCMEND_KERNELS"}
 
 
 class WorkerEndedError(Exception):
-    """A worker crashed or was ended; its message says how."""
+    """A worker crashed or was ended; its message says how.
 
-    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+    Args:
+        message: How it ended.
+        timed_out: It was ended because it did not answer in time.
+        killed: It was killed from outside, as for want of memory.
+    """
+
+    def __init__(self, message: str, *, timed_out: bool = False, killed: bool = False) -> None:
         super().__init__(message)
         self.timed_out = timed_out
+        self.passing = timed_out or killed
 
 
 class Worker:
@@ -46,6 +53,7 @@ class Worker:
     def __init__(self, toolchain: Toolchain, folder: Path, paths: Iterable[Path] = ()) -> None:
         self.toolchain = toolchain
         self._buffer = bytearray()
+        self._before = 0
         self._errors = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as the worker
         self._process = subprocess.Popen(
             [sys.executable, "-m", "rocmend.kernels.compiled.worker"],
@@ -63,6 +71,7 @@ class Worker:
             WorkerEndedError: It crashed, or did not answer in time and was ended.
         """
         deadline = time.monotonic() + time_limit_s
+        self._before = self._errors.seek(0, os.SEEK_END)
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise WorkerEndedError("the worker has no pipes")
@@ -84,21 +93,29 @@ class Worker:
             self._buffer += data
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer[:] = rest
-        return msgspec.json.decode(line)
+        answer = msgspec.json.decode(line)
+        if "error" in answer and (said := self._said()):
+            answer["error"] += f"\n{said[0]}"
+        return answer
 
     def _ended(self) -> WorkerEndedError:
         """Say how it ended by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.returncode
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - 20000))
-        said = self._errors.read().decode(errors="replace")
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
-        telling = [line for line in lines if any(word in line for word in _TELLING)] or lines[-1:]
+        said = self._said()
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
         self.close()
-        return WorkerEndedError(f"the compiler crashed ({how})" + (f": {telling[0][:300]}" if telling else ""))
+        return WorkerEndedError(
+            f"the compiler crashed ({how})" + (f": {said[0]}" if said else ""), killed=code == -signal.SIGKILL
+        )
+
+    def _said(self) -> list[str]:
+        """Return the telling lines of what was printed to standard error since the request, cut to 300 characters."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(self._before, size - 20000))
+        said = self._errors.read().decode(errors="replace")
+        return [line.strip()[:300] for line in said.splitlines() if any(word in line for word in _TELLING)]
 
     def close(self) -> None:
         """End it."""
@@ -145,8 +162,8 @@ class Pool(Generic[T]):
 
         Args:
             tasks: (name, Triton to use, request).
-            done: Called, one call at a time, with a name and the answer; an answer to a worker's end is
-                ``{"error": reason, "ended": True, "timed_out": bool}``.
+            done: Called, one call at a time, with a name and the answer; where there is an error,
+                ``passing`` says that it may not come again.
         """
         waiting = deque(sorted(tasks, key=lambda task: task[1].version))
         lock = threading.Lock()
@@ -201,7 +218,7 @@ class Pool(Generic[T]):
                     answer = worker.ask(request, self.time_limit_s)
                 except WorkerEndedError as error:
                     worker = None
-                    answer = {"error": str(error), "ended": True, "timed_out": error.timed_out}
+                    answer = {"error": str(error), "passing": error.passing}
                 with lock:
                     done(name, answer)
         finally:

@@ -5,6 +5,7 @@ Imports neither torch nor triton: the workers do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -212,7 +213,7 @@ def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress
         else:
             result = Result(None, _reason(str(answer["error"])))
         results[spec.key] = result
-        if not answer.get("timed_out"):
+        if not answer.get("passing"):
             cache.keep(spec, result)
         made = len(results) - remembered
         progress(f"compiled {made} of {wanted}: {spec.op} {spec.kernel_name} for {spec.target}")
@@ -223,8 +224,8 @@ def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress
 
 
 def _reason(text: str) -> str:
-    """Return an error's telling part: its last lines, without the addresses and paths that differ from run to run."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """Return an error's telling part: its first and last lines, without the folders that differ between machines."""
+    lines = [re.sub(r"(?:/[^\s/:]+)+/", "", line.strip()) for line in text.splitlines() if line.strip()]
     return " ".join(lines[:1] + lines[-2:] if len(lines) > 3 else lines)[:400]
 
 
