@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 # Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
 AMD_OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"})
-NVIDIA_OPTIONS = frozenset({"maxnreg", "num_ctas"})
+NVIDIA_OPTIONS = frozenset({"launch_pdl", "maxnreg", "num_ctas"})
 COMMON_OPTIONS = frozenset({"num_warps", "num_stages", "enable_fp_fusion"})
 
 Value = int | str | bool

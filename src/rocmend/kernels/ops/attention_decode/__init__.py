@@ -70,8 +70,8 @@ OP = register(
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain=(
-            "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, the values' own may differ; any "
-            "strides; boolean, additive and causal masks, sinks, soft cap, sliding window; lengths in device memory."
+            "1 to 64 queries; heads a multiple of KV heads; head dimensions up to 1024, the values' own may differ; "
+            "any strides; boolean, additive and causal masks, sinks, soft cap, window; lengths in device memory."
         ),
         cost=_cost,
         tolerance={

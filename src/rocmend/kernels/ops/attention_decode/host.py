@@ -82,6 +82,7 @@ def plan(problem: Problem, target: Target, span: int) -> Plan:
     rows = problem.heads // problem.kv_heads * problem.queries
     matrix = uses_matrix(target, problem.dtype, rows)
     config = config_for("attention_decode", "split" if matrix else "split_vector", shape_class(problem), target)
+    matrix = matrix and bool(config.get("matrix", 1))
     tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
     splits = choose_splits(config, target, programs, span, int(config.constants["BLOCK_N"]))
@@ -128,7 +129,7 @@ def run(
         "KV": kv_heads, "GROUP": heads // kv_heads, "L": queries, "D": dim, "DV": value_dim, "D0": d0, "D1": d1,
         "DVB": max(power_of_two(value_dim), 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
-        "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1,
+        "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "PDL": cut.splits > 1 and early_merge(target),
     }  # fmt: skip
     launch(
         split_kernel,
@@ -162,6 +163,11 @@ def workspaces(
     return acc, allocate.empty((2, rows, splits), dtype=torch.float32, device=device)
 
 
+def early_merge(target: Target) -> bool:
+    """Say whether the merging kernel is launched while the parts are computed (NVIDIA's dependent launch)."""
+    return bool(config_for("attention_decode", "merge", "*", target).get("launch_pdl", 0))
+
+
 def merge(
     op: str,
     acc: torch.Tensor | None,
@@ -183,7 +189,7 @@ def merge(
         (acc, ml, sinks, lengths, out, splits, rows, heads * queries),
         {
             "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
-            "SINKS": sinks is not None, "LENGTHS": lengths is not None,
+            "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
         },
         config,
     )  # fmt: skip

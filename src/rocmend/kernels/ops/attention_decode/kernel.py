@@ -167,8 +167,11 @@ def split_kernel(
     WINDOW: tl.constexpr,
     LENGTHS: tl.constexpr,
     SPLIT: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One part of the cache for one KV head: scores, running softmax, weighted sum of values."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     split = tl.program_id(0) % splits
     pair = tl.program_id(0) // splits
     b = (pair // KV).to(tl.int64)
@@ -249,8 +252,11 @@ def merge_kernel(
     BLOCK_DV: tl.constexpr,
     SINKS: tl.constexpr,
     LENGTHS: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    """Merge the parts of one row, in their order."""
+    """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written."""
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
     part = tl.arange(0, SPLITS)

@@ -52,7 +52,7 @@ OP = register(
             Implementation("torch", "reference", f"{HERE}.reference:gated_delta"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Scalar gates (prefill in chunks) or one a key channel (step by step); dimensions up to 256; no backward.",
+        domain="Scalar gates (prefill in chunks) or one a key channel (step by step); dimensions to 256; no backward.",
         cost=_cost,
         tolerance={
             "float32": Tolerance(ulps=8, scaled=2e-5),

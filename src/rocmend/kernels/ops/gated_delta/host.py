@@ -59,7 +59,8 @@ def run(
     options = {"SSD": False, "HAS_STATE": state is not None, "HAS_MASK": mask is not None}
     gate_strides = (*g.stride()[:3], *beta.stride())
     kind = f"{NAMES[v.dtype]}-{'wide' if max(dk, dv) > 128 else 'usual'}"
-    if vector or times < LEAST_CHUNKED:
+    config = config_for("gated_delta", "chunk", kind, target)
+    if vector or times < config.get("least_times", LEAST_CHUNKED):
         config = config_for("gated_delta", "recurrent", "step" if times == 1 else "steps", target)
         rows = min(int(config.constants["BLOCK_V"]), power_of_two(dv, 1))
         launch(
@@ -73,7 +74,6 @@ def run(
             config,
         )  # fmt: skip
         return y, new_state
-    config = config_for("gated_delta", "chunk", kind, target)
     solve = config_for("gated_delta", "solve", kind, target)
     chunk = int(config.constants["CHUNK"])
     chunks = -(-times // chunk)

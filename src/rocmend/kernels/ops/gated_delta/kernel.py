@@ -34,10 +34,12 @@ def gate_at(g_ptr, beta_ptr, a_ptr, bias_ptr, head, g_place, beta_place, ok, low
     g = tl.load(g_ptr + g_place, mask=ok, other=0.0).to(tl.float32)
     if SSD:
         dt = softplus(g + tl.load(bias_ptr + head).to(tl.float32))
-        dt = tl.where(ok, tl.minimum(tl.maximum(dt, low), high), 0.0)
-        return -tl.exp(tl.load(a_ptr + head).to(tl.float32)) * dt, dt
-    beta = tl.load(beta_ptr + beta_place, mask=ok, other=0.0).to(tl.float32)
-    return tl.where(ok, tl.maximum(tl.log(g), LEAST_LOG), 0.0), beta
+        weight = tl.where(ok, tl.minimum(tl.maximum(dt, low), high), 0.0)
+        log_decay = -tl.exp(tl.load(a_ptr + head).to(tl.float32)) * weight
+    else:
+        weight = tl.load(beta_ptr + beta_place, mask=ok, other=0.0).to(tl.float32)
+        log_decay = tl.where(ok, tl.maximum(tl.log(g), LEAST_LOG), 0.0)
+    return log_decay, weight
 
 
 @triton.jit
@@ -285,8 +287,6 @@ def chunk_kernel(
         total = tl.cumsum(log_decay, axis=0)
         end = tl.sum(log_decay, axis=0)
         tile = ok[:, None] & in_k[None, :]
-        q = tl.load(q_row + t[:, None] * q_st + dk[None, :], mask=tile, other=0.0)
-        k = tl.load(k_row + t[:, None] * k_st + dk[None, :], mask=tile, other=0.0)
         v = tl.load(v_row + t[:, None] * v_st + dv[None, :], mask=ok[:, None] & in_v[None, :], other=0.0).to(tl.float32)
         before = narrow(state, half)
         if SSD:
@@ -294,10 +294,12 @@ def chunk_kernel(
         else:
             w = tl.load(w_ptr + (pair.to(tl.int64) * T + t)[:, None] * DK + dk[None, :], mask=tile, other=0.0)
             u = v - dot(w, before, tl.zeros((CHUNK, BLOCK_V), tl.float32))
+        q = tl.load(q_row + t[:, None] * q_st + dk[None, :], mask=tile, other=0.0)
+        y = dot(q, before, tl.zeros((CHUNK, BLOCK_V), tl.float32)) * tl.exp(total)[:, None]
+        k = tl.load(k_row + t[:, None] * k_st + dk[None, :], mask=tile, other=0.0)
         scores = dot(q, tl.trans(k), tl.zeros((CHUNK, CHUNK), tl.float32))
         upto = i[:, None] >= i[None, :]
         scores = tl.where(upto, scores * tl.exp(tl.where(upto, total[:, None] - total[None, :], 0.0)), 0.0)
-        y = dot(q, before, tl.zeros((CHUNK, BLOCK_V), tl.float32)) * tl.exp(total)[:, None]
         y = dot(narrow(scores, half), narrow(u, half), y)
         if SSD:
             y += v * tl.load(skip_ptr + head).to(tl.float32)

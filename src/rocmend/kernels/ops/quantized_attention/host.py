@@ -56,6 +56,7 @@ def run(
     rows = heads // kv_heads * queries
     matrix = uses_matrix(target, problem.dtype, rows)
     config = config_for("quantized_attention", "split" if matrix else "split_vector", shape_class(problem), target)
+    matrix = matrix and bool(config.get("matrix", 1))
     tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = batch * kv_heads * row_blocks
     splits = choose_splits(config, target, programs, keys, int(config.constants["BLOCK_N"]))

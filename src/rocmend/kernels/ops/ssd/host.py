@@ -42,7 +42,8 @@ def run(
     low, high = (float(limit) for limit in time_step_limit)
     vectors = (a_log.contiguous(), dt_bias.contiguous(), d.contiguous(), seen, state, y, new_state, times, low, high)
     strides = (*c.stride()[:3], *b.stride()[:3], *x.stride()[:3], *dt.stride(), 0, 0, 0)
-    if times < LEAST_CHUNKED:
+    config = config_for("ssd", "chunk", NAMES[x.dtype], target)
+    if times < config.get("least_times", LEAST_CHUNKED):
         config = config_for("ssd", "recurrent", "step" if times == 1 else "steps", target)
         rows = min(int(config.constants["BLOCK_V"]), power_of_two(width, 1))
         launch(
@@ -53,7 +54,6 @@ def run(
             config,
         )
         return y, new_state
-    config = config_for("ssd", "chunk", NAMES[x.dtype], target)
     columns = min(int(config.constants["BLOCK_V"]), power_of_two(width))
     launch(
         chunk_kernel,
