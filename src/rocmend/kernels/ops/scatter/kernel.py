@@ -1,7 +1,7 @@
 """The Triton kernels: places as sort keys, runs of equal places applied in order, and integer atomics."""
 
 # Triton reads this: no sets, only whole chains of if and else are left out at compile time, constants are parameters.
-# ruff: noqa: SIM300, RET505, PLR0911
+# ruff: noqa: SIM300, RET505
 
 from __future__ import annotations
 
@@ -40,21 +40,20 @@ def keys_kernel(
 @triton.jit
 def _wide(x, FLIP: tl.constexpr):
     """Widen half types to fp32, narrow integers to int32; unsigned ones lose half their range."""
-    if x.dtype.is_floating():
-        if x.dtype == tl.float64:
-            return x
-        return x.to(tl.float32)
-    if FLIP == 8:
-        return (x.to(tl.int32) & 0xFF) - 0x80
-    elif FLIP == 16:
-        return (x.to(tl.int32) & 0xFFFF) - 0x8000
-    elif FLIP == 32:
-        return x ^ (-0x80000000)
-    elif FLIP == 64:
-        return x ^ (-0x8000000000000000)
     WIDTH: tl.constexpr = x.dtype.primitive_bitwidth
-    if WIDTH < 32:
-        return x.to(tl.int32)
+    if x.dtype.is_floating():
+        if WIDTH < 64:
+            x = x.to(tl.float32)
+    elif FLIP == 8:
+        x = (x.to(tl.int32) & 0xFF) - 0x80
+    elif FLIP == 16:
+        x = (x.to(tl.int32) & 0xFFFF) - 0x8000
+    elif FLIP == 32:
+        x = x ^ (-0x80000000)
+    elif FLIP == 64:
+        x = x ^ (-0x8000000000000000)
+    elif WIDTH < 32:
+        x = x.to(tl.int32)
     return x
 
 
