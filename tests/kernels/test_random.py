@@ -26,7 +26,7 @@ TIERS = ("triton", "reference")
 SEED = 12345678901234
 
 
-def words(x: torch.Tensor) -> list[Any]:
+def words(x: Any) -> list[Any]:
     """Return unsigned bits."""
     kind, mask = (torch.int32, 0xFFFFFFFF) if x.element_size() == 4 else (torch.int16, 0xFFFF)
     found: list[Any] = (x.view(kind).to(torch.int64) & mask).tolist()

@@ -7,6 +7,7 @@ Floats are kept as the hexadecimal of their bits (``view``), so that NaN and -0.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import mlx.core as mx
@@ -28,7 +29,7 @@ def main() -> None:
     found: dict = {"sort": {}, "scan": {}, "random": {}}
     for name, dtype in TYPES.items():
         x = mx.array(ODD, dtype=mx.float32).astype(dtype)
-        clean = mx.array([value for value in ODD if value == value], dtype=mx.float32).astype(dtype)
+        clean = mx.array([value for value in ODD if not math.isnan(value)], dtype=mx.float32).astype(dtype)
         found["sort"][name] = {
             "x": bits(x),
             "sort": bits(mx.sort(x)),

@@ -42,7 +42,8 @@ def _case(
     )
     return Case(
         name, make, dtype, size, function=function, reference=f"{HERE}.reference:{function}",
-        compiled=dtype in ("float32", "bfloat16", "int32") and shape in ((20, 256), (13, 5)), edges=("empty",) if 0 in shape + indices else ("odd",),
+        compiled=dtype in ("float32", "bfloat16", "int32") and shape in ((20, 256), (13, 5)),
+        edges=("empty",) if 0 in shape + indices else ("odd",),
     )  # fmt: skip
 
 
