@@ -139,6 +139,7 @@ def test_explain_follows_what_was_asked_for(tier: str, rocmend: Run) -> None:
         ["tune", "rms_norm", "--all"],
         ["tune", "rms_norm", "width=3"],
         ["tune", "rms_norm", "--budget", "soon"],
+        ["tune", "rms_norm", "--device", "cpu"],
         ["list", "no_such_op"],
     ],
     ids=" ".join,

@@ -68,6 +68,8 @@ def command(
 
     if (op is None) != every or (every and fields):
         raise UsageError("kernels tune", "name an op, or give --all without one.", next_step="rocmend kernels list")
+    if not device.startswith("cuda"):
+        raise UsageError("--device", f"{device!r} is no GPU: times of the interpreter say nothing.")
     ops = [registry.get(op)] if op else list(registry.ops())
     for one in ops:
         given(one, fields)  # what is wrong with them is said before anything is started

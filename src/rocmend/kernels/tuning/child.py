@@ -64,7 +64,7 @@ def _plan(op: Op, device: torch.device, words: list[str]) -> None:
     say("device", target=target.name, name=name, versions=versions)
     wanted = given(op, words)
     groups: dict[tuple[str, str], _Group] = {}
-    classes: dict[str, list[tuple[float, Case, bool]]] = {}
+    classes: dict[str, dict[tuple[str, ...], _Group]] = {}
     for case in resolve(op.cases)():
         try:
             problem, asked = _dry(op, case, target)
@@ -75,7 +75,9 @@ def _plan(op: Op, device: torch.device, words: list[str]) -> None:
             continue
         cost = op.cost(problem)
         real = (case.compiled or case.size == "large") and not case.edges and 0 < cost.bytes <= LARGEST_BYTES
-        classes.setdefault(op.shape_class(problem), []).append((cost.bytes, case, real))
+        fit = tuple(one.name for one in op.implementations if one.unfit(problem, target) is None)
+        alike = classes.setdefault(op.shape_class(problem), {}).setdefault(fit, _Group(Config({})))
+        alike.cases.append((cost.bytes, case, real))
         for one in asked:
             group = groups.setdefault((one.kernel, one.shape_class), _Group(one.config))
             group.cases.append((cost.bytes, case, real))
@@ -96,11 +98,11 @@ def _plan(op: Op, device: torch.device, words: list[str]) -> None:
             candidates=tried,
         )
     for kind, found in classes.items():
-        group = _Group(Config({}))
-        group.cases = found
-        if group.timed():
-            names = [one.name for one in op.implementations]
-            say("class", shape_class=kind, timed=group.timed(), gates=group.gates(), implementations=names)
+        contested = [(fit, group) for fit, group in found.items() if len(fit) > 1 and group.timed()]
+        if len(contested) != 1:  # one record a class: where problems of a class differ in who is fit, the rules decide
+            continue
+        ((fit, group),) = contested
+        say("class", shape_class=kind, timed=group.timed(), gates=group.gates(), implementations=fit)
 
 
 class _Group:
