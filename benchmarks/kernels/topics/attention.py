@@ -90,9 +90,11 @@ def _torch_backward(backend: SDPBackend) -> Callable[..., tuple[torch.Tensor, ..
     def call(
         grad: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float, **_rest: Any
     ) -> tuple[torch.Tensor, ...]:
-        leaves = [one.detach().requires_grad_() for one in (q, k, v)]
+        q, k, v = leaves = [one.detach().requires_grad_() for one in (q, k, v)]
         with sdpa_kernel(backend):
-            out = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], is_causal=True, scale=scale, enable_gqa=True)
+            out = scaled_dot_product_attention(
+                leaves[0], leaves[1], leaves[2], is_causal=True, scale=scale, enable_gqa=True
+            )
             return torch.autograd.grad(out, leaves, grad)
 
     return call

@@ -176,8 +176,8 @@ OP = register(
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="q [B,H,L,D], k [B,KV,S,D], v [B,KV,S,Dv], H a multiple of KV, D and Dv up to 1024, any strides; "
-        "mask none, causal (aligned to the end, with or without a window), boolean or additive of any strides; sinks [H]; soft "
-        "cap. No gradient of an additive mask.",
+        "mask none, causal (aligned to the end, with or without a window), boolean or additive of any strides; "
+        "sinks [H]; soft cap. No gradient of an additive mask.",
         cost=cost,
         tolerance={
             # Sums of D and of S products, and exp2 of a score whose rounding error grows with its size.

@@ -212,8 +212,9 @@ def _walk_queries(k1, k2, v1, v2, dk1, dk2, dv1, dv2, k_ptr, v_ptr, k_s, k_d, v_
             g2 = tile(g_at, rows, index(V1, V2, WIDE), g_l, g_d, left, dim_v, EDGE, PAD_V)
         s = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
         if CHUNK > 0:
-            s = dot_chunks(s, k_ptr, q_at, n, rows, k_s, k_d, q_l, q_d, keys - first, left, dim, PAD_D, D1 + D2,
-                           CHUNK, WIDE)
+            s = dot_chunks(
+                s, k_ptr, q_at, n, rows, k_s, k_d, q_l, q_d, keys - first, left, dim, PAD_D, D1 + D2, CHUNK, WIDE
+            )
         else:
             s = dot(k1, tl.trans(q1), s)
             if D2 > 0:
