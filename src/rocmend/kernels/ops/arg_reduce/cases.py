@@ -21,9 +21,15 @@ def _case(dtype: str, shape: tuple[int, ...], axis: int | None, function: str, *
     size: Size = "tiny" if length <= 128 else "small" if length <= 1000 else "large"
     name = f"{function}-{dtype}-{'x'.join(map(str, shape))}-axis{axis}{'-permuted' if permuted else ''}"
     return Case(
-        name, make, dtype, size, function=function, reference=f"{HERE}.reference:{function}",
-        compiled=dtype in ("float32", "bfloat16", "int64") and shape in ((2, 151_936), (3000, 70)), edges=("strides",) if permuted else ("nan", "odd"),
-    )  # fmt: skip
+        name,
+        make,
+        dtype,
+        size,
+        function=function,
+        reference=f"{HERE}.reference:{function}",
+        compiled=dtype in ("float32", "bfloat16", "int64") and shape in ((2, 151_936), (3000, 70)),
+        edges=("strides",) if permuted else ("nan", "odd"),
+    )
 
 
 def _beyond(m: Maker) -> Call:

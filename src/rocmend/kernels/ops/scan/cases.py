@@ -59,7 +59,8 @@ def _case(
     marks = ("nan",) if edges else ("strides",) if permuted else ("odd",)
     return Case(
         name, make, output, size, function=function, reference=f"{HERE}.reference:{function}",
-        compiled=dtype in ("float32", "bfloat16") and shape in ((64, 4096), (2, 2000, 700)), edges=marks, tolerance=tolerance,
+        compiled=dtype in ("float32", "bfloat16") and shape in ((64, 4096), (2, 2000, 700)),
+        edges=marks, tolerance=tolerance,
     )  # fmt: skip
 
 

@@ -47,11 +47,17 @@ def _case(dtype: str, *shape: int, axis: int | None = -1, indices: bool = False,
     name = f"{'arg' if indices else ''}{dtype}-{label}-axis{axis}{'-permuted' if permuted else ''}"
     marks = ("strides",) if permuted else ("empty",) if 0 in shape else ("nan", "odd")
     return Case(
-        name, make, "int64" if indices else dtype, size,
+        name,
+        make,
+        "int64" if indices else dtype,
+        size,
         function="argsort" if indices else "sort",
         reference=f"{HERE}.reference:{'argsort' if indices else 'sort'}",
-        compiled=dtype in ("float32", "bfloat16", "int64") and shape in ((2, 2048), (2, 50000), (16, 128)) and not permuted, edges=marks,
-    )  # fmt: skip
+        compiled=dtype in ("float32", "bfloat16", "int64")
+        and shape in ((2, 2048), (2, 50000), (16, 128))
+        and not permuted,
+        edges=marks,
+    )
 
 
 def cases() -> Iterator[Case]:

@@ -41,9 +41,15 @@ def _case(
         f"-axis{axis}-{kind}{'-outside' if beyond else ''}"
     )
     return Case(
-        name, make, dtype, size, function=function, reference=f"{HERE}.reference:{function}",
-        compiled=dtype in ("float32", "bfloat16") and kind == "int64" and shape in ((30, 256), (5, 300)), edges=("empty",) if 0 in shape + indices else ("odd",),
-    )  # fmt: skip
+        name,
+        make,
+        dtype,
+        size,
+        function=function,
+        reference=f"{HERE}.reference:{function}",
+        compiled=dtype in ("float32", "bfloat16") and kind == "int64" and shape in ((30, 256), (5, 300)),
+        edges=("empty",) if 0 in shape + indices else ("odd",),
+    )
 
 
 def cases() -> Iterator[Case]:
