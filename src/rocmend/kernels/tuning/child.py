@@ -75,7 +75,8 @@ def _plan(op: Op, device: torch.device, words: list[str]) -> None:
             continue
         cost = op.cost(problem)
         real = (case.compiled or case.size == "large") and not case.edges and 0 < cost.bytes <= LARGEST_BYTES
-        fit = tuple(one.name for one in op.implementations if one.unfit(problem, target) is None)
+        rivals = [one for one in op.implementations if one.tier != "reference"]
+        fit = tuple(one.name for one in rivals if one.unfit(problem, target) is None)
         alike = classes.setdefault(op.shape_class(problem), {}).setdefault(fit, _Group(Config({})))
         alike.cases.append((cost.bytes, case, real))
         for one in asked:
