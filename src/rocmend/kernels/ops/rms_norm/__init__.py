@@ -1,4 +1,4 @@
-"""RMSNorm: ``x / sqrt(mean(x²) + eps) · weight``, rounded to the type of ``x`` before the weight is applied."""
+"""RMSNorm: ``x / sqrt(mean(x²) + eps) · weight``, rounded to the output's type before the weight is applied."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.rms_norm"
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+HELD = 16384
 
 
 class Problem(NamedTuple):
@@ -18,22 +19,56 @@ class Problem(NamedTuple):
     dtype: str
     rows: int
     columns: int
+    weighted: bool = True
+    promoted: bool = False
+    backward: bool = False
 
 
 def shape_class(problem: Problem) -> str:
-    """Rows that one program holds in registers, and longer ones that it walks."""
-    return "held" if problem.columns <= 8192 else "walked"
+    """Row lengths: short, middle, long (held in registers by one program) and split (over several)."""
+    n = problem.columns
+    return "short" if n <= 512 else "middle" if n <= 4096 else "long" if n <= HELD else "split"
 
 
 def _unfit_row(problem: Problem, _target: Target) -> str | None:
+    if problem.backward:
+        return "it has no gradients"
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _unfit_backward(problem: Problem, _target: Target) -> str | None:
+    if not problem.backward:
+        return "it computes gradients"
+    if problem.columns > HELD:
+        return f"a row of {problem.columns} elements does not fit in registers"
+    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _unfit_torch(problem: Problem, _target: Target) -> str | None:
+    if problem.backward:
+        return "gradients come from the reference"
+    if problem.promoted:
+        return "torch rounds to another type where x and the weight differ in type"
+    if problem.weighted and problem.dtype != "float32":
+        return "torch does not round between normalising and weighting, so its results differ from MLX's"
+    return None
+
+
+def cost(problem: Problem) -> Cost:
+    """Return what must be done: x read, the output written; for gradients grad and x read, one tensor written."""
+    elements = float(problem.rows) * problem.columns
+    moved = 3.0 if problem.backward else 2.0
+    return Cost((10.0 if problem.backward else 4.0) * elements, moved * elements * BYTES.get(problem.dtype, 8))
 
 
 OP = register(
     Op(
         name="rms_norm",
-        summary="Root-mean-square normalisation over the last axis.",
-        functions={"rms_norm": f"{HERE}.function:rms_norm"},
+        summary="Root-mean-square normalisation over the last axis, and its gradients.",
+        functions={
+            "rms_norm": f"{HERE}.function:rms_norm",
+            "rms_norm_backward": f"{HERE}.function:rms_norm_backward",
+        },
         reference=f"{HERE}.reference:rms_norm",
         problem=Problem,
         implementations=(
@@ -44,12 +79,27 @@ OP = register(
                 _unfit_row,
                 note="rounds between normalising and weighting, as MLX does; torch's own does not",
             ),
-            Implementation("torch", "reference", f"{HERE}.reference:rms_norm"),
+            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", _unfit_backward),
+            Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
+            Implementation(
+                "torch",
+                "reference",
+                f"{HERE}.reference:rms_norm",
+                lambda problem, _target: "it has no gradients" if problem.backward else None,
+            ),
+            Implementation(
+                "torch_backward",
+                "reference",
+                f"{HERE}.reference:rms_norm_backward",
+                lambda problem, _target: None if problem.backward else "it computes gradients",
+            ),
         ),
         dtypes=("float32", "float16", "bfloat16"),
-        domain="Any number of leading axes, last axis of any length; x of any strides; weight contiguous or None.",
-        cost=lambda p: Cost(4.0 * p.rows * p.columns, 2.0 * p.rows * p.columns * BYTES.get(p.dtype, 8)),
+        domain="Any number of leading axes, last axis of any length (gradients in a kernel: up to 16,384); "
+        "x of any strides; weight of any floating type, or None.",
+        cost=cost,
         tolerance={
+            # A row's sum of squares in fp32, then a division, a product and the weight.
             "float32": Tolerance(ulps=4),
             # Two roundings: after normalising, after weighting.
             "float16": Tolerance(ulps=1.6),
@@ -58,6 +108,9 @@ OP = register(
         cases=f"{HERE}.cases:cases",
         shape_class=shape_class,
         mlx="mlx.core.fast.rms_norm",
-        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rms_norm.html",),
+        sources=(
+            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rms_norm.html",
+            "https://github.com/ml-explore/mlx/blob/main/mlx/backend/metal/kernels/rms_norm.metal",
+        ),
     )
 )

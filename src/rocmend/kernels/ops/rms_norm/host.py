@@ -1,30 +1,113 @@
-"""Launch the Triton kernels."""
+"""Launch the Triton kernels; ``add_rms_norm`` comes through here too."""
 
 from __future__ import annotations
 
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.common.column_sum import column_sum_kernel
+from rocmend.kernels.common.rows import as_rows, ceil_div, splits, tile, units, width_class
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.rms_norm import Problem, shape_class
-from rocmend.kernels.ops.rms_norm.kernel import held_kernel, walked_kernel
+from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
 from rocmend.kernels.tuning import config_for
+
+OP = "rms_norm"
 
 
 def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
     """Launch the kernel; see ``function.rms_norm``."""
-    n = x.shape[-1]
-    rows = x.reshape(-1, n) if n else x.reshape(0, 1)
-    rows = rows if rows.stride(-1) == 1 else rows.contiguous()
-    out = allocate.empty_like(x)
-    problem = Problem(NAMES[x.dtype], rows.shape[0], n)
-    kind = shape_class(problem)
-    config = config_for("rms_norm", kind, f"{kind}-{problem.dtype}", executor.target_for(x.device))
-    kernel = held_kernel if kind == "held" else walked_kernel
-    constants: dict[str, object] = {"HAS_WEIGHT": weight is not None}
-    if kind == "held":
-        constants["BLOCK"] = triton.next_power_of_2(n)
-    launch(kernel, (rows.shape[0],), (rows, weight, out, rows.stride(0), n, eps), constants, config)
+    dtype = x.dtype if weight is None or weight.dtype == x.dtype else torch.promote_types(x.dtype, weight.dtype)
+    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
+    if x.numel():
+        forward(as_rows(x), None, weight, None, out, eps)
     return out
+
+
+def forward(
+    x: torch.Tensor,
+    residual: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    total: torch.Tensor | None,
+    out: torch.Tensor,
+    eps: float,
+) -> None:
+    """Normalise rows, or sums of rows.
+
+    Args:
+        x: ``[rows, n]``, adjacent in a row.
+        residual: The like, added to x first; or None.
+        weight: ``[n]`` or None.
+        total: Takes x + residual, contiguous; None without a residual.
+        out: Takes the result, contiguous.
+        eps: Added to the mean of squares.
+    """
+    rows, n = x.shape
+    if weight is not None and weight.stride(0) != 1:
+        weight = weight.contiguous()
+    target = executor.target_for(x.device)
+    kind = width_class(n)
+    residual_stride = 0 if residual is None else residual.stride(0)
+    added = residual is not None
+    if kind != "split":
+        config = config_for(OP, "held", kind, target)
+        block, together = tile(n, config)
+        launch(
+            held_kernel,
+            (ceil_div(rows, together),),
+            (x, residual, weight, total, out, x.stride(0), residual_stride, rows, n, eps),
+            {"HAS_RESIDUAL": added, "HAS_WEIGHT": weight is not None, "BLOCK": block, "ROWS": together},
+            config,
+        )
+        return
+    config = config_for(OP, "split", "*", target)
+    block = config["BLOCK"]
+    parts = splits(rows, n, block, target)
+    partial = allocate.empty((rows, parts), dtype=torch.float32, device=x.device)
+    launch(
+        squares_kernel,
+        (rows, parts),
+        (x, residual, total, partial, x.stride(0), residual_stride, n, ceil_div(ceil_div(n, block), parts)),
+        {"HAS_RESIDUAL": added},
+        config,
+    )
+    source = x if total is None else total.view(rows, n)
+    launch(
+        scale_kernel,
+        (rows, ceil_div(n, block)),
+        (source, weight, partial, out, source.stride(0), n, eps),
+        {"HAS_WEIGHT": weight is not None, "PARTS": parts},
+        config,
+    )
+
+
+def run_backward(
+    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float, extra: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Launch the gradients' kernels; see ``function.rms_norm_backward``. ``extra`` is added to the gradient of x."""
+    n = x.shape[-1]
+    dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+    dweight = None if weight is None else allocate.empty((n,), dtype=weight.dtype, device=x.device)
+    if x.numel() == 0:
+        return dx, None if dweight is None else dweight.zero_()
+    wide, grads = as_rows(x), as_rows(grad)
+    extras = None if extra is None else as_rows(extra)
+    rows = wide.shape[0]
+    target = executor.target_for(x.device)
+    config = config_for(OP, "backward", width_class(n), target)
+    block, together = tile(n, config)
+    programs = min(ceil_div(rows, together), units(target) * config["programs_per_unit"])
+    partial = None if weight is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
+    launch(
+        backward_kernel,
+        (programs,),
+        (
+            grads, wide, None if weight is None else weight.contiguous(), extras, dx, partial,
+            grads.stride(0), wide.stride(0), 0 if extras is None else extras.stride(0), rows, n, eps,
+        ),
+        {"HAS_WEIGHT": weight is not None, "HAS_EXTRA": extras is not None, "BLOCK": block, "ROWS": together},
+        config,
+    )  # fmt: skip
+    if partial is not None:
+        finish = config_for(OP, "column_sum", "*", target)
+        launch(column_sum_kernel, (ceil_div(n, finish["COLUMNS"]),), (partial, dweight, programs, n), {}, finish)
+    return dx, dweight

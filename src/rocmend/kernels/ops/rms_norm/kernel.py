@@ -1,4 +1,4 @@
-"""The Triton kernels: one program a row."""
+"""The Triton kernels: rows in registers, rows split over programs, and the gradients."""
 
 from __future__ import annotations
 
@@ -9,36 +9,103 @@ from rocmend.kernels.language import narrow
 
 
 @triton.jit
-def held_kernel(x_ptr, weight_ptr, out_ptr, row_stride, n, eps, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr):
-    """The row fits in registers: read once."""
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, BLOCK)
-    inside = column < n
-    x = tl.load(x_ptr + row * row_stride + column, mask=inside, other=0.0).to(tl.float32)
-    scale = 1.0 / tl.sqrt_rn(tl.sum(x * x, axis=0) / n + eps)
-    normal = narrow(x * scale, out_ptr.dtype.element_ty)
-    if HAS_WEIGHT:
-        weight = tl.load(weight_ptr + column, mask=inside, other=0.0).to(tl.float32)
-        normal = normal.to(tl.float32) * weight
-    tl.store(out_ptr + row * n + column, narrow(normal.to(tl.float32), out_ptr.dtype.element_ty), mask=inside)
+def inverse_root(squares, n, eps):
+    """Return 1 / sqrt(squares / n + eps), each step rounded to nearest."""
+    root = tl.sqrt_rn(squares / n + eps)
+    return tl.div_rn(tl.full(root.shape, 1.0, tl.float32), root)
 
 
 @triton.jit
-def walked_kernel(x_ptr, weight_ptr, out_ptr, row_stride, n, eps, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr):
-    """The row is walked twice: squares, then the output."""
+def _weighted(normal, weight_ptr, column, n, dtype: tl.constexpr, HAS_WEIGHT: tl.constexpr):
+    """Round to the output's type, weight, and round again: MLX's order."""
+    normal = narrow(normal, dtype)
+    if HAS_WEIGHT:
+        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
+        normal = narrow(normal.to(tl.float32) * weight, dtype)
+    return normal
+
+
+@triton.jit
+def held_kernel(
+    x_ptr, residual_ptr, weight_ptr, sum_ptr, out_ptr, x_stride, residual_stride, rows, n, eps,
+    HAS_RESIDUAL: tl.constexpr, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows a program, read once."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (column < n)
+    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
+    if HAS_RESIDUAL:
+        x += tl.load(residual_ptr + row * residual_stride + column, mask=inside, other=0.0).to(tl.float32)
+        total = narrow(x, sum_ptr.dtype.element_ty)
+        tl.store(sum_ptr + row * n + column, total, mask=inside)
+        x = total.to(tl.float32)
+    scale = inverse_root(tl.sum(x * x, axis=1)[:, None], n, eps)
+    out = _weighted(x * scale, weight_ptr, column, n, out_ptr.dtype.element_ty, HAS_WEIGHT)
+    tl.store(out_ptr + row * n + column, out, mask=inside)
+
+
+@triton.jit
+def squares_kernel(
+    x_ptr, residual_ptr, sum_ptr, partial_ptr, x_stride, residual_stride, n, steps,
+    HAS_RESIDUAL: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Sum of squares of one part of one row: steps blocks."""
     row = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
     squares = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, n, BLOCK):
-        column = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * row_stride + column, mask=column < n, other=0.0).to(tl.float32)
-        squares += x * x
-    scale = 1.0 / tl.sqrt_rn(tl.sum(squares, axis=0) / n + eps)
-    for start in range(0, n, BLOCK):
-        column = start + tl.arange(0, BLOCK)
+    for step in range(steps):
+        column = (part * steps + step) * BLOCK + tl.arange(0, BLOCK)
         inside = column < n
-        x = tl.load(x_ptr + row * row_stride + column, mask=inside, other=0.0).to(tl.float32)
-        normal = narrow(x * scale, out_ptr.dtype.element_ty)
+        x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
+        if HAS_RESIDUAL:
+            x += tl.load(residual_ptr + row * residual_stride + column, mask=inside, other=0.0).to(tl.float32)
+            total = narrow(x, sum_ptr.dtype.element_ty)
+            tl.store(sum_ptr + row * n + column, total, mask=inside)
+            x = total.to(tl.float32)
+        squares += x * x
+    tl.store(partial_ptr + row * tl.num_programs(1) + part, tl.sum(squares, axis=0))
+
+
+@triton.jit
+def scale_kernel(
+    x_ptr, weight_ptr, partial_ptr, out_ptr, x_stride, n, eps,
+    HAS_WEIGHT: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One block of one row, given the parts' sums of squares."""
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    squares = tl.sum(tl.load(partial_ptr + row * PARTS + tl.arange(0, PARTS)[None, :]), axis=1)[:, None]
+    x = tl.load(x_ptr + row * x_stride + column, mask=column < n, other=0.0).to(tl.float32)
+    scale = inverse_root(squares, n, eps)
+    out = _weighted(x * scale, weight_ptr, column, n, out_ptr.dtype.element_ty, HAS_WEIGHT)
+    tl.store(out_ptr + row * n + column, out, mask=column < n)
+
+
+@triton.jit
+def backward_kernel(
+    grad_ptr, x_ptr, weight_ptr, extra_ptr, dx_ptr, partial_ptr, grad_stride, x_stride, extra_stride, rows, n, eps,
+    HAS_WEIGHT: tl.constexpr, HAS_EXTRA: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Gradient of x, and this program's part of the weight's: each program walks over the rows in strides."""
+    column = tl.arange(0, BLOCK)[None, :]
+    if HAS_WEIGHT:
+        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
+    sums = tl.zeros((ROWS, BLOCK), tl.float32)
+    for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+        row = (start + tl.arange(0, ROWS)[:, None]).to(tl.int64)
+        inside = (row < rows) & (column < n)
+        x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
+        grad = tl.load(grad_ptr + row * grad_stride + column, mask=inside, other=0.0).to(tl.float32)
+        scale = inverse_root(tl.sum(x * x, axis=1)[:, None], n, eps)
+        normal = x * scale
         if HAS_WEIGHT:
-            weight = tl.load(weight_ptr + column, mask=inside, other=0.0).to(tl.float32)
-            normal = normal.to(tl.float32) * weight
-        tl.store(out_ptr + row * n + column, narrow(normal.to(tl.float32), out_ptr.dtype.element_ty), mask=inside)
+            sums += grad * normal
+            grad = grad * weight
+        dx = scale * (grad - normal * (tl.sum(grad * normal, axis=1)[:, None] / n))
+        if HAS_EXTRA:
+            dx += tl.load(extra_ptr + row * extra_stride + column, mask=inside, other=0.0).to(tl.float32)
+        tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside)
+    if HAS_WEIGHT:
+        total = tl.sum(sums, axis=0)[None, :]
+        tl.store(partial_ptr + tl.program_id(0).to(tl.int64) * n + column, total, mask=column < n)

@@ -1,0 +1,61 @@
+"""Launch the Triton kernels."""
+
+from __future__ import annotations
+
+import torch
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.rows import ceil_div, splits
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.cross_entropy.kernel import backward_kernel, loss_kernel, merge_kernel
+from rocmend.kernels.ops.logsumexp.host import parts_of, shape_of_tile
+from rocmend.kernels.tuning import config_for
+
+
+def run(
+    x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return losses and logsumexp, ``[rows]`` in fp32, of x ``[rows, n]`` with adjacent elements in a row."""
+    rows, n = x.shape
+    loss, lse = (allocate.empty((rows,), dtype=torch.float32, device=x.device) for _ in range(2))
+    target = executor.target_for(x.device)
+    config = config_for("cross_entropy", "walk", "*", target)
+    block, together = shape_of_tile(n, config)
+    parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)
+    smooth = smoothing != 0.0
+    if parts == 1:
+        launch(
+            loss_kernel,
+            (ceil_div(rows, together),),
+            (x, targets, loss, lse, x.stride(0), rows, n, ceil_div(n, block), ignore_index, smoothing),
+            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block},
+            config,
+        )
+        return loss, lse
+    top, sums, total = parts_of(x, parts, config, total=smooth)
+    launch(
+        merge_kernel,
+        (rows,),
+        (x, targets, top, sums, total, loss, lse, x.stride(0), rows, n, ignore_index, smoothing),
+        {"SMOOTH": smooth, "PARTS": parts},
+        config,
+    )
+    return loss, lse
+
+
+def run_backward(
+    grad: torch.Tensor, x: torch.Tensor, targets: torch.Tensor, lse: torch.Tensor, ignore_index: int, smoothing: float
+) -> torch.Tensor:
+    """Return the gradient of x; ``grad`` and ``lse`` are ``[rows]``, contiguous."""
+    rows, n = x.shape
+    dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+    config = config_for("cross_entropy", "backward", "*", executor.target_for(x.device))
+    block, together = shape_of_tile(n, config)
+    launch(
+        backward_kernel,
+        (ceil_div(rows, together) * ceil_div(n, block),),
+        (grad, x, targets, lse, dx, x.stride(0), rows, n, ignore_index, smoothing),
+        {"ROWS": together, "BLOCK": block},
+        config,
+    )
+    return dx

@@ -1,0 +1,73 @@
+"""The Triton kernels: losses in one walk over the logits, or over their parts; the gradient in one pass."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.common.online import log_sum, merge, walk
+from rocmend.kernels.language import narrow
+
+
+@triton.jit
+def _finish(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total,
+    SMOOTH: tl.constexpr,
+):  # fmt: skip
+    """Store the losses of rows, given what their logits come to."""
+    target = tl.load(target_ptr + row, mask=row < rows, other=0).to(tl.int64)
+    used = (target != ignore) & (row < rows)
+    known = (target >= 0) & (target < n)
+    chosen = tl.load(x_ptr + row * x_stride + target, mask=used & known, other=0.0).to(tl.float32)
+    loss = lse - chosen
+    if SMOOTH:
+        loss = (1.0 - smoothing) * loss + smoothing * (lse - total / n)
+    loss = tl.where(known, loss, float("nan"))
+    tl.store(loss_ptr + row, tl.where(target != ignore, loss, 0.0), mask=row < rows)
+    tl.store(lse_ptr + row, lse, mask=row < rows)
+
+
+@triton.jit
+def loss_kernel(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, rows, n, steps, ignore, smoothing,
+    SMOOTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """ROWS whole rows a program."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK)
+    lse = log_sum(top, sums)
+    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
+
+
+@triton.jit
+def merge_kernel(
+    x_ptr, target_ptr, top_ptr, sum_ptr, total_ptr, loss_ptr, lse_ptr, x_stride, rows, n, ignore, smoothing,
+    SMOOTH: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """One row, given what its parts came to."""
+    row = tl.program_id(0).to(tl.int64) + tl.arange(0, 1)[:, None]
+    top, sums = merge(top_ptr, sum_ptr, row, rows, PARTS)
+    total = tl.zeros((1, 1), tl.float32)
+    if SMOOTH:
+        total = tl.sum(tl.load(total_ptr + row * PARTS + tl.arange(0, PARTS)[None, :]), axis=1)[:, None]
+    lse = log_sum(top, sums)
+    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
+
+
+@triton.jit
+def backward_kernel(
+    grad_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, rows, n, ignore, smoothing,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """grad · (softmax - (1 - smoothing) · chosen - smoothing / n), one tile."""
+    tiles = tl.cdiv(n, BLOCK)
+    row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = (tl.program_id(0) % tiles) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (column < n)
+    target = tl.load(target_ptr + row, mask=row < rows, other=0).to(tl.int64)
+    lse = tl.load(lse_ptr + row, mask=row < rows, other=0.0)
+    grad = tl.load(grad_ptr + row, mask=row < rows, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
+    wanted = tl.where(column == target, 1.0 - smoothing, 0.0) + smoothing / n
+    dx = tl.where(target == ignore, 0.0, grad * (tl.exp(x - lse) - wanted))
+    tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside)

@@ -1,0 +1,57 @@
+"""The references; half types are computed in fp32."""
+
+from __future__ import annotations
+
+import torch
+
+from rocmend.kernels.ops.logsumexp.reference import wide
+
+
+def cross_entropy(
+    logits: torch.Tensor, targets: torch.Tensor, *, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> torch.Tensor:
+    """Return losses ``[…]``."""
+    loss, _ = rows(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1), ignore_index, label_smoothing)
+    return loss.view(targets.shape)
+
+
+def cross_entropy_backward(
+    grad: torch.Tensor,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> torch.Tensor:
+    """Return the gradient of the logits."""
+    flat = logits.reshape(-1, logits.shape[-1])
+    lse = torch.logsumexp(wide(flat), -1)
+    return rows_backward(grad.reshape(-1), flat, targets.reshape(-1), lse, ignore_index, label_smoothing).view(
+        logits.shape
+    )
+
+
+def rows(
+    x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what the kernel returns: losses and logsumexp."""
+    values = wide(x)
+    lse = torch.logsumexp(values, -1)
+    known = (targets >= 0) & (targets < x.shape[1])
+    chosen = values.gather(1, torch.where(known, targets, 0).long()[:, None])[:, 0]
+    loss = lse - chosen
+    if smoothing:
+        loss = (1 - smoothing) * loss + smoothing * (lse - values.mean(-1))
+    loss = torch.where(known, loss, float("nan"))
+    return torch.where(targets == ignore_index, 0.0, loss), lse
+
+
+def rows_backward(
+    grad: torch.Tensor, x: torch.Tensor, targets: torch.Tensor, lse: torch.Tensor, ignore_index: int, smoothing: float
+) -> torch.Tensor:
+    """Return the gradient of x."""
+    wanted = torch.full_like(wide(x), smoothing / x.shape[1])
+    columns = torch.arange(x.shape[1], device=x.device)
+    wanted = torch.where(columns == targets[:, None], wanted + (1 - smoothing), wanted)
+    dx = wide(grad)[:, None] * (torch.exp(wide(x) - lse[:, None]) - wanted)
+    return torch.where(targets[:, None] == ignore_index, 0.0, dx).to(x.dtype)

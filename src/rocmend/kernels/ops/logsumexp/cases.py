@@ -1,0 +1,68 @@
+"""The suite's cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rocmend.kernels.suite import Call, Case, Maker, Size
+
+DTYPES = ("float32", "float16", "bfloat16")
+INF = float("inf")
+ODD_ROWS = [
+    [-INF, -INF, -INF],
+    [INF, 1.0, -INF],
+    [float("nan"), 1.0, INF],
+    [-INF, 2.0, -INF],
+    [0.0, -0.0, 0.0],
+    [60000.0, -60000.0, 1.0],
+    [float("nan"), float("nan"), float("nan")],
+]
+
+
+def size_of(shape: Sequence[int]) -> Size:
+    """Return the class of sizes of a shape."""
+    count = 1
+    for one in shape:
+        count *= one
+    return "tiny" if count <= 4096 else "large" if count > 300_000 else "small"
+
+
+def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1) -> Case:
+    def make(m: Maker) -> Call:
+        return Call((m.normal(*shape, dtype=dtype, scale=3.0), axis))
+
+    name = f"{dtype}-{'x'.join(map(str, shape))}-axis-{axis}".replace(" ", "")
+    compiled = shape in ((200, 128), (3, 4096), (2, 100_003)) and axis == -1
+    return Case(name, make, dtype, size_of(shape), compiled=compiled, edges=("empty",) if 0 in shape else ())
+
+
+def cases() -> Iterator[Case]:
+    """Yield the cases."""
+    for dtype in DTYPES:
+        for shape in (
+            (1, 1),
+            (3, 7),
+            (0, 4),
+            (2, 0),
+            (200, 128),
+            (3, 4096),
+            (2, 100_003),
+            (262144, 128),
+            (8192, 4096),
+            (4, 262144),
+            (512, 152064),
+        ):
+            yield _plain(dtype, *shape)
+        yield _plain(dtype, 3, 4, 5, axis=None)
+        yield _plain(dtype, 3, 4, 5, axis=(0, 2))
+        yield _plain(dtype, 3, 4, 5, axis=1)
+        yield Case(
+            f"{dtype}-odd", lambda m, d=dtype: Call((m.of(ODD_ROWS, d), -1)), dtype, "tiny", edges=("nan", "inf")
+        )
+    yield Case(
+        "bfloat16-beyond-2-31",
+        lambda m: Call((m.normal(16_400, 131_072, dtype="bfloat16")[::1600], -1)),
+        "bfloat16",
+        "large",
+        edges=("huge", "strides"),
+    )

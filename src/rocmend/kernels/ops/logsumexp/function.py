@@ -1,0 +1,66 @@
+"""The public function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rocmend.kernels import allocate
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
+from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.logsumexp import OP, Problem
+
+
+class _LogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # noqa: ANN401  torch's own context
+        lse = _rows(x, torch.float32 if x.dtype != torch.float64 else x.dtype)
+        ctx.save_for_backward(x, lse)
+        return lse.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+        x, lse = ctx.saved_tensors
+        problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
+        return implementation(OP, x.device, problem)(grads[0].contiguous(), x, lse)
+
+
+def _rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    out: torch.Tensor = implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))(x, dtype)
+    return out
+
+
+def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> torch.Tensor:
+    """Return ``log(sum(exp(x)))`` over axes, computed in fp32 relative to the largest element.
+
+    Args:
+        x: Any shape; float32, float16 or bfloat16.
+        axis: An axis, several, or None for all.
+        keepdims: Keep reduced axes with size 1.
+
+    Returns:
+        The type of x; -inf where all elements are -inf (or there is none), inf where one is inf; differentiable.
+
+    Raises:
+        UsageError: No such axis, or not a floating type.
+
+    Cost: reads x once; 4 operations an element. Axes that are not the last cost a copy.
+
+    Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.logsumexp.html
+    """
+    check_floating("logsumexp", x=x)
+    axes = normal_axes("logsumexp", axis, x.dim())
+    shape = reduced_shape(x.shape, axes, keepdims=keepdims)
+    if x.numel() == 0 or not axes:
+        if x.numel() == 0:
+            return allocate.empty(shape, dtype=x.dtype, device=x.device).fill_(float("-inf"))
+        return x.clone()
+    rows = to_rows(x, axes)
+    if torch.is_grad_enabled() and x.requires_grad:
+        wired: torch.Tensor = _LogSumExp.apply(rows)  # type: ignore[no-untyped-call]  # torch's
+        return wired.view(shape)
+    return _rows(rows, x.dtype).view(shape)

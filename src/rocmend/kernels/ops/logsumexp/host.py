@@ -1,0 +1,74 @@
+"""Launch the Triton kernels."""
+
+from __future__ import annotations
+
+import torch
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.online import parts_kernel
+from rocmend.kernels.common.rows import ceil_div, power_of_2, splits
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.logsumexp.kernel import backward_kernel, merge_kernel, walk_kernel
+from rocmend.kernels.tuning import Config, config_for
+
+
+def shape_of_tile(n: int, config: Config) -> tuple[int, int]:
+    """Return columns and rows of a program's tile of ``config["tile"]`` elements."""
+    block = min(power_of_2(n), config["tile"])
+    return block, config["tile"] // block
+
+
+def parts_of(
+    x: torch.Tensor, parts: int, config: Config, *, total: bool = False
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Return what the parts of rows come to: largest elements, sums of exponentials, plain sums; each ``[rows, parts]``."""
+    rows, n = x.shape
+    block, together = shape_of_tile(n, config)
+    top, sums = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
+    plain = allocate.empty((rows, parts), dtype=torch.float32, device=x.device) if total else None
+    launch(
+        parts_kernel,
+        (ceil_div(rows, together), parts),
+        (x, top, sums, plain, x.stride(0), rows, n, ceil_div(ceil_div(n, block), parts)),
+        {"TOTAL": total, "ROWS": together, "BLOCK": block},
+        config,
+    )
+    return top, sums, plain
+
+
+def run(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return ``[rows]`` for x ``[rows, n]`` with adjacent elements in a row, of ``dtype``."""
+    rows, n = x.shape
+    out = allocate.empty((rows,), dtype=dtype, device=x.device)
+    target = executor.target_for(x.device)
+    config = config_for("logsumexp", "walk", "*", target)
+    block, together = shape_of_tile(n, config)
+    parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)
+    if parts == 1:
+        launch(
+            walk_kernel,
+            (ceil_div(rows, together),),
+            (x, out, x.stride(0), rows, n, ceil_div(n, block)),
+            {"ROWS": together, "BLOCK": block},
+            config,
+        )
+        return out
+    top, sums, _ = parts_of(x, parts, config)
+    launch(merge_kernel, (rows,), (top, sums, out, rows), {"PARTS": parts, "ROWS": 1}, config)
+    return out
+
+
+def run_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of x ``[rows, n]``; ``grad`` and ``lse`` are ``[rows]``, contiguous."""
+    rows, n = x.shape
+    dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+    config = config_for("logsumexp", "backward", "*", executor.target_for(x.device))
+    block, together = shape_of_tile(n, config)
+    launch(
+        backward_kernel,
+        (ceil_div(rows, together) * ceil_div(n, block),),
+        (grad, x, lse, dx, x.stride(0), rows, n),
+        {"ROWS": together, "BLOCK": block},
+        config,
+    )
+    return dx

@@ -1,0 +1,28 @@
+"""The references; half types are computed in fp32, as MLX does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """Return x in fp32, or in its own type where that is wider."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> torch.Tensor:
+    """Return log(sum(exp(x))) over axes."""
+    axes = tuple(range(x.dim())) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    return torch.logsumexp(wide(x), axes, keepdim=keepdims).to(x.dtype)
+
+
+def rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return what the kernel returns: ``[rows]`` for ``[rows, n]``."""
+    return torch.logsumexp(wide(x), -1).to(dtype)
+
+
+def rows_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of x ``[rows, n]``."""
+    return (wide(grad)[:, None] * torch.exp(wide(x) - wide(lse)[:, None])).to(x.dtype)

@@ -1,0 +1,74 @@
+"""Rotary position embedding in all of MLX's variants, for one tensor or for queries and keys at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.rope"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+class Options(NamedTuple):
+    """How to rotate; see ``function.rope``."""
+
+    dims: int
+    traditional: bool
+    base: float | None
+    scale: float
+    inverse: bool = False
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    elements: int
+    tokens: int
+
+
+def shape_class(problem: Problem) -> str:
+    """Few tokens (decoding), or many."""
+    return "decode" if problem.tokens < 16 else "any"
+
+
+def _unfit(problem: Problem, _target: Target) -> str | None:
+    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+OP = register(
+    Op(
+        name="rope",
+        summary="Rotary position embedding, its gradient, and queries and keys in one launch.",
+        functions={
+            "rope": f"{HERE}.function:rope",
+            "rope_backward": f"{HERE}.function:rope_backward",
+            "rope_pair": f"{HERE}.function:rope_pair",
+        },
+        reference=f"{HERE}.reference:rope",
+        problem=Problem,
+        implementations=(
+            Implementation("rope", "triton", f"{HERE}.host:run", _unfit, note="one pass, angles computed on the way"),
+            Implementation("torch", "reference", f"{HERE}.reference:run"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="At least 3 axes of any strides; dims even and at most the last axis; offsets within int32.",
+        cost=lambda p: Cost(3.0 * p.elements, 2.0 * p.elements * BYTES.get(p.dtype, 8)),
+        tolerance={
+            # A frequency is a power computed in fp32: 1e-7 off, relative, times places up to 4096 in the cases.
+            "float32": Tolerance(ulps=8, scaled=2e-4),
+            "float16": Tolerance(ulps=0.52, scaled=2e-4),
+            "bfloat16": Tolerance(ulps=0.52, scaled=2e-4),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.fast.rope",
+        sources=(
+            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rope.html",
+            "https://github.com/ml-explore/mlx/blob/main/mlx/backend/metal/kernels/rope.metal",
+        ),
+    )
+)

@@ -1,0 +1,189 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.rope import OP, Options, Problem
+
+
+def _call(
+    x: torch.Tensor,
+    second: torch.Tensor | None,
+    offset: int | torch.Tensor,
+    freqs: torch.Tensor | None,
+    options: Options,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    elements = x.numel() + (0 if second is None else second.numel())
+    result: tuple[torch.Tensor, torch.Tensor | None] = implementation(
+        OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2])
+    )(x, second, offset, freqs, options)
+    return result
+
+
+class _Rope(torch.autograd.Function):
+    @staticmethod
+    def forward(  # noqa: PLR0913  torch's own calling
+        ctx: Any,  # noqa: ANN401  torch's own context
+        x: torch.Tensor,
+        second: torch.Tensor | None,
+        offset: int | torch.Tensor,
+        freqs: torch.Tensor | None,
+        options: Options,
+    ) -> Any:  # noqa: ANN401  torch's own signature
+        ctx.turn = (offset, freqs, options._replace(inverse=not options.inverse))
+        out, other = _call(x, second, offset, freqs, options)
+        return out if other is None else (out, other)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+        first, second = _call(grads[0], grads[1] if len(grads) > 1 else None, *ctx.turn)
+        return first, second, None, None, None
+
+
+def _check(op: str, x: torch.Tensor, offset: int | torch.Tensor, freqs: torch.Tensor | None, options: Options) -> None:
+    if x.dim() < 3:
+        raise UsageError(op, f"expected x with at least 3 axes, got {x.dim()}.")
+    check_floating(op, x=x, freqs=freqs)
+    if options.dims <= 0 or options.dims % 2 or options.dims > x.shape[-1]:
+        raise UsageError(op, f"expected dims to be even, from 2 to {x.shape[-1]}, got {options.dims}.")
+    if (options.base is None) == (freqs is None):
+        raise UsageError(op, "expected either base or freqs.", next_step="Pass base=None along with freqs.")
+    if freqs is not None and tuple(freqs.shape) != (options.dims // 2,):
+        raise UsageError(op, f"expected freqs of shape ({options.dims // 2},), got {tuple(freqs.shape)}.")
+    if isinstance(offset, torch.Tensor):
+        if offset.dim() > 1 or offset.numel() not in (1, x.shape[0]):
+            raise UsageError(op, f"expected one offset, or {x.shape[0]}, got shape {tuple(offset.shape)}.")
+        if offset.dtype.is_floating_point or offset.device != x.device:
+            raise UsageError(op, f"expected integer offsets on {x.device}, got {offset.dtype} on {offset.device}.")
+
+
+def rope(
+    x: torch.Tensor,
+    dims: int,
+    *,
+    traditional: bool = False,
+    base: float | None = 10000.0,
+    scale: float = 1.0,
+    offset: int | torch.Tensor = 0,
+    freqs: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Rotate pairs of elements by angles that grow with their place: ``(offset + t) · scale · base^(-2i / dims)``.
+
+    Computed in fp32 and rounded once, as MLX does on GPUs (its CPU back end rounds the cosines and sines first).
+
+    Args:
+        x: ``[batch, ..., tokens, size]`` of any strides; float32, float16 or bfloat16.
+        dims: How many leading elements are rotated; the others are copied.
+        traditional: Pairs are neighbours; otherwise an element of the first half of dims with one of the second.
+        base: Of the frequencies; None where ``freqs`` is given.
+        scale: Multiplies places.
+        offset: Added to places: a number, or integers in device memory, one or one a batch entry, never read by the
+            host.
+        freqs: ``[dims / 2]``, what places are divided by, instead of ``base``.
+
+    Returns:
+        The shape and type of x, contiguous; differentiable.
+
+    Raises:
+        UsageError: Shapes, types or options that do not fit.
+
+    Cost: reads and writes x once.
+
+    Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rope.html
+    """
+    options = Options(dims, traditional, base, scale)
+    _check("rope", x, offset, freqs, options)
+    if torch.is_grad_enabled() and x.requires_grad:
+        wired: torch.Tensor = _Rope.apply(x, None, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
+        return wired
+    return _call(x, None, offset, freqs, options)[0]
+
+
+def rope_backward(
+    grad: torch.Tensor,
+    dims: int,
+    *,
+    traditional: bool = False,
+    base: float | None = 10000.0,
+    scale: float = 1.0,
+    offset: int | torch.Tensor = 0,
+    freqs: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the gradient of x, given that of ``rope``'s output: the rotation back.
+
+    Args:
+        grad: As ``x`` of ``rope``.
+        dims: As given to ``rope``, and so are the others.
+        traditional: The like.
+        base: The like.
+        scale: The like.
+        offset: The like.
+        freqs: The like.
+
+    Returns:
+        The shape and type of grad.
+
+    Raises:
+        UsageError: Shapes, types or options that do not fit.
+
+    Cost: as ``rope``.
+    """
+    options = Options(dims, traditional, base, scale, inverse=True)
+    _check("rope_backward", grad, offset, freqs, options)
+    return _call(grad, None, offset, freqs, options)[0]
+
+
+def rope_pair(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    dims: int,
+    *,
+    traditional: bool = False,
+    base: float | None = 10000.0,
+    scale: float = 1.0,
+    offset: int | torch.Tensor = 0,
+    freqs: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rotate queries and keys in one launch; see ``rope``.
+
+    Args:
+        queries: ``[batch, heads, tokens, size]``.
+        keys: ``[batch, other heads, tokens, size]`` of the same type.
+        dims: As for ``rope``, and so are the others.
+        traditional: The like.
+        base: The like.
+        scale: The like.
+        offset: The like.
+        freqs: The like.
+
+    Returns:
+        Both rotated; differentiable.
+
+    Raises:
+        UsageError: Shapes, types or options that do not fit.
+
+    Cost: reads and writes both once, in one launch.
+    """
+    options = Options(dims, traditional, base, scale)
+    _check("rope_pair", queries, offset, freqs, options)
+    same = queries.shape[0] == keys.shape[0] and queries.shape[-2:] == keys.shape[-2:] and queries.dtype == keys.dtype
+    if keys.dim() < 3 or not same:
+        raise UsageError(
+            "rope_pair",
+            "expected queries and keys of one batch, number of tokens, head size and type, "
+            f"got {tuple(queries.shape)} {queries.dtype} and {tuple(keys.shape)} {keys.dtype}.",
+        )
+    if torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad):
+        wired: tuple[torch.Tensor, torch.Tensor] = _Rope.apply(queries, keys, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
+        return wired
+    first, second = _call(queries, keys, offset, freqs, options)
+    if second is None:
+        raise UsageError("rope_pair", "expected an implementation to rotate both tensors.")
+    return first, second

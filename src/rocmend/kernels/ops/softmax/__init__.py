@@ -1,0 +1,97 @@
+"""Softmax over any axes, its logarithm, and their gradients."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.softmax"
+LONGEST = 32768
+"""Longest row that one program keeps in registers."""
+
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    rows: int
+    columns: int
+    backward: bool = False
+
+
+def _forward(problem: Problem, target: Target) -> str | None:
+    del target
+    if problem.backward:
+        return "it has no gradients"
+    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _backward(problem: Problem, target: Target) -> str | None:
+    del target
+    if not problem.backward:
+        return "it computes gradients"
+    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def shape_class(problem: Problem) -> str:
+    """Row lengths: short, middle, long (held in registers by one program) and split (over several)."""
+    n = problem.columns
+    return "short" if n <= 512 else "middle" if n <= 4096 else "long" if n <= LONGEST else "split"
+
+
+def cost(problem: Problem) -> Cost:
+    """Return what must be done: x read, one like it written; for the gradient two are read."""
+    elements = float(problem.rows) * problem.columns
+    moved = elements * (3.0 if problem.backward else 2.0)
+    return Cost(4.0 * elements, moved * BYTES.get(problem.dtype, 8))
+
+
+OP = register(
+    Op(
+        name="softmax",
+        summary="Softmax over any axes, its logarithm, and their gradients.",
+        functions={"softmax": f"{HERE}.function:softmax", "log_softmax": f"{HERE}.function:log_softmax"},
+        reference=f"{HERE}.reference:softmax",
+        problem=Problem,
+        implementations=(
+            Implementation("row", "triton", f"{HERE}.host:run", _forward, note="keeps rows in registers"),
+            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", _backward),
+            Implementation(
+                "torch.softmax",
+                "vendor",
+                f"{HERE}.vendor:run",
+                lambda problem, _target: "gradients come from the reference" if problem.backward else None,
+            ),
+            Implementation(
+                "torch",
+                "reference",
+                f"{HERE}.reference:rows",
+                lambda problem, _target: "it has no gradients" if problem.backward else None,
+            ),
+            Implementation(
+                "torch_backward",
+                "reference",
+                f"{HERE}.reference:rows_backward",
+                lambda problem, _target: None if problem.backward else "it computes gradients",
+            ),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="Any shape, any axes, rows of any length.",
+        cost=cost,
+        tolerance={
+            # Exponentials of numbers far below the largest lose bits to the argument's rounding; they are small.
+            "float32": Tolerance(ulps=8, scaled=4e-7),
+            "float16": Tolerance(ulps=0.52, scaled=4e-7),
+            "bfloat16": Tolerance(ulps=0.52, scaled=4e-7),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.softmax",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.softmax.html",),
+    )
+)

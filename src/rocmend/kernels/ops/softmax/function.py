@@ -1,0 +1,88 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
+from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.softmax import OP, Problem
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: ANN401, FBT001  torch's own calling
+        out = _rows(x, log=log)
+        ctx.save_for_backward(out)
+        ctx.log = log
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+        (out,) = ctx.saved_tensors
+        problem = Problem(NAMES[out.dtype], out.shape[0], out.shape[1], True)
+        return implementation(OP, out.device, problem)(grads[0], out, ctx.log), None
+
+
+def _rows(x: torch.Tensor, *, log: bool) -> torch.Tensor:
+    out: torch.Tensor = implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))(x, log)
+    return out
+
+
+def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log: bool) -> torch.Tensor:
+    check_floating(op, x=x)
+    axes = normal_axes(op, axis, x.dim())
+    if x.numel() == 0 or not axes:
+        return torch.zeros_like(x) if log else torch.ones_like(x)
+    rows = to_rows(x, axes)
+    if torch.is_grad_enabled() and x.requires_grad:
+        out: torch.Tensor = _Softmax.apply(rows, log)  # type: ignore[no-untyped-call]  # torch's
+    else:
+        out = _rows(rows, log=log)
+    return from_rows(out, x.shape, axes)
+
+
+def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> torch.Tensor:
+    """Return ``exp(x) / sum(exp(x))`` along axes.
+
+    Args:
+        x: Any shape; float32, float16 or bfloat16.
+        axis: An axis, several, or None for all.
+        precise: Compute half types in fp32. They always are: it costs nothing, the time goes to memory.
+
+    Returns:
+        The shape and type of x; NaN throughout where a row holds NaN, inf, or nothing above -inf. Differentiable.
+        Where the axes are not the last ones, a view with other strides.
+
+    Raises:
+        UsageError: No such axis, or not a floating type.
+
+    Cost: reads and writes x once (reads it twice beyond 32,768 elements a row); axes that are not the last cost a copy.
+
+    Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.softmax.html
+    """
+    del precise
+    return _softmax("softmax", x, axis, log=False)
+
+
+def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> torch.Tensor:
+    """Return ``x - logsumexp(x)`` along axes.
+
+    Args:
+        x: Any shape; float32, float16 or bfloat16.
+        axis: An axis, several, or None for all.
+
+    Returns:
+        The shape and type of x. Differentiable.
+
+    Raises:
+        UsageError: No such axis, or not a floating type.
+
+    Cost: as ``softmax``.
+    """
+    return _softmax("log_softmax", x, axis, log=True)
