@@ -20,6 +20,10 @@ def depthwise_kernel(
     BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """``outputs`` is all output channels; w is [taps, outputs], contiguous."""
+    if WIDE:
+        one = (tl.program_id(0) * 0 + 1).to(tl.int64)
+        xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
+        ys_n, ys_d, ys_h, ys_w, ys_c = ys_n * one, ys_d * one, ys_h * one, ys_w * one, ys_c * one
     pixels = batch * y_d * y_h * y_w
     m = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
     o = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
@@ -29,8 +33,6 @@ def depthwise_kernel(
     rest = rest // y_h
     o_d = rest % y_d
     image = rest // y_d
-    if WIDE:
-        image = image.to(tl.int64)
     row_in = m < pixels
     column_in = o < outputs
     column = (o // multiplier) * xs_c

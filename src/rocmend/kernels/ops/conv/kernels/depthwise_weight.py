@@ -17,6 +17,10 @@ def depthwise_weight_kernel(
     FLIP: tl.constexpr, PHASED: tl.constexpr, WIDE: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """Part is fp32 [splits, taps, outputs]; each split sums ``per_split`` pixels."""
+    if WIDE:
+        one = (tl.program_id(0) * 0 + 1).to(tl.int64)
+        xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
+        ys_n, ys_d, ys_h, ys_w, ys_c = ys_n * one, ys_d * one, ys_h * one, ys_w * one, ys_c * one
     o = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
     tap = tl.program_id(1)
     split = tl.program_id(2)
@@ -41,8 +45,6 @@ def depthwise_weight_kernel(
         rest = rest // y_h
         o_d = rest % y_d
         image = rest // y_d
-        if WIDE:
-            image = image.to(tl.int64)
         p_d = o_d * stride_d - pad_d + t_d * dil_d
         p_h = o_h * stride_h - pad_h + t_h * dil_h
         p_w = o_w * stride_w - pad_w + t_w * dil_w

@@ -18,13 +18,18 @@ def forward_kernel(
     dil_d, dil_h, dil_w, in_d, in_h, in_w,
     phase_d, phase_h, phase_w, step_d, step_h, step_w,
     xs_n, xs_d, xs_h, xs_w, xs_c, ys_n, ys_d, ys_h, ys_w, ys_c,
-    HAS_BIAS: tl.constexpr, FLIP: tl.constexpr, PHASED: tl.constexpr, FLAT: tl.constexpr, EVEN: tl.constexpr,
+    HAS_BIAS: tl.constexpr, FLIP: tl.constexpr, PHASED: tl.constexpr, FLAT: tl.constexpr, ONE: tl.constexpr,
+    EVEN: tl.constexpr, BITS: tl.constexpr,
     WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     """``channels`` and ``outputs`` are those of one group; w is [groups·outputs, taps, channels], contiguous.
 
     With more than one split, each writes its part of the sum to a y of its own, in fp32.
     """
+    if WIDE:
+        one = (tl.program_id(0) * 0 + 1).to(tl.int64)
+        xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
+        ys_n, ys_d, ys_h, ys_w, ys_c = ys_n * one, ys_d * one, ys_h * one, ys_w * one, ys_c * one
     split = tl.program_id(1) % splits
     phase = tl.program_id(1) // splits
     group = tl.program_id(2)
@@ -72,8 +77,6 @@ def forward_kernel(
         first_h, taps_h, at_h, by_h = 0, k_h, i_h * stride_h - pad_h, dil_h
         first_w, taps_w, at_w, by_w = 0, k_w, i_w * stride_w - pad_w, dil_w
 
-    if WIDE:
-        image = image.to(tl.int64)
     base = image * xs_n + at_d * xs_d + at_h * xs_h + at_w * xs_w + group * channels * xs_c
     taps = k_d * k_h * k_w
     w_row = (group * outputs + o).to(tl.int64) * (taps * channels)
@@ -88,21 +91,34 @@ def forward_kernel(
         rows = taps_d * taps_h
         step_from = split * tl.cdiv(rows * blocks, splits)
         step_to = tl.minimum(step_from + tl.cdiv(rows * blocks, splits), rows * blocks)
+        if ONE:
+            j_w = k // channels
+            c = k - j_w * channels
+            p_w = at_w[:, None] + (j_w * by_w)[None, :]
+            along = (k < width)[None, :] & (p_w >= 0) & (p_w < x_w) & row_in[:, None]
+            from_x = x_ptr + base[:, None] + (j_w * by_w * xs_w + c * xs_c)[None, :]
         for step in range(step_from, step_to):
-            row = step // blocks
-            at = (step - row * blocks) * BLOCK_K + k
-            j_w = at // channels
-            c = at - j_w * channels
+            if ONE:
+                row = step
+                at = k
+            else:
+                row = step // blocks
+                at = (step - row * blocks) * BLOCK_K + k
+                j_w = at // channels
+                c = at - j_w * channels
             j_d = row // taps_h
             j_h = row - j_d * taps_h
             p_d = at_d + j_d * by_d
             p_h = at_h + j_h * by_h
-            row_ok = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & row_in
-            p_w = at_w[:, None] + (j_w * by_w)[None, :]
-            inside = row_ok[:, None] & (at < width)[None, :] & (p_w >= 0) & (p_w < x_w)
-            shift = j_w * by_w * xs_w + c * xs_c
-            row_at = base + j_d * by_d * xs_d + j_h * by_h * xs_h
-            a = tl.load(x_ptr + row_at[:, None] + shift[None, :], mask=inside, other=0.0)
+            row_ok = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h)
+            shift = j_d * by_d * xs_d + j_h * by_h * xs_h
+            if ONE:
+                a = tl.load(from_x + shift, mask=along & row_ok[:, None], other=0.0)
+            else:
+                p_w = at_w[:, None] + (j_w * by_w)[None, :]
+                inside = (row_ok & row_in)[:, None] & (at < width)[None, :] & (p_w >= 0) & (p_w < x_w)
+                place = (j_w * by_w * xs_w + c * xs_c)[None, :]
+                a = tl.load(x_ptr + (base + shift)[:, None] + place, mask=inside, other=0.0)
             t_d = first_d + j_d * step_d
             t_h = first_h + j_h * step_h
             t_w = first_w + j_w * step_w
@@ -115,26 +131,44 @@ def forward_kernel(
             acc = dot(a, b, acc)
     else:
         blocks = tl.cdiv(channels, BLOCK_K)
-        steps = taps_d * taps_h * taps_w * blocks
+        all_taps = taps_d * taps_h * taps_w
+        steps = all_taps * blocks
         step_from = split * tl.cdiv(steps, splits)
         step_to = tl.minimum(step_from + tl.cdiv(steps, splits), steps)
-        for step in range(step_from, step_to):
-            tap = step // blocks
-            c = (step - tap * blocks) * BLOCK_K + k
-            j_w = tap % taps_w
-            j_h = (tap // taps_w) % taps_h
-            j_d = tap // (taps_w * taps_h)
-            p_d = at_d + j_d * by_d
-            p_h = at_h + j_h * by_h
-            p_w = at_w + j_w * by_w
-            inside = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w) & row_in
+        if BITS:
+            # Which taps fall inside, one bit each: what the loop then needs to know of a row.
+            bits = tl.zeros((BLOCK_M,), tl.int32)
+            for tap in range(all_taps):
+                p_d = at_d + (tap // (taps_w * taps_h)) * by_d
+                p_h = at_h + ((tap // taps_w) % taps_h) * by_h
+                p_w = at_w + (tap % taps_w) * by_w
+                inside = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w) & row_in
+                bits |= inside.to(tl.int32) << tap
+        # The place in the loops over taps and channels is carried along: divisions would cost more than the dot.
+        tap = step_from // tl.maximum(blocks, 1)
+        start = (step_from - tap * blocks) * BLOCK_K
+        j_w = tap % tl.maximum(taps_w, 1)
+        j_h = (tap // tl.maximum(taps_w, 1)) % tl.maximum(taps_h, 1)
+        j_d = tap // tl.maximum(taps_w * taps_h, 1)
+        for _ in range(step_from, step_to):
+            if BITS:
+                inside = ((bits >> tap) & 1) != 0
+            else:
+                p_d = at_d + j_d * by_d
+                p_h = at_h + j_h * by_h
+                p_w = at_w + j_w * by_w
+                inside = (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w) & row_in
             shift = j_d * by_d * xs_d + j_h * by_h * xs_h + j_w * by_w * xs_w
-            t_d = first_d + j_d * step_d
-            t_h = first_h + j_h * step_h
-            t_w = first_w + j_w * step_w
-            if FLIP:
-                t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
-            w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels
+            if PHASED or FLIP:
+                t_d = first_d + j_d * step_d
+                t_h = first_h + j_h * step_h
+                t_w = first_w + j_w * step_w
+                if FLIP:
+                    t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
+                w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels
+            else:
+                w_at = tap * channels
+            c = start + k
             x_at = x_ptr + (base + shift)[:, None] + (c * xs_c)[None, :]
             w_from = w_ptr + (w_row + w_at)[None, :] + c[:, None]
             if EVEN:
@@ -144,6 +178,17 @@ def forward_kernel(
                 a = tl.load(x_at, mask=inside[:, None] & (c < channels)[None, :], other=0.0)
                 b = tl.load(w_from, mask=column_in[None, :] & (c < channels)[:, None], other=0.0)
             acc = dot(a, b, acc)
+            start += BLOCK_K
+            over = start >= channels
+            start = tl.where(over, 0, start)
+            tap += over.to(tl.int32)
+            j_w += over.to(tl.int32)
+            over = j_w == taps_w
+            j_w = tl.where(over, 0, j_w)
+            j_h += over.to(tl.int32)
+            over = j_h == taps_h
+            j_h = tl.where(over, 0, j_h)
+            j_d += over.to(tl.int32)
     if HAS_BIAS:
         acc += tl.load(bias_ptr + group * outputs + o, mask=column_in, other=0.0).to(tl.float32)[None, :]
     o_d = q_d + i_d * phase_d

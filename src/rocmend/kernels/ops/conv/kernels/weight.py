@@ -20,6 +20,10 @@ def weight_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Part is fp32 [splits, groups·outputs, taps, channels]; each split sums ``per_split`` pixels."""
+    if WIDE:
+        one = (tl.program_id(0) * 0 + 1).to(tl.int64)
+        xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
+        ys_n, ys_d, ys_h, ys_w, ys_c = ys_n * one, ys_d * one, ys_h * one, ys_w * one, ys_c * one
     split = tl.program_id(1)
     group = tl.program_id(2)
     taps = k_d * k_h * k_w
@@ -55,8 +59,6 @@ def weight_kernel(
         rest = rest // y_h
         o_d = rest % y_d
         image = rest // y_d
-        if WIDE:
-            image = image.to(tl.int64)
         y_row = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
         dy = tl.load(dy_ptr + y_row[:, None] + y_column[None, :], mask=row_in[:, None] & o_in[None, :], other=0.0)
         p_d = (o_d * stride_d)[:, None] + reach_d[None, :]
