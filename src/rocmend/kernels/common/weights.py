@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.common.chunks import codes8, window8
-from rocmend.kernels.common.packing import scale_of, value_of
+from rocmend.kernels.common.packing import scale_of, value_of, values
 from rocmend.kernels.language import INTERPRETED, narrow
 
 
@@ -33,27 +33,29 @@ def weight_tile(
         COLUMNS: Of the tile, a multiple of 8; a power of two.
         WIDE: Scale in fp32 and round once; otherwise in ``dtype`` where that is exact but for its own roundings.
     """
-    chunk = first // 8 + tl.arange(0, COLUMNS // 8)
-    window = window8(rows, chunk[None, :], row_mask & (chunk * 8 < columns)[None, :], BITS)
-    codes = codes8(window[:, :, None], tl.arange(0, 8)[None, None, :], BITS)
     GROUPS: tl.constexpr = COLUMNS // GROUP if COLUMNS > GROUP else 1
+    if 32 % BITS == 0:
+        CODES: tl.constexpr = 32 // BITS
+        word = first // CODES + tl.arange(0, COLUMNS // CODES)
+        packed = tl.load(rows + word[None, :], mask=row_mask & (word * CODES < columns)[None, :], other=0)
+        value = values(packed, ROWS, COLUMNS // CODES, MODE, BITS, dtype)
+    else:
+        chunk = first // 8 + tl.arange(0, COLUMNS // 8)
+        window = window8(rows, chunk[None, :], row_mask & (chunk * 8 < columns)[None, :], BITS)
+        value = value_of(codes8(window[:, :, None], tl.arange(0, 8)[None, None, :], BITS), MODE)
+        if not INTERPRETED:
+            value = value.to(dtype)
+    value = tl.reshape(value, [ROWS, GROUPS, COLUMNS // GROUPS])
     group = first // GROUP + tl.arange(0, GROUPS)
     exists = row_mask & (group * GROUP < columns)[None, :]
-    codes = tl.reshape(codes, [ROWS, GROUPS, COLUMNS // GROUPS])
     raw = tl.load(scale_rows + group[None, :], mask=exists, other=0)
     if MODE == "affine":
         bias = tl.load(bias_rows + group[None, :], mask=exists, other=0)
-        if WIDE or INTERPRETED or dtype == tl.float32 or raw.dtype != dtype:
-            value = codes.to(tl.float32) * raw.to(tl.float32)[:, :, None] + bias.to(tl.float32)[:, :, None]
+        if WIDE or INTERPRETED or raw.dtype != dtype:
+            value = value.to(tl.float32) * raw.to(tl.float32)[:, :, None] + bias.to(tl.float32)[:, :, None]
             value = narrow(value, dtype)
         else:
-            if BITS == 8:
-                whole = codes.to(tl.float32).to(dtype)
-            elif dtype == tl.bfloat16:
-                whole = (codes | 0x4300).to(tl.int16).to(dtype, bitcast=True) - 128.0
-            else:
-                whole = (codes | 0x6400).to(tl.int16).to(dtype, bitcast=True) - 1024.0
-            value = whole.to(dtype) * raw[:, :, None] + bias[:, :, None]
+            value = value * raw[:, :, None] + bias[:, :, None]
     else:
-        value = narrow(value_of(codes, MODE) * scale_of(raw, MODE)[:, :, None], dtype)
+        value = narrow(value.to(tl.float32) * scale_of(raw, MODE)[:, :, None], dtype)
     return tl.reshape(value, [ROWS, COLUMNS])

@@ -73,7 +73,8 @@ def _grouped(
         tiles = tiles_at_most(count, m, experts, height)
         counts, order = route(a.pairs, experts, ordered=a.ordered)
     constants["ORDERED"] = order is None
+    words, groups = a.weights.words.shape[-1], a.weights.scales.shape[-1]
     args = (
-        x, *weights, out, a.pairs.lhs, a.pairs.rhs, order, counts, m, a.n, k, a.pairs.divisor, experts,
+        x, *weights, out, a.pairs.lhs, a.pairs.rhs, order, counts, m, a.n, k, words, groups, a.pairs.divisor, experts,
     )  # fmt: skip
     launch(grouped_kernel, (tiles * blocks,), args, constants, config)

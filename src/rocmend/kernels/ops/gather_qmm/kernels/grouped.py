@@ -13,7 +13,7 @@ from rocmend.kernels.language import dot, narrow
 @triton.jit
 def grouped_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr,
-    lhs_ptr, rhs_ptr, order_ptr, counts_ptr, m, n, k, divisor, experts,
+    lhs_ptr, rhs_ptr, order_ptr, counts_ptr, m, n, k, words, groups, divisor, experts,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, TRANSPOSE: tl.constexpr,
     HAS_LHS: tl.constexpr, DIRECT: tl.constexpr, ORDERED: tl.constexpr, EXPERTS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
@@ -22,6 +22,7 @@ def grouped_kernel(
 
     DIRECT: the tiles of a pair follow each other, whatever its expert is; nothing has been counted. Otherwise a tile
     holds rows of one expert; the grid is as large as the most tiles that there can be, and those too many end at once.
+    ``words`` and ``groups`` are a row's.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     blocks = tl.cdiv(n, BN)
@@ -48,41 +49,51 @@ def grouped_kernel(
         matrix = tl.load(lhs_ptr + pairs, mask=inside, other=0).to(tl.int64)
     else:
         matrix = (pairs // divisor).to(tl.int64)
-    x_rows = x_ptr + (matrix * m + row)[:, None] * k
-    along = k
+    x_rows = x_ptr + (matrix * m + row) * k
     of_rows = n
     if not TRANSPOSE:
-        along = n
         of_rows = k
-    words = along // 32 * BITS + (along % 32) * BITS // 32
-    groups = along // GROUP
     first_row = expert.to(tl.int64) * of_rows
-    total = tl.zeros([BM, BN], tl.float32)
-    total_up = tl.zeros([BM, BN], tl.float32)
-    for start in tl.range(0, k, BK, num_stages=STAGES):
-        place = start + tl.arange(0, BK)
-        x = tl.load(x_rows + place[None, :], mask=inside[:, None] & (place < k)[None, :], other=0.0)
-        if TRANSPOSE:
-            line = column + tl.arange(0, BN)
-            weight = (first_row + line)[:, None]
-            bias_rows = scales_ptr + weight * groups
+    target = column + tl.arange(0, BN)
+    if TRANSPOSE:
+        # As w @ x.T: the matrix units take the weights from the registers that they were unpacked in.
+        weight = (first_row + target)[:, None]
+        exists = (target < n)[:, None]
+        bias_rows = scales_ptr + weight * groups
+        up_rows = w_ptr + weight * words
+        up_scale_rows = bias_rows
+        up_bias_rows = bias_rows
+        if MODE == "affine":
+            bias_rows = biases_ptr + weight * groups
+        if GATED:
+            up_rows = up_ptr + weight * words
+            up_scale_rows = up_scales_ptr + weight * groups
             if MODE == "affine":
-                bias_rows = biases_ptr + weight * groups
+                up_bias_rows = up_biases_ptr + weight * groups
+        total = tl.zeros([BN, BM], tl.float32)
+        total_up = tl.zeros([BN, BM], tl.float32)
+        for start in tl.range(0, k, BK, num_stages=STAGES):
+            place = start + tl.arange(0, BK)
+            x = tl.load(x_rows[None, :] + place[:, None], mask=inside[None, :] & (place < k)[:, None], other=0.0)
             tile = weight_tile(
-                w_ptr + weight * words, scales_ptr + weight * groups, bias_rows, start, k, (line < n)[:, None],
+                w_ptr + weight * words, scales_ptr + weight * groups, bias_rows, start, k, exists,
                 dtype, MODE, BITS, GROUP, BN, BK, WIDE,
             )  # fmt: skip
-            total = dot(x, tl.trans(tile), total)
+            total = dot(tile, x, total)
             if GATED:
-                bias_rows = up_scales_ptr + weight * groups
-                if MODE == "affine":
-                    bias_rows = up_biases_ptr + weight * groups
                 tile = weight_tile(
-                    up_ptr + weight * words, up_scales_ptr + weight * groups, bias_rows, start, k, (line < n)[:, None],
-                    dtype, MODE, BITS, GROUP, BN, BK, WIDE,
-                )  # fmt: skip
-                total_up = dot(x, tl.trans(tile), total_up)
-        else:
+                    up_rows, up_scale_rows, up_bias_rows, start, k, exists, dtype, MODE, BITS, GROUP, BN, BK, WIDE
+                )
+                total_up = dot(tile, x, total_up)
+        if GATED:
+            total = total / (1.0 + tl.exp(-total)) * total_up
+        out = out_ptr + (pairs.to(tl.int64) * m + row)[None, :] * n + target[:, None]
+        tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[None, :] & exists)
+    else:
+        total = tl.zeros([BM, BN], tl.float32)
+        for start in tl.range(0, k, BK, num_stages=STAGES):
+            place = start + tl.arange(0, BK)
+            x = tl.load(x_rows[:, None] + place[None, :], mask=inside[:, None] & (place < k)[None, :], other=0.0)
             weight = (first_row + place)[:, None]
             bias_rows = scales_ptr + weight * groups
             if MODE == "affine":
@@ -92,8 +103,5 @@ def grouped_kernel(
                 dtype, MODE, BITS, GROUP, BK, BN, WIDE,
             )  # fmt: skip
             total = dot(x, tile, total)
-    if GATED:
-        total = total / (1.0 + tl.exp(-total)) * total_up
-    target = column + tl.arange(0, BN)
-    out = out_ptr + (pairs.to(tl.int64) * m + row)[:, None] * n + target[None, :]
-    tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[:, None] & (target < n)[None, :])
+        out = out_ptr + (pairs.to(tl.int64) * m + row)[:, None] * n + target[None, :]
+        tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[:, None] & (target < n)[None, :])
