@@ -137,15 +137,17 @@ OPTIONS = (
     Options("causal", window=19),
     Options("causal", cap=3.0, sinks=True, strides="cache"),
 )
+# Which of them are differentiated: the interpreter takes its time.
+GRADIENTS = {"float32": (2, 4, 5), "float16": (1,), "bfloat16": (3,)}
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
-        for options in OPTIONS:
-            yield _case(dtype, Shape(1, 2, 1, 35, 50, 32, 32), options, size="tiny")
-            if dtype != "float16" or options.mask == "causal":
-                yield _case(dtype, Shape(1, 2, 1, 35, 50, 32, 32), options, size="tiny", backward=True)
+        for number, options in enumerate(OPTIONS):
+            yield _case(dtype, Shape(1, 2, 1, 35, 50, 16, 16), options, size="tiny")
+            if number in GRADIENTS[dtype]:
+                yield _case(dtype, Shape(1, 2, 1, 33, 40, 16, 16), options, size="tiny", backward=True)
         yield from _dimensions(dtype)
         yield from _large(dtype)
         yield from _compiled(dtype)
@@ -157,10 +159,10 @@ def _dimensions(dtype: str) -> Iterator[Case]:
     for dim in (64, 80, 96, 112, 128, 192, 256):
         yield _case(dtype, Shape(1, 1, 1, 17, 33, dim, dim), Options("causal"))
     for dim, dim_v in ((1, 1), (5, 100), (192, 128), (24, 40)):
-        for backward in (False, True):
-            yield _case(dtype, Shape(1, 2, 2, 9, 21, dim, dim_v), Options("causal"), backward=backward, edges=("odd",))
+        yield _case(dtype, Shape(1, 1, 1, 9, 21, dim, dim_v), Options("causal"), edges=("odd",))
+    dim, dim_v = {"float32": (24, 40), "float16": (80, 80), "bfloat16": (192, 128)}[dtype]
+    yield _case(dtype, Shape(1, 2, 1, 9, 21, dim, dim_v), Options("causal"), backward=True, edges=("odd",))
     yield _case(dtype, Shape(1, 1, 1, 5, 20, 576, 512), edges=("odd",))
-    yield _case(dtype, Shape(1, 2, 1, 20, 40, 80, 80), Options("causal"), backward=True)
 
 
 def _edges() -> Iterator[Case]:
@@ -170,19 +172,17 @@ def _edges() -> Iterator[Case]:
             yield _case(dtype, shape, size="tiny", edges=("empty",), backward=backward)
     for shape in (Shape(1, 1, 1, 1, 1, 16, 16), Shape(3, 5, 5, 1, 40, 16, 16), Shape(2, 3, 1, 33, 1, 16, 16)):
         yield _case(dtype, shape, Options("causal"), size="tiny", edges=("one",))
-    blind = Shape(1, 2, 1, 50, 30, 16, 16)
+    blind = Shape(1, 2, 1, 40, 20, 16, 16)
     for options in (Options("causal"), Options("blind"), Options("blind", sinks=True), Options("causal", window=7)):
         yield _case(dtype, blind, options, size="tiny", edges=("masked",))
+    for options in (Options("causal"), Options("blind", sinks=True)):
         yield _case(dtype, blind, options, size="tiny", edges=("masked",), backward=True)
     yield _case(dtype, Shape(1, 2, 1, 30, 50, 16, 16), Options("lowest"), size="tiny", edges=("masked",))
-    yield _case(dtype, Shape(2, 4, 2, 37, 41, 16, 24), Options("causal", strides="columns"), size="tiny")
-    yield _case(dtype, Shape(2, 4, 2, 37, 41, 16, 24), Options("padding", strides="cache"), size="tiny", backward=True)
+    yield _case(dtype, Shape(2, 4, 2, 17, 41, 16, 24), Options("causal", strides="columns"), size="tiny")
+    yield _case(dtype, Shape(2, 2, 1, 9, 21, 16, 24), Options("padding", strides="cache"), size="tiny", backward=True)
     for window in (1, 16, 33):
-        yield _case(dtype, Shape(1, 2, 2, 80, 80, 16, 16), Options("causal", window=window), size="tiny")
-        if window > 1:  # one weight of 1: its gradient is 0, and what is left is rounding
-            yield _case(
-                dtype, Shape(1, 2, 2, 70, 70, 16, 16), Options("causal", window=window), size="tiny", backward=True
-            )
+        yield _case(dtype, Shape(1, 1, 1, 80, 80, 16, 16), Options("causal", window=window), size="tiny")
+    yield _case(dtype, Shape(1, 1, 1, 70, 70, 16, 16), Options("causal", window=20), size="tiny", backward=True)
 
 
 def _compiled(dtype: str) -> Iterator[Case]:
