@@ -15,7 +15,8 @@ OP_NAME = "depthwise_conv1d"
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor) -> Problem:
-    return Problem(NAMES[x.dtype], *x.shape, weight.shape[1])
+    batch, times, channels = x.shape
+    return Problem(NAMES[x.dtype], batch, times, channels, weight.shape[1])
 
 
 class _Convolution(torch.autograd.Function):

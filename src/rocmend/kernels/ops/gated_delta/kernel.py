@@ -38,7 +38,8 @@ def gate_at(g_ptr, beta_ptr, a_ptr, bias_ptr, head, g_place, beta_place, ok, low
         log_decay = -tl.exp(tl.load(a_ptr + head).to(tl.float32)) * weight
     else:
         weight = tl.load(beta_ptr + beta_place, mask=ok, other=0.0).to(tl.float32)
-        log_decay = tl.where(ok, tl.maximum(tl.log(g), LEAST_LOG), 0.0)
+        logarithm = tl.log(tl.where(g == 0.0, 1e-30, g))
+        log_decay = tl.where(ok, tl.where(logarithm < LEAST_LOG, LEAST_LOG, logarithm), 0.0)
     return log_decay, weight
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,10 +51,14 @@ def _case(
     return Case(f"{dtype}-{name}-{bits}bit-g{group}", make, dtype, size, compiled=compiled, edges=edges)
 
 
+def _additive(m: Maker, dtype: str) -> dict[str, Any]:
+    return {"mask": m.normal(1, 100, dtype=dtype)}
+
+
 def _sliced(dtype: str) -> Case:
     def make(m: Maker) -> Call:
         k, v = (_codes(m, dtype, (1, 2, 256), 64, 8, 64) for _ in range(2))
-        k, v = (tuple(part[:, :, :130] for part in one) for one in (k, v))
+        k, v = ((words[:, :, :130], scales[:, :, :130], biases[:, :, :130]) for words, scales, biases in (k, v))
         q = m.normal(1, 5, 4, 64, dtype=dtype).transpose(1, 2)
         return Call((q, k, v), {"scale": 0.1, "mask": "causal"})
 
@@ -80,14 +85,7 @@ def cases() -> Iterator[Case]:
             64,
             lambda m: {"mask": m.integers(0, 2, 2, 1, 2, 100).bool()},
         )
-        yield _case(
-            "additive",
-            dtype,
-            (2, 4, 2, 1, 100, 64, 64),
-            4,
-            64,
-            lambda m, dtype=dtype: {"mask": m.normal(1, 100, dtype=dtype)},
-        )
+        yield _case("additive", dtype, (2, 4, 2, 1, 100, 64, 64), 4, 64, functools.partial(_additive, dtype=dtype))
         yield _case(
             "lengths", dtype, (3, 2, 2, 1, 130, 64, 64), 4, 64, lambda m: {"lengths": m.of([0, 77, 130], "int32")}
         )

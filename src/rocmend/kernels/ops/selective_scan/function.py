@@ -16,7 +16,8 @@ OP_NAME = "selective_scan"
 
 
 def _problem(x: torch.Tensor, a: torch.Tensor) -> Problem:
-    return Problem(NAMES[x.dtype], *x.shape, a.shape[1])
+    batch, times, channels = x.shape
+    return Problem(NAMES[x.dtype], batch, times, channels, a.shape[1])
 
 
 class _Scan(torch.autograd.Function):

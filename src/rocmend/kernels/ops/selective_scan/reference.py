@@ -48,7 +48,9 @@ def gradients(
     given = [x, dt, a, b, c, *([] if d is None else [d]), before]
     with torch.enable_grad():
         leaves = [tensor.detach().to(wide).requires_grad_() for tensor in given]
-        y, after = selective_scan(*leaves[:5], None if d is None else leaves[5], state=leaves[-1])
+        xs, dts, rates, inward, outward = leaves[:5]
+        skip = None if d is None else leaves[5]
+        y, after = selective_scan(xs, dts, rates, inward, outward, skip, state=leaves[-1])
         total = (y * grad.to(wide)).sum()
         if state_grad is not None:
             total = total + (after * state_grad.to(wide)).sum()
