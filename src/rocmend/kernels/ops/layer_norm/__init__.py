@@ -1,0 +1,116 @@
+"""LayerNorm with rounding to the output's type after normalising, weighting and adding the bias."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.layer_norm"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+HELD = 16384
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    rows: int
+    columns: int
+    weighted: bool = True
+    promoted: bool = False
+    backward: bool = False
+
+
+def shape_class(problem: Problem) -> str:
+    """Row lengths: short, middle, long (held in registers by one program) and split (over several)."""
+    n = problem.columns
+    return "short" if n <= 512 else "middle" if n <= 4096 else "long" if n <= HELD else "split"
+
+
+def _unfit_row(problem: Problem, _target: Target) -> str | None:
+    if problem.backward:
+        return "it has no gradients"
+    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _unfit_backward(problem: Problem, _target: Target) -> str | None:
+    if not problem.backward:
+        return "it computes gradients"
+    if problem.columns > HELD:
+        return f"a row of {problem.columns} elements does not fit in registers"
+    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+
+
+def _unfit_torch(problem: Problem, _target: Target) -> str | None:
+    if problem.backward:
+        return "gradients come from the reference"
+    if problem.promoted:
+        return "torch rounds to another type where x and the weight differ in type"
+    if problem.weighted and problem.dtype != "float32":
+        return "torch does not round between its steps, so its results differ from MLX's"
+    return None
+
+
+def cost(problem: Problem) -> Cost:
+    """Return what must be done: x read, the output written; for gradients grad and x read, one tensor written."""
+    elements = float(problem.rows) * problem.columns
+    moved = 3.0 if problem.backward else 2.0
+    return Cost((10.0 if problem.backward else 7.0) * elements, moved * elements * BYTES.get(problem.dtype, 8))
+
+
+OP = register(
+    Op(
+        name="layer_norm",
+        summary="Normalisation to mean 0 and variance 1 over the last axis, and its gradients.",
+        functions={
+            "layer_norm": f"{HERE}.function:layer_norm",
+            "layer_norm_backward": f"{HERE}.function:layer_norm_backward",
+        },
+        reference=f"{HERE}.reference:layer_norm",
+        problem=Problem,
+        implementations=(
+            Implementation(
+                "row",
+                "triton",
+                f"{HERE}.host:run",
+                _unfit_row,
+                note="rounds between its steps, as MLX does; torch's own does not",
+            ),
+            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", _unfit_backward),
+            Implementation("torch.nn.functional.layer_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
+            Implementation(
+                "torch",
+                "reference",
+                f"{HERE}.reference:layer_norm",
+                lambda problem, _target: "it has no gradients" if problem.backward else None,
+            ),
+            Implementation(
+                "torch_backward",
+                "reference",
+                f"{HERE}.reference:layer_norm_backward",
+                lambda problem, _target: None if problem.backward else "it computes gradients",
+            ),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="Any number of leading axes, last axis of any length (gradients in a kernel: up to 16,384); "
+        "x of any strides; weight and bias of any floating type, or None.",
+        cost=cost,
+        tolerance={
+            # Sums of a row in fp32; the bias may cancel what was weighted.
+            "float32": Tolerance(ulps=8, scaled=2e-7),
+            # Three roundings; the second one's half unit may be larger than the result's unit where the bias cancels.
+            "float16": Tolerance(ulps=2.1, scaled=2.5e-4),
+            "bfloat16": Tolerance(ulps=2.1, scaled=2e-3),
+        },
+        cases=f"{HERE}.cases:cases",
+        shape_class=shape_class,
+        mlx="mlx.core.fast.layer_norm",
+        sources=(
+            "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.layer_norm.html",
+            "https://github.com/ml-explore/mlx/blob/main/mlx/backend/metal/kernels/layer_norm.metal",
+        ),
+    )
+)

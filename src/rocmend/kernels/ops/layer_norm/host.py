@@ -1,0 +1,92 @@
+"""Launch the Triton kernels."""
+
+from __future__ import annotations
+
+import torch
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.column_sum import column_sum_kernel
+from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, tile, units, width_class
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
+from rocmend.kernels.tuning import config_for
+
+OP = "layer_norm"
+
+
+def run(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    """Launch the kernel; see ``function.layer_norm``."""
+    dtype = x.dtype
+    if weight is not None:
+        dtype = torch.promote_types(dtype, weight.dtype)
+        dtype = dtype if bias is None else torch.promote_types(dtype, bias.dtype)
+    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
+    if x.numel() == 0:
+        return out
+    wide = as_rows(x)
+    rows, n = wide.shape
+    weight = None if weight is None else weight.contiguous()
+    bias = None if bias is None else bias.contiguous()
+    given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
+    target = executor.target_for(x.device)
+    kind = width_class(n)
+    if kind != "split":
+        config = config_for(OP, "held", kind, target)
+        block, together = tile(n, config)
+        launch(
+            held_kernel,
+            (ceil_div(rows, together),),
+            (wide, weight, bias, out, wide.stride(0), rows, n, eps),
+            {**given, "BLOCK": block, "ROWS": together},
+            config,
+        )
+        return out
+    config = config_for(OP, "split", "*", target)
+    parts = ceil_div(n, config["BLOCK"])
+    mean, square = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
+    launch(moments_kernel, (rows, parts), (wide, mean, square, wide.stride(0), n), {}, config)
+    launch(
+        scale_kernel,
+        (rows, parts),
+        (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
+        {**given, "PARTS": power_of_2(parts)},
+        config,
+    )
+    return out
+
+
+def run_backward(
+    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+    """Launch the gradients' kernels; see ``function.layer_norm_backward``."""
+    n = x.shape[-1]
+    dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+    dweight = None if weight is None else allocate.empty((n,), dtype=weight.dtype, device=x.device)
+    dbias = None if bias is None else allocate.empty((n,), dtype=bias.dtype, device=x.device)
+    if x.numel() == 0:
+        return dx, None if dweight is None else dweight.zero_(), None if dbias is None else dbias.zero_()
+    wide, grads = as_rows(x), as_rows(grad)
+    rows = wide.shape[0]
+    target = executor.target_for(x.device)
+    config = config_for(OP, "backward", width_class(n), target)
+    block, together = tile(n, config)
+    programs = min(ceil_div(rows, together), units(target) * config["programs_per_unit"])
+    products, sums = (
+        None if one is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
+        for one in (weight, bias)
+    )
+    launch(
+        backward_kernel,
+        (programs,),
+        (
+            grads, wide, None if weight is None else weight.contiguous(), dx, products, sums,
+            grads.stride(0), wide.stride(0), rows, n, eps,
+        ),
+        {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None, "BLOCK": block, "ROWS": together},
+        config,
+    )  # fmt: skip
+    finish = config_for(OP, "column_sum", "*", target)
+    for partial, out in ((products, dweight), (sums, dbias)):
+        if partial is not None:
+            launch(column_sum_kernel, (ceil_div(n, finish["COLUMNS"]),), (partial, out, programs, n), {}, finish)
+    return dx, dweight, dbias
