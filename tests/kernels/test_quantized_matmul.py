@@ -136,7 +136,8 @@ def _problem(**change: Any) -> Problem:
     ("change", "target", "kernel"),
     [
         ({}, "gfx1151", "groups"),
-        ({"rows": 16}, "gfx942", "groups"),
+        ({"rows": 16}, "gfx942", "kept"),
+        ({"rows": 8}, "sm90", "kept"),
         ({"rows": 17}, "gfx942", "tiles"),
         ({}, "gfx1030", "rows"),
         ({"dtype": "float32"}, "gfx1151", "rows"),
@@ -157,7 +158,7 @@ def test_many_rows_are_the_vendors() -> None:
 
 
 def test_few_tiles_are_split_along_the_sum() -> None:
-    recorder = Recorder(by_name("gfx942", compute_units=304))
+    recorder = Recorder(by_name("gfx1100", compute_units=96))
     x = torch.empty(1, 4096, dtype=torch.bfloat16, device="meta")
     w = torch.empty(256, 512, dtype=torch.int32, device="meta")
     scales = torch.empty(256, 64, dtype=torch.bfloat16, device="meta")

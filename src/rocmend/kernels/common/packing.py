@@ -159,3 +159,20 @@ def magic(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dt
     pair = (pair & ((1 << BITS) - 1)) | ones | ((pair << (16 - BITS)) & (((1 << BITS) - 1) << 16))
     joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
     return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])
+
+
+@triton.jit
+def halves_apart(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
+    """Return the codes of words [ROWS, WORDS] as ``magic`` does, or as they are where bf16 cannot, in another order.
+
+    A code of the lower half of a word is followed by that of the same place in the upper half: two instructions for two
+    codes. What they are multiplied with must have the same order.
+    """
+    pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * BITS)[None, None, :]
+    if (dtype == tl.bfloat16) and (BITS == 8):
+        joined = tl.join((pair & 255).to(tl.float32).to(dtype), ((pair >> 16) & 255).to(tl.float32).to(dtype))
+    else:
+        ones: tl.constexpr = 0x64006400 if dtype == tl.float16 else 0x43004300
+        pair = (pair & (((1 << BITS) - 1) * 0x10001)) | ones
+        joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
+    return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])

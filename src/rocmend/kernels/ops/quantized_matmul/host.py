@@ -10,12 +10,14 @@ from rocmend.kernels.common.formats import Format
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, tuning_class
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 NAME = "quantized_matmul"
+WAVE64 = 64
 
 
 class _Operands:
@@ -104,9 +106,7 @@ def run(
         return out.zero_()
     kernel = kernel_of(problem, target)
     config = config_for(NAME, kernel, tuning_class(problem), target)
-    {"rows": _launch_rows, "groups": _launch_groups, "tiles": _launch_tiles, "columns": _launch_tiles}[kernel](
-        ops, out, config, target
-    )
+    _LAUNCHES[kernel](ops, out, config, target)
     return out
 
 
@@ -114,9 +114,13 @@ def kernel_of(problem: Problem, target: Target) -> str:
     """Return which kernel computes a problem on a target."""
     if not problem.transpose:
         return "columns"
-    matrix = problem.dtype != "float32" and bool(target.matrix_dtypes)
+    interpreted = target.vendor == "cpu"
+    matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
     if problem.rows <= FEW and matrix and problem.mode == "affine" and problem.bits in (2, 4, 8):
-        return "groups"
+        if interpreted:  # both are checked there
+            return "kept" if problem.rows % 2 else "groups"
+        # Triton (3.6) stops compiling the other one with an assertion where matrix instructions are WMMA.
+        return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
     # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
     if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0):
         return "rows"
@@ -190,6 +194,28 @@ def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Ta
     _sum(parts, out, splits, target)
 
 
+def _launch_kept(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    p = ops.problem
+    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
+    # Four groups a wavefront.
+    slices = min(config["SLICES"], triton.next_power_of_2(triton.cdiv(groups, 4)))
+    splits = triton.cdiv(groups, 4 * slices)
+    others = triton.cdiv(p.rows, config["BLOCK_M"]) * p.batch
+    tiles = triton.cdiv(p.columns, config["BLOCK_N"])
+    resident = config["fill"] * (target.compute_units or 64)
+    programs = min(tiles, max(1, resident // (splits * others)))
+    parts = _parts(out, splits)
+    args = (
+        ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, words, groups,
+        ops.x.stride(-2), ops.x.stride(0), ops.w_batch,
+    )  # fmt: skip
+    constants = {
+        "GROUP": p.group_size, "BITS": p.bits, "SLICES": slices, "EVEN": groups % (4 * slices) == 0,
+    }  # fmt: skip
+    launch(kept_kernel, (programs, splits, others), args, constants, config)
+    _sum(parts, out, splits, target)
+
+
 def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
@@ -219,3 +245,12 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
         kernel, constants["EVEN"] = tiles_kernel, p.depth % block_k == 0
     launch(kernel, (tiles, splits, p.batch), args, constants, config)
     _sum(parts, out, splits, target)
+
+
+_LAUNCHES = {
+    "rows": _launch_rows,
+    "groups": _launch_groups,
+    "kept": _launch_kept,
+    "tiles": _launch_tiles,
+    "columns": _launch_tiles,
+}
