@@ -74,6 +74,17 @@ def _strided(dtype: str) -> Case:
     return Case(f"{dtype}-strided", make, dtype, "tiny", edges=("strides",))
 
 
+def _far() -> Case:
+    def make(m: Maker) -> Call:
+        # More than 2³¹ elements between the first time and the last: 64-bit addresses.
+        times, stride = 10, 270_000_000
+        room = torch.empty((times - 1) * stride + 512, dtype=torch.bfloat16, device=m.device)
+        x = room.as_strided((1, times, 512), (0, stride, 1))
+        return Call((x.copy_(m.normal(1, times, 512)), m.normal(512, 4, dtype="bfloat16")))
+
+    return Case("bfloat16-far-apart", make, "bfloat16", "large", edges=("strides",))
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
@@ -94,5 +105,4 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, (1, 2048, 8192), 4, size="large", compiled=True)
         yield _case(dtype, (8, 1, 8192), 4, size="large", compiled=True)
         yield _backward(dtype, (2, 2048, 5120), 4, full=True, size="large", compiled=True)
-    # More than 2³¹ elements.
-    yield _case("bfloat16", (1, 270_000, 8192), 4, size="large")
+    yield _far()
