@@ -50,7 +50,7 @@ def test_an_op_is_compiled_once_and_compared(tmp_path: Path) -> None:
     assert report["rows"]
     assert report["compiled"] == len(report["rows"])
     assert {row["target"] for row in report["rows"]} == {"gfx1100"}
-    assert all(row["measured"]["llvm_occupancy"] == row["measured"]["occupancy"] for row in report["rows"])
+    assert all(row["measured"]["llvm_occupancy"] >= row["measured"]["occupancy"] for row in report["rows"])
 
     again = _compile(tmp_path, "rms_norm", "--subset", "fast", "--targets", "gfx1100", "--diff", table)
     assert again.code == 0, again.out

@@ -18,7 +18,7 @@ from rocmend.kernels.compiled.cache import Cache, Result
 from rocmend.kernels.compiled.checks import Finding, judge, takes
 from rocmend.kernels.compiled.measure import Measured, asked_dots
 from rocmend.kernels.compiled.names import hidden_records, name_of
-from rocmend.kernels.compiled.occupancy import occupancy
+from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 from rocmend.kernels.compiled.run import _reason, unused_records
 from rocmend.kernels.compiled.spec import decode, encode
 from rocmend.kernels.compiled.table import Row, differences, read_table, write_table
@@ -120,28 +120,40 @@ def test_each_check(changes: dict[str, Any], check: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "wave_size", "vgprs", "sgprs", "waves", "lds_bytes", "expected"),
+    ("target", "wave_size", "vgprs", "sgprs", "expected"),
     [
-        # as "; Occupancy:" of LLVM says for the same registers
-        ("gfx942", 64, 60, 106, 4, 0, 6),
-        ("gfx942", 64, 148, 91, 4, 0, 3),
-        ("gfx906", 64, 11, 83, 4, 0, 7),
-        ("gfx1010", 32, 256, 22, 4, 0, 4),
-        ("gfx1100", 32, 95, 24, 4, 0, 16),
-        ("gfx1100", 32, 256, 24, 4, 0, 5),
-        ("gfx1030", 32, 1, 24, 4, 0, 16),
-        # and with LDS, which LLVM is not told of: whole workgroups of a CU, or of a work-group processor
-        ("gfx942", 64, 32, 20, 4, 32768, 2),
-        ("gfx1100", 32, 32, 20, 4, 65536, 2),
-        ("gfx1100", 32, 32, 20, 1, 65536, 1),
-        ("gfx950", 64, 32, 20, 4, 65536, 2),
+        ("gfx942", 64, 60, 106, 6),
+        ("gfx942", 64, 148, 91, 3),
+        ("gfx906", 64, 11, 83, 7),
+        ("gfx906", 64, 27, 30, 9),
+        ("gfx1010", 32, 256, 22, 4),
+        ("gfx1010", 32, 48, 48, 20),
+        ("gfx1100", 32, 95, 24, 16),
+        ("gfx1030", 32, 75, 24, 12),
+        ("gfx1030", 32, 1, 24, 16),
     ],
 )
-def test_occupancy(  # noqa: PLR0917  a row of a table
-    target: str, wave_size: int, vgprs: int, sgprs: int, waves: int, lds_bytes: int, expected: int
+def test_occupancy_by_registers_is_as_llvm_says(
+    target: str, wave_size: int, vgprs: int, sgprs: int, expected: int
 ) -> None:
-    found = occupancy(target, wave_size=wave_size, vgprs=vgprs, sgprs=sgprs, waves=waves, lds_bytes=lds_bytes)
-    assert found == expected
+    assert register_occupancy(target, wave_size=wave_size, vgprs=vgprs, sgprs=sgprs) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "waves", "lds_bytes", "expected"),
+    [
+        ("gfx942", 4, 32768, 2),
+        ("gfx1100", 4, 65536, 2),
+        ("gfx1100", 1, 65536, 1),
+        ("gfx950", 4, 65536, 2),
+        ("gfx906", 2, 0, 8),  # 16 barriers a CU
+        ("gfx1010", 2, 0, 16),  # 32 a work-group processor
+        ("gfx1100", 4, 0, 16),
+    ],
+)
+def test_whole_workgroups_fit_or_do_not(target: str, waves: int, lds_bytes: int, expected: int) -> None:
+    most = {"gfx906": 10, "gfx1010": 20, "gfx1100": 16}.get(target, 8)
+    assert occupancy(target, most, waves=waves, lds_bytes=lds_bytes) == expected
 
 
 def test_constants_travel_as_json() -> None:

@@ -12,7 +12,7 @@ from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.kernels.compiled.assembly import read_assembly
 from rocmend.kernels.compiled.build import Compiled
-from rocmend.kernels.compiled.occupancy import occupancy
+from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 
 FORMAT = 1
 """Part of the cache's path: raise it when ``Measured`` or how its figures are found changes."""
@@ -37,8 +37,8 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         scratch_bytes: Private memory of a lane.
         lds_bytes: LDS (shared memory) of a workgroup.
         waves: Wavefronts of a workgroup.
-        occupancy: Wavefronts a SIMD holds at once, LDS included; 0 where it is not computed (NVIDIA).
-        llvm_occupancy: LLVM's own figure, which counts Triton's LDS as 0.
+        llvm_occupancy: LLVM's own figure, which is of registers alone.
+        llvm_occupancy: LLVM's own figure, which is of registers alone.
         matrix: Matrix instructions by name.
         dots: Dot-product instructions by name.
         asked: Operand types of the dots in the source, as ``f16``, ``f32 tf32`` or ``scaled e2m1``, with their number.
@@ -79,6 +79,8 @@ def _amd(compiled: Compiled) -> Measured:
     if not kernels:
         raise DataError(compiled.name, "is a code object that does not list the kernel it was compiled from.")
     kernel, assembly, spec = kernels[0], read_assembly(compiled.assembly), compiled.spec
+    lds_bytes = compiled.lds_bytes + kernel.lds_bytes
+    registers = register_occupancy(spec.target, wave_size=kernel.wavefront_size, vgprs=kernel.vgprs, sgprs=kernel.sgprs)
     return Measured(
         vgprs=kernel.vgprs,
         agprs=kernel.agprs,
@@ -86,16 +88,9 @@ def _amd(compiled: Compiled) -> Measured:
         vgpr_spills=kernel.vgpr_spills,
         sgpr_spills=kernel.sgpr_spills,
         scratch_bytes=max(kernel.scratch_bytes, assembly.scratch_bytes),
-        lds_bytes=compiled.lds_bytes + kernel.lds_bytes,
+        lds_bytes=lds_bytes,
         waves=compiled.waves,
-        occupancy=occupancy(
-            spec.target,
-            wave_size=kernel.wavefront_size,
-            vgprs=kernel.vgprs,
-            sgprs=kernel.sgprs,
-            waves=compiled.waves,
-            lds_bytes=compiled.lds_bytes + kernel.lds_bytes,
-        ),
+        occupancy=occupancy(spec.target, registers, waves=compiled.waves, lds_bytes=lds_bytes),
         llvm_occupancy=assembly.llvm_occupancy,
         matrix=assembly.matrix,
         dots=assembly.dots,

@@ -35,29 +35,34 @@ def register_granule(target: GfxTarget, wave_size: int) -> int:
     return 8 if wide else 4
 
 
-def occupancy(  # noqa: PLR0913  all that it depends on
-    name: str, *, wave_size: int, vgprs: int, sgprs: int, waves: int, lds_bytes: int = 0
-) -> int:
-    """Return the wavefronts of a kernel that one SIMD holds at once.
+def register_occupancy(name: str, *, wave_size: int, vgprs: int, sgprs: int) -> int:
+    """Return the wavefronts whose registers one SIMD has room for: LLVM's own figure, to the last.
+
+    LLVM knows neither how large a workgroup is (Triton allows any up to the one launched) nor its LDS, which is
+    allocated at launch.
 
     Args:
         name: The gfx target.
         wave_size: Lanes of a wavefront.
         vgprs: Vector registers a lane, accumulation registers among them where they share a file.
         sgprs: Scalar registers a wavefront.
-        waves: Wavefronts of a workgroup.
-        lds_bytes: LDS of a workgroup. Triton's is allocated at launch, so LLVM's own figure counts it as 0.
     """
     target = lookup(name)
     most = most_waves(target)
-    return max(
-        1,
-        min(
-            _by_workgroups(target, most, waves, lds_bytes),
-            _by_vgprs(target, most, wave_size, vgprs),
-            _by_sgprs(target, most, sgprs),
-        ),
-    )
+    return max(1, min(_by_vgprs(target, most, wave_size, vgprs), _by_sgprs(target, most, sgprs)))
+
+
+def occupancy(name: str, registers: int, *, waves: int, lds_bytes: int) -> int:
+    """Return the wavefronts of a kernel that one SIMD holds at once.
+
+    Args:
+        name: The gfx target.
+        registers: What ``register_occupancy`` gives.
+        waves: Wavefronts of a workgroup.
+        lds_bytes: LDS of a workgroup.
+    """
+    target = lookup(name)
+    return max(1, min(registers, _by_workgroups(target, most_waves(target), waves, lds_bytes)))
 
 
 def _by_vgprs(target: GfxTarget, most: int, wave_size: int, vgprs: int) -> int:
