@@ -165,6 +165,11 @@ def from_e8m0(codes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.where(codes == 255, torch.inf, power).to(dtype)
 
 
+def divide(values: torch.Tensor, by: float) -> torch.Tensor:
+    """Return the quotient, correctly rounded: on a GPU, torch multiplies by the reciprocal of a plain number."""
+    return values / torch.full_like(values, by)
+
+
 def quantize(
     w: torch.Tensor, form: Format, global_scale: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
@@ -183,7 +188,7 @@ def _affine(groups: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor,
     high = torch.where(wide.isnan(), -torch.inf, wide).amax(-1, keepdim=True)
     low = torch.where(wide.isnan(), torch.inf, wide).amin(-1, keepdim=True)
     negative = low.abs() > high.abs()
-    step = (high - low) / top
+    step = divide(high - low, top)
     scale = torch.where(step < SMALLEST_SCALE, SMALLEST_SCALE, step)
     if top == 1:  # one bit: the two ends
         bias = low
@@ -206,8 +211,11 @@ def e2m1_codes(values: torch.Tensor) -> torch.Tensor:
 
 def _nvfp4(groups: torch.Tensor, global_scale: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
     dtype = groups.dtype
-    scale = (groups.abs().amax(-1, keepdim=True) / 6.0).float()
-    encode = 1.0 if global_scale is None else GLOBAL_RANGE / global_scale.float()
+    scale = divide(groups.abs().amax(-1, keepdim=True), 6.0).float()
+    encode: torch.Tensor | float = 1.0
+    if global_scale is not None:
+        # A number over a tensor would be computed with a reciprocal.
+        encode = torch.full_like(global_scale.float(), GLOBAL_RANGE) / global_scale.float()
     code = to_e4m3(scale * encode) & 0x7F  # the sign of a NaN means nothing
     decoded = from_e4m3(code, dtype)
     unit = (groups / decoded).float() * encode
@@ -220,7 +228,7 @@ def _mx(groups: torch.Tensor, bits: int) -> tuple[torch.Tensor, torch.Tensor]:
     A group of zeros has the scale 1. MLX on the CPU wraps exponents under -127 around and gives a group with an
     infinity or NaN an arbitrary scale; here, as in MLX on a GPU, they are clamped to -127, and the scale's code is 255.
     """
-    scale = groups.abs().amax(-1, keepdim=True) / (6.0 if bits == 4 else 448.0)
+    scale = divide(groups.abs().amax(-1, keepdim=True), 6.0 if bits == 4 else 448.0)
     exponent = ceil_exponent(scale)
     finite = scale.isfinite()
     code = torch.where(finite, exponent + 127, 255)
@@ -263,7 +271,7 @@ def dequantize(
         scale = from_e4m3(scales, dtype)
         if global_scale is not None:
             wide = torch.float64 if dtype == torch.float64 else torch.float32
-            scale = scale.to(wide) * (global_scale.to(wide) / GLOBAL_RANGE)
+            scale = scale.to(wide) * divide(global_scale.to(wide), GLOBAL_RANGE)
     else:
         scale = from_e8m0(scales, dtype)
     return (values * scale.unsqueeze(-1)).flatten(-2).to(dtype)
