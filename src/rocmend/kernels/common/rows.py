@@ -73,6 +73,6 @@ def units(target: Target) -> int:
 
 
 def splits(rows: int, n: int, chunk: int, target: Target) -> int:
-    """Return over how many programs a row is split, so that few long rows occupy the device: a power of two, 64 at most."""
+    """Return over how many programs a row is split, so that few rows occupy the device: a power of two up to 64."""
     wanted = ceil_div(4 * units(target), max(rows, 1))
     return min(64, power_of_2(max(1, min(wanted, ceil_div(n, chunk)))))

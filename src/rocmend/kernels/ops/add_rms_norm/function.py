@@ -20,20 +20,20 @@ def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = F
 
 class _AddRMSNorm(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0913  torch's own calling
-        ctx: Any,  # noqa: ANN401  torch's own context
+    def forward(
+        ctx: Any,
         x: torch.Tensor,
         residual: torch.Tensor,
         weight: torch.Tensor | None,
         eps: float,
-    ) -> Any:  # noqa: ANN401  torch's own signature
+    ) -> Any:
         out, total = implementation(OP, x.device, _problem(x, weight))(x, residual, weight, eps)
         ctx.save_for_backward(total, weight)
         ctx.eps = eps
         return out, total
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         total, weight = ctx.saved_tensors
         dx, dweight = add_rms_norm_backward(grads[0], grads[1], total, weight, ctx.eps)
         return dx, dx, dweight, None

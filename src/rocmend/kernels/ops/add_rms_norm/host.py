@@ -6,7 +6,8 @@ import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels.common.rows import as_rows
-from rocmend.kernels.ops.rms_norm.host import forward, run_backward as rms_norm_backward
+from rocmend.kernels.ops.rms_norm.host import forward
+from rocmend.kernels.ops.rms_norm.host import run_backward as rms_norm_backward
 
 
 def run(

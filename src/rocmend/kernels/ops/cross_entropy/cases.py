@@ -27,11 +27,12 @@ def _case(
         grads = (m.normal(*shape[:-1]),) if backward else ()
         return Call((*grads, logits, chosen), {"label_smoothing": smoothing})
 
-    name = f"{dtype}-{'x'.join(map(str, shape))}-{targets}-smooth-{smoothing}{'-gradient' if backward else ''}{'-apart' if apart > 1 else ''}"
+    marks = f"{'-gradient' if backward else ''}{'-apart' if apart > 1 else ''}"
+    name = f"{dtype}-{'x'.join(map(str, shape))}-{targets}-smooth-{smoothing}{marks}"
     compiled = shape in ((200, 1000), (3, 30_001))
-    marks = ("empty",) if 0 in shape else ()
+    edges = ("empty",) if 0 in shape else ()
     if not backward:
-        return Case(name, make, "float32", size_of(shape), compiled=compiled, edges=marks)
+        return Case(name, make, "float32", size_of(shape), compiled=compiled, edges=edges)
     return Case(
         name,
         make,
@@ -40,7 +41,7 @@ def _case(
         function="cross_entropy_backward",
         reference="rocmend.kernels.ops.cross_entropy.reference:cross_entropy_backward",
         compiled=compiled,
-        edges=marks,
+        edges=edges,
         tolerance=GRADIENT[dtype],
     )
 

@@ -35,8 +35,8 @@ def _backward(
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0913  torch's own calling
-        ctx: Any,  # noqa: ANN401  torch's own context
+    def forward(
+        ctx: Any,
         x: torch.Tensor,
         targets: torch.Tensor,
         ignore_index: int,
@@ -48,7 +48,7 @@ class _CrossEntropy(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         return _backward(grads[0], *ctx.saved_tensors, *ctx.options), None, None, None
 
 

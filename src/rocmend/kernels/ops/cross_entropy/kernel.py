@@ -59,7 +59,7 @@ def backward_kernel(
     grad_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, rows, n, ignore, smoothing,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """grad · (softmax - (1 - smoothing) · chosen - smoothing / n), one tile."""
+    """Write grad · (softmax - (1 - smoothing) · chosen - smoothing / n), one tile."""
     tiles = tl.cdiv(n, BLOCK)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = (tl.program_id(0) % tiles) * BLOCK + tl.arange(0, BLOCK)[None, :]

@@ -15,7 +15,7 @@ from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
 
 class _Gated(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:  # noqa: ANN401  torch's own context
+    def forward(ctx: Any, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
         ctx.save_for_backward(gate, up)
         ctx.kind = kind
         out: torch.Tensor = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))(
@@ -24,7 +24,7 @@ class _Gated(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         gate, up = ctx.saved_tensors
         return (*glu_backward(grads[0], gate, up, ctx.kind), None)
 

@@ -35,7 +35,7 @@ def forward_kernel(
     gate_ptr, up_ptr, out_ptr, gate_stride, up_stride, rows, n,
     KIND: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """out = activation(gate) · up."""
+    """Write activation(gate) · up."""
     tiles = tl.cdiv(n, BLOCK)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = (tl.program_id(0) % tiles).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

@@ -33,8 +33,8 @@ def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Te
 
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0913  torch's own calling
-        ctx: Any,  # noqa: ANN401  torch's own context
+    def forward(
+        ctx: Any,
         x: torch.Tensor,
         weight: torch.Tensor | None,
         bias: torch.Tensor | None,
@@ -46,7 +46,7 @@ class _LayerNorm(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         return (*layer_norm_backward(grads[0], *ctx.saved_tensors, ctx.eps), None)
 
 

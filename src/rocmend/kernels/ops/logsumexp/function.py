@@ -17,13 +17,13 @@ from rocmend.kernels.ops.logsumexp import OP, Problem
 
 class _LogSumExp(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # noqa: ANN401  torch's own context
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         lse = _rows(x, torch.float32 if x.dtype != torch.float64 else x.dtype)
         ctx.save_for_backward(x, lse)
         return lse.to(x.dtype)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         x, lse = ctx.saved_tensors
         problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
         return implementation(OP, x.device, problem)(grads[0].contiguous(), x, lse)

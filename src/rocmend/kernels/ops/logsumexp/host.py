@@ -21,7 +21,7 @@ def shape_of_tile(n: int, config: Config) -> tuple[int, int]:
 def parts_of(
     x: torch.Tensor, parts: int, config: Config, *, total: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return what the parts of rows come to: largest elements, sums of exponentials, plain sums; each ``[rows, parts]``."""
+    """Return largest elements, sums of exponentials and plain sums of the parts of rows, each ``[rows, parts]``."""
     rows, n = x.shape
     block, together = shape_of_tile(n, config)
     top, sums = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))

@@ -27,7 +27,7 @@ def merge_kernel(top_ptr, sum_ptr, out_ptr, rows, PARTS: tl.constexpr, ROWS: tl.
 
 @triton.jit
 def backward_kernel(grad_ptr, x_ptr, lse_ptr, dx_ptr, x_stride, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """grad · exp(x - lse), one tile."""
+    """Write grad · exp(x - lse), one tile."""
     tiles = tl.cdiv(n, BLOCK)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = (tl.program_id(0) % tiles) * BLOCK + tl.arange(0, BLOCK)[None, :]

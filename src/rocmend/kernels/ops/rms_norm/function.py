@@ -41,14 +41,14 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
 
 class _RMSNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:  # noqa: ANN401  torch's own context
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
         ctx.eps = eps
         out: torch.Tensor = implementation(OP, x.device, _problem(x, weight))(x, weight, eps)
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         x, weight = ctx.saved_tensors
         return (*rms_norm_backward(grads[0], x, weight, ctx.eps), None)
 

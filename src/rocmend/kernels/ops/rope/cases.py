@@ -19,7 +19,7 @@ NEAR = {
 REFERENCE = "rocmend.kernels.ops.rope.reference"
 
 
-def _case(  # noqa: PLR0913  one argument a property of a case
+def _case(
     label: str,
     dtype: str,
     shape: tuple[int, ...],
@@ -33,7 +33,7 @@ def _case(  # noqa: PLR0913  one argument a property of a case
     near: bool = True,
     apart: int = 1,
     compiled: bool = False,
-    **options: Any,  # noqa: ANN401  rope's own
+    **options: Any,
 ) -> Case:
     def make(m: Maker) -> Call:
         x = m.normal(*(shape if order is None else [shape[axis] for axis in order]), dtype=dtype)

@@ -29,20 +29,20 @@ def _call(
 
 class _Rope(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0913  torch's own calling
-        ctx: Any,  # noqa: ANN401  torch's own context
+    def forward(
+        ctx: Any,
         x: torch.Tensor,
         second: torch.Tensor | None,
         offset: int | torch.Tensor,
         freqs: torch.Tensor | None,
         options: Options,
-    ) -> Any:  # noqa: ANN401  torch's own signature
+    ) -> Any:
         ctx.turn = (offset, freqs, options._replace(inverse=not options.inverse))
         out, other = _call(x, second, offset, freqs, options)
         return out if other is None else (out, other)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         first, second = _call(grads[0], grads[1] if len(grads) > 1 else None, *ctx.turn)
         return first, second, None, None, None
 

@@ -16,14 +16,14 @@ from rocmend.kernels.ops.softmax import OP, Problem
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: ANN401, FBT001  torch's own calling
+    def forward(ctx: Any, x: torch.Tensor, log: bool) -> torch.Tensor:
         out = _rows(x, log=log)
         ctx.save_for_backward(out)
         ctx.log = log
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:  # noqa: ANN401  torch's own signature
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         (out,) = ctx.saved_tensors
         problem = Problem(NAMES[out.dtype], out.shape[0], out.shape[1], True)
         return implementation(OP, out.device, problem)(grads[0], out, ctx.log), None

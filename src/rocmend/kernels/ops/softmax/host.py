@@ -19,7 +19,7 @@ from rocmend.kernels.ops.softmax.kernel import (
 from rocmend.kernels.tuning import config_for
 
 
-def run(x: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: FBT001  one implementation's argument, given by function.py
+def run(x: torch.Tensor, log: bool) -> torch.Tensor:
     """Return the softmax of x ``[rows, n]`` with adjacent elements in a row, or its logarithm."""
     rows, n = x.shape
     out = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
@@ -49,7 +49,7 @@ def run(x: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: FBT001  one implem
     return out
 
 
-def run_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: FBT001  as ``run``
+def run_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
     """Return the gradient of x, given that of the output and the output ``[rows, n]``, contiguous."""
     rows, n = out.shape
     grad = as_rows(grad)

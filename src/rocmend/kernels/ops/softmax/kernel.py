@@ -45,7 +45,7 @@ def apply_kernel(
 def backward_kernel(
     grad_ptr, out_ptr, dx_ptr, grad_stride, rows, n, LOG: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
-    """out · (grad - sum(out · grad)); of the logarithm: grad - exp(out) · sum(grad)."""
+    """Write out · (grad - sum(out · grad)); of the logarithm: grad - exp(out) · sum(grad)."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)

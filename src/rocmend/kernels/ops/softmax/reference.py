@@ -30,12 +30,12 @@ def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> tor
     return _softmax(x, axis, log=True)
 
 
-def rows(x: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: FBT001  as ``host.run``
+def rows(x: torch.Tensor, log: bool) -> torch.Tensor:
     """Return what the kernel returns."""
     return _softmax(x, -1, log=log)
 
 
-def rows_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:  # noqa: FBT001  as ``host.run``
+def rows_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
     """Return the gradient of x."""
     upper, values = wide(grad), wide(out)
     if log:

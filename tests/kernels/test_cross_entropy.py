@@ -1,0 +1,43 @@
+"""Cross-entropy against torch."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+pytest.importorskip("numpy")
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import cross_entropy
+
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("classes", [11, 9000])
+def test_losses_and_gradients_are_torch_s(classes: int, smoothing: float) -> None:
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(4, classes, generator=generator).requires_grad_()
+    targets = torch.tensor([1, -100, classes - 1, 0])
+    mine = cross_entropy(x, targets, label_smoothing=smoothing)
+    theirs = torch.nn.functional.cross_entropy(x, targets, reduction="none", label_smoothing=smoothing)
+    torch.testing.assert_close(mine, theirs, rtol=2e-6, atol=2e-6)
+    upper = torch.tensor([1.0, 2.0, -3.0, 0.5])
+    (dmine,), (dtheirs,) = (torch.autograd.grad(one, x, upper) for one in (mine, theirs))
+    torch.testing.assert_close(dmine, dtheirs, rtol=2e-5, atol=1e-6)
+
+
+def test_a_class_that_is_not_there_gives_nan() -> None:
+    loss = cross_entropy(torch.zeros(2, 3), torch.tensor([7, 1]))
+    assert bool(loss[0].isnan())
+    assert bool(loss[1].isfinite())
+
+
+def test_says_what_does_not_fit() -> None:
+    with pytest.raises(UsageError, match="leading axes"):
+        cross_entropy(torch.zeros(2, 3), torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(UsageError, match="integer type"):
+        cross_entropy(torch.zeros(2, 3), torch.zeros(2))
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        cross_entropy(torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64), label_smoothing=2.0)

@@ -1,0 +1,33 @@
+"""Gated linear units against torch's autograd."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+pytest.importorskip("numpy")
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import geglu, swiglu
+
+pytestmark = [pytest.mark.cpu]
+
+
+@pytest.mark.parametrize("kind", ["silu", "none", "tanh"])
+def test_gradients_are_autograd_s(kind: str) -> None:
+    both = torch.randn(4, 66, generator=torch.Generator().manual_seed(6)).requires_grad_()
+    gate, up = both.chunk(2, -1)
+    mine = swiglu(gate, up) if kind == "silu" else geglu(gate, up, approximate=kind)
+    functional = torch.nn.functional
+    theirs = (functional.silu(gate) if kind == "silu" else functional.gelu(gate, approximate=kind)) * up
+    torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+    (dmine,), (dtheirs,) = (torch.autograd.grad(one.sin().sum(), both, retain_graph=True) for one in (mine, theirs))
+    torch.testing.assert_close(dmine, dtheirs, rtol=1e-5, atol=2e-6)
+
+
+def test_says_what_does_not_fit() -> None:
+    with pytest.raises(UsageError, match="one shape and type"):
+        swiglu(torch.zeros(2), torch.zeros(3))
+    with pytest.raises(UsageError, match="none or tanh"):
+        geglu(torch.zeros(2), torch.zeros(2), approximate="erf")
