@@ -37,7 +37,7 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         scratch_bytes: Private memory of a lane.
         lds_bytes: LDS (shared memory) of a workgroup.
         waves: Wavefronts of a workgroup.
-        llvm_occupancy: LLVM's own figure, which is of registers alone.
+        occupancy: Wavefronts a SIMD holds at once, whole workgroups with their LDS; 0 where not computed (NVIDIA).
         llvm_occupancy: LLVM's own figure, which is of registers alone.
         matrix: Matrix instructions by name.
         dots: Dot-product instructions by name.
