@@ -47,7 +47,8 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return (*layer_norm_backward(grads[0], *ctx.saved_tensors, ctx.eps), None)
+        x, weight, bias = ctx.saved_tensors
+        return (*layer_norm_backward(grads[0], x, weight, bias, ctx.eps), None)
 
 
 def layer_norm(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:

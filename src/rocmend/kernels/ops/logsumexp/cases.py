@@ -36,6 +36,13 @@ def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1) -> 
     return Case(name, make, dtype, size_of(shape), compiled=compiled, edges=("empty",) if 0 in shape else ())
 
 
+def _odd(dtype: str) -> Case:
+    def make(m: Maker) -> Call:
+        return Call((m.of(ODD_ROWS, dtype), -1))
+
+    return Case(f"{dtype}-odd", make, dtype, "tiny", edges=("nan", "inf"))
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
@@ -56,9 +63,7 @@ def cases() -> Iterator[Case]:
         yield _plain(dtype, 3, 4, 5, axis=None)
         yield _plain(dtype, 3, 4, 5, axis=(0, 2))
         yield _plain(dtype, 3, 4, 5, axis=1)
-        yield Case(
-            f"{dtype}-odd", lambda m, d=dtype: Call((m.of(ODD_ROWS, d), -1)), dtype, "tiny", edges=("nan", "inf")
-        )
+        yield _odd(dtype)
     yield Case(
         "bfloat16-beyond-2-31",
         lambda m: Call((m.normal(16_400, 131_072, dtype="bfloat16")[::1600], -1)),

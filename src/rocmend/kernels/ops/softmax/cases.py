@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rocmend.kernels.ops.logsumexp.cases import DTYPES, ODD_ROWS, size_of
 from rocmend.kernels.suite import Call, Case, Maker
 
-_LOG = {"function": "log_softmax", "reference": "rocmend.kernels.ops.softmax.reference:log_softmax"}
+_LOG = "rocmend.kernels.ops.softmax.reference:log_softmax"
 
 
 def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1, log: bool = False) -> Case:
@@ -17,8 +17,10 @@ def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1, log
     name = f"{dtype}-{'x'.join(map(str, shape))}-axis-{axis}{'-log' if log else ''}".replace(" ", "")
     compiled = shape in ((200, 128), (3, 4096), (2, 16384), (2, 40_003)) and axis == -1
     marks = ("empty",) if 0 in shape else ()
-    extra = _LOG if log else {}
-    return Case(name, make, dtype, size_of(shape), compiled=compiled, edges=marks, **extra)
+    function, reference = ("log_softmax", _LOG) if log else (None, None)
+    return Case(
+        name, make, dtype, size_of(shape), compiled=compiled, edges=marks, function=function, reference=reference
+    )
 
 
 def _odd(dtype: str, *, split: bool, log: bool) -> Case:
@@ -31,9 +33,11 @@ def _odd(dtype: str, *, split: bool, log: bool) -> Case:
             rows = wide
         return Call((rows, -1))
 
-    extra = _LOG if log else {}
+    function, reference = ("log_softmax", _LOG) if log else (None, None)
     name = f"{dtype}-odd{'-split' if split else ''}{'-log' if log else ''}"
-    return Case(name, make, dtype, "small" if split else "tiny", edges=("nan", "inf"), **extra)
+    return Case(
+        name, make, dtype, "small" if split else "tiny", edges=("nan", "inf"), function=function, reference=reference
+    )
 
 
 def cases() -> Iterator[Case]:
