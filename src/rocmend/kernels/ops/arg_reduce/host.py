@@ -16,9 +16,10 @@ def run(x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) 
     """Return where the best element along an axis is, without the axis; see ``function.argmax``."""
     x = x.contiguous()
     outer, n, inner = axes.split(x.shape, axis)
-    out = allocate.empty(x.shape[:axis] + x.shape[axis + 1 :], dtype=index_dtype, device=x.device)
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    out = allocate.empty(shape or (1,), dtype=index_dtype, device=x.device)
     if out.numel() == 0:
-        return out
+        return out.view(shape)
     target = executor.target_for(x.device)
     kind = "row" if inner == 1 else "column"
     config = config_for("arg_reduce", "pieces", kind, target)
@@ -46,4 +47,4 @@ def run(x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) 
         each = max(1, min(combine["tile"] // size, triton.next_power_of_2(outputs)))
         last = (keys, places, index, outputs, inner, pieces)
         launch(combine_kernel, (triton.cdiv(outputs, each),), last, {"PIECES": size, "BLOCK": each}, combine)
-    return out
+    return out.view(shape)

