@@ -57,6 +57,8 @@ def shape_class(problem: Problem) -> str:
     if which == "depthwise":
         return f"depthwise-{dtype}"
     outputs = problem.c_out // max(problem.groups, 1)
+    if which == "flat":
+        return f"flat-{'wide' if outputs > 32 else 'narrow'}-{dtype}"
     width = "wide" if outputs >= 128 else "middle" if outputs > 32 else "narrow"
     size = "" if problem.pixels_out >= 16384 else "-few"
     return f"{width}{size}-{dtype}"

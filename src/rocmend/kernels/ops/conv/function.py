@@ -105,9 +105,9 @@ def conv_weight_gradient(
 
 def _five(tensor: torch.Tensor) -> torch.Tensor:
     """Return ``[N, spatial..., C]`` with three spatial axes."""
-    for _ in range(5 - tensor.dim()):
-        tensor = tensor.unsqueeze(1)
-    return tensor
+    if tensor.dim() == 4:
+        return tensor.unsqueeze(1)
+    return tensor if tensor.dim() == 5 else tensor.unsqueeze(1).unsqueeze(1)
 
 
 def _hashable(value: Any) -> Any:
@@ -147,7 +147,7 @@ def _input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geom
     """Return the gradient with respect to the input: the transposed convolution of the output's gradient."""
     grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
     swapped = grouped.transpose(1, -1).flatten(0, 1)
-    return _run("forward", gradient, swapped, None, geometry.transposed())
+    return _run("forward", gradient, swapped, None, geometry.transposed)
 
 
 def _convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry) -> torch.Tensor:

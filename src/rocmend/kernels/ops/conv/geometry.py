@@ -61,9 +61,12 @@ class Axis:
         return replace(self, out=room // self.stride + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """A convolution: its axes, always three (those in front have one element), channels and groups.
+
+    Compared and hashed by identity, which costs nothing at each call: ``geometry_of`` returns the same one for the same
+    shapes and options.
 
     Args:
         batch: Images.
@@ -81,23 +84,29 @@ class Geometry:
     axes: tuple[Axis, Axis, Axis]
     flip: bool = False
 
-    @property
+    @functools.cached_property
     def taps(self) -> int:
         """Taps over all axes."""
         return math.prod(axis.taps for axis in self.axes)
 
-    @property
+    @functools.cached_property
     def pixels_out(self) -> int:
         """Images times output pixels."""
         return self.batch * math.prod(axis.out for axis in self.axes)
 
-    @property
+    @functools.cached_property
+    def output_shape(self) -> tuple[int, ...]:
+        """``[N, D, H, W, O]``."""
+        return (self.batch, *(axis.out for axis in self.axes), self.c_out)
+
+    @functools.cached_property
     def pixels_in(self) -> int:
         """Images times input pixels."""
         return self.batch * math.prod(axis.size for axis in self.axes)
 
+    @functools.cached_property
     def transposed(self) -> Geometry:
-        """Return the convolution that gives the gradient with respect to the input from that of the output.
+        """The convolution that gives the gradient with respect to the input from that of the output.
 
         With ``x = (o·s - p + k·d) / t`` solved for ``o``: ``o = (x·t + p - k·d) / s``: stride and input dilation change
         places, the padding becomes ``-p`` and the taps run backwards: a flip, and a shift by ``(taps - 1)·d``.

@@ -23,7 +23,8 @@ from rocmend.kernels.tuning import Config, config_for
 WIDE_ELEMENTS = 1 << 31
 
 
-def problem_of(direction: str, dtype: torch.dtype, geometry: Geometry, *, plain: bool = False) -> Problem:
+@functools.lru_cache(maxsize=4096)
+def problem_of(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
     """Return the problem of a convolution."""
     return Problem(
         NAMES[dtype],
@@ -34,7 +35,7 @@ def problem_of(direction: str, dtype: torch.dtype, geometry: Geometry, *, plain:
         geometry.c_out,
         geometry.groups,
         geometry.taps,
-        plain,
+        plain=False,
     )
 
 
@@ -45,9 +46,7 @@ def run(
     if direction == "weight":
         return _weight(x, other, geometry)
     problem = problem_of(direction, x.dtype, geometry)
-    out = allocate.empty(
-        (geometry.batch, *(axis.out for axis in geometry.axes), geometry.c_out), dtype=x.dtype, device=x.device
-    )
+    out = allocate.empty(geometry.output_shape, dtype=x.dtype, device=x.device)
     if geometry.c_in == 0 or geometry.pixels_in == 0:
         return out.zero_() if bias is None else out.copy_(bias.expand_as(out))
     x = channels_contiguous(x)
