@@ -146,7 +146,7 @@ def _real() -> Iterator[Case]:
                     dtype, (rows,), 2048, 2880, mode=mode, bits=bits, group=group,
                     compiled=dtype == "bfloat16", size="large",
                 )  # fmt: skip
-        for rows in (1, 64, 512):
+        for rows in (1, 64, 200, 512):
             yield _case(dtype, (rows,), 2048, 4096, transpose=False, compiled=dtype == "bfloat16", size="large")
     for rows in (1, 48):
         yield _case("float32", (rows,), 2048, 2048, compiled=True, size="large")

@@ -220,10 +220,10 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     block_n, block_k = config["BLOCK_N"], config["BLOCK_K"]
-    if p.transpose:
-        block_k = max(block_k, p.group_size)
-    else:
-        block_n = max(block_n, p.group_size)
+    if 32 % p.bits == 0:
+        # A tile holds whole groups.
+        block_k = max(block_k, p.group_size) if p.transpose else block_k
+        block_n = block_n if p.transpose else max(block_n, p.group_size)
     tiles = triton.cdiv(p.rows, config["BLOCK_M"]) * triton.cdiv(p.columns, block_n)
     steps = triton.cdiv(p.depth, block_k)
     splits = _splits(config, target, tiles * p.batch, steps)
