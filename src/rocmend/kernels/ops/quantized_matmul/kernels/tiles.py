@@ -74,7 +74,7 @@ def tiles_kernel(
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
-    GROUPS: tl.constexpr = BLOCK_K // GROUP
+    GROUPS: tl.constexpr = BLOCK_K // GROUP if 32 % BITS == 0 else 1
     tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     batch = tl.program_id(2).to(tl.int64)
     row = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -151,7 +151,7 @@ def columns_kernel(
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
-    GROUPS: tl.constexpr = BLOCK_N // GROUP
+    GROUPS: tl.constexpr = BLOCK_N // GROUP if 32 % BITS == 0 else 1
     tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     batch = tl.program_id(2).to(tl.int64)
     column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
