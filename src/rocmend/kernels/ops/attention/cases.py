@@ -156,7 +156,7 @@ def cases() -> Iterator[Case]:
 
 def _dimensions(dtype: str) -> Iterator[Case]:
     """Head dimensions: powers of two, sums of two, neither; values of another."""
-    for dim in (64, 80, 96, 112, 128, 192, 256):
+    for dim in (64, 80, 256) if dtype == "float16" else (64, 80, 96, 112, 128, 192, 256):
         yield _case(dtype, Shape(1, 1, 1, 17, 33, dim, dim), Options("causal"))
     for dim, dim_v in ((1, 1), (5, 100), (192, 128), (24, 40), (48, 144)):
         yield _case(dtype, Shape(1, 1, 1, 9, 21, dim, dim_v), Options("causal"), edges=("odd",))
