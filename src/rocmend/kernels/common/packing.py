@@ -165,10 +165,13 @@ def magic(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dt
 def halves_apart(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
     """Return the codes of words [ROWS, WORDS] as ``magic`` does, or as they are where bf16 cannot, in another order.
 
-    A code of the lower half of a word is followed by that of the same place in the upper half: two instructions for two
-    codes. What they are multiplied with must have the same order.
+    A code of the lower half of a word is followed by that of the same place in the upper half, then come the same codes
+    of words a quarter of the row apart: so four lanes, which hold neighbours of a row for the matrix unit, unpack
+    words of their own, and two instructions give two codes. ``as_halves_apart`` orders what they are multiplied with.
     """
+    LANES: tl.constexpr = 4 if WORDS % 4 == 0 else 1
     pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * BITS)[None, None, :]
+    pair = tl.permute(tl.reshape(pair, [ROWS, LANES, WORDS // LANES, 16 // BITS]), (0, 2, 3, 1))
     if (dtype == tl.bfloat16) and (BITS == 8):
         joined = tl.join((pair & 255).to(tl.float32).to(dtype), ((pair >> 16) & 255).to(tl.float32).to(dtype))
     else:
@@ -176,3 +179,11 @@ def halves_apart(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.conste
         pair = (pair & (((1 << BITS) - 1) * 0x10001)) | ones
         joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
     return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])
+
+
+@triton.jit
+def as_halves_apart(x, SLICES: tl.constexpr, WORDS: tl.constexpr, COLUMNS: tl.constexpr, BITS: tl.constexpr):
+    """Return x [SLICES, WORDS * 32 / BITS, COLUMNS] in the order of ``halves_apart``."""
+    LANES: tl.constexpr = 4 if WORDS % 4 == 0 else 1
+    x = tl.reshape(x, [SLICES, LANES, WORDS // LANES, 2, 16 // BITS, COLUMNS])
+    return tl.reshape(tl.permute(x, (0, 2, 4, 1, 3, 5)), [SLICES, WORDS * (32 // BITS), COLUMNS])

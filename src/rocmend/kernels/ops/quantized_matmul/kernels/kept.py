@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.packing import halves_apart, unpack
+from rocmend.kernels.common.packing import as_halves_apart, halves_apart, unpack
 from rocmend.kernels.language import INTERPRETED, dot, narrow
 
 
@@ -25,12 +25,10 @@ def _codes(
 @triton.jit
 def _ordered(x, SLICES: tl.constexpr, GROUP: tl.constexpr, BLOCK_M: tl.constexpr, BITS: tl.constexpr):
     """Return x [SLICES, GROUP, BLOCK_M] in the order that ``halves_apart`` gives the codes of a word."""
-    CODES: tl.constexpr = 32 // BITS
     if INTERPRETED:
         x = x.to(tl.float32)
     else:
-        x = tl.permute(tl.reshape(x, [SLICES, GROUP // CODES, 2, CODES // 2, BLOCK_M]), (0, 1, 3, 2, 4))
-        x = tl.reshape(x, [SLICES, GROUP, BLOCK_M])
+        x = as_halves_apart(x, SLICES, GROUP * BITS // 32, BLOCK_M, BITS)
     return x
 
 
