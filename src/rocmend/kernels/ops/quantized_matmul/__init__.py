@@ -51,8 +51,7 @@ def shape_class(problem: Problem) -> str:
 def tuning_class(problem: Problem) -> str:
     """Name the class of tuning records: rows of x, apart for fp32, codes that straddle words, and codes of floats."""
     odd = "odd-" if 32 % problem.bits else "fp-" if problem.mode != "affine" else ""
-    kind = "f32-" if problem.dtype == "float32" else odd
-    return kind + rows_class(problem.rows)
+    return "f32" if problem.dtype == "float32" else odd + rows_class(problem.rows)
 
 
 def many_rows(problem: Problem, target: Target) -> bool:

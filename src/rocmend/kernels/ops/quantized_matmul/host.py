@@ -242,7 +242,7 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
         constants["STAGES"] = 1
     kernel = columns_kernel
     if p.transpose:
-        kernel, constants["EVEN"] = tiles_kernel, p.depth % block_k == 0
+        kernel, constants["EVEN"], constants["WHOLE"] = tiles_kernel, p.depth % block_k == 0, p.columns % block_n == 0
     launch(kernel, (tiles, splits, p.batch), args, constants, config)
     _sum(parts, out, splits, target)
 

@@ -67,10 +67,12 @@ def tiles_kernel(
     TOGETHER: tl.constexpr,
     STAGES: tl.constexpr,
     EVEN: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
     """Compute x @ dequantize(w).T, the weights rounded to the type of x: as w @ x.T, weights in registers.
 
-    Programs: (tiles, splits of K, batch). out is [splits, batch, M, N].
+    Programs: (tiles, splits of K, batch). out is [splits, batch, M, N]. EVEN: K is a multiple of BLOCK_K; WHOLE: N is
+    one of BLOCK_N, which spares a mask for each element stored.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
@@ -117,7 +119,8 @@ def tiles_kernel(
         acc = dot(v, x, acc)
     block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
     place = (block + line)[None, :] * N + row[:, None]
-    tl.store(out_ptr + place, narrow(acc, out_ptr.dtype.element_ty), mask=(line < M)[None, :] & (row < N)[:, None])
+    inside = (line < M)[None, :] if WHOLE else (line < M)[None, :] & (row < N)[:, None]
+    tl.store(out_ptr + place, narrow(acc, out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
