@@ -20,10 +20,9 @@ def _forward(problem: Problem, target: Target) -> str | None:
 
 
 def _backward(problem: Problem, target: Target) -> str | None:
-    del target
     if not problem.backward:
         return "it computes gradients"
-    if problem.columns > HELD:
+    if problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
         return f"a row of {problem.columns} elements does not fit in registers"
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 

@@ -8,7 +8,7 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.rows import ceil_div, splits
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.cross_entropy.kernel import backward_kernel, loss_kernel, merge_kernel
-from rocmend.kernels.ops.logsumexp.host import parts_of, shape_of_tile
+from rocmend.kernels.ops.logsumexp.host import VECTOR, parts_of, shape_of_tile
 from rocmend.kernels.tuning import config_for
 
 
@@ -28,7 +28,7 @@ def run(
             loss_kernel,
             (ceil_div(rows, together),),
             (x, targets, loss, lse, x.stride(0), rows, n, ceil_div(n, block), ignore_index, smoothing),
-            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block},
+            {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
             config,
         )
         return loss, lse

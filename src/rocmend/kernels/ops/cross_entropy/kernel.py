@@ -30,11 +30,11 @@ def _finish(
 @triton.jit
 def loss_kernel(
     x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, rows, n, steps, ignore, smoothing,
-    SMOOTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    SMOOTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
     """ROWS whole rows a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK)
+    top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK, VECTOR)
     lse = log_sum(top, sums)
     _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.plans import Plan, carry_out, plan
 from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2
-from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.gated_linear_unit.kernel import backward_kernel, forward_kernel
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 
 def _rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -16,6 +19,14 @@ def _rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
     if all(one.is_contiguous() for one in tensors):
         return [one.view(1, -1) for one in tensors]
     return [as_rows(one) for one in tensors]
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiled(kernel: Any, config: Config, rows: int, n: int, kind: str) -> Plan:
+    block = min(power_of_2(n), config["tile"])
+    together = config["tile"] // block if rows > 1 else 1
+    constants = {"KIND": kind, "ROWS": together, "BLOCK": block}
+    return plan(kernel, (ceil_div(rows, together) * ceil_div(n, block),), constants, config)
 
 
 def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
@@ -26,15 +37,8 @@ def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
     left, right = _rows(gate, up)
     rows, n = left.shape
     config = config_for("gated_linear_unit", "forward", "*", executor.target_for(gate.device))
-    block = min(power_of_2(n), config["tile"])
-    together = config["tile"] // block if rows > 1 else 1
-    launch(
-        forward_kernel,
-        (ceil_div(rows, together) * ceil_div(n, block),),
-        (left, right, out, left.stride(0), right.stride(0), rows, n),
-        {"KIND": kind, "ROWS": together, "BLOCK": block},
-        config,
-    )
+    args = (left, right, out, left.stride(0), right.stride(0), rows, n)
+    carry_out(_tiled(forward_kernel, config, rows, n, kind), args)
     return out
 
 
@@ -49,13 +53,6 @@ def run_backward(
     upper, left, right = _rows(grad, gate, up)
     rows, n = left.shape
     config = config_for("gated_linear_unit", "backward", "*", executor.target_for(gate.device))
-    block = min(power_of_2(n), config["tile"])
-    together = config["tile"] // block if rows > 1 else 1
-    launch(
-        backward_kernel,
-        (ceil_div(rows, together) * ceil_div(n, block),),
-        (upper, left, right, dgate, dup, upper.stride(0), left.stride(0), right.stride(0), rows, n),
-        {"KIND": kind, "ROWS": together, "BLOCK": block},
-        config,
-    )
+    args = (upper, left, right, dgate, dup, upper.stride(0), left.stride(0), right.stride(0), rows, n)
+    carry_out(_tiled(backward_kernel, config, rows, n, kind), args)
     return dgate, dup

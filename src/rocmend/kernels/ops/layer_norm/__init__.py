@@ -36,10 +36,10 @@ def _unfit_row(problem: Problem, _target: Target) -> str | None:
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 
 
-def _unfit_backward(problem: Problem, _target: Target) -> str | None:
+def _unfit_backward(problem: Problem, target: Target) -> str | None:
     if not problem.backward:
         return "it computes gradients"
-    if problem.columns > HELD:
+    if problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
         return f"a row of {problem.columns} elements does not fit in registers"
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.column_sum import column_sum_kernel
+from rocmend.kernels.common.plans import Plan, carry_out, plan
 from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, tile, units, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 OP = "layer_norm"
+
+
+@functools.lru_cache(maxsize=4096)
+def _held(config: Config, rows: int, n: int, weight: bool, bias: bool) -> Plan:
+    block, together = tile(n, config)
+    constants = {"HAS_WEIGHT": weight, "HAS_BIAS": bias, "BLOCK": block, "ROWS": together}
+    return plan(held_kernel, (ceil_div(rows, together),), constants, config)
 
 
 def run(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
@@ -32,14 +42,8 @@ def run(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     kind = width_class(n)
     if kind != "split":
         config = config_for(OP, "held", kind, target)
-        block, together = tile(n, config)
-        launch(
-            held_kernel,
-            (ceil_div(rows, together),),
-            (wide, weight, bias, out, wide.stride(0), rows, n, eps),
-            {**given, "BLOCK": block, "ROWS": together},
-            config,
-        )
+        held = _held(config, rows, n, weight is not None, bias is not None)
+        carry_out(held, (wide, weight, bias, out, wide.stride(0), rows, n, eps))
         return out
     config = config_for(OP, "split", "*", target)
     parts = ceil_div(n, config["BLOCK"])

@@ -46,7 +46,10 @@ OP = register(
     Op(
         name="logsumexp",
         summary="Logarithm of the sum of exponentials over any axes, and its gradient.",
-        functions={"logsumexp": f"{HERE}.function:logsumexp"},
+        functions={
+            "logsumexp": f"{HERE}.function:logsumexp",
+            "logsumexp_backward": f"{HERE}.function:logsumexp_backward",
+        },
         reference=f"{HERE}.reference:logsumexp",
         problem=Problem,
         implementations=(

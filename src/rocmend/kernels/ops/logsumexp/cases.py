@@ -43,6 +43,22 @@ def _odd(dtype: str) -> Case:
     return Case(f"{dtype}-odd", make, dtype, "tiny", edges=("nan", "inf"))
 
 
+def _gradient(dtype: str, *shape: int) -> Case:
+    def make(m: Maker) -> Call:
+        x = m.normal(*shape, dtype=dtype, scale=3.0)
+        return Call((m.normal(shape[0]), x, m.normal(shape[0]) + 9.0))
+
+    return Case(
+        f"{dtype}-{'x'.join(map(str, shape))}-gradient",
+        make,
+        dtype,
+        size_of(shape),
+        function="logsumexp_backward",
+        reference="rocmend.kernels.ops.logsumexp.reference:logsumexp_backward",
+        compiled=shape == (200, 128),
+    )
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
@@ -60,6 +76,8 @@ def cases() -> Iterator[Case]:
             (512, 152064),
         ):
             yield _plain(dtype, *shape)
+        for shape in ((3, 7), (0, 4), (200, 128), (3, 5000), (8192, 4096)):
+            yield _gradient(dtype, *shape)
         yield _plain(dtype, 3, 4, 5, axis=None)
         yield _plain(dtype, 3, 4, 5, axis=(0, 2))
         yield _plain(dtype, 3, 4, 5, axis=1)

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from rocmend.core.errors import UsageError
 from rocmend.kernels import allocate
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
-from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.logsumexp import OP, Problem
 
@@ -25,8 +26,7 @@ class _LogSumExp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         x, lse = ctx.saved_tensors
-        problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
-        return implementation(OP, x.device, problem)(grads[0].contiguous(), x, lse)
+        return logsumexp_backward(grads[0], x, lse)
 
 
 def _rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -64,3 +64,33 @@ def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepd
         wired: torch.Tensor = _LogSumExp.apply(rows)  # type: ignore[no-untyped-call]  # torch's
         return wired.view(shape)
     return _rows(rows, x.dtype).view(shape)
+
+
+def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+    """Return ``grad · exp(x - lse)``, the gradient of x, along the last axis.
+
+    Args:
+        grad: ``[rows]``.
+        x: ``[rows, n]``.
+        lse: ``[rows]``, what ``logsumexp`` returned, best in fp32.
+
+    Returns:
+        The shape and type of x.
+
+    Raises:
+        UsageError: Shapes that do not fit.
+
+    Cost: reads x and writes one tensor like it.
+    """
+    check_floating("logsumexp_backward", grad=grad, x=x, lse=lse)
+    if x.dim() != 2 or grad.shape != x.shape[:1] or lse.shape != x.shape[:1]:
+        raise UsageError(
+            "logsumexp_backward",
+            "expected shapes [rows], [rows, n] and [rows], "
+            f"got {tuple(grad.shape)}, {tuple(x.shape)} and {tuple(lse.shape)}.",
+        )
+    if x.numel() == 0:
+        return torch.empty_like(x)
+    problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
+    dx: torch.Tensor = implementation(OP, x.device, problem)(grad.contiguous(), as_rows(x), lse.contiguous())
+    return dx

@@ -11,10 +11,13 @@ from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.logsumexp.kernel import backward_kernel, merge_kernel, walk_kernel
 from rocmend.kernels.tuning import Config, config_for
 
+VECTOR = 8
+"""Neighbours that share a base while a row is walked: what a lane loads at once in half types."""
+
 
 def shape_of_tile(n: int, config: Config) -> tuple[int, int]:
     """Return columns and rows of a program's tile of ``config["tile"]`` elements."""
-    block = min(power_of_2(n), config["tile"])
+    block = min(max(power_of_2(n), VECTOR), config["tile"])
     return block, config["tile"] // block
 
 
@@ -30,7 +33,7 @@ def parts_of(
         parts_kernel,
         (ceil_div(rows, together), parts),
         (x, top, sums, plain, x.stride(0), rows, n, ceil_div(ceil_div(n, block), parts)),
-        {"TOTAL": total, "ROWS": together, "BLOCK": block},
+        {"TOTAL": total, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
         config,
     )
     return top, sums, plain
@@ -49,7 +52,7 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
             walk_kernel,
             (ceil_div(rows, together),),
             (x, out, x.stride(0), rows, n, ceil_div(n, block)),
-            {"ROWS": together, "BLOCK": block},
+            {"ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
             config,
         )
         return out

@@ -10,10 +10,12 @@ from rocmend.kernels.language import narrow
 
 
 @triton.jit
-def walk_kernel(x_ptr, out_ptr, x_stride, rows, n, steps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def walk_kernel(
+    x_ptr, out_ptr, x_stride, rows, n, steps, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr
+):
     """ROWS whole rows a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    top, sums, _ = walk(x_ptr, x_stride, row, rows, n, 0, steps, False, ROWS, BLOCK)
+    top, sums, _ = walk(x_ptr, x_stride, row, rows, n, 0, steps, False, ROWS, BLOCK, VECTOR)
     tl.store(out_ptr + row, narrow(log_sum(top, sums), out_ptr.dtype.element_ty), mask=row < rows)
 
 

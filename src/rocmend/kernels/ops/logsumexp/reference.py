@@ -23,6 +23,11 @@ def rows(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.logsumexp(wide(x), -1).to(dtype)
 
 
+def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of x."""
+    return rows_backward(grad, x, lse)
+
+
 def rows_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
     """Return the gradient of x ``[rows, n]``."""
     return (wide(grad)[:, None] * torch.exp(wide(x) - wide(lse)[:, None])).to(x.dtype)

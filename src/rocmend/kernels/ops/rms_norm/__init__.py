@@ -36,10 +36,10 @@ def _unfit_row(problem: Problem, _target: Target) -> str | None:
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 
 
-def _unfit_backward(problem: Problem, _target: Target) -> str | None:
+def _unfit_backward(problem: Problem, target: Target) -> str | None:
     if not problem.backward:
         return "it computes gradients"
-    if problem.columns > HELD:
+    if problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
         return f"a row of {problem.columns} elements does not fit in registers"
     return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
 
@@ -101,8 +101,8 @@ OP = register(
         tolerance={
             # A row's sum of squares in fp32, then a division, a product and the weight.
             "float32": Tolerance(ulps=4),
-            # Two roundings: after normalising, after weighting.
-            "float16": Tolerance(ulps=1.6),
+            # Two roundings: after normalising, after weighting; a denormal of fp16 times a weight is off by more.
+            "float16": Tolerance(ulps=1.6, scaled=1e-7),
             "bfloat16": Tolerance(ulps=1.6),
         },
         cases=f"{HERE}.cases:cases",

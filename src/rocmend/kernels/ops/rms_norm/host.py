@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.column_sum import column_sum_kernel
+from rocmend.kernels.common.plans import Plan, carry_out, plan
 from rocmend.kernels.common.rows import as_rows, ceil_div, splits, tile, units, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 OP = "rms_norm"
+
+
+@functools.lru_cache(maxsize=4096)
+def _held(config: Config, rows: int, n: int, residual: bool, weight: bool) -> Plan:
+    block, together = tile(n, config)
+    constants = {"HAS_RESIDUAL": residual, "HAS_WEIGHT": weight, "BLOCK": block, "ROWS": together}
+    return plan(held_kernel, (ceil_div(rows, together),), constants, config)
 
 
 def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
@@ -50,13 +60,9 @@ def forward(
     added = residual is not None
     if kind != "split":
         config = config_for(OP, "held", kind, target)
-        block, together = tile(n, config)
-        launch(
-            held_kernel,
-            (ceil_div(rows, together),),
+        carry_out(
+            _held(config, rows, n, added, weight is not None),
             (x, residual, weight, total, out, x.stride(0), residual_stride, rows, n, eps),
-            {"HAS_RESIDUAL": added, "HAS_WEIGHT": weight is not None, "BLOCK": block, "ROWS": together},
-            config,
         )
         return
     config = config_for(OP, "split", "*", target)

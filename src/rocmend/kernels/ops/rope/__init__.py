@@ -58,10 +58,11 @@ OP = register(
         domain="At least 3 axes of any strides; dims even and at most the last axis; offsets within int32.",
         cost=lambda p: Cost(3.0 * p.elements, 2.0 * p.elements * BYTES.get(p.dtype, 8)),
         tolerance={
-            # A frequency is a power computed in fp32: 1e-7 off, relative, times places up to 4096 in the cases.
-            "float32": Tolerance(ulps=8, scaled=2e-4),
-            "float16": Tolerance(ulps=0.52, scaled=2e-4),
-            "bfloat16": Tolerance(ulps=0.52, scaled=2e-4),
+            # A frequency is a power that GPUs compute to 2 units (2.4e-7): angles at place 4096 are off by up to 1e-3,
+            # and so is what is rotated, relative to its length.
+            "float32": Tolerance(ulps=8, scaled=5e-4),
+            "float16": Tolerance(ulps=0.52, scaled=5e-4),
+            "bfloat16": Tolerance(ulps=0.52, scaled=5e-4),
         },
         cases=f"{HERE}.cases:cases",
         shape_class=shape_class,

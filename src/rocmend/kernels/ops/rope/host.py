@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.plans import Plan, carry_out, plan
 from rocmend.kernels.common.rows import ceil_div, power_of_2
-from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rope import Options
 from rocmend.kernels.ops.rope.kernel import rope_kernel
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 
 def _as_heads(x: torch.Tensor) -> torch.Tensor:
@@ -19,6 +20,35 @@ def _as_heads(x: torch.Tensor) -> torch.Tensor:
     if x.dim() == 4:
         return x
     return x.reshape(x.shape[0], math.prod(x.shape[1:-2]), *x.shape[-2:])
+
+
+def _exponent(options: Options) -> float:
+    """Return the power of two that one pair's frequency stands to the next one's."""
+    return 0.0 if options.base is None else -math.log2(options.base) / (options.dims // 2)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(
+    config: Config,
+    batch: int,
+    heads: int,
+    others: int,
+    tokens: int,
+    size: int,
+    options: Options,
+    offset: bool,
+    freqs: bool,
+) -> Plan:
+    per_program = min(power_of_2(max(heads, others)), config["HEADS"])
+    pairs = power_of_2(options.dims // 2)
+    together = min(power_of_2(tokens), max(1, config["tile"] // pairs))
+    tiles = ceil_div(heads, per_program) + ceil_div(others, per_program)
+    constants = {
+        "HAS_OFFSET": offset, "HAS_FREQS": freqs, "HAS_SECOND": others > 0,
+        "INVERSE": options.inverse, "TRADITIONAL": options.traditional, "TOKENS": together, "PAIRS": pairs,
+        "REST": power_of_2(size - options.dims) if size > options.dims else 0, "HEADS": per_program,
+    }  # fmt: skip
+    return plan(rope_kernel, (batch * ceil_div(tokens, together) * tiles,), constants, config)
 
 
 def run(
@@ -37,28 +67,16 @@ def run(
     other = None if second is None else _as_heads(second)
     batch, heads, tokens, size = wide.shape
     others = 0 if other is None else other.shape[1]
-    half = options.dims // 2
     config = config_for("rope", "rope", "decode" if tokens < 16 else "*", executor.target_for(x.device))
-    per_program = min(power_of_2(max(heads, others)), config["HEADS"])
-    pairs = power_of_2(half)
-    together = min(power_of_2(tokens), max(1, config["tile"] // pairs))
-    tiles = ceil_div(heads, per_program) + ceil_div(others, per_program)
     in_memory = isinstance(offset, torch.Tensor)
-    launch(
-        rope_kernel,
-        (batch * ceil_div(tokens, together) * tiles,),
+    carry_out(
+        _plan(config, batch, heads, others, tokens, size, options, in_memory, freqs is not None),
         (
             wide, out, other, second_out, offset if in_memory else None, freqs, 0 if in_memory else offset,
             offset.stride(0) if isinstance(offset, torch.Tensor) and offset.numel() > 1 else 0,
-            0.0 if options.base is None else -math.log2(options.base) / half, float(options.scale),
-            heads, others, tokens, *wide.stride(), *((0, 0, 0, 0) if other is None else other.stride()),
+            _exponent(options), float(options.scale), heads, others, tokens,
+            *wide.stride(), *((0, 0, 0, 0) if other is None else other.stride()),
             options.dims, size, 0 if freqs is None else freqs.stride(0),
         ),
-        {
-            "HAS_OFFSET": in_memory, "HAS_FREQS": freqs is not None, "HAS_SECOND": other is not None,
-            "INVERSE": options.inverse, "TRADITIONAL": options.traditional, "TOKENS": together, "PAIRS": pairs,
-            "REST": power_of_2(size - options.dims) if size > options.dims else 0, "HEADS": per_program,
-        },
-        config,
     )  # fmt: skip
     return out, second_out

@@ -55,7 +55,11 @@ OP = register(
     Op(
         name="softmax",
         summary="Softmax over any axes, its logarithm, and their gradients.",
-        functions={"softmax": f"{HERE}.function:softmax", "log_softmax": f"{HERE}.function:log_softmax"},
+        functions={
+            "softmax": f"{HERE}.function:softmax",
+            "log_softmax": f"{HERE}.function:log_softmax",
+            "softmax_backward": f"{HERE}.function:softmax_backward",
+        },
         reference=f"{HERE}.reference:softmax",
         problem=Problem,
         implementations=(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
+from rocmend.kernels.dtypes import BY_NAME
+from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.logsumexp.cases import DTYPES, ODD_ROWS, size_of
 from rocmend.kernels.suite import Call, Case, Maker
 
@@ -40,6 +44,25 @@ def _odd(dtype: str, *, split: bool, log: bool) -> Case:
     )
 
 
+def _gradient(dtype: str, *shape: int, log: bool = False) -> Case:
+    def make(m: Maker) -> Call:
+        out = m.normal(*shape, dtype="float32", scale=3.0)
+        out = out if m.device.type == "meta" else torch.log_softmax(out, -1) if log else torch.softmax(out, -1)
+        return Call((m.normal(*shape, dtype=dtype), out.to(BY_NAME[dtype])), {"log": log})
+
+    return Case(
+        f"{dtype}-{'x'.join(map(str, shape))}-gradient{'-log' if log else ''}",
+        make,
+        dtype,
+        size_of(shape),
+        function="softmax_backward",
+        reference="rocmend.kernels.ops.softmax.reference:softmax_backward",
+        compiled=not log and shape in ((200, 128), (3, 4096), (2, 16384), (2, 40_003)),
+        # Differences of fp32 sums, rounded once.
+        tolerance=Tolerance(ulps=8 if dtype == "float32" else 0.52, scaled=2e-6),
+    )
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
@@ -51,6 +74,9 @@ def cases() -> Iterator[Case]:
         yield _plain(dtype, 3, 4, 5, axis=(0, 2))
         yield _plain(dtype, 3, 4, 5, axis=1)
         yield _plain(dtype, 5, 77, log=True)
+        for shape in ((3, 7), (0, 4), (200, 128), (3, 4096), (2, 16384), (2, 40_003), (8192, 4096)):
+            yield _gradient(dtype, *shape)
+            yield _gradient(dtype, *shape, log=True)
         yield _plain(dtype, 2, 40_003, log=True)
         for split in (False, True):
             for log in (False, True):

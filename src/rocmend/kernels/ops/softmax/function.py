@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
 from rocmend.kernels.common.rows import check_floating
@@ -24,9 +25,7 @@ class _Softmax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        (out,) = ctx.saved_tensors
-        problem = Problem(NAMES[out.dtype], out.shape[0], out.shape[1], True)
-        return implementation(OP, out.device, problem)(grads[0], out, ctx.log), None
+        return softmax_backward(grads[0], *ctx.saved_tensors, log=ctx.log), None
 
 
 def _rows(x: torch.Tensor, *, log: bool) -> torch.Tensor:
@@ -86,3 +85,31 @@ def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> tor
     Cost: as ``softmax``.
     """
     return _softmax("log_softmax", x, axis, log=True)
+
+
+def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False) -> torch.Tensor:
+    """Return the gradient of x, given that of ``softmax``'s output along the last axis.
+
+    Args:
+        grad: ``[rows, n]``.
+        out: ``[rows, n]``, what ``softmax`` (or ``log_softmax``) returned.
+        log: ``out`` is the logarithm.
+
+    Returns:
+        The shape and type of ``out``.
+
+    Raises:
+        UsageError: Shapes that differ, or not two axes.
+
+    Cost: reads two tensors and writes one (reads them twice beyond 16,384 elements a row).
+    """
+    check_floating("softmax_backward", grad=grad, out=out)
+    if grad.shape != out.shape or out.dim() != 2:
+        raise UsageError(
+            "softmax_backward", f"expected two shapes [rows, n], got {tuple(grad.shape)} and {tuple(out.shape)}."
+        )
+    if out.numel() == 0:
+        return torch.empty_like(out)
+    problem = Problem(NAMES[out.dtype], out.shape[0], out.shape[1], True)
+    dx: torch.Tensor = implementation(OP, out.device, problem)(grad, out.contiguous(), log)
+    return dx

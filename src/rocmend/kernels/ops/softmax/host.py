@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.plans import Plan, carry_out, plan
 from rocmend.kernels.common.rows import as_rows, ceil_div, splits, tile, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.logsumexp.host import parts_of
@@ -16,7 +19,13 @@ from rocmend.kernels.ops.softmax.kernel import (
     held_kernel,
     products_kernel,
 )
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
+
+
+@functools.lru_cache(maxsize=4096)
+def _held(config: Config, rows: int, n: int, log: bool) -> Plan:
+    block, together = tile(n, config)
+    return plan(held_kernel, (ceil_div(rows, together),), {"LOG": log, "BLOCK": block, "ROWS": together}, config)
 
 
 def run(x: torch.Tensor, log: bool) -> torch.Tensor:
@@ -27,14 +36,7 @@ def run(x: torch.Tensor, log: bool) -> torch.Tensor:
     kind = width_class(n, LONGEST)
     if kind != "split":
         config = config_for("softmax", "held", kind, target)
-        block, together = tile(n, config)
-        launch(
-            held_kernel,
-            (ceil_div(rows, together),),
-            (x, out, x.stride(0), rows, n),
-            {"LOG": log, "BLOCK": block, "ROWS": together},
-            config,
-        )
+        carry_out(_held(config, rows, n, log), (x, out, x.stride(0), rows, n))
         return out
     config = config_for("softmax", "split", "*", target)
     parts = splits(rows, n, config["tile"], target)

@@ -35,8 +35,8 @@ def apply_kernel(
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     top, sums = merge(top_ptr, sum_ptr, row, rows, PARTS)
     x = tl.load(x_ptr + row * x_stride + column, mask=column < n, other=0.0).to(tl.float32)
-    # x - top is NaN where both are infinite; an infinite top makes the whole row NaN, as one pass in registers does.
-    spoilt = tl.where((top == float("inf")) | (top == float("-inf")), float("nan"), 0.0)
+    # A row that holds inf is NaN throughout, as in registers; so is one with nothing above -inf, by 0 / 0.
+    spoilt = tl.where(sums == float("inf"), float("nan"), 0.0)
     out = x - log_sum(top, sums) if LOG else tl.exp(x - top) * (1.0 / sums)
     tl.store(out_ptr + row * n + column, narrow(out + spoilt, out_ptr.dtype.element_ty), mask=column < n)
 

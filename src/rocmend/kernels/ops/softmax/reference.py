@@ -41,3 +41,8 @@ def rows_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Ten
     if log:
         return (upper - values.exp() * upper.sum(-1, keepdim=True)).to(out.dtype)
     return (values * (upper - (values * upper).sum(-1, keepdim=True))).to(out.dtype)
+
+
+def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False) -> torch.Tensor:
+    """Return the gradient of x."""
+    return rows_backward(grad, out, log)
