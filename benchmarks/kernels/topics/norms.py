@@ -1,8 +1,10 @@
-"""Normalisations: the model for other topics."""
+"""Normalisations, softmax, losses, rotary embeddings, gated units: ops that the memory's speed bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from benchmarks.kernels.bench import Bench, compiled
@@ -11,31 +13,143 @@ from torch.nn import functional as F  # noqa: N812  torch's documentation calls 
 from rocmend.kernels.suite import Call, Maker
 
 EPS = 1e-5
-SIZES = ((8, 4096), (2048, 4096), (16384, 4096), (16384, 8192), (4096, 16384))
+SIZES = ((8, 4096), (2048, 4096), (16384, 4096), (16384, 8192), (4096, 16384), (262144, 128))
+Function = Callable[..., Any]
 
 
-def _torch(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def _rms(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     return F.rms_norm(x, (x.shape[-1],), weight, eps)
+
+
+def _layer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    return F.layer_norm(x, (x.shape[-1],), weight, bias, eps)
+
+
+def _add_rms(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    total = x + residual
+    return _rms(total, weight, eps), total
+
+
+def _softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
+    return torch.softmax(x, axis)
+
+
+def _logsumexp(x: torch.Tensor, axis: int) -> torch.Tensor:
+    return torch.logsumexp(x.float(), axis).to(x.dtype)
+
+
+def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(logits.float(), targets, reduction="none")
+
+
+def _swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    return F.silu(gate) * up
+
+
+def _rms_backward(
+    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    wide, upper = x.float(), grad.float()
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    normal = wide * scale
+    inner = upper * weight.float()
+    dx = scale * (inner - normal * (inner * normal).mean(-1, keepdim=True))
+    return dx.to(x.dtype), (upper * normal).sum(0).to(weight.dtype)
+
+
+def _bench(
+    op: str,
+    name: str,
+    make: Callable[[Maker], Call],
+    moved: float,
+    peer: Function,
+    *,
+    function: str | None = None,
+    dtype: str = "bfloat16",
+    **more: Any,
+) -> Bench:
+    peers = {"torch": peer, "torch.compile": compiled(peer)}
+    return Bench(op=op, name=name, make=make, dtype=dtype, bytes=moved, peers=peers, function=function, **more)
+
+
+def _norms(dtype: str, rows: int, columns: int) -> Iterator[Bench]:
+    width = 4 if dtype == "float32" else 2
+    size = float(rows * columns * width)
+    name = f"{dtype}-{rows}x{columns}"
+
+    def make(m: Maker, *, matrices: int, vectors: int) -> Call:
+        tensors = [m.normal(rows, columns, dtype=dtype) for _ in range(matrices)]
+        return Call((*tensors, *(m.normal(columns, dtype=dtype) for _ in range(vectors)), EPS))
+
+    mlx = (
+        "benchmarks.kernels.topics.norms_mlx:rms_norm",
+        {"rows": rows, "columns": columns, "dtype": dtype, "eps": EPS},
+    )
+    yield _bench("rms_norm", name, functools.partial(make, matrices=1, vectors=1), 2 * size, _rms, dtype=dtype, mlx=mlx)
+    if dtype != "bfloat16":
+        return
+    yield _bench("layer_norm", name, functools.partial(make, matrices=1, vectors=2), 2 * size, _layer)
+    yield _bench("add_rms_norm", name, functools.partial(make, matrices=2, vectors=1), 4 * size, _add_rms)
+    yield _bench("softmax", name, lambda m: Call((m.normal(rows, columns, dtype=dtype), -1)), 2 * size, _softmax)
+    yield _bench(
+        "rms_norm",
+        f"{name}-gradients",
+        functools.partial(make, matrices=2, vectors=1),
+        3 * size,
+        _rms_backward,
+        function="rms_norm_backward",
+        reference="rocmend.kernels.ops.rms_norm.reference:rms_norm_backward",
+        tolerance=_gradient_tolerance(),
+    )
+
+
+def _gradient_tolerance() -> Any:
+    from rocmend.kernels.ops.rms_norm.cases import GRADIENT
+
+    return GRADIENT["bfloat16"]
+
+
+def _losses() -> Iterator[Bench]:
+    for rows, classes in ((512, 152_064), (8192, 32_000)):
+        size = 2.0 * rows * classes
+
+        def logits(m: Maker, rows: int = rows, classes: int = classes) -> torch.Tensor:
+            return m.normal(rows, classes, dtype="bfloat16", scale=3.0)
+
+        def labelled(m: Maker, rows: int = rows, classes: int = classes) -> Call:
+            return Call((m.normal(rows, classes, dtype="bfloat16"), m.integers(0, classes, rows, dtype="int64")))
+
+        name = f"bfloat16-{rows}x{classes}"
+        yield _bench("logsumexp", name, lambda m, f=logits: Call((f(m), -1)), size, _logsumexp)  # type: ignore[misc]  # a default argument has no type
+        yield _bench("cross_entropy", name, labelled, size, _cross_entropy, dtype="float32")
+
+
+def _others() -> Iterator[Bench]:
+    def halves(m: Maker) -> Call:
+        both = m.normal(4096, 2 * 14336, dtype="bfloat16")
+        return Call((both[:, :14336], both[:, 14336:]))
+
+    def heads(m: Maker, *, traditional: bool) -> Call:
+        x = m.normal(4, 4096, 32, 128, dtype="bfloat16").transpose(1, 2)
+        return Call((x, 128), {"traditional": traditional, "offset": 5})
+
+    yield _bench("gated_linear_unit", "bfloat16-4096x14336-halves", halves, 3.0 * 4096 * 14336 * 2, _swiglu)
+    for traditional in (False, True):
+        yield Bench(
+            op="rope",
+            name=f"bfloat16-4x32x4096x128{'-traditional' if traditional else ''}",
+            make=functools.partial(heads, traditional=traditional),
+            dtype="bfloat16",
+            bytes=2.0 * 4 * 32 * 4096 * 128 * 2,
+        )
 
 
 def benches() -> Iterator[Bench]:
     """Yield what is measured."""
     for dtype in ("bfloat16", "float16", "float32"):
-        width = 4 if dtype == "float32" else 2
         for rows, columns in SIZES if dtype == "bfloat16" else SIZES[2:3]:
-
-            def make(m: Maker, rows: int = rows, columns: int = columns, dtype: str = dtype) -> Call:
-                return Call((m.normal(rows, columns, dtype=dtype), m.normal(columns, dtype=dtype), EPS))
-
-            yield Bench(
-                op="rms_norm",
-                name=f"{dtype}-{rows}x{columns}",
-                make=make,
-                dtype=dtype,
-                bytes=(2.0 * rows * columns + columns) * width,
-                peers={"torch": _torch, "torch.compile": compiled(_torch)},
-                mlx=(
-                    "benchmarks.kernels.topics.norms_mlx:rms_norm",
-                    {"rows": rows, "columns": columns, "dtype": dtype, "eps": EPS},
-                ),
-            )
+            yield from _norms(dtype, rows, columns)
+    yield from _losses()
+    yield from _others()
