@@ -64,7 +64,8 @@ def e2m1(codes):
 def e4m3(codes):
     """Return 8-bit floats as fp16, exactly; 0x7f and 0xff are NaN."""
     bits = ((codes & 0x7F) << 7) | ((codes & 0x80) << 8)
-    bits = tl.where((codes & 0x7F) == 0x7F, 0x7E00, bits)
+    # Only 0x7f carries into bit 7: NaN by arithmetic, where a comparison would cost a mask for each number.
+    bits |= (((codes & 0x7F) + 1) >> 7) * 0x7E00
     return bits.to(tl.uint16).to(tl.float16, bitcast=True) * 256.0
 
 

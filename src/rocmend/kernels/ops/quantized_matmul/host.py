@@ -236,6 +236,8 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
     )  # fmt: skip
     constants: dict[str, object] = {
         "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "BLOCK_N": block_n, "BLOCK_K": block_k,
+        # AMD's arithmetic in bf16 is fp32 with roundings, and most of its GPUs round in software.
+        "WIDE": target.vendor == "amd" and p.dtype == "bfloat16",
     }  # fmt: skip
     if 32 % p.bits != 0:
         # Codes that straddle words are gathered: kept ahead in LDS, a word for each code, they would take all of it.

@@ -10,26 +10,43 @@ from rocmend.kernels.language import INTERPRETED, dot, narrow
 
 
 @triton.jit
+def _rounded(v, dtype: tl.constexpr, WIDE: tl.constexpr):
+    """Return weights of fp32 in another type."""
+    if WIDE and not INTERPRETED:
+        # To nearest even in integers: GPUs that round to bf16 in software spend a mask on NaN for each number.
+        bits = v.to(tl.int32, bitcast=True)
+        bits += 0x7FFF + ((bits >> 16) & 1)
+        weights = (bits >> 16).to(tl.int16).to(dtype, bitcast=True)
+    else:
+        weights = narrow(v, dtype)
+    return weights
+
+
+@triton.jit
 def _scaled(
-    v,
+    packed,
     scales,
     biases,
     ROWS: tl.constexpr,
     GROUPS: tl.constexpr,
     GROUP: tl.constexpr,
     MODE: tl.constexpr,
+    BITS: tl.constexpr,
+    WIDE: tl.constexpr,
     dtype: tl.constexpr,
 ):
-    """Return v [ROWS, GROUPS * GROUP] with the groups' scales and biases [ROWS, GROUPS] applied, in dtype."""
+    """Return the weights [ROWS, GROUPS * GROUP] of words and of the groups' scales and biases [ROWS, GROUPS]."""
+    WORDS: tl.constexpr = GROUPS * GROUP * BITS // 32
+    plain: tl.constexpr = MODE == "affine" and not INTERPRETED and not WIDE and scales.dtype == dtype
+    v = values(packed, ROWS, WORDS, MODE, BITS, tl.float32 if WIDE else dtype)
     v = tl.reshape(v, [ROWS, GROUPS, GROUP])
-    plain: tl.constexpr = MODE == "affine" and not INTERPRETED and scales.dtype == dtype
     if plain:
         v = v * scales[:, :, None] + biases[:, :, None]
     else:
         v = v.to(tl.float32) * scale_of(scales, MODE)[:, :, None]
         if MODE == "affine":
             v += biases.to(tl.float32)[:, :, None]
-        v = narrow(v, dtype)
+        v = _rounded(v, dtype, WIDE)
     return tl.reshape(v, [ROWS, GROUPS * GROUP])
 
 
@@ -66,6 +83,7 @@ def tiles_kernel(
     BLOCK_K: tl.constexpr,
     TOGETHER: tl.constexpr,
     STAGES: tl.constexpr,
+    WIDE: tl.constexpr,
     EVEN: tl.constexpr,
     WHOLE: tl.constexpr,
 ):
@@ -110,12 +128,11 @@ def tiles_kernel(
                 inside = (start + group * GROUP < last)[None, :]
                 scales = tl.load(scale_rows + start // GROUP + group[None, :], mask=inside, other=0)
                 biases = tl.load(bias_rows + start // GROUP + group[None, :], mask=inside, other=0)
-            v = values(packed, BLOCK_N, BLOCK_K // CODES, MODE, BITS, dtype)
-            v = _scaled(v, scales, biases, BLOCK_N, GROUPS, GROUP, MODE, dtype)
+            v = _scaled(packed, scales, biases, BLOCK_N, GROUPS, GROUP, MODE, BITS, WIDE, dtype)
         else:
             inside = (start + k < last)[None, :] & (row < N)[:, None]
             v = weights_at(w_rows, scale_rows, bias_rows, (start + k)[None, :], inside, MODE, BITS, GROUP)
-            v = narrow(v, dtype)
+            v = _rounded(v, dtype, WIDE)
         acc = dot(v, x, acc)
     block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
     place = (block + line)[None, :] * N + row[:, None]
@@ -147,6 +164,7 @@ def columns_kernel(
     BLOCK_K: tl.constexpr,
     TOGETHER: tl.constexpr,
     STAGES: tl.constexpr,
+    WIDE: tl.constexpr,
 ):
     """Compute x @ dequantize(w), w [K, N] packed along N, the weights rounded to the type of x.
 
@@ -180,12 +198,11 @@ def columns_kernel(
             inside = below & (tile_n * BLOCK_N + group * GROUP < N)[None, :]
             scales = tl.load(scale_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
             biases = tl.load(bias_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
-            v = values(packed, BLOCK_K, BLOCK_N // CODES, MODE, BITS, dtype)
-            v = _scaled(v, scales, biases, BLOCK_K, GROUPS, GROUP, MODE, dtype)
+            v = _scaled(packed, scales, biases, BLOCK_K, GROUPS, GROUP, MODE, BITS, WIDE, dtype)
         else:
             inside = below & (column < N)[None, :]
             v = weights_at(w_rows, scale_rows, bias_rows, column[None, :], inside, MODE, BITS, GROUP)
-            v = narrow(v, dtype)
+            v = _rounded(v, dtype, WIDE)
         acc = dot(x, v, acc)
     block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
     place = (block + line)[:, None] * N + column[None, :]
