@@ -29,7 +29,11 @@ def shape_class(problem: Problem) -> str:
 def _unfit_torch(problem: Problem, target: Target) -> str | None:
     if problem.dtype in ("uint16", "uint32", "uint64", "bool"):
         return f"torch does not reduce {problem.dtype}"
-    return "not measured there, and its order of NaN is unproven" if target.vendor == "amd" else None
+    if target.vendor == "amd":
+        return "its order of NaN is checked on NVIDIA and the CPU only"
+    if target.vendor == "nvidia" and (problem.inner > 1 or problem.outer < 4096):
+        return "the kernels are faster there: one row of 151,936 on an H200 in 4 µs, torch in 9"
+    return None
 
 
 OP = register(
@@ -40,8 +44,14 @@ OP = register(
         reference=f"{HERE}.reference:argmax",
         problem=Problem,
         implementations=(
+            Implementation(
+                "torch.argmax",
+                "vendor",
+                f"{HERE}.reference:run_torch",
+                _unfit_torch,
+                note="reduces 65536x1024 floats on an H200 in 89 µs, the kernels in 110",
+            ),
             Implementation("pieces", "triton", f"{HERE}.host:run"),
-            Implementation("torch.argmax", "vendor", f"{HERE}.reference:run_torch", _unfit_torch),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),

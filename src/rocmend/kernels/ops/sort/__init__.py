@@ -36,7 +36,11 @@ def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
 def _unfit_torch(problem: Problem, target: Target) -> str | None:
     if problem.dtype in ("uint16", "uint32", "uint64"):
         return f"torch does not sort {problem.dtype}"
-    return "measured on none of its kind: the order of NaN and -0.0 is unproven" if target.vendor == "amd" else None
+    if target.vendor == "amd":
+        return "its order of NaN and -0.0 is checked on NVIDIA and the CPU only"
+    if target.vendor == "nvidia" and problem.length < 1024:
+        return "the kernels sort short rows faster: 4096x128 on an H200 in 8 µs, torch in 32"
+    return None
 
 
 OP = register(
@@ -47,8 +51,14 @@ OP = register(
         reference=f"{HERE}.reference:sort",
         problem=Problem,
         implementations=(
+            Implementation(
+                "torch.sort",
+                "vendor",
+                f"{HERE}.reference:run_torch",
+                _unfit_torch,
+                note="sorts 64x151936 floats on an H200 in 0.7 ms, the kernels in 1.5",
+            ),
             Implementation("kernels", "triton", f"{HERE}.host:run", _unfit_kernels),
-            Implementation("torch.sort", "vendor", f"{HERE}.reference:run_torch", _unfit_torch),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=tuple(BYTES),
