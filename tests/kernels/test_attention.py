@@ -16,6 +16,7 @@ from tests.kernels.golden import attention as golden
 from rocmend.core.errors import UsageError
 from rocmend.kernels import attention_backward, choose, executor, scaled_dot_product_attention
 from rocmend.kernels.ops.attention import OP, Problem, pairs, split
+from rocmend.kernels.ops.attention.arguments import NVIDIA_PIECE
 from rocmend.kernels.ops.attention.reference import attention
 from rocmend.kernels.ops.attention.reference import attention_backward as reference_backward
 from rocmend.kernels.target import by_name
@@ -206,6 +207,10 @@ def test_vendor_agrees() -> None:
 
     q, k = _normal(2, 4, 9, 16), _normal(2, 2, 9, 16, seed=1)
     torch.testing.assert_close(run(q, k, k, scale=0.3, mask="causal"), attention(q, k, k, scale=0.3, mask="causal"))
+
+
+def test_no_second_piece_of_16_columns_on_nvidia() -> None:
+    assert [split(dim, NVIDIA_PIECE) for dim in (80, 96, 192)] == [(128, 0), (64, 32), (128, 64)]
 
 
 def test_pieces_of_head_dimensions() -> None:

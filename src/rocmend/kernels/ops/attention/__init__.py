@@ -56,12 +56,16 @@ class Problem(NamedTuple):
     grad: bool = False
 
 
-def split(dim: int) -> tuple[int, int]:
-    """Return the powers of two, 16 at least, that a head dimension is computed in: 80 is (64, 16), 100 is (128, 0)."""
+def split(dim: int, least: int = 16) -> tuple[int, int]:
+    """Return the powers of two, 16 at least, that a head dimension is computed in: 80 is (64, 16), 100 is (128, 0).
+
+    Args:
+        dim: The head dimension.
+        least: A second piece has as many columns at least.
+    """
     whole = max(16, 1 << (dim - 1).bit_length())
     first, second = whole // 2, dim - whole // 2
-    # (32, 16) is wrong on sm90 under Triton 3.6: values of 40 and 48 columns are computed as 64.
-    exact = first >= 64 and 16 <= second < first and second.bit_count() == 1
+    exact = first >= 64 and least <= second < first and second.bit_count() == 1
     return (first, second) if exact else (whole, 0)
 
 
