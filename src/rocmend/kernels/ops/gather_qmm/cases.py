@@ -106,6 +106,8 @@ def cases() -> Iterator[Case]:
     for dtype in ("float16", "bfloat16"):
         yield _case("decode", dtype, four, 128, 1, 8, 768, 2048, size="large", compiled=True)
         yield _case("decode-gated", dtype, four, 128, 1, 8, 768, 2048, gated=True, size="large", compiled=True)
+        yield _case("several", dtype, four, 128, 8, 8, 768, 2048, size="large", compiled=True)
+        yield _case("several-gated", dtype, four, 128, 8, 8, 768, 2048, gated=True, size="large", compiled=True)
         yield _case("batch", dtype, four, 128, 64, 8, 2048, 768, size="large", compiled=True)
         yield _case("batch-gated", dtype, four, 128, 64, 8, 768, 2048, gated=True, size="large", compiled=True)
         yield _case("long-gated", dtype, four, 32, 2048, 4, 1440, 2880, gated=True, size="large", compiled=True)

@@ -34,8 +34,9 @@ def run(a: Arguments) -> torch.Tensor:
     }  # fmt: skip
     target = executor.target_for(a.x.device)
     if kind == "few":
-        config = config_for("gather_qmm", "pairs", "gated" if a.up is not None else "plain", target)
-        constants["BK"] = max(a.form.group_size, min(config["BK"], triton.next_power_of_2(k)))
+        size = "single" if a.pairs.count * m <= 16 else "several"
+        config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
+        constants["BK"] = _width(k, config["BK"], a.form.group_size)
         grid = (a.pairs.count * m * triton.cdiv(a.n, config["BN"]),)
         words, groups = a.form.words(k), k // a.form.group_size
         args = (x, *weights, out, a.pairs.lhs, a.pairs.rhs, m, a.n, k, words, groups, a.pairs.divisor)
@@ -44,6 +45,14 @@ def run(a: Arguments) -> torch.Tensor:
     config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
     _grouped(a, x, weights, out, constants, config)
     return out
+
+
+def _width(k: int, most: int, group: int) -> int:
+    """Return how many columns are taken at a time: fewer where a quarter of them would lie outside."""
+    width: int = min(most, triton.next_power_of_2(k))
+    while width > group and -(-k // width) * width * 4 > k * 5:
+        width //= 2
+    return max(width, group)
 
 
 def _aligned(weights: Weights) -> tuple[torch.Tensor | None, ...]:
