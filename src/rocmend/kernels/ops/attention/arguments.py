@@ -16,7 +16,7 @@ LOG2E = 1.4426950408889634
 KINDS = {"none": 0, "causal": 0, "boolean": 1, "additive": 2}
 # An offset within a tile is a row or column number below this times a stride.
 TILE = 1024
-# A second piece of 16 columns gave wrong values and illegal accesses on an H200 under Triton 3.6, for head dimensions of 48
+# A second piece of 16 columns gave wrong values and illegal accesses on an H200 under Triton 3.6, for dimensions of 48
 # (32 and 16) and 272 (256 and 16); of 80 it did not, but that is no proof.
 NVIDIA_PIECE = 32
 
