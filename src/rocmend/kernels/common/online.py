@@ -9,8 +9,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-LARGEST = tl.constexpr(3.4028234663852886e38)
-
 
 @triton.jit
 def walk(
@@ -22,7 +20,7 @@ def walk(
     Each group of VECTOR neighbours, which one lane holds, has a base of its own until the end: one exponential an
     element and one a group, and nothing is exchanged between lanes on the way.
     """
-    base = tl.full((ROWS, BLOCK // VECTOR), -LARGEST, tl.float32)
+    base = tl.full((ROWS, BLOCK // VECTOR), -3.4028234663852886e38, tl.float32)
     sums = tl.zeros((ROWS, BLOCK // VECTOR), tl.float32)
     total = tl.zeros((ROWS, BLOCK // VECTOR), tl.float32)
     for step in range(steps):
@@ -32,7 +30,7 @@ def walk(
         if TOTAL:
             total += tl.sum(tl.reshape(tl.where(inside, x, 0.0), (ROWS, BLOCK // VECTOR, VECTOR)), axis=2)
         x = tl.reshape(x, (ROWS, BLOCK // VECTOR, VECTOR))
-        new = tl.minimum(tl.maximum(base, tl.max(x, axis=2)), LARGEST)
+        new = tl.minimum(tl.maximum(base, tl.max(x, axis=2)), 3.4028234663852886e38)
         sums = sums * tl.exp(base - new) + tl.sum(tl.exp(x - new[:, :, None]), axis=2)
         base = new
     top = tl.max(base, axis=1)[:, None]
