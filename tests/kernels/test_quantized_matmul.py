@@ -135,12 +135,14 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     ("change", "target", "kernel"),
     [
-        ({}, "gfx1151", "groups"),
+        ({"rows": 2}, "gfx1151", "groups"),
         ({"rows": 16}, "gfx942", "kept"),
         ({"rows": 8}, "sm90", "kept"),
         ({"rows": 17}, "gfx942", "tiles"),
-        ({}, "gfx1030", "rows"),
-        ({"dtype": "float32"}, "gfx1151", "rows"),
+        ({"rows": 2}, "gfx1030", "rows"),
+        ({"dtype": "float32", "rows": 3}, "gfx1151", "rows"),
+        ({}, "gfx1030", "planes"),
+        ({"dtype": "float32"}, "gfx1151", "planes"),
         ({"bits": 3}, "gfx1151", "rows"),
         ({"mode": "mxfp4", "group_size": 32}, "sm90", "tiles"),
         ({"transpose": False}, "sm90", "columns"),
@@ -159,11 +161,11 @@ def test_many_rows_are_the_vendors() -> None:
 
 def test_few_tiles_are_split_along_the_sum() -> None:
     recorder = Recorder(by_name("gfx1100", compute_units=96))
-    x = torch.empty(1, 4096, dtype=torch.bfloat16, device="meta")
+    x = torch.empty(2, 4096, dtype=torch.bfloat16, device="meta")
     w = torch.empty(256, 512, dtype=torch.int32, device="meta")
     scales = torch.empty(256, 64, dtype=torch.bfloat16, device="meta")
     with executor.using(recorder), choose.prefer("triton"):
         out = quantized_matmul(x, w, scales, scales)
-    assert out.shape == (1, 256)
+    assert out.shape == (2, 256)
     assert [launch.kernel.__name__ for launch in recorder.launches] == ["groups_kernel", "sum_kernel"]
     assert recorder.launches[0].grid[1] > 1

@@ -134,10 +134,10 @@ def _real() -> Iterator[Case]:
     """Yield shapes that models have; what is compiled for every target, each tuning record among them."""
     for dtype in ("bfloat16", "float16"):
         for bits in (4, 8):
-            for rows in (1, 8, 16, 48, 200, 512):
+            for rows in (1, 8, 16, 32, 48, 200, 512):
                 yield _case(dtype, (rows,), 4096, 4096, bits=bits, compiled=True, size="large")
         for bits in (2, 3, 5, 6):
-            for rows in (1, 8, 64, 512):
+            for rows in (1, 8, 32, 512):
                 yield _case(dtype, (rows,), 1024, 4096, bits=bits, compiled=dtype == "bfloat16", size="large")
         for mode, group in GROUPS.items():
             for rows in (1, 48, 512):

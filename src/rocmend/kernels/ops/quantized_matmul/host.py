@@ -11,6 +11,7 @@ from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, tuning_class
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
 from rocmend.kernels.target import Target
@@ -116,6 +117,8 @@ def kernel_of(problem: Problem, target: Target) -> str:
         return "columns"
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
+    if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
+        return "planes"
     if problem.rows <= FEW and matrix and problem.mode == "affine" and problem.bits in (2, 4, 8):
         if interpreted:  # both are checked there
             return "kept" if problem.rows % 2 else "groups"
@@ -171,6 +174,28 @@ def _launch_rows(ops: _Operands, out: torch.Tensor, config: Config, target: Targ
     )  # fmt: skip
     constants = {"MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits}
     launch(rows_kernel, (tiles, splits, p.batch * p.rows), args, constants, config)
+    _sum(parts, out, splits, target)
+
+
+def _launch_planes(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    p = ops.problem
+    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
+    planes = allocate.empty((p.batch, p.depth), dtype=torch.float32, device=out.device)
+    sums = allocate.empty((p.batch, groups), dtype=torch.float32, device=out.device)
+    form = {"GROUP": p.group_size, "BITS": p.bits}
+    spread = config_for(NAME, "spread", "*", target)
+    grid = (triton.cdiv(groups, spread["BLOCK_G"]), p.batch)
+    launch(spread_kernel, grid, (ops.x, planes, sums, groups, words, ops.x.stride(0)), form, spread)
+    block = config["BLOCK_G"]
+    tiles, steps = triton.cdiv(p.columns, config["BLOCK_N"]), triton.cdiv(groups, block)
+    splits = _splits(config, target, tiles * p.batch, steps)
+    per_split = triton.cdiv(steps, splits) * block
+    splits = triton.cdiv(groups, per_split)
+    parts = _parts(out, splits)
+    args = (
+        planes, sums, ops.w, ops.scales, ops.biases, parts, p.columns, words, groups, ops.w_batch, per_split,
+    )  # fmt: skip
+    launch(planes_kernel, (tiles, splits, p.batch), args, {**form, "EVEN": groups % block == 0}, config)
     _sum(parts, out, splits, target)
 
 
@@ -251,6 +276,7 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
 
 _LAUNCHES = {
     "rows": _launch_rows,
+    "planes": _launch_planes,
     "groups": _launch_groups,
     "kept": _launch_kept,
     "tiles": _launch_tiles,
