@@ -61,7 +61,7 @@ def many_rows(problem: Problem, target: Target) -> bool:
 
 
 CROSSOVER = 160
-"""Rows of x from which it is so: on an H200 (4 bits, 14336 by 4096) 128 rows take 62 µs fused, 75 apart; 192, 115 and 77."""
+"""Rows of x from which it is so: on an H200, 4 bits, 14336 by 4096, 128 take 62 µs fused, 75 apart; 192 115 and 77."""
 
 
 def _unfit_vendor(problem: Problem, target: Target) -> str | None:
