@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -33,7 +34,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     help="gfx targets (or sm90, sm80), with commas between. Otherwise the nine of the table.",
 )
 @click.option(
-    "--subset", type=click.Choice(["all", "fast"]), default="all", help="fast: one case a kernel, gfx1100 and gfx942."
+    "--subset",
+    type=click.Choice(["all", "table", "fast"]),
+    default="all",
+    help="table: one case a kernel, tuning record and width of elements. fast: one a kernel, gfx1100 and gfx942.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), help="Workers at once. Otherwise as many as there are cores.")
 @click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="A further Triton, for other targets.")
@@ -52,7 +56,7 @@ def command(
     ops: tuple[str, ...],
     more_ops: tuple[str, ...],
     targets: str | None,
-    subset: str,
+    subset: Literal["all", "table", "fast"],
     jobs: int | None,
     tritons: tuple[str, ...],
     only_triton: str | None,
@@ -91,7 +95,7 @@ def command(
         ops=tuple(dict.fromkeys((*ops, *more_ops))),
         targets=names,
         toolchains=tuple(one for one in available(tritons) if only_triton in {None, one.version}),
-        fast=fast,
+        subset=subset,
         hidden=hidden,
         jobs=jobs or os.cpu_count() or 1,
         time_limit_s=time_limit,

@@ -12,7 +12,8 @@ from rocmend.codeobject.notes import read_metadata
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.kernels import target as targets
-from rocmend.kernels.compiled.spec import Spec, decode, find_function
+from rocmend.kernels.compiled.source import source_hash
+from rocmend.kernels.compiled.spec import Spec, decode, find_function, named_functions
 
 if TYPE_CHECKING:
     from rocmend.kernels.executor import Launch
@@ -105,7 +106,7 @@ def compile_spec(spec: Spec) -> Compiled:
 
     target = targets.by_name(spec.target)
     kernel = find_function(spec.kernel)
-    if spec.source and kernel.cache_key != spec.source:
+    if spec.source and source_hash(kernel, *named_functions(value for _, value in spec.constants)) != spec.source:
         raise SourceChangedError(f"{spec.kernel} was edited since its launches were recorded: compile again")
     source = ASTSource(
         kernel,

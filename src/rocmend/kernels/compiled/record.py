@@ -13,7 +13,8 @@ from rocmend.core.errors import RocmendError
 from rocmend.kernels import choose, executor, registry
 from rocmend.kernels import target as targets
 from rocmend.kernels.compiled.names import hidden_records, name_of, record_name
-from rocmend.kernels.compiled.spec import Spec, encode, function_path
+from rocmend.kernels.compiled.source import source_hash
+from rocmend.kernels.compiled.spec import Spec, encode, function_path, named_functions
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.op import Op, resolve
 from rocmend.kernels.suite.case import Case, Maker
@@ -153,15 +154,16 @@ def specialise(launch: Launch, target: Target, op: str = "", case: str = "", rec
     # what Triton's own launch calls
     packed = kernel._pack_args(backend, given, bound, specialisation, options)  # noqa: SLF001  it has no public name
     _, signature, constants, attributes = packed
+    encoded = {tuple(path): encode(value) for path, value in constants.items()}
     return Spec(
         op=op,
         case=case,
         kernel=function_path(kernel),
-        source=kernel.cache_key,
+        source=source_hash(kernel, *named_functions(encoded.values())),
         record=record_used,
         config=launch.config.items(),
         signature={name: _listed(kind) for name, kind in signature.items()},
-        constants=tuple((tuple(path), encode(value)) for path, value in constants.items()),
+        constants=tuple(encoded.items()),
         attributes=tuple((tuple(path), value) for path, value in attributes.items() if value),
         options=options,
         target=target.name,

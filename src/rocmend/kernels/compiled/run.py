@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -110,7 +110,8 @@ class Plan(msgspec.Struct, frozen=True):
         ops: Names; empty for all.
         targets: Names.
         toolchains: The Tritons at hand.
-        fast: One specialisation of each kernel only.
+        subset: ``all``; ``table``: one specialisation of each kernel with each tuning record and width of its first
+            operand's elements; ``fast``: one of each kernel.
         hidden: Also the records that more specific ones hide.
         jobs: Workers at once.
         time_limit_s: Of one compilation.
@@ -120,7 +121,7 @@ class Plan(msgspec.Struct, frozen=True):
     ops: tuple[str, ...]
     targets: tuple[str, ...]
     toolchains: tuple[Toolchain, ...]
-    fast: bool = False
+    subset: Literal["all", "table", "fast"] = "all"
     hidden: bool = False
     jobs: int = 1
     time_limit_s: float = 180.0
@@ -195,10 +196,21 @@ def _ordered(recordings: dict[tuple[str, str], dict[str, Any]], names: Sequence[
             for one in answer["ok"]["specs"]
         ]
         own.sort(key=lambda spec: plan.targets.index(spec.target))
-        if plan.fast:
-            own = list({(spec.kernel, spec.target): spec for spec in reversed(own)}.values())[::-1]
-        specs += own
+        specs += _chosen(own, plan.subset)
     return specs
+
+
+def _chosen(specs: Sequence[Spec], subset: str) -> list[Spec]:
+    """Return the first of those that are alike."""
+    found: dict[object, Spec] = {}
+    for spec in specs:
+        alike: dict[str, object] = {
+            "all": spec.key,
+            "table": (spec.kernel, spec.target, spec.record, spec.operand_bits),
+            "fast": (spec.kernel, spec.target),
+        }
+        found.setdefault(alike[subset], spec)
+    return list(found.values())
 
 
 def _compile(plan: Plan, specs: Sequence[Spec], cache: Cache, progress: Progress) -> tuple[dict[str, Result], int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -18,7 +20,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         op: The op.
         case: The first case of the op's suite whose launches include it.
         kernel: ``module:name`` of the Triton function.
-        source: Triton's hash of the function and of all that it calls.
+        source: ``source.source_hash`` of the function, of all that it calls and of the functions among its constants.
         record: ``kernel/class@target`` of the tuning record, or what else its parameters come from.
         config: The tuning record's parameters.
         signature: Parameter to Triton's type, ``constexpr`` for compile-time ones.
@@ -48,6 +50,14 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def kernel_name(self) -> str:
         """The function's own name."""
         return self.kernel.rpartition(":")[2]
+
+    @property
+    def operand_bits(self) -> int:
+        """Bits of an element of the first pointer; 0 without one, or where its type's name does not say."""
+        kinds = (kind for kind in self.signature.values() if isinstance(kind, str))
+        first = next((kind for kind in kinds if kind.startswith("*")), "")
+        digits = re.search(r"^\*k?[a-z]+(\d+)", first)
+        return int(digits[1]) if digits else 0
 
     @property
     def identity(self) -> str:
@@ -102,6 +112,17 @@ def decode(value: Any) -> Any:
 
         return tl.dtype(content)
     return find_function(content)
+
+
+def named_functions(encoded: Iterable[Any]) -> list[Any]:
+    """Return the Triton functions among encoded constants; needs triton."""
+    found: list[Any] = []
+    for value in encoded:
+        if isinstance(value, dict) and "function" in value:
+            found.append(find_function(value["function"]))
+        elif isinstance(value, dict) and "tuple" in value:
+            found += named_functions(value["tuple"])
+    return found
 
 
 def function_path(kernel: Any) -> str:
