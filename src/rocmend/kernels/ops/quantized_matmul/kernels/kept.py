@@ -11,14 +11,14 @@ from rocmend.kernels.language import INTERPRETED, dot, narrow
 
 @triton.jit
 def _codes(
-    words, SLICES: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr
+    words, zero, SLICES: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr
 ):
     """Return the codes of words [SLICES, ROWS, WORDS] in the order of ``_ordered``, plus what the bit trick leaves."""
     flat = tl.reshape(words, [SLICES * ROWS, WORDS])
     if INTERPRETED:
         codes = unpack(flat, SLICES * ROWS, WORDS, BITS).to(tl.float32)
     else:
-        codes = halves_apart(flat, SLICES * ROWS, WORDS, BITS, dtype)
+        codes = halves_apart(flat, SLICES * ROWS, WORDS, BITS, dtype, zero)
     return tl.reshape(codes, [SLICES, ROWS, WORDS * (32 // BITS)])
 
 
@@ -119,13 +119,13 @@ def kept_kernel(
             scales, biases = tl.load(scale_at, mask=inside, other=0.0), tl.load(bias_at, mask=inside, other=0.0)
         s0, s1, s2, s3 = _four(scales, SLICES, BLOCK_N)
         b0, b1, b2, b3 = _four(biases, SLICES, BLOCK_N)
-        p0 = dot(_codes(w0, SLICES, BLOCK_N, WORDS, BITS, dtype), x0, zero)
+        p0 = dot(_codes(w0, N >> 31, SLICES, BLOCK_N, WORDS, BITS, dtype), x0, zero)
         acc = p0 * s0[:, :, None] + u0 * (b0 - OFFSET * s0)[:, :, None]
-        p1 = dot(_codes(w1, SLICES, BLOCK_N, WORDS, BITS, dtype), x1, zero)
+        p1 = dot(_codes(w1, N >> 31, SLICES, BLOCK_N, WORDS, BITS, dtype), x1, zero)
         acc += p1 * s1[:, :, None] + u1 * (b1 - OFFSET * s1)[:, :, None]
-        p2 = dot(_codes(w2, SLICES, BLOCK_N, WORDS, BITS, dtype), x2, zero)
+        p2 = dot(_codes(w2, N >> 31, SLICES, BLOCK_N, WORDS, BITS, dtype), x2, zero)
         acc += p2 * s2[:, :, None] + u2 * (b2 - OFFSET * s2)[:, :, None]
-        p3 = dot(_codes(w3, SLICES, BLOCK_N, WORDS, BITS, dtype), x3, zero)
+        p3 = dot(_codes(w3, N >> 31, SLICES, BLOCK_N, WORDS, BITS, dtype), x3, zero)
         acc += p3 * s3[:, :, None] + u3 * (b3 - OFFSET * s3)[:, :, None]
         place = line[None, :].to(tl.int64) * N + row[:, None]
         out = narrow(tl.sum(acc, axis=0), out_ptr.dtype.element_ty)
