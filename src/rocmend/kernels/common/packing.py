@@ -152,23 +152,28 @@ def halves(words, BITS: tl.constexpr):
 
 
 @triton.jit
-def magic(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
-    """Return the codes of words [ROWS, WORDS] plus 1024 as fp16, or plus 128 as bf16 (7 bits at most), in order."""
+def magic(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr, zero=0):
+    """Return the codes of words [ROWS, WORDS] plus 1024 as fp16, or plus 128 as bf16 (7 bits at most), in order.
+
+    ``zero`` is 0, but better a number that the compiler does not know to be 0, such as ``N >> 31``: the exponent then
+    stands in a register, and the mask and the or are one instruction (an instruction has room for one constant).
+    """
     pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * (2 * BITS))[None, None, :]
     # One code into the low half, its neighbour into the high one, under the exponent of 1024 or 128.
     ones: tl.constexpr = 0x64006400 if dtype == tl.float16 else 0x43004300
-    pair = (pair & ((1 << BITS) - 1)) | ones | ((pair << (16 - BITS)) & (((1 << BITS) - 1) << 16))
+    pair = (pair & ((1 << BITS) - 1)) | (ones | zero) | ((pair << (16 - BITS)) & (((1 << BITS) - 1) << 16))
     joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
     return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])
 
 
 @triton.jit
-def halves_apart(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr):
+def halves_apart(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr, zero=0):
     """Return the codes of words [ROWS, WORDS] as ``magic`` does, or as they are where bf16 cannot, in another order.
 
     A code of the lower half of a word is followed by that of the same place in the upper half, then come the same codes
     of words a quarter of the row apart: so four lanes, which hold neighbours of a row for the matrix unit, unpack
-    words of their own, and two instructions give two codes. ``as_halves_apart`` orders what they are multiplied with.
+    words of their own, and two instructions give two codes (``zero`` as for ``magic``). ``as_halves_apart`` orders what
+    they are multiplied with.
     """
     LANES: tl.constexpr = 4 if WORDS % 4 == 0 else 1
     pair = words[:, :, None] >> (tl.arange(0, 16 // BITS) * BITS)[None, None, :]
@@ -177,7 +182,7 @@ def halves_apart(words, ROWS: tl.constexpr, WORDS: tl.constexpr, BITS: tl.conste
         joined = tl.join((pair & 255).to(tl.float32).to(dtype), ((pair >> 16) & 255).to(tl.float32).to(dtype))
     else:
         ones: tl.constexpr = 0x64006400 if dtype == tl.float16 else 0x43004300
-        pair = (pair & (((1 << BITS) - 1) * 0x10001)) | ones
+        pair = (pair & (((1 << BITS) - 1) * 0x10001)) | (ones | zero)
         joined = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16)).to(dtype, bitcast=True)
     return tl.reshape(joined, [ROWS, WORDS * (32 // BITS)])
 
