@@ -16,7 +16,7 @@ from tests.kernels.golden import attention as golden
 from rocmend.core.errors import UsageError
 from rocmend.kernels import attention_backward, choose, executor, scaled_dot_product_attention
 from rocmend.kernels.ops.attention import OP, Problem, pairs, split
-from rocmend.kernels.ops.attention.arguments import NVIDIA_PIECE
+from rocmend.kernels.ops.attention.arguments import NVIDIA_PIECE, least_piece
 from rocmend.kernels.ops.attention.reference import attention
 from rocmend.kernels.ops.attention.reference import attention_backward as reference_backward
 from rocmend.kernels.target import by_name
@@ -211,6 +211,13 @@ def test_vendor_agrees() -> None:
 
 def test_no_second_piece_of_16_columns_on_nvidia() -> None:
     assert [split(dim, NVIDIA_PIECE) for dim in (80, 96, 192)] == [(128, 0), (64, 32), (128, 64)]
+
+
+def test_no_second_piece_for_unaligned_tensors_on_nvidia() -> None:
+    whole = torch.empty(1, 2, 5, 97)
+    assert least_piece((whole[..., :96],), "nvidia") > 96
+    assert least_piece((whole[..., :96],), "amd") == 16
+    assert least_piece((torch.empty(1, 2, 5, 96),), "nvidia") == NVIDIA_PIECE
 
 
 def test_pieces_of_head_dimensions() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
-from benchmarks.kernels.bench import Bench
+from benchmarks.kernels.bench import Bench, Peer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -17,7 +17,13 @@ from rocmend.kernels.ops.attention.reference import attention, attention_backwar
 from rocmend.kernels.suite import Call, Maker
 from rocmend.kernels.suite.compare import compare
 
-BACKENDS = {"sdpa-cudnn": SDPBackend.CUDNN_ATTENTION, "sdpa-flash": SDPBackend.FLASH_ATTENTION}
+BACKENDS = {
+    "sdpa-cudnn": SDPBackend.CUDNN_ATTENTION,
+    "sdpa-flash": SDPBackend.FLASH_ATTENTION,
+    "sdpa-efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
+GOALS = (("of_peer:sdpa", 0.6),)
+TWIN = "benchmarks.kernels.topics.attention_mlx:attention"
 ROWS = 128
 
 
@@ -37,6 +43,20 @@ FORWARD = (
     Shape(32, 8, 4096, 96),
     Shape(16, 4, 4096, 192),
 )
+
+
+TINY = (Shape(4, 2, 40, 64), Shape(2, 1, 20, 128))
+
+
+def _repeated(call: Call) -> Call:
+    """Return the arguments for a back end that knows no groups of heads: each KV head as often as it is used."""
+    *first, q, k, v = call.args
+    group = q.shape[1] // k.shape[1]
+    return Call((*first, q, *(one.repeat_interleave(group, 1) for one in (k, v))), call.kwargs)
+
+
+def _peer(name: str, function: Callable[..., Any], *, same: bool) -> Callable[..., Any] | Peer:
+    return Peer(function, _repeated, same=same) if name == "sdpa-efficient" else function
 
 
 def _make(m: Maker, shape: Shape, *, backward: bool) -> Call:
@@ -100,9 +120,9 @@ def _torch_backward(backend: SDPBackend) -> Callable[..., tuple[torch.Tensor, ..
     return call
 
 
-def benches() -> Iterator[Bench]:
+def benches(*, tiny: bool = False) -> Iterator[Bench]:
     """Yield what is measured."""
-    for shape in FORWARD:
+    for shape in TINY if tiny else FORWARD:
         heads, kv_heads, length, dim = shape
         cost = OP.cost(Problem("bfloat16", 1, heads, kv_heads, length, length, dim, dim, "causal"))
         yield Bench(
@@ -112,10 +132,13 @@ def benches() -> Iterator[Bench]:
             dtype="bfloat16",
             bytes=cost.bytes,
             flops=cost.flops,
-            peers={name: _torch(backend) for name, backend in BACKENDS.items()},
+            rank=1 if tiny or dim in {128, 256} else 2,
+            goals=GOALS if dim in {128, 256} else (),
+            peers={name: _peer(name, _torch(backend), same=True) for name, backend in BACKENDS.items()},
+            mlx=(TWIN, {"shape": [1, heads, kv_heads, length, length, dim], "mask": "causal"}),
             gate=_gate_forward,
         )
-    for shape in (Shape(32, 8, 4096, 128), Shape(16, 4, 4096, 256), Shape(32, 8, 4096, 64)):
+    for shape in TINY if tiny else (Shape(32, 8, 4096, 128), Shape(16, 4, 4096, 256), Shape(32, 8, 4096, 64)):
         heads, kv_heads, length, dim = shape
         cost = OP.cost(Problem("bfloat16", 1, heads, kv_heads, length, length, dim, dim, "causal"))
         yield Bench(
@@ -126,6 +149,10 @@ def benches() -> Iterator[Bench]:
             bytes=2 * cost.bytes,
             flops=2.5 * cost.flops,
             function="attention_backward",
-            peers={f"{name} with its forward": _torch_backward(backend) for name, backend in BACKENDS.items()},
+            rank=2,
+            peers={
+                f"{name} with its forward": _peer(name, _torch_backward(backend), same=False)
+                for name, backend in BACKENDS.items()
+            },
             gate=_gate_backward,
         )
