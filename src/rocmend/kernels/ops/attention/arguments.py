@@ -18,7 +18,7 @@ KINDS = {"none": 0, "causal": 0, "boolean": 1, "additive": 2}
 TILE = 1024
 # A second piece of 16 columns gave wrong values and illegal accesses on an H200 under Triton 3.6, for dimensions of 48
 # (32 and 16) and 272 (256 and 16); of 80 it did not, but that is no proof.
-# Pieces of 32 and more passed the suite there, where loads are asynchronous: unaligned tensors are computed in one piece.
+# Pieces of 32 and more passed the suite there where loads are asynchronous: unaligned tensors are computed in one.
 NVIDIA_PIECE = 32
 
 
