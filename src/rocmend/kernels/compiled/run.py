@@ -276,11 +276,13 @@ def _problems(
                 skipped.append(Skipped(op, one["case"], one["target"], one["reason"]))
             else:
                 problems.append(Problem(op, f"{one['case']} on {one['target']}", "record", _reason(one["reason"])))
-    problems += [
-        Problem(name, record, "unused", "no case looks it up")
-        for name in names
-        for record in unused_records(name, used, plan.targets)
-    ]
+    served = {target for target in plan.targets if choose_toolchain(target, plan.toolchains) is not None}
+    if served.issuperset(DEFAULT_TARGETS):  # a record that one target's hides may be meant for another
+        problems += [
+            Problem(name, record, "unused", "no case looks it up")
+            for name in names
+            for record in unused_records(name, used, plan.targets)
+        ]
     return tuple(skipped), tuple(problems)
 
 

@@ -178,7 +178,9 @@ def _large() -> Iterator[Case]:
             compiled=True,
         )
     yield _case("32k-d128", "float32", (1, 8, 8, 1, 32768, 128, 128), size="large", compiled=True)
-    yield _case("4k-group", "float32", (1, 32, 4, 1, 4096, 128, 128), size="large", compiled=True)
+    for dim in (64, 128, 256):
+        yield _case(f"4k-group-d{dim}", "float32", (1, 32, 4, 1, 4096, dim, dim), size="large", compiled=True)
+    yield _case("4k-mla", "float32", (1, 64, 1, 1, 4096, 576, 512), size="large", compiled=True)
     # More than 2³¹ elements of keys: 64-bit addresses.
     yield _case("huge-cache", "bfloat16", (1, 2, 2, 1, 8_500_000, 128, 128), size="large")
 

@@ -30,12 +30,10 @@ class Problem(NamedTuple):
 
 
 def shape_class(problem: Problem) -> str:
-    """Decode or prefill, bits, and the head dimension rounded up."""
-    rows = problem.heads // problem.kv_heads * problem.queries
+    """Half or full precision and the larger of the two head dimensions, rounded up."""
     width = max(problem.head_dim, problem.value_dim)
     bucket = next((size for size in (64, 128, 256) if width <= size), 512)
-    kind = "float" if problem.dtype == "float32" else "half"
-    return f"{'decode' if rows <= 16 else 'prefill'}-{kind}-{problem.bits}bit-d{bucket}"
+    return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
 def _unfit_split(problem: Problem, _target: Target) -> str | None:

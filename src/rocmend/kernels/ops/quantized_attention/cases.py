@@ -99,3 +99,5 @@ def cases() -> Iterator[Case]:
                 size="large", compiled=True,
             )  # fmt: skip
     yield _case("4k", "float32", (1, 8, 8, 1, 4096, 128, 128), 4, 64, size="large", compiled=True)
+    yield _case("4k-group", "float32", (1, 32, 4, 1, 4096, 128, 128), 4, 64, size="large", compiled=True)
+    yield _case("4k-group-d256", "float32", (1, 32, 4, 1, 4096, 256, 256), 8, 64, size="large", compiled=True)
