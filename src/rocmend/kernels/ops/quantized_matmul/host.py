@@ -13,6 +13,7 @@ from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel, planes4_kernel, stream_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
@@ -118,7 +119,8 @@ def kernel_of(problem: Problem, target: Target) -> str:
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
     if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
-        return "planes"
+        # The offsets of the stream's codes are too large for a row of fp32 to forget.
+        return "stream" if problem.bits == 4 and problem.dtype != "float32" else "planes"
     if problem.rows <= FEW and matrix and problem.mode == "affine" and problem.bits in (2, 4, 8):
         if interpreted:  # both are checked there
             return "kept" if problem.rows % 2 else "groups"
@@ -199,6 +201,33 @@ def _launch_planes(ops: _Operands, out: torch.Tensor, config: Config, target: Ta
     _sum(parts, out, splits, target)
 
 
+STREAM_WORDS = 256  # words of K that a wavefront of the stream kernel holds x for
+
+
+def _launch_stream(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    p = ops.problem
+    words, groups = ops.w.shape[-1], ops.scales.shape[-1]
+    device, pdl = out.device, {"PDL": bool(config.get("launch_pdl", 0))}
+    planes = allocate.empty((p.batch, p.depth), dtype=torch.float32, device=device)
+    sums = allocate.empty((p.batch, 2, groups), dtype=torch.float32, device=device)
+    first = config_for(NAME, "planes4", "*", target)
+    grid = (triton.cdiv(groups, first["BLOCK_G"]), p.batch)
+    args = (ops.x, planes, sums, groups, words, ops.x.stride(0))
+    launch(planes4_kernel, grid, args, {"GROUP": p.group_size, **pdl}, first)
+    chunks = triton.cdiv(words, STREAM_WORDS)
+    # As many wavefronts as the GPU holds at once, each walking over its rows.
+    resident = config["fill"] * (target.compute_units or 64)
+    walkers = min(p.columns, max(1, resident // (chunks * p.batch)))
+    parts = out if chunks == 1 else allocate.empty((chunks, *out.shape), dtype=torch.float32, device=device)
+    args = (planes, sums, ops.w, ops.scales, ops.biases, parts, p.columns, words, groups, ops.w_batch)
+    constants = {"GROUP": p.group_size, "EVEN": words % STREAM_WORDS == 0, **pdl}
+    launch(stream_kernel, (walkers, chunks, p.batch), args, constants, config)
+    if chunks > 1:
+        last = config_for(NAME, "chunks", "*", target)
+        grid = (triton.cdiv(out.numel(), last["BLOCK"]),)
+        launch(chunks_kernel, grid, (parts, out, out.numel()), {"CHUNKS": chunks, **pdl}, last)
+
+
 def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
@@ -277,6 +306,7 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
 _LAUNCHES = {
     "rows": _launch_rows,
     "planes": _launch_planes,
+    "stream": _launch_stream,
     "groups": _launch_groups,
     "kept": _launch_kept,
     "tiles": _launch_tiles,

@@ -78,13 +78,13 @@ def planes_kernel(
         w_at = w_ptr + n[:, None, None] * words + (g * WORDS)[None, :, None] + word[None, None, :]
         group_at = n[:, None] * groups + g[None, :]
         if EVEN:
-            packed = tl.load(w_at)
+            packed = tl.load(w_at, eviction_policy="evict_first")
             scales = tl.load(scales_ptr + group_at)
             biases = tl.load(biases_ptr + group_at)
             total = tl.load(sums_ptr + batch * groups + g)
         else:
             inside = g < last
-            packed = tl.load(w_at, mask=inside[None, :, None], other=0)
+            packed = tl.load(w_at, mask=inside[None, :, None], other=0, eviction_policy="evict_first")
             scales = tl.load(scales_ptr + group_at, mask=inside[None, :], other=0.0)
             biases = tl.load(biases_ptr + group_at, mask=inside[None, :], other=0.0)
             total = tl.load(sums_ptr + batch * groups + g, mask=inside, other=0.0)
