@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
-import json
-import os
 import platform
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 import torch
 from benchmarks.kernels import bench as benching
-from benchmarks.kernels.bench import Bench
+from benchmarks.kernels.bench import Bench, Peer
 from benchmarks.kernels.ceilings import floor_us
 
 from rocmend.core.errors import RocmendError
-from rocmend.core.supervise import run_command
-from rocmend.kernels import executor
+from rocmend.kernels import choose, executor
 from rocmend.kernels.suite import Call
 from rocmend.kernels.timing import Timing, call_us, set_count, timed
 
 SCHEMA = 1
-_MLX_LIMIT_S = 120.0
+MOST_CALL_US = 1000.0
+"""A call of our function is timed on the CPU where the GPU takes no longer: else 140 calls take long and tell nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,12 +34,16 @@ class Options:
         peers: Peers wanted, by name or its beginning; ``mlx`` among them; empty for all but MLX.
         mlx_site: Folder that has MLX, for the child; empty for none.
         budget_s: Seconds for each timing.
+        gate_only: Gate, and call each peer once, so that all is compiled; time nothing.
+        gates: What gates of an earlier run came to, by ``OP/NAME``.
     """
 
     device: torch.device
     peers: tuple[str, ...] = ()
     mlx_site: str = ""
     budget_s: float = 1.0
+    gate_only: bool = False
+    gates: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def wants(self, peer: str) -> bool:
         """Return whether a peer is wanted."""
@@ -73,27 +75,40 @@ def machine(device: torch.device) -> dict[str, Any]:
 
 def measure(bench: Bench, options: Options, ceilings: dict[str, float]) -> dict[str, Any]:
     """Gate and time one bench and its peers; a bench whose output is wrong gets no time."""
-    row: dict[str, Any] = {"op": bench.op, "name": bench.name, "dtype": bench.dtype}
-    row |= {"bytes": bench.bytes, "flops": bench.flops}
+    row: dict[str, Any] = {"op": bench.op, "name": bench.name, "dtype": bench.dtype, "rank": bench.rank}
+    row |= {"bytes": bench.bytes, "flops": bench.flops, "goals": [list(goal) for goal in bench.goals]}
     device = options.device
-    count = set_count(device, bench.bytes)
-    calls = [bench.make(benching.maker(device, number)) for number in range(count)]
+    count = 1 if options.gate_only else set_count(device, bench.bytes)
     row["sets"] = count
     ours = bench.ours()
+    chosen = choose.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext()
+    out = None
     try:
-        out = ours(*calls[0].args, **calls[0].kwargs)
-        wrong, worst = benching.verdict(bench, calls[0], out)
+        with chosen:
+            calls = [bench.make(benching.maker(device, number)) for number in range(count)]
+            out = ours(*calls[0].args, **calls[0].kwargs)
+            row["gate"] = _gate(bench, calls[0], out, options)
+            if row["gate"]["ok"] and not options.gate_only:
+                if ceilings:
+                    row["floor_us"] = floor_us(ceilings, bench.bytes, bench.flops, bench.rate)
+                row["ours"] = _figures(timed(_thunks(ours, calls), device, budget_s=options.budget_s), row)
+                if row["ours"]["us"] < MOST_CALL_US:
+                    row["ours"]["call_us"] = call_us(_thunks(ours, calls[:1])[0], device)
     except (RocmendError, RuntimeError, torch.OutOfMemoryError) as error:
-        wrong, worst, out = f"{type(error).__name__}: {error}"[:500], None, None
-    row["gate"] = {"ok": wrong is None, "worst": worst, "detail": wrong or ""}
-    if wrong is not None:
-        return row
-    if ceilings:
-        row["floor_us"] = floor_us(ceilings, bench.bytes, bench.flops, bench.rate)
-    row["ours"] = _figures(timed(_thunks(ours, calls), device, budget_s=options.budget_s), row)
-    row["ours"]["call_us"] = call_us(_thunks(ours, calls[:1])[0], device)
-    row["peers"] = dict(_peers(bench, calls, out, options, row))
+        row["gate"] = {"ok": False, "worst": None, "detail": f"{type(error).__name__}: {error}"[:500]}
+    if row["gate"]["ok"]:
+        row["peers"] = dict(_peers(bench, calls, out, options, row))
+        if bench.mlx is not None:
+            row["twin"] = [bench.mlx[0], dict(bench.mlx[1])]
     return row
+
+
+def _gate(bench: Bench, call: Call, out: Any, options: Options) -> dict[str, Any]:
+    before = options.gates.get(f"{bench.op}/{bench.name}")
+    if before is not None and before["ok"]:
+        return {**before, "before": True}
+    wrong, worst = benching.verdict(bench, call, out)
+    return {"ok": wrong is None, "worst": worst, "detail": wrong or ""}
 
 
 def _thunks(function: Callable[..., Any], calls: Sequence[Call]) -> list[Callable[[], Any]]:
@@ -113,32 +128,33 @@ def _figures(timing: Timing, row: dict[str, Any]) -> dict[str, Any]:
 def _peers(
     bench: Bench, calls: Sequence[Call], out: Any, options: Options, row: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, function in bench.peers.items():
-        if not options.wants(name):
-            continue
-        try:
-            differs = benching.distance(out, function(*calls[0].args, **calls[0].kwargs))
-            timing = timed(_thunks(function, calls), options.device, budget_s=options.budget_s)
-            found = {**_figures(timing, row), "differs": differs}
-            found["call_us"] = call_us(_thunks(function, calls[:1])[0], options.device)
-            yield name, found
-        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:  # a peer that cannot do it
-            yield name, {"error": f"{type(error).__name__}: {error}"[:300]}
-    if bench.mlx is not None and options.wants("mlx"):
-        yield "mlx", _mlx(bench.mlx, options.mlx_site, row)
+    for name, peer in bench.peers.items():
+        if options.wants(name):
+            yield name, _peer(peer, calls, out, options, row)
 
 
-def _mlx(twin: tuple[str, Any], site: str, row: dict[str, Any]) -> dict[str, Any]:
-    request = json.dumps({"target": twin[0], "arguments": dict(twin[1]), "sets": row["sets"]})
-    paths = os.pathsep.join([site, *(entry for entry in sys.path if entry), os.getcwd()])  # noqa: PTH109  a child's path
-    env = {**os.environ, "PYTHONPATH": paths}
-    torch.cuda.empty_cache()  # two processes share the card's memory
-    done = run_command(
-        (sys.executable, "-m", "benchmarks.kernels.mlx_child", request), time_limit_s=_MLX_LIMIT_S, env=env
-    )
+def _peer(
+    peer: Callable[..., Any] | Peer, calls: Sequence[Call], out: Any, options: Options, row: dict[str, Any]
+) -> dict[str, Any]:
+    function, same = (peer.function, peer.same) if isinstance(peer, Peer) else (peer, True)
     try:
-        found = json.loads(done.stdout.strip().splitlines()[-1])
-    except (IndexError, ValueError):
-        return {"error": f"{done.ending.value}: {done.stderr.strip()[-300:]}"}
+        calls = [peer.arguments(call) for call in calls] if isinstance(peer, Peer) else calls
+        theirs = function(*calls[0].args, **calls[0].kwargs)
+        found: dict[str, Any] = {"differs": benching.distance(out, theirs) if same else None}
+        if not options.gate_only:
+            del theirs
+            timing = timed(_thunks(function, calls), options.device, budget_s=options.budget_s)
+            found |= _figures(timing, row)
+            if timing.us < MOST_CALL_US:
+                found["call_us"] = call_us(_thunks(function, calls[:1])[0], options.device)
+    except Exception as error:  # noqa: BLE001  whatever a peer or its compiler raises is what it came to
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return found
+
+
+def with_mlx(row: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what MLX's child said of a row's twin, as a peer's figures."""
+    if "error" in found:
+        return {"error": str(found["error"])[:300]}
     timing = Timing(found["us"], found["low_us"], found["high_us"], found["method"], found["samples"])
     return {**_figures(timing, row), "version": found["version"], "on": found["device"]}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from benchmarks.kernels.bench import Bench
+from benchmarks.kernels.bench import Bench, Peer
 from torch.nn.functional import scaled_dot_product_attention
 
 from rocmend.kernels.ops import attention_decode, quantized_attention
@@ -34,6 +34,9 @@ SHAPES = (
 QUANTIZED = (Shape(1, 32, 8, 4096, 128), Shape(1, 32, 8, 32768, 128), Shape(1, 16, 2, 32768, 256))
 
 
+TINY = (Shape(1, 4, 2, 200, 64), Shape(2, 2, 1, 70, 128))
+
+
 def _make(m: Maker, shape: Shape) -> Call:
     batch, heads, kv_heads, keys, dim = shape
     q = m.normal(batch, heads, 1, dim, dtype="bfloat16")
@@ -57,9 +60,14 @@ def _torch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float, *
     return scaled_dot_product_attention(q, k, v, scale=scale, enable_gqa=True)
 
 
-def benches() -> Iterator[Bench]:
+def _repeated(call: Call) -> Call:
+    q, k, v = call.args
+    return Call((q, *(one.repeat_interleave(q.shape[1] // k.shape[1], 1) for one in (k, v))), call.kwargs)
+
+
+def benches(*, tiny: bool = False) -> Iterator[Bench]:
     """Yield what is measured."""
-    for shape in SHAPES:
+    for shape in TINY if tiny else SHAPES:
         batch, heads, kv_heads, keys, dim = shape
         cost = attention_decode.OP.cost(attention_decode.Problem("bfloat16", batch, heads, kv_heads, 1, keys, dim, dim))
         yield Bench(
@@ -69,10 +77,16 @@ def benches() -> Iterator[Bench]:
             dtype="bfloat16",
             bytes=cost.bytes,
             flops=cost.flops,
-            peers={"sdpa": _torch},
+            goals=(("of_floor", 0.75),) if keys == 32768 else (),
+            rank=1 if batch == 1 and dim in {128, 256} else 2,
+            peers={"sdpa": _torch, "sdpa, KV repeated": Peer(_torch, _repeated, same=True)},
+            mlx=(
+                "benchmarks.kernels.topics.attention_mlx:attention",
+                {"shape": [batch, heads, kv_heads, 1, keys, dim], "mask": None},
+            ),
         )
     for bits in (4, 8):
-        for shape in QUANTIZED:
+        for shape in TINY if tiny else QUANTIZED:
             batch, heads, kv_heads, keys, dim = shape
             problem = quantized_attention.Problem("bfloat16", batch, heads, kv_heads, 1, keys, dim, dim, bits, 64)
             cost = quantized_attention.OP.cost(problem)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from benchmarks.kernels.bench import Bench
+from benchmarks.kernels.bench import Bench, Peer
 
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.ops.gather_qmm import OP, Problem
@@ -16,18 +17,33 @@ from rocmend.kernels.suite import Call, Maker
 EXPERTS, TOP, HIDDEN, INNER = 128, 8, 2048, 768
 FORMATS = (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32))
 MATRIX = (14336, 4096)
-TOKENS = (1, 8, 32, 128, 512, 2048)
+TOKENS = (1, 2, 4, 8, 16, 32, 128, 512, 2048)
 
 
-def _gathered(tokens: int, form: tuple[str, int, int], *, gated: bool) -> Bench:
+class Size(NamedTuple):
+    """Experts, of them chosen, hidden and inner width, rows and columns of a quantized matrix."""
+
+    experts: int
+    top: int
+    hidden: int
+    inner: int
+    matrix: tuple[int, int]
+
+
+REAL = Size(EXPERTS, TOP, HIDDEN, INNER, MATRIX)
+TINY = Size(6, 2, 128, 48, (24, 128))
+
+
+def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: bool) -> Bench:
     """Name the gate of a layer: hidden to inner; with ``gated`` both projections and the gate between them."""
     of = format_of("gather_qmm", *form)
+    experts, top, hidden, inner, _ = size
 
     def make(m: Maker) -> Call:
-        x = m.normal(tokens, 1, 1, HIDDEN, dtype="bfloat16")
-        shape = (EXPERTS, INNER, HIDDEN)
+        x = m.normal(tokens, 1, 1, hidden, dtype="bfloat16")
+        shape = (experts, inner, hidden)
         named: dict[str, Any] = {
-            "rhs_indices": m.integers(0, EXPERTS, tokens, TOP),
+            "rhs_indices": m.integers(0, experts, tokens, top),
             "group_size": of.group_size,
             "bits": of.bits,
             "mode": of.mode,
@@ -38,20 +54,29 @@ def _gathered(tokens: int, form: tuple[str, int, int], *, gated: bool) -> Bench:
         return Call((x, *first), named)
 
     # As many experts as random tokens choose, on average.
-    chosen = round(EXPERTS * (1 - (1 - 1 / EXPERTS) ** (tokens * TOP)))
-    cost = OP.cost(Problem("bfloat16", *of, True, gated, tokens * TOP, 1, INNER, HIDDEN, chosen))
+    chosen = round(experts * (1 - (1 - 1 / experts) ** (tokens * top)))
+    cost = OP.cost(Problem("bfloat16", *of, True, gated, tokens * top, 1, inner, hidden, chosen))
     kind = "swiglu-" if gated else ""
     return Bench(
         op="gather_qmm",
-        name=f"{kind}{of.mode}{of.bits}-{tokens}x{TOP}of{EXPERTS}",
+        name=f"{kind}{of.mode}{of.bits}-{tokens}x{top}of{experts}",
         make=make,
         dtype="bfloat16",
         bytes=cost.bytes,
         flops=cost.flops,
         function="gather_qmm_swiglu" if gated else None,
         reference="rocmend.kernels.ops.gather_qmm.reference:gather_qmm_swiglu" if gated else None,
+        rank=1 if form == FORMATS[0] and (tokens <= 16 or (tokens == 512 and not gated)) else 2,
+        goals=(("of_floor", 0.6),)
+        if tokens <= 16
+        else (("of_peer:torch, dense", 0.4),)
+        if tokens == 512 and not gated
+        else (),
+        peers={}
+        if gated or tokens < 32
+        else {"torch, dense": Peer(torch.matmul, functools.partial(_dense, size=size))},
         mlx=None
-        if gated
+        if gated or form != FORMATS[0]
         else (
             "benchmarks.kernels.topics.moe_mlx:gather_qmm",
             {"tokens": tokens, "mode": of.mode, "bits": of.bits, "group_size": of.group_size},
@@ -59,46 +84,59 @@ def _gathered(tokens: int, form: tuple[str, int, int], *, gated: bool) -> Bench:
     )
 
 
-def _dense(a: torch.Tensor, b: torch.Tensor, **_named: Any) -> torch.Tensor:
-    """Return the dense product with as many rows: what a grouped one is measured against."""
-    rows = a.reshape(-1, a.shape[-1]).repeat_interleave(TOP, 0)
-    return rows @ b[0]
+def _dense(call: Call, *, size: Size) -> Call:
+    """Return the arguments of a dense product of as many rows: what a grouped one is measured against."""
+    x = call.args[0]
+    rows = x.reshape(-1, x.shape[-1]).repeat_interleave(size.top, 0)
+    weights = torch.randn(size.hidden, size.inner, device=x.device, dtype=x.dtype)
+    return Call((rows, weights.mul_(size.hidden**-0.5)))
 
 
-def benches() -> Iterator[Bench]:
+def benches(*, tiny: bool = False) -> Iterator[Bench]:
     """Yield what is measured."""
-    for tokens in TOKENS:
-        for form in FORMATS if tokens in (1, 512) else FORMATS[:1]:
-            yield _gathered(tokens, form, gated=False)
-        yield _gathered(tokens, FORMATS[0], gated=True)
-    for tokens in (1, 512):
+    size = TINY if tiny else REAL
+    for tokens in (1, 20) if tiny else TOKENS:
+        for form in FORMATS if tokens in {1, 512} else FORMATS[:1]:
+            yield _gathered(tokens, form, size, gated=False)
+        yield _gathered(tokens, FORMATS[0], size, gated=True)
+    yield from _plain((1, 20) if tiny else (1, 512), size)
+    yield from _formats(size.matrix)
+
+
+def _plain(counts: tuple[int, ...], size: Size) -> Iterator[Bench]:
+    experts, top, hidden, inner, _ = size
+    for tokens in counts:
 
         def make_mm(m: Maker, tokens: int = tokens) -> Call:
-            x = m.normal(tokens, 1, 1, HIDDEN, dtype="bfloat16")
-            b = m.normal(EXPERTS, INNER, HIDDEN, dtype="bfloat16", scale=0.02).transpose(1, 2)
-            return Call((x, b), {"rhs_indices": m.integers(0, EXPERTS, tokens, TOP)})
+            x = m.normal(tokens, 1, 1, hidden, dtype="bfloat16")
+            b = m.normal(experts, inner, hidden, dtype="bfloat16", scale=0.02).transpose(1, 2)
+            return Call((x, b), {"rhs_indices": m.integers(0, experts, tokens, top)})
 
-        chosen = round(EXPERTS * (1 - (1 - 1 / EXPERTS) ** (tokens * TOP)))
+        chosen = round(experts * (1 - (1 - 1 / experts) ** (tokens * top)))
         yield Bench(
             op="gather_mm",
-            name=f"bfloat16-{tokens}x{TOP}of{EXPERTS}",
+            name=f"bfloat16-{tokens}x{top}of{experts}",
             make=make_mm,
             dtype="bfloat16",
-            bytes=2.0 * (chosen * INNER * HIDDEN + tokens * TOP * (INNER + HIDDEN)),
-            flops=2.0 * tokens * TOP * INNER * HIDDEN,
-            peers={"torch-dense": _dense} if tokens > 1 else {},
+            bytes=2.0 * (chosen * inner * hidden + tokens * top * (inner + hidden)),
+            flops=2.0 * tokens * top * inner * hidden,
+            rank=2,
+            peers={"torch, dense": Peer(torch.matmul, functools.partial(_dense, size=size))} if tokens > 1 else {},
         )
+
+
+def _formats(matrix: tuple[int, int]) -> Iterator[Bench]:
     for mode, bits, group in FORMATS:
         form = format_of("quantize", mode, bits, group)
 
         def make_w(m: Maker, mode: str = mode, bits: int = bits, group: int = group) -> Call:
-            return Call((m.normal(*MATRIX, dtype="bfloat16"), group, bits, mode))
+            return Call((m.normal(*matrix, dtype="bfloat16"), group, bits, mode))
 
         def make_q(m: Maker, mode: str = mode, bits: int = bits, group: int = group) -> Call:
-            return Call((*matrices(m, format_of("quantize", mode, bits, group), "bfloat16", MATRIX),), {
+            return Call((*matrices(m, format_of("quantize", mode, bits, group), "bfloat16", matrix),), {
                 "group_size": group, "bits": bits, "mode": mode,
             })  # fmt: skip
 
-        size = MATRIX[0] * MATRIX[1] * 2.0 + form.bytes(MATRIX[0] * MATRIX[1])
-        yield Bench(op="quantize", name=f"{mode}{bits}-bfloat16", make=make_w, dtype="bfloat16", bytes=size)
-        yield Bench(op="dequantize", name=f"{mode}{bits}-bfloat16", make=make_q, dtype="bfloat16", bytes=size)
+        size = matrix[0] * matrix[1] * 2.0 + form.bytes(matrix[0] * matrix[1])
+        yield Bench(op="quantize", name=f"{mode}{bits}-bfloat16", make=make_w, dtype="bfloat16", bytes=size, rank=2)
+        yield Bench(op="dequantize", name=f"{mode}{bits}-bfloat16", make=make_q, dtype="bfloat16", bytes=size, rank=2)

@@ -14,6 +14,10 @@ from rocmend.kernels.suite import Call, Maker
 
 EPS = 1e-5
 SIZES = ((8, 4096), (2048, 4096), (16384, 4096), (16384, 8192), (4096, 16384), (262144, 128))
+TINY = ((8, 64), (5, 128), (33, 40))
+GOALS = (("of_floor", 0.8), ("of_peer:torch.compile", 1.0))
+FROM_BYTES = 64e6
+"""From where the goals hold."""
 Function = Callable[..., Any]
 
 
@@ -71,6 +75,8 @@ def _bench(
     **more: Any,
 ) -> Bench:
     peers = {"torch": peer, "torch.compile": compiled(peer)}
+    large = moved >= 2 * FROM_BYTES  # read and written
+    more = {"rank": 1 if large else 2, "goals": GOALS if large else (), **more}
     return Bench(op=op, name=name, make=make, dtype=dtype, bytes=moved, peers=peers, function=function, **more)
 
 
@@ -92,7 +98,14 @@ def _norms(dtype: str, rows: int, columns: int) -> Iterator[Bench]:
         return
     yield _bench("layer_norm", name, functools.partial(make, matrices=1, vectors=2), 2 * size, _layer)
     yield _bench("add_rms_norm", name, functools.partial(make, matrices=2, vectors=1), 4 * size, _add_rms)
-    yield _bench("softmax", name, lambda m: Call((m.normal(rows, columns, dtype=dtype), -1)), 2 * size, _softmax)
+    yield _bench(
+        "softmax",
+        name,
+        lambda m: Call((m.normal(rows, columns, dtype=dtype), -1)),
+        2 * size,
+        _softmax,
+        mlx=("benchmarks.kernels.topics.norms_mlx:softmax", {"rows": rows, "columns": columns, "dtype": dtype}),
+    )
     yield _bench(
         "rms_norm",
         f"{name}-gradients",
@@ -111,8 +124,8 @@ def _gradient_tolerance() -> Any:
     return GRADIENT["bfloat16"]
 
 
-def _losses() -> Iterator[Bench]:
-    for rows, classes in ((512, 152_064), (8192, 32_000)):
+def _losses(*, tiny: bool) -> Iterator[Bench]:
+    for rows, classes in ((3, 300), (7, 64)) if tiny else ((512, 152_064), (8192, 32_000)):
         size = 2.0 * rows * classes
 
         def logits(m: Maker, rows: int = rows, classes: int = classes) -> torch.Tensor:
@@ -122,34 +135,59 @@ def _losses() -> Iterator[Bench]:
             return Call((m.normal(rows, classes, dtype="bfloat16"), m.integers(0, classes, rows, dtype="int64")))
 
         name = f"bfloat16-{rows}x{classes}"
-        yield _bench("logsumexp", name, lambda m, f=logits: Call((f(m), -1)), size, _logsumexp)  # type: ignore[misc]  # a default argument has no type
-        yield _bench("cross_entropy", name, labelled, size, _cross_entropy, dtype="float32")
+        loss = {"rank": 1, "goals": GOALS if size >= FROM_BYTES else ()}
+        yield _bench("logsumexp", name, lambda m, f=logits: Call((f(m), -1)), size, _logsumexp, **loss)  # type: ignore[misc]  # a default argument has no type
+        yield _bench("cross_entropy", name, labelled, size, _cross_entropy, dtype="float32", **loss)
 
 
-def _others() -> Iterator[Bench]:
+def _rope(x: torch.Tensor, dims: int, *, traditional: bool, offset: int) -> torch.Tensor:
+    length = x.shape[-2]
+    inverse = 10000.0 ** (-torch.arange(0, dims, 2, device=x.device, dtype=torch.float32) / dims)
+    at = torch.arange(offset, offset + length, device=x.device, dtype=torch.float32)
+    turn = at[:, None] * inverse
+    cos, sin = torch.cos(turn), torch.sin(turn)
+    wide = x.float()
+    if traditional:
+        first, second = wide[..., 0::2], wide[..., 1::2]
+        both = torch.stack((first * cos - second * sin, first * sin + second * cos), -1)
+        return both.flatten(-2).to(x.dtype)
+    first, second = wide.chunk(2, -1)
+    return torch.cat((first * cos - second * sin, first * sin + second * cos), -1).to(x.dtype)
+
+
+def _others(*, tiny: bool) -> Iterator[Bench]:
+    inner, rows = (96, 5) if tiny else (14336, 4096)
+    batch, length, many = (2, 6, 3) if tiny else (4, 4096, 32)
+
     def halves(m: Maker) -> Call:
-        both = m.normal(4096, 2 * 14336, dtype="bfloat16")
-        return Call((both[:, :14336], both[:, 14336:]))
+        both = m.normal(rows, 2 * inner, dtype="bfloat16")
+        return Call((both[:, :inner], both[:, inner:]))
 
     def heads(m: Maker, *, traditional: bool) -> Call:
-        x = m.normal(4, 4096, 32, 128, dtype="bfloat16").transpose(1, 2)
+        x = m.normal(batch, length, many, 128, dtype="bfloat16").transpose(1, 2)
         return Call((x, 128), {"traditional": traditional, "offset": 5})
 
-    yield _bench("gated_linear_unit", "bfloat16-4096x14336-halves", halves, 3.0 * 4096 * 14336 * 2, _swiglu)
+    yield _bench("gated_linear_unit", f"bfloat16-{rows}x{inner}-halves", halves, 3.0 * rows * inner * 2, _swiglu)
     for traditional in (False, True):
-        yield Bench(
-            op="rope",
-            name=f"bfloat16-4x32x4096x128{'-traditional' if traditional else ''}",
-            make=functools.partial(heads, traditional=traditional),
-            dtype="bfloat16",
-            bytes=2.0 * 4 * 32 * 4096 * 128 * 2,
+        yield _bench(
+            "rope",
+            f"bfloat16-{batch}x{many}x{length}x128{'-traditional' if traditional else ''}",
+            functools.partial(heads, traditional=traditional),
+            2.0 * batch * many * length * 128 * 2,
+            _rope,
+            mlx=(
+                "benchmarks.kernels.topics.norms_mlx:rope",
+                {"shape": [batch, length, many, 128], "traditional": traditional},
+            ),
         )
 
 
-def benches() -> Iterator[Bench]:
+def benches(*, tiny: bool = False) -> Iterator[Bench]:
     """Yield what is measured."""
-    for dtype in ("bfloat16", "float16", "float32"):
-        for rows, columns in SIZES if dtype == "bfloat16" else SIZES[2:3]:
-            yield from _norms(dtype, rows, columns)
-    yield from _losses()
-    yield from _others()
+    sizes = TINY if tiny else SIZES
+    for rows, columns in sizes:
+        yield from _norms("bfloat16", rows, columns)
+    for dtype in ("float16", "float32"):
+        yield from _norms(dtype, *sizes[2])
+    yield from _losses(tiny=tiny)
+    yield from _others(tiny=tiny)
