@@ -215,9 +215,27 @@ def test_no_second_piece_of_16_columns_on_nvidia() -> None:
 
 def test_no_second_piece_for_unaligned_tensors_on_nvidia() -> None:
     whole = torch.empty(1, 2, 5, 97)
-    assert least_piece((whole[..., :96],), "nvidia") > 96
-    assert least_piece((whole[..., :96],), "amd") == 16
-    assert least_piece((torch.empty(1, 2, 5, 96),), "nvidia") == NVIDIA_PIECE
+    near = (torch.empty(1, 2, 5, 96),)
+    sm90 = by_name("sm90")
+    assert least_piece((whole[..., :96],), sm90, 3) > 96
+    assert least_piece(near, sm90, 1) > 96
+    assert least_piece(near, by_name("sm80"), 3) > 96
+    assert least_piece(near, sm90, 3) == NVIDIA_PIECE
+    assert least_piece((whole[..., :96],), by_name("gfx1151"), 1) == 16
+
+
+def test_one_piece_takes_the_records_of_its_width() -> None:
+    recorder = executor.Recorder(by_name("sm90"))
+    q, mask = torch.empty(1, 2, 64, 192, device="meta", dtype=torch.bfloat16), torch.empty(64, 64, device="meta")
+    with executor.using(recorder), choose.prefer("flash"):
+        scaled_dot_product_attention(q, q, q, scale=0.1, mask="causal")
+        scaled_dot_product_attention(q, q, q, scale=0.1, mask=mask)
+        wide = torch.empty(1, 2, 64, 256, device="meta", dtype=torch.bfloat16)
+        scaled_dot_product_attention(wide, wide, wide, scale=0.1)
+    two, one, full = recorder.launches
+    assert (two.constants["D1"], two.constants["D2"], one.constants["D1"], one.constants["D2"]) == (128, 64, 256, 0)
+    assert two.config is not one.config
+    assert one.config is full.config
 
 
 def test_pieces_of_head_dimensions() -> None:

@@ -10,15 +10,16 @@ import torch
 from rocmend.kernels import executor
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention import Problem, shape_class, split
+from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 LOG2E = 1.4426950408889634
 KINDS = {"none": 0, "causal": 0, "boolean": 1, "additive": 2}
 # An offset within a tile is a row or column number below this times a stride.
 TILE = 1024
-# A second piece of 16 columns gave wrong values and illegal accesses on an H200 under Triton 3.6, for dimensions of 48
-# (32 and 16) and 272 (256 and 16); of 80 it did not, but that is no proof.
-# Pieces of 32 and more passed the suite there where loads are asynchronous: unaligned tensors are computed in one.
+# Under Triton 3.6 on an H200 outputs were wrong where the second piece of the values came through registers (tensors
+# not aligned to 16 bytes, or one stage): 48, 96, 160 and 272 columns, the last with an illegal access. Where it is
+# copied asynchronously, 96 and 192 passed the suite.
 NVIDIA_PIECE = 32
 
 
@@ -53,20 +54,29 @@ def problem_of(
     return Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, dim_v, kind, window or 0)
 
 
-def record(kernel: str, problem: Problem, device: torch.device) -> Config:
-    """Return the tuning record of a kernel."""
-    return config_for("attention", kernel, shape_class(problem), executor.target_for(device))
+def records(kernels: Sequence[str], problem: Problem, tensors: Sequence[torch.Tensor]) -> tuple[list[Config], int]:
+    """Return the tuning records of kernels, and what the second piece of a head dimension must have at least.
+
+    Where that makes one piece of two, the records are those of the dimension that is computed then.
+    """
+    target = executor.target_for(tensors[0].device)
+    found = [config_for("attention", kernel, shape_class(problem), target) for kernel in kernels]
+    # With mask tensors two pieces have not been run on NVIDIA.
+    stages = 1 if problem.mask == "additive" else min(one.get("num_stages", 1) for one in found)
+    least = least_piece(tensors, target, stages)
+    wide = problem._replace(dim=sum(split(problem.dim, least)), dim_v=sum(split(problem.dim_v, least)))
+    return [config_for("attention", kernel, shape_class(wide), target) for kernel in kernels], least
 
 
-def least_piece(tensors: Sequence[torch.Tensor], vendor: str) -> int:
+def least_piece(tensors: Sequence[torch.Tensor], target: Target, stages: int) -> int:
     """Return how many columns the second piece of a head dimension must have; see ``split``."""
-    if vendor != "nvidia":
+    if target.vendor != "nvidia":
         return 16
     aligned = all(
         one.stride(3) == 1 and one.storage_offset() % 8 == 0 and not any(stride % 16 for stride in one.stride()[:3])
         for one in tensors
     )
-    return NVIDIA_PIECE if aligned else TILE
+    return NVIDIA_PIECE if target.name == "sm90" and aligned and stages > 1 else TILE
 
 
 def options(
@@ -79,15 +89,15 @@ def options(
     mask: torch.Tensor | str | None,
     soft_cap: float | None,
     window: int | None,
+    least: int,
 ) -> Options:
-    """Return a call's options for the kernels."""
+    """Return a call's options for the kernels; ``least`` as ``records`` gives it."""
     shape = (*q.shape[:3], k.shape[2])
     tensor = mask if isinstance(mask, torch.Tensor) else None
     kind = 0 if tensor is None else 1 if tensor.dtype == torch.bool else 2
     if tensor is not None:
         tensor = (tensor.view(torch.uint8) if kind == 1 else tensor.detach()).expand(shape)
     strides = (0, 0, 0, 0) if tensor is None else tensor.stride()
-    least = least_piece((q, k, v, *others), executor.target_for(q.device).vendor)
     d1, d2 = split(q.shape[3], least)
     v1, v2 = split(v.shape[3], least)
     widest = max(stride for one in (q, k, v, *others) for stride in one.stride()[2:])

@@ -7,7 +7,7 @@ import triton
 
 from rocmend.kernels import allocate
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.attention.arguments import options, problem_of, record
+from rocmend.kernels.ops.attention.arguments import options, problem_of, records
 from rocmend.kernels.ops.attention.kernels.forward import forward_kernel
 
 
@@ -28,8 +28,8 @@ def run(
     keys, dim_v = v.shape[2:]
     out = allocate.empty((batch, heads, queries, dim_v), dtype=q.dtype, device=q.device)
     lse = allocate.empty((batch, heads, queries), dtype=torch.float32, device=q.device) if return_lse else None
-    config = record("forward", problem_of(q, k, v, mask, window), q.device)
-    given = options(q, k, v, (), scale=scale, mask=mask, soft_cap=soft_cap, window=window)
+    (config,), least = records(("forward",), problem_of(q, k, v, mask, window), (q, k, v))
+    given = options(q, k, v, (), scale=scale, mask=mask, soft_cap=soft_cap, window=window, least=least)
     sinks = None if sinks is None else sinks.contiguous()
     args = (q, k, v, given.mask, sinks, out, lse, *q.stride(), *k.stride(), *v.stride(), *given.mask_strides,
             given.factor, given.cap, given.window, heads, max(heads // max(k.shape[1], 1), 1), batch * heads,

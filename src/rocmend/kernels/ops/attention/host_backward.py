@@ -10,7 +10,7 @@ import triton
 from rocmend.kernels import allocate
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.attention import host
-from rocmend.kernels.ops.attention.arguments import options, problem_of, record
+from rocmend.kernels.ops.attention.arguments import options, problem_of, records
 from rocmend.kernels.ops.attention.kernels.backward import delta_kernel, dkv_kernel, dq_kernel
 
 
@@ -40,7 +40,7 @@ def run(
     problem = problem_of(q, k, v, mask, window)
 
     delta = allocate.empty_like(lse)
-    config = record("delta", problem, q.device)
+    (config,), _ = records(("delta",), problem, (q,))
     launch(
         delta_kernel,
         (triton.cdiv(queries, config["ROWS"]) * batch * heads,),
@@ -49,30 +49,29 @@ def run(
         config,
     )
 
-    given = options(q, k, v, (grad,), **chosen)
+    (dq_config, dkv_config), least = records(("dq", "dkv"), problem, (q, k, v, grad))
+    given = options(q, k, v, (grad,), **chosen, least=least)
     strides = (*q.stride(), *k.stride(), *v.stride(), *given.mask_strides, *grad.stride())
     numbers = (scale, given.factor, given.cap, given.window)
     dq = allocate.empty(q.shape, dtype=q.dtype, device=q.device)
-    config = record("dq", problem, q.device)
     launch(
         dq_kernel,
-        (triton.cdiv(queries, config["BLOCK_M"]) * batch * heads,),
+        (triton.cdiv(queries, dq_config["BLOCK_M"]) * batch * heads,),
         (q, k, v, given.mask, grad, lse, delta, dq, *strides, *numbers,
          heads, max(group, 1), batch * heads, queries, keys, dim, dim_v),
-        {**given.constants, "CHUNK": config.get("chunk", 0)},
-        config,
+        {**given.constants, "CHUNK": dq_config.get("chunk", 0)},
+        dq_config,
     )  # fmt: skip
 
     dk = allocate.empty(k.shape, dtype=k.dtype, device=k.device)
     dv = allocate.empty(v.shape, dtype=v.dtype, device=v.device)
-    config = record("dkv", problem, q.device)
     launch(
         dkv_kernel,
-        (triton.cdiv(keys, config["BLOCK_N"]) * batch * kv_heads,),
+        (triton.cdiv(keys, dkv_config["BLOCK_N"]) * batch * kv_heads,),
         (q, k, v, given.mask, grad, lse, delta, dk, dv, *strides, *numbers,
          kv_heads, group, batch * kv_heads, queries, keys, dim, dim_v),
-        {**given.constants, "CHUNK": config.get("chunk", 0)},
-        config,
+        {**given.constants, "CHUNK": dkv_config.get("chunk", 0)},
+        dkv_config,
     )  # fmt: skip
     return dq, dk, dv, None if sinks is None else _dsinks(sinks, lse, delta)
 
