@@ -18,6 +18,35 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> 
     return out
 
 
+class Output:
+    """An uninitialised contiguous tensor of a shape that is known ahead: called, it returns a new one, like ``empty``.
+
+    Args:
+        shape: Sizes.
+        dtype: Type.
+        device: Device.
+    """
+
+    __slots__ = ("_device", "_dtype", "_shape", "_strides")
+
+    def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
+        self._shape, self._dtype, self._device = tuple(shape), dtype, device
+        strides: list[int] = []
+        step = 1
+        for size in reversed(self._shape):
+            strides.append(step)
+            step *= max(size, 1)
+        self._strides = tuple(reversed(strides))
+
+    def __call__(self) -> torch.Tensor:
+        """Return a new one."""
+        # Given tuples, this takes half the time of torch.empty.
+        out = torch.empty_strided(self._shape, self._strides, dtype=self._dtype, device=self._device)
+        if _poison:
+            poison(out)
+        return out
+
+
 def empty_like(tensor: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
     """Return an uninitialised contiguous tensor of another's shape and device."""
     out = torch.empty_like(tensor, dtype=dtype, memory_format=torch.contiguous_format)

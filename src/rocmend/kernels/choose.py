@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocmend.core.errors import RocmendError
+from rocmend.kernels import remembered
 from rocmend.kernels.op import Implementation, Op, Problem, Tier, resolve
 from rocmend.kernels.target import Target
 
@@ -150,6 +151,7 @@ def observed() -> Iterator[list[tuple[str, Problem]]]:
         yield _observed
     finally:
         _observed = before
+        forget()
 
 
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
@@ -190,3 +192,4 @@ def prefer(name: str) -> Iterator[None]:
 def forget() -> None:
     """Drop remembered choices: after a preference, an executor or the user's records changed."""
     _chosen.clear()
+    remembered.forget()

@@ -17,7 +17,7 @@ import torch
 import triton
 from triton import knobs
 
-from rocmend.kernels import executor
+from rocmend.kernels import executor, remembered
 from rocmend.kernels.tuning import Config
 
 FIRST, BEHIND = (3, 6), (3, 10)
@@ -89,9 +89,13 @@ class Bound:
 
     def __call__(self, grid: Sequence[int], args: Sequence[Any]) -> None:
         """Launch on the device of the first tensor, on torch's current stream there."""
+        self.launched(grid, args)
+
+    def launched(self, grid: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Launch, and return what to launch the like with: see ``Fixed``. None where only Triton's own path will do."""
         if not self._fast or self.kernel.pre_run_hooks or _hooked():
             self._plain(grid, args)
-            return
+            return None
         try:
             device = args[self._first].get_device()
         except (AttributeError, IndexError):
@@ -104,29 +108,30 @@ class Bound:
             entry = self._entries.get(key)
         except TypeError:  # an argument that has no specialization, or one that cannot be hashed
             self._plain(grid, args)
-            return
+            return None
         if entry is None:
-            self._first_launch(key, grid, args)
-            return
+            return self._first_launch(key, grid, args)
         run, middle, tail, _ = entry
         x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
         if device == _current_device():
             run(x, y, z, _stream_of(device), *middle, *args, *tail)
-            return
-        with torch.cuda.device(device):
-            run(x, y, z, _stream_of(device), *middle, *args, *tail)
+        else:
+            with torch.cuda.device(device):
+                run(x, y, z, _stream_of(device), *middle, *args, *tail)
+        return entry
 
-    def _first_launch(self, key: Any, grid: Sequence[int], args: Sequence[Any]) -> None:
+    def _first_launch(self, key: Any, grid: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...] | None:
         compiled = self._plain(grid, args)
         function = getattr(compiled, "function", None)
         parameters = self.kernel.params
         if function is None or len(args) + len(self._names) != len(parameters):
-            return  # vetoed by a hook, or run-time parameters left to their defaults
+            return None  # vetoed by a hook, or run-time parameters left to their defaults
         values = {one.name: one.default for one in parameters} | self.constants
         tail = tuple(values[name] for name in self._names)
         if len(self._entries) >= MOST_ENTRIES:
             self._entries.clear()
-        self._entries[key] = (*_callable(compiled), tail, compiled)
+        entry = self._entries[key] = (*_callable(compiled), tail, compiled)
+        return entry
 
     def _plain(self, grid: Sequence[int], args: Sequence[Any]) -> Any:
         """Launch as Triton does, and return the compiled kernel."""
@@ -136,6 +141,78 @@ class Bound:
         options = self.config.options(executor.target_for(device).vendor)
         with torch.cuda.device(device):
             return self.kernel[tuple(grid)](*args, **self.constants, **options)
+
+
+class Fixed:
+    """A bound kernel with its grid and its numbers: what is left to be told from call to call are tensors' addresses.
+
+    The caller sees to it that all calls are given tensors of the same types and devices, and None in the same places.
+
+    Args:
+        one: The kernel, bound.
+        grid: Programs, none of them 0.
+        numbers: The last run-time arguments.
+        types: What tensors are seen as, of the same width as they are, or None; empty where all are seen as they are.
+    """
+
+    __slots__ = ("_bound", "_entries", "_grid", "_numbers", "_types")
+
+    def __init__(
+        self, one: Bound, grid: Sequence[int], numbers: Sequence[Any], types: Sequence[torch.dtype | None] = ()
+    ) -> None:
+        self._bound = one
+        self._types = types
+        self._grid = (*grid, 1, 1)[:3]
+        self._numbers = tuple(numbers)
+        self._entries: dict[Any, tuple[Any, ...]] = {}
+
+    def __call__(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any] = ()) -> None:
+        """Launch with the kernel's first arguments, and those behind them that vary."""
+        addresses: list[int | None] = []
+        low = 0
+        for one in tensors:
+            if one is None:
+                addresses.append(None)
+            else:
+                address = one.data_ptr()
+                low |= address
+                addresses.append(address)
+        key: Any = 0
+        if low & 15:
+            key = tuple([address is not None and not address & 15 for address in addresses])
+        if varying:
+            key = (key, *[_specialize(_BASE, number, False, True, True) for number in varying])
+        if _HIP:
+            key = (key, *map(_large, tensors))
+        entry = self._entries.get(key)
+        if entry is None or self._bound.kernel.pre_run_hooks or _hooked():
+            found = self._bound.launched(self._grid, (*seen_as(tensors, self._types), *varying, *self._numbers))
+            if found is not None:
+                run, middle, tail, compiled = found
+                device = next(one.get_device() for one in tensors if one is not None)
+                if len(self._entries) >= MOST_ENTRIES:
+                    self._entries.clear()
+                self._entries[key] = (run, middle, (*self._numbers, *tail), device, compiled)
+            return
+        run, middle, rest, device, _ = entry
+        if device == _current_device():
+            run(*self._grid, _stream_of(device), *middle, *addresses, *varying, *rest)
+            return
+        with torch.cuda.device(device):
+            run(*self._grid, _stream_of(device), *middle, *addresses, *varying, *rest)
+
+
+def seen_as(
+    tensors: Sequence[torch.Tensor | None], types: Sequence[torch.dtype | None]
+) -> Sequence[torch.Tensor | None]:
+    """Return tensors as others of the same width, where a type is given."""
+    if not types:
+        return tensors
+    pairs = zip(tensors, types, strict=True)
+    return [
+        one if one is None or dtype is None else (one if one.dim() else one.reshape(1)).view(dtype)
+        for one, dtype in pairs
+    ]
 
 
 def _callable(compiled: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
@@ -199,3 +276,4 @@ def bound(kernel: Any, constants: Mapping[str, Any], config: Config) -> Bound:
 def forget() -> None:
     """Drop everything that was compiled and bound: after settings of Triton (``triton.knobs``) changed."""
     _bound.clear()
+    remembered.forget()

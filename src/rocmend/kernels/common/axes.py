@@ -51,6 +51,12 @@ def raw(x: torch.Tensor) -> torch.Tensor:
     return flat.view(_RAW[x.element_size()])
 
 
+def raw_type(dtype: torch.dtype) -> torch.dtype | None:
+    """Return the signed integers of the same width, or None where it is them."""
+    found = _RAW[dtype.itemsize]
+    return None if found == dtype else found
+
+
 def rows(x: torch.Tensor, axis: int) -> torch.Tensor:
     """Return ``[rows, length]``, contiguous, with an axis brought to the end."""
     moved = x.movedim(axis, -1)

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import torch
 
 from rocmend.kernels import executor
-from rocmend.kernels.launch import Bound, bind, launch
+from rocmend.kernels.fast import Fixed, seen_as
+from rocmend.kernels.launch import bind, launch
 from rocmend.kernels.tuning import Config
 
 
-class Plan(NamedTuple):
-    """A launch without its run-time arguments.
+class Plan:
+    """A launch without its tensors; called with them, it launches, or hands the launch to the executor in force.
+
+    All calls take tensors of the same types, devices, shapes and strides, and None in the same places.
 
     Args:
-        kernel: The Triton function.
+        kernel: The Triton function; its tensors come first among its run-time parameters.
         grid: Programs, none of them 0.
         constants: Compile-time constants by name.
         config: The tuning record.
-        bound: The three of them, bound.
+        numbers: The run-time arguments behind the tensors (and behind those that vary from call to call).
+        types: For each tensor, what the kernel sees it as, of the same width, or None; empty where all are as they are.
     """
 
-    kernel: Any
-    grid: tuple[int, ...]
-    constants: Mapping[str, Any]
-    config: Config
-    bound: Bound
+    __slots__ = ("_constants", "_kernel", "_launch", "_types", "config", "grid", "numbers")
+
+    def __init__(
+        self,
+        kernel: Any,
+        grid: tuple[int, ...],
+        constants: Mapping[str, Any],
+        config: Config,
+        numbers: Sequence[Any] = (),
+        types: Sequence[torch.dtype | None] = (),
+    ) -> None:
+        self._kernel, self._constants, self._types = kernel, constants, types
+        self.config, self.grid, self.numbers = config, grid, tuple(numbers)
+        self._launch = Fixed(bind(kernel, constants, config), grid, self.numbers, types)
+
+    def __call__(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any] = ()) -> None:
+        """Launch; ``varying`` are numbers between the tensors and the plan's own."""
+        if executor.active() is None:
+            self._launch(tensors, varying)
+        else:
+            args = (*seen_as(tensors, self._types), *varying, *self.numbers)
+            launch(self._kernel, self.grid, args, self._constants, self.config)
 
 
-def plan(kernel: Any, grid: tuple[int, ...], constants: Mapping[str, Any], config: Config) -> Plan:
-    """Return a plan; worth keeping by what it was made from."""
-    return Plan(kernel, grid, constants, config, bind(kernel, constants, config))
+plan = Plan
 
 
 def carry_out(one: Plan, args: Sequence[Any]) -> None:
-    """Launch a plan with run-time arguments, or hand it to the executor in force."""
-    if executor.active() is None:
-        one.bound(one.grid, args)
-    else:
-        launch(one.kernel, one.grid, args, one.constants, one.config)
+    """Launch with all run-time arguments."""
+    launch(one._kernel, one.grid, args, one._constants, one.config)  # noqa: SLF001  of this module

@@ -46,6 +46,25 @@ def as_rows(x: torch.Tensor) -> torch.Tensor:
     return rows if rows.stride(1) == 1 else rows.contiguous()
 
 
+def row_stride(x: torch.Tensor) -> int | None:
+    """Return the elements from one row of ``[..., n]`` to the next; None where ``as_rows`` would copy.
+
+    Args:
+        x: Not empty.
+    """
+    if x.stride(-1) != 1:
+        return None
+    try:
+        return x.view(-1, x.shape[-1]).stride(0)
+    except RuntimeError:
+        return None
+
+
+def shares_memory(rows: torch.Tensor, x: torch.Tensor) -> bool:
+    """Return whether rows are a view that begins where x does, not a copy (of tensors without data, too)."""
+    return rows.untyped_storage()._cdata == x.untyped_storage()._cdata  # noqa: SLF001  the identity of a storage
+
+
 def power_of_2(n: int) -> int:
     """Return the least power of two that is not below n."""
     return 1 << max(n - 1, 0).bit_length()

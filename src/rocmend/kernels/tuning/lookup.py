@@ -12,6 +12,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from rocmend.core.errors import UnitError
+from rocmend.kernels import remembered
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import Config
 
@@ -125,9 +126,11 @@ def forced(op: str, kernel: str, config: Config) -> Iterator[None]:
     """Use one record for a kernel inside, whatever the shapes: how tuning and compile checks go through records."""
     before = _forced.get((op, kernel))
     _forced[op, kernel] = config
+    remembered.forget()
     try:
         yield
     finally:
+        remembered.forget()
         if before is None:
             del _forced[op, kernel]
         else:
@@ -139,6 +142,7 @@ def observed() -> Iterator[list[Asked]]:
     """Keep what is looked up inside, but for forced records: tells which records a launch depends on."""
     global _observed  # noqa: PLW0603  one switch for the process: records are looked up deep inside ops
     before, _observed = _observed, []
+    remembered.forget()
     try:
         yield _observed
     finally:
@@ -148,3 +152,4 @@ def observed() -> Iterator[list[Asked]]:
 def forget() -> None:
     """Drop what was looked up, after records were added."""
     find.cache_clear()
+    remembered.forget()

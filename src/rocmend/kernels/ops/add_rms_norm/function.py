@@ -11,11 +11,33 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.add_rms_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
+from rocmend.kernels.remembered import Remembered, of, planned
+
+_calls: Remembered[Any] = Remembered()
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
     n = x.shape[-1]
     return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, weight is not None, backward=backward)
+
+
+def _forward(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    eps = float(eps)
+    key = (of(x), of(residual), None if weight is None else of(weight), eps)
+    call = _calls.get(key)
+    if call is None:
+        check("add_rms_norm", x, weight)
+        if x.shape != residual.shape or x.dtype != residual.dtype:
+            raise UsageError(
+                "add_rms_norm",
+                "expected x and residual of one shape and type, "
+                f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
+            )
+        call = _calls.keep(key, planned(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, eps))
+    result: tuple[torch.Tensor, torch.Tensor] = call(x, residual, weight, eps)
+    return result
 
 
 class _AddRMSNorm(torch.autograd.Function):
@@ -27,7 +49,7 @@ class _AddRMSNorm(torch.autograd.Function):
         weight: torch.Tensor | None,
         eps: float,
     ) -> Any:
-        out, total = implementation(OP, x.device, _problem(x, weight))(x, residual, weight, eps)
+        out, total = _forward(x, residual, weight, eps)
         ctx.save_for_backward(total, weight)
         ctx.eps = eps
         return out, total
@@ -58,20 +80,12 @@ def add_rms_norm(
 
     Cost: reads two tensors and writes two.
     """
-    check("add_rms_norm", x, weight)
-    if x.shape != residual.shape or x.dtype != residual.dtype:
-        raise UsageError(
-            "add_rms_norm",
-            "expected x and residual of one shape and type, "
-            f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
-        )
-    needed = x.requires_grad or residual.requires_grad or (weight is not None and weight.requires_grad)
-    result: tuple[torch.Tensor, torch.Tensor]
-    if needed and torch.is_grad_enabled():
-        result = _AddRMSNorm.apply(x, residual, weight, eps)  # type: ignore[no-untyped-call]  # torch's
-    else:
-        result = implementation(OP, x.device, _problem(x, weight))(x, residual, weight, eps)
-    return result
+    if torch.is_grad_enabled() and (
+        x.requires_grad or residual.requires_grad or (weight is not None and weight.requires_grad)
+    ):
+        result: tuple[torch.Tensor, torch.Tensor] = _AddRMSNorm.apply(x, residual, weight, eps)  # type: ignore[no-untyped-call]  # torch's
+        return result
+    return _forward(x, residual, weight, eps)
 
 
 def add_rms_norm_backward(

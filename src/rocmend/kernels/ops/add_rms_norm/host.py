@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels.common.rows import as_rows
-from rocmend.kernels.ops.rms_norm.host import forward
+from rocmend.kernels.ops.rms_norm.host import forward, held
 from rocmend.kernels.ops.rms_norm.host import run_backward as rms_norm_backward
+from rocmend.kernels.remembered import Planned
 
 
+@Planned
 def run(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Launch the kernel; see ``function.add_rms_norm``."""
-    total = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    """Plan a call; see ``function.add_rms_norm``."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
-    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
-    if x.numel():
-        forward(as_rows(x), as_rows(residual), weight, total, out, eps)
-    return out, total
+    totals, outputs = (allocate.Output(x.shape, one, x.device) for one in (x.dtype, dtype))
+    launched = held(x, residual, weight, eps)
+
+    def in_parts(
+        x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        total, out = totals(), outputs()
+        if x.numel():
+            forward(as_rows(x), as_rows(residual), weight, total, out, eps)
+        return out, total
+
+    if launched is None:
+        return in_parts
+
+    def in_one(
+        x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, _eps: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        total, out = totals(), outputs()
+        launched((x, residual, weight, total, out))
+        return out, total
+
+    return in_one
 
 
 def run_backward(

@@ -11,22 +11,33 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
+from rocmend.kernels.remembered import Remembered, of, planned
+
+_calls: Remembered[Any] = Remembered()
+
+
+def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
+    key = (of(gate), of(up), kind)
+    call = _calls.get(key)
+    if call is None:
+        _check(op, gate, up)
+        run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
+        call = _calls.keep(key, planned(run, gate, up, kind))
+    out: torch.Tensor = call(gate, up, kind)
+    return out
 
 
 class _Gated(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
+    def forward(ctx: Any, op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
         ctx.save_for_backward(gate, up)
         ctx.kind = kind
-        out: torch.Tensor = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))(
-            gate, up, kind
-        )
-        return out
+        return _forward(op, gate, up, kind)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         gate, up = ctx.saved_tensors
-        return (*glu_backward(grads[0], gate, up, ctx.kind), None)
+        return (None, *glu_backward(grads[0], gate, up, ctx.kind), None)
 
 
 def _check(op: str, gate: torch.Tensor, up: torch.Tensor) -> None:
@@ -40,12 +51,10 @@ def _check(op: str, gate: torch.Tensor, up: torch.Tensor) -> None:
 
 
 def _gated(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
-    _check(op, gate, up)
     if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
-        wired: torch.Tensor = _Gated.apply(gate, up, kind)  # type: ignore[no-untyped-call]  # torch's
+        wired: torch.Tensor = _Gated.apply(op, gate, up, kind)  # type: ignore[no-untyped-call]  # torch's
         return wired
-    out: torch.Tensor = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))(gate, up, kind)
-    return out
+    return _forward(op, gate, up, kind)
 
 
 def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.plans import Plan, carry_out, plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_stride
 from rocmend.kernels.ops.gated_linear_unit.kernel import backward_kernel, forward_kernel
+from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import Config, config_for
 
 
@@ -21,25 +22,33 @@ def _rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
     return [as_rows(one) for one in tensors]
 
 
-@functools.lru_cache(maxsize=4096)
-def _tiled(kernel: Any, config: Config, rows: int, n: int, kind: str) -> Plan:
+def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: int, kind: str) -> Plan:
     block = min(power_of_2(n), config["tile"])
     together = config["tile"] // block if rows > 1 else 1
     constants = {"KIND": kind, "ROWS": together, "BLOCK": block}
-    return plan(kernel, (ceil_div(rows, together) * ceil_div(n, block),), constants, config)
+    return Plan(kernel, (ceil_div(rows, together) * ceil_div(n, block),), constants, config, (*strides, rows, n))
 
 
-def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
-    """Return activation(gate) · up; ``kind`` is silu, gelu or gelu_tanh."""
-    out = allocate.empty(gate.shape, dtype=gate.dtype, device=gate.device)
+@Planned
+def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
+    """Plan activation(gate) · up; ``kind`` is silu, gelu or gelu_tanh."""
+    output = allocate.Output(gate.shape, gate.dtype, gate.device)
     if gate.numel() == 0:
-        return out
+        return lambda *_: output()
     left, right = _rows(gate, up)
     rows, n = left.shape
     config = config_for("gated_linear_unit", "forward", "*", executor.target_for(gate.device))
-    args = (left, right, out, left.stride(0), right.stride(0), rows, n)
-    carry_out(_tiled(forward_kernel, config, rows, n, kind), args)
-    return out
+    launched = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
+    whole = gate.is_contiguous() and up.is_contiguous()
+    seen = whole or (row_stride(gate) is not None and row_stride(up) is not None)
+
+    def call(gate: torch.Tensor, up: torch.Tensor, _kind: str) -> torch.Tensor:
+        out = output()
+        left, right = (gate, up) if seen else _rows(gate, up)
+        launched((left, right, out))
+        return out
+
+    return call
 
 
 def run_backward(
@@ -53,6 +62,6 @@ def run_backward(
     upper, left, right = _rows(grad, gate, up)
     rows, n = left.shape
     config = config_for("gated_linear_unit", "backward", "*", executor.target_for(gate.device))
-    args = (upper, left, right, dgate, dup, upper.stride(0), left.stride(0), right.stride(0), rows, n)
-    carry_out(_tiled(backward_kernel, config, rows, n, kind), args)
+    strides = (upper.stride(0), left.stride(0), right.stride(0))
+    _tiled(backward_kernel, config, strides, rows, n, kind)((upper, left, right, dgate, dup))
     return dgate, dup

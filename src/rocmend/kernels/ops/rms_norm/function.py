@@ -11,6 +11,9 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rms_norm import OP, Problem
+from rocmend.kernels.remembered import Remembered, of, planned
+
+_calls: Remembered[Any] = Remembered()
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
@@ -39,13 +42,23 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
         raise UsageError(op, f"expected weight of shape ({x.shape[-1]},), got {tuple(weight.shape)}.")
 
 
+def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
+    eps = float(eps)
+    key = (of(x), None if weight is None else of(weight), eps)
+    call = _calls.get(key)
+    if call is None:
+        check("rms_norm", x, weight)
+        call = _calls.keep(key, planned(implementation(OP, x.device, _problem(x, weight)), x, weight, eps))
+    out: torch.Tensor = call(x, weight, eps)
+    return out
+
+
 class _RMSNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
         ctx.eps = eps
-        out: torch.Tensor = implementation(OP, x.device, _problem(x, weight))(x, weight, eps)
-        return out
+        return _forward(x, weight, eps)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -71,12 +84,10 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rms_norm.html
     """
-    check("rms_norm", x, weight)
     if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)):
         differentiable: torch.Tensor = _RMSNorm.apply(x, weight, eps)  # type: ignore[no-untyped-call]  # torch's
         return differentiable
-    out: torch.Tensor = implementation(OP, x.device, _problem(x, weight))(x, weight, eps)
-    return out
+    return _forward(x, weight, eps)
 
 
 def rms_norm_backward(

@@ -2,35 +2,76 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 
 import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.column_sum import column_sum_kernel
-from rocmend.kernels.common.plans import Plan, carry_out, plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, splits, tile, units, width_class
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.common.rows import as_rows, ceil_div, row_stride, splits, tile, units, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.tuning import config_for
 
 OP = "rms_norm"
 
 
-@functools.lru_cache(maxsize=4096)
-def _held(config: Config, rows: int, n: int, residual: bool, weight: bool) -> Plan:
+def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | None, eps: float) -> Plan | None:
+    """Plan the launch for rows that are held in registers, of ``(x, residual, weight, total, out)``.
+
+    Args:
+        x: ``[..., n]``.
+        residual: The like, added to x first; or None.
+        weight: ``[n]`` or None.
+        eps: Added to the mean of squares.
+
+    Returns:
+        The plan; None where rows are split over programs, x is empty, or a tensor must be copied first.
+    """
+    n = x.shape[-1]
+    kind = width_class(n)
+    if x.numel() == 0 or kind == "split" or (weight is not None and weight.stride(0) != 1):
+        return None
+    stride, residual_stride = row_stride(x), 0 if residual is None else row_stride(residual)
+    if stride is None or residual_stride is None:
+        return None
+    rows = x.numel() // n
+    config = config_for(OP, "held", kind, executor.target_for(x.device))
     block, together = tile(n, config)
-    constants = {"HAS_RESIDUAL": residual, "HAS_WEIGHT": weight, "BLOCK": block, "ROWS": together}
-    return plan(held_kernel, (ceil_div(rows, together),), constants, config)
+    constants = {
+        "HAS_RESIDUAL": residual is not None,
+        "HAS_WEIGHT": weight is not None,
+        "BLOCK": block,
+        "ROWS": together,
+    }
+    numbers = (stride, residual_stride, rows, n, float(eps))
+    return Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)
 
 
-def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
-    """Launch the kernel; see ``function.rms_norm``."""
-    dtype = x.dtype if weight is None or weight.dtype == x.dtype else torch.promote_types(x.dtype, weight.dtype)
-    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
-    if x.numel():
-        forward(as_rows(x), None, weight, None, out, eps)
-    return out
+@Planned
+def run(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
+    """Plan a call; see ``function.rms_norm``."""
+    dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
+    output = allocate.Output(x.shape, dtype, x.device)
+    launched = held(x, None, weight, eps)
+
+    def in_parts(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
+        out = output()
+        if x.numel():
+            forward(as_rows(x), None, weight, None, out, eps)
+        return out
+
+    if launched is None:
+        return in_parts
+
+    def in_one(x: torch.Tensor, weight: torch.Tensor | None, _eps: float) -> torch.Tensor:
+        out = output()
+        launched((x, None, weight, None, out))
+        return out
+
+    return in_one
 
 
 def forward(
@@ -52,19 +93,14 @@ def forward(
         eps: Added to the mean of squares.
     """
     rows, n = x.shape
-    if weight is not None and weight.stride(0) != 1:
-        weight = weight.contiguous()
+    weight = None if weight is None else weight.contiguous()
+    one = held(x, residual, weight, eps)
+    if one is not None:
+        one((x, residual, weight, total, out))
+        return
     target = executor.target_for(x.device)
-    kind = width_class(n)
     residual_stride = 0 if residual is None else residual.stride(0)
     added = residual is not None
-    if kind != "split":
-        config = config_for(OP, "held", kind, target)
-        carry_out(
-            _held(config, rows, n, added, weight is not None),
-            (x, residual, weight, total, out, x.stride(0), residual_stride, rows, n, eps),
-        )
-        return
     config = config_for(OP, "split", "*", target)
     block = config["BLOCK"]
     parts = splits(rows, n, block, target)

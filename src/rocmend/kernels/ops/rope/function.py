@@ -11,19 +11,33 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
+from rocmend.kernels.remembered import Remembered, of, planned
+
+_calls: Remembered[tuple[Any, Options]] = Remembered()
 
 
 def _call(
+    op: str,
     x: torch.Tensor,
     second: torch.Tensor | None,
     offset: int | torch.Tensor,
     freqs: torch.Tensor | None,
-    options: Options,
+    options: tuple[Any, ...],
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    elements = x.numel() + (0 if second is None else second.numel())
-    result: tuple[torch.Tensor, torch.Tensor | None] = implementation(
-        OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2])
-    )(x, second, offset, freqs, options)
+    """Rotate; ``options`` are the values of ``Options``."""
+    key = (
+        options, of(x), None if second is None else of(second), None if freqs is None else of(freqs),
+        of(offset) if isinstance(offset, torch.Tensor) else None,
+    )  # fmt: skip
+    found = _calls.get(key)
+    if found is None:
+        named = Options(*options)
+        _check(op, x, second, offset, freqs, named)
+        elements = x.numel() + (0 if second is None else second.numel())
+        run = implementation(OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2]))
+        found = _calls.keep(key, (planned(run, x, second, offset, freqs, named), named))
+    call, named = found
+    result: tuple[torch.Tensor, torch.Tensor | None] = call(x, second, offset, freqs, named)
     return result
 
 
@@ -31,23 +45,31 @@ class _Rope(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
+        op: str,
         x: torch.Tensor,
         second: torch.Tensor | None,
         offset: int | torch.Tensor,
         freqs: torch.Tensor | None,
-        options: Options,
+        options: tuple[Any, ...],
     ) -> Any:
-        ctx.turn = (offset, freqs, options._replace(inverse=not options.inverse))
-        out, other = _call(x, second, offset, freqs, options)
+        ctx.turn = (offset, freqs, (*options[:-1], not options[-1]))
+        out, other = _call(op, x, second, offset, freqs, options)
         return out if other is None else (out, other)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        first, second = _call(grads[0], grads[1] if len(grads) > 1 else None, *ctx.turn)
-        return first, second, None, None, None
+        first, second = _call("rope_backward", grads[0], grads[1] if len(grads) > 1 else None, *ctx.turn)
+        return None, first, second, None, None, None
 
 
-def _check(op: str, x: torch.Tensor, offset: int | torch.Tensor, freqs: torch.Tensor | None, options: Options) -> None:
+def _check(
+    op: str,
+    x: torch.Tensor,
+    second: torch.Tensor | None,
+    offset: int | torch.Tensor,
+    freqs: torch.Tensor | None,
+    options: Options,
+) -> None:
     if x.dim() < 3:
         raise UsageError(op, f"expected x with at least 3 axes, got {x.dim()}.")
     check_floating(op, x=x, freqs=freqs)
@@ -62,6 +84,15 @@ def _check(op: str, x: torch.Tensor, offset: int | torch.Tensor, freqs: torch.Te
             raise UsageError(op, f"expected one offset, or {x.shape[0]}, got shape {tuple(offset.shape)}.")
         if offset.dtype.is_floating_point or offset.device != x.device:
             raise UsageError(op, f"expected integer offsets on {x.device}, got {offset.dtype} on {offset.device}.")
+    if second is None:
+        return
+    same = x.shape[0] == second.shape[0] and x.shape[-2:] == second.shape[-2:] and x.dtype == second.dtype
+    if second.dim() < 3 or not same:
+        raise UsageError(
+            op,
+            "expected queries and keys of one batch, number of tokens, head size and type, "
+            f"got {tuple(x.shape)} {x.dtype} and {tuple(second.shape)} {second.dtype}.",
+        )
 
 
 def rope(
@@ -98,12 +129,11 @@ def rope(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rope.html
     """
-    options = Options(dims, traditional, base, scale)
-    _check("rope", x, offset, freqs, options)
+    options = (dims, traditional, None if base is None else float(base), float(scale), False)
     if torch.is_grad_enabled() and x.requires_grad:
-        wired: torch.Tensor = _Rope.apply(x, None, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
+        wired: torch.Tensor = _Rope.apply("rope", x, None, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
         return wired
-    return _call(x, None, offset, freqs, options)[0]
+    return _call("rope", x, None, offset, freqs, options)[0]
 
 
 def rope_backward(
@@ -135,9 +165,8 @@ def rope_backward(
 
     Cost: as ``rope``.
     """
-    options = Options(dims, traditional, base, scale, inverse=True)
-    _check("rope_backward", grad, offset, freqs, options)
-    return _call(grad, None, offset, freqs, options)[0]
+    options = (dims, traditional, None if base is None else float(base), float(scale), True)
+    return _call("rope_backward", grad, None, offset, freqs, options)[0]
 
 
 def rope_pair(
@@ -171,19 +200,11 @@ def rope_pair(
 
     Cost: reads and writes both once, in one launch.
     """
-    options = Options(dims, traditional, base, scale)
-    _check("rope_pair", queries, offset, freqs, options)
-    same = queries.shape[0] == keys.shape[0] and queries.shape[-2:] == keys.shape[-2:] and queries.dtype == keys.dtype
-    if keys.dim() < 3 or not same:
-        raise UsageError(
-            "rope_pair",
-            "expected queries and keys of one batch, number of tokens, head size and type, "
-            f"got {tuple(queries.shape)} {queries.dtype} and {tuple(keys.shape)} {keys.dtype}.",
-        )
+    options = (dims, traditional, None if base is None else float(base), float(scale), False)
     if torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad):
-        wired: tuple[torch.Tensor, torch.Tensor] = _Rope.apply(queries, keys, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
+        wired: tuple[torch.Tensor, torch.Tensor] = _Rope.apply("rope_pair", queries, keys, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
         return wired
-    first, second = _call(queries, keys, offset, freqs, options)
+    first, second = _call("rope_pair", queries, keys, offset, freqs, options)
     if second is None:
         raise UsageError("rope_pair", "expected an implementation to rotate both tensors.")
     return first, second

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,9 +10,12 @@ import torch
 from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
-from rocmend.kernels.common.rows import check_floating
+from rocmend.kernels.common.rows import check_floating, shares_memory
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.softmax import OP, Problem
+from rocmend.kernels.remembered import Planned, Remembered, of
+
+_calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
 
 
 class _Softmax(torch.autograd.Function):
@@ -28,22 +31,43 @@ class _Softmax(torch.autograd.Function):
         return softmax_backward(grads[0], *ctx.saved_tensors, log=ctx.log), None
 
 
+def _chosen(x: torch.Tensor) -> Callable[..., torch.Tensor]:
+    return implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))
+
+
 def _rows(x: torch.Tensor, *, log: bool) -> torch.Tensor:
-    out: torch.Tensor = implementation(OP, x.device, Problem(NAMES[x.dtype], x.shape[0], x.shape[1]))(x, log)
-    return out
+    return _chosen(x)(x, log)
 
 
-def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log: bool) -> torch.Tensor:
+def _plan(
+    op: str, x: torch.Tensor, axis: int | Sequence[int] | None, log: bool
+) -> Callable[[torch.Tensor], torch.Tensor]:
     check_floating(op, x=x)
     axes = normal_axes(op, axis, x.dim())
     if x.numel() == 0 or not axes:
-        return torch.zeros_like(x) if log else torch.ones_like(x)
+        return torch.zeros_like if log else torch.ones_like
     rows = to_rows(x, axes)
+    run = _chosen(rows)
+    last = axes == tuple(range(x.dim() - len(axes), x.dim()))
+    if isinstance(run, Planned) and last and shares_memory(rows, x):
+        # The kernel is given addresses, so that no view is needed.
+        call = run.plan(rows, log, x.shape)
+        return lambda x: call(x, log)
+    return lambda x: from_rows(run(to_rows(x, axes), log), x.shape, axes)
+
+
+def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log: bool) -> torch.Tensor:
     if torch.is_grad_enabled() and x.requires_grad:
-        out: torch.Tensor = _Softmax.apply(rows, log)  # type: ignore[no-untyped-call]  # torch's
-    else:
-        out = _rows(rows, log=log)
-    return from_rows(out, x.shape, axes)
+        check_floating(op, x=x)
+        axes = normal_axes(op, axis, x.dim())
+        if x.numel() and axes:
+            out: torch.Tensor = _Softmax.apply(to_rows(x, axes), log)  # type: ignore[no-untyped-call]  # torch's
+            return from_rows(out, x.shape, axes)
+    key = (of(x), axis if axis is None or isinstance(axis, int) else tuple(axis), log)
+    call = _calls.get(key)
+    if call is None:
+        call = _calls.keep(key, _plan(op, x, axis, log))
+    return call(x)
 
 
 def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> torch.Tensor:

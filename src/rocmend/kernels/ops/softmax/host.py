@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.plans import Plan, carry_out, plan
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.rows import as_rows, ceil_div, splits, tile, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.logsumexp.host import parts_of
@@ -19,36 +19,49 @@ from rocmend.kernels.ops.softmax.kernel import (
     held_kernel,
     products_kernel,
 )
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.tuning import config_for
 
 
-@functools.lru_cache(maxsize=4096)
-def _held(config: Config, rows: int, n: int, log: bool) -> Plan:
-    block, together = tile(n, config)
-    return plan(held_kernel, (ceil_div(rows, together),), {"LOG": log, "BLOCK": block, "ROWS": together}, config)
+@Planned
+def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable[..., torch.Tensor]:
+    """Plan the softmax of x ``[rows, n]`` with adjacent elements in a row, or its logarithm.
 
-
-def run(x: torch.Tensor, log: bool) -> torch.Tensor:
-    """Return the softmax of x ``[rows, n]`` with adjacent elements in a row, or its logarithm."""
+    Args:
+        x: ``[rows, n]``.
+        log: The logarithm is asked for.
+        shape: The result's; the calls may then be given x in that shape.
+    """
     rows, n = x.shape
-    out = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
+    stride = x.stride(0)
+    output = allocate.Output(shape or x.shape, x.dtype, x.device)
     target = executor.target_for(x.device)
     kind = width_class(n, LONGEST)
     if kind != "split":
         config = config_for("softmax", "held", kind, target)
-        carry_out(_held(config, rows, n, log), (x, out, x.stride(0), rows, n))
-        return out
+        block, together = tile(n, config)
+        constants = {"LOG": log, "BLOCK": block, "ROWS": together}
+        launched = Plan(held_kernel, (ceil_div(rows, together),), constants, config, (stride, rows, n))
+
+        def in_one(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
+            out = output()
+            launched((x, out))
+            return out
+
+        return in_one
     config = config_for("softmax", "split", "*", target)
     parts = splits(rows, n, config["tile"], target)
-    top, sums, _ = parts_of(x, parts, config)
-    launch(
-        apply_kernel,
-        (rows, ceil_div(n, config["BLOCK"])),
-        (x, top, sums, out, x.stride(0), rows, n),
-        {"LOG": log, "PARTS": parts, "BLOCK": config["BLOCK"]},
-        config,
-    )
-    return out
+    constants = {"LOG": log, "PARTS": parts, "BLOCK": config["BLOCK"]}
+    grid = (rows, ceil_div(n, config["BLOCK"]))
+    applied = Plan(apply_kernel, grid, constants, config, (stride, rows, n))
+
+    def in_parts(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
+        out = output()
+        top, sums, _ = parts_of(x.as_strided((rows, n), (stride, 1)), parts, config)
+        applied((x, top, sums, out))
+        return out
+
+    return in_parts
 
 
 def run_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
