@@ -15,7 +15,7 @@ import click
 
 from rocmend.cli.base import RocmendCommand
 from rocmend.cli.main import command_modules
-from rocmend.cli.views.compiled import checks_text, kernels_page
+from rocmend.cli.views.compiled import checks_text, kernels_page, overview
 from rocmend.cli.views.entry import entry_document
 from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
@@ -94,17 +94,16 @@ def _compiled_kernels(folder: Path) -> None:
     by_op: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_op[row.op].append(row)
-    lines = ["| op | kernels | compiled | for | findings |", "|---|---|---|---|---|"]
     for op, own in by_op.items():
         write_atomic(folder / "compiled" / f"{op}.md", markdown.render(kernels_page(own)))
-        wrong = sum(bool(row.findings) for row in own)
-        targets_ = ", ".join(dict.fromkeys(row.target for row in own))
-        kernels = len({row.kernel for row in own})
-        lines.append(f"| [{op}](compiled/{op}.md) | {kernels} | {len(own)} | {targets_} | {wrong or ''} |")
+    versions = ", ".join(sorted({row.triton for row in rows}))
+    wrong = sum(bool(row.findings) for row in rows)
     text = (
-        "Every launch that the representative cases of the ops make, compiled for GPUs that are not there by "
-        "`rocmend kernels compile`. Compiled for a target is not run on it.\n\n"
-        + "\n".join(lines)
+        f"{len(rows)} launches that the representative cases of the ops make, one for each kernel, target, tuning "
+        f"record and width of elements, compiled with Triton {versions} for GPUs that are not there by "
+        f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Compiled for a "
+        "target is not run on it.\n\n"
+        + overview(rows)
         + "\n\nA finding is one of these:\n\n"
         + checks_text()
         + "\n\nOccupancy is counted in wavefronts a SIMD holds, the LDS of the workgroup taken into account. Spills are"

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.kernels.compiled.specs import dot
+from tests.kernels.compiled.specs import dot, sample
 
+from rocmend.cli.views.compiled import overview, short_config
 from rocmend.core.errors import DataError, UsageError
 from rocmend.kernels import target as targets
 from rocmend.kernels.compiled import toolchains
@@ -19,7 +20,7 @@ from rocmend.kernels.compiled.checks import Finding, judge, takes
 from rocmend.kernels.compiled.measure import Measured, asked_dots
 from rocmend.kernels.compiled.names import hidden_records, name_of
 from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
-from rocmend.kernels.compiled.run import _reason, unused_records
+from rocmend.kernels.compiled.run import _chosen, _reason, unused_records
 from rocmend.kernels.compiled.spec import decode, encode
 from rocmend.kernels.compiled.table import Row, differences, read_table, write_table
 from rocmend.kernels.compiled.toolchains import Toolchain, available, choose_toolchain
@@ -250,3 +251,26 @@ def test_records_that_are_hidden_or_that_nothing_uses(monkeypatch: pytest.Monkey
 def test_a_reason_is_short_and_names_no_folder() -> None:
     text = "Error: at 1:2\n  code\n  ^\n more\nValueError: /home/me/src/kernel.py:3:1 is wrong"
     assert _reason(text) == "Error: at 1:2 more ValueError: kernel.py:3:1 is wrong"
+
+
+def test_a_configuration_is_shown_in_few_signs() -> None:
+    text = "BLOCK_M=64 BLOCK_N=128 BLOCK_K=32 num_warps=4 num_stages=2 waves_per_eu=0 least_blocks=4"
+    assert short_config(text) == "64x128x32 w4 s2 e0 least_blocks=4"
+    assert short_config("num_warps=1") == "w1"
+
+
+@pytest.mark.parametrize(("subset", "kept"), [("all", "abcd"), ("table", "acd"), ("fast", "a")])
+def test_a_subset_takes_the_first_of_those_that_are_alike(subset: str, kept: str) -> None:
+    kinds = {"a": ("*fp16", "one"), "b": ("*bf16", "one"), "c": ("*fp32", "one"), "d": ("*fp16", "two")}
+    specs = [
+        msgspec.structs.replace(sample("copy_kernel", "gfx1100", {"x": kind}, "3.9.0"), case=case, record=record)
+        for case, (kind, record) in kinds.items()
+    ]
+    assert "".join(spec.case for spec in _chosen(specs, subset)) == kept
+
+
+def test_the_overview_tells_how_many_are_right() -> None:
+    text = overview(read_table(Path(__file__).parents[3] / "docs" / "reference" / "kernels-compiled.json"))
+    head, _, first, *_ = text.splitlines()
+    assert head.startswith("| op | kernel | gfx")
+    assert first.count("|") == head.count("|")

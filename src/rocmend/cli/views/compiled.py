@@ -121,25 +121,44 @@ def _verdict(rows: Sequence[Row]) -> Cell:
 
 
 def _by_target(rows: Sequence[Row]) -> Iterable[Block]:
-    for target in dict.fromkeys(row.target for row in rows):
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.target, row.kernel), []).append(row)
+    for (target, kernel), own in groups.items():
         lines: list[list[str | Cell]] = []
-        for row in rows:
-            if row.target != target:
-                continue
+        for row in own:
             one = row.measured
-            figures = ["", "", "", "", "", ""]
+            figures = ["", "", "", "", ""]
             if one is not None:
-                figures = [
-                    str(one.vgprs),
-                    str(one.lds_bytes),
-                    str(one.occupancy),
-                    matrix_text(row),
-                    str(one.load_bits),
-                    str(one.code_bytes),
-                ]
-            lines.append([row.kernel, f"{row.case} {row.config}", *figures, _verdict([row])])
-        columns = ["kernel", "case, record", "VGPR", "LDS", "occ", "matrix", "load", "code", ""]
-        yield table(columns, lines, target)
+                registers, lds = str(one.vgprs), str(one.lds_bytes)
+                figures = [registers, lds, str(one.occupancy), matrix_text(row), str(one.load_bits)]
+            lines.append([f"{row.case}, {short_config(row.config)}", *figures, _verdict([row])])
+        columns = ["case, record", "VGPR", "LDS", "occ", "matrix", "load", ""]
+        yield table(columns, lines, f"{kernel} on {target}")
+
+
+def short_config(config: str) -> str:
+    """Return a record's parameters in few signs: ``64x64x32 w4 s2``.
+
+    Args:
+        config: As ``BLOCK_M=64 BLOCK_N=64 BLOCK_K=32 num_warps=4 num_stages=2``.
+
+    Returns:
+        The kernel's own numbers in their order, then what has a sign, then the rest by name.
+    """
+    tile, signs, rest = [], [], []
+    for part in config.split():
+        name, _, value = part.partition("=")
+        if sign := _SIGNS.get(name):
+            signs.append(f"{sign}{value}")
+        elif name.isupper() and value.isdigit():
+            tile.append(value)
+        else:
+            rest.append(part)
+    return " ".join(["x".join(tile), *signs, *rest]).strip()
+
+
+_SIGNS = {"num_warps": "w", "num_stages": "s", "STAGES": "s", "waves_per_eu": "e", "matrix_instr_nonkdim": "m"}
 
 
 def matrix_text(row: Row) -> str:
@@ -149,6 +168,31 @@ def matrix_text(row: Row) -> str:
     if not by_name(row.target).matrix_dtypes:
         return "no unit"
     return str(sum(row.measured.matrix.values()))
+
+
+def overview(rows: Sequence[Row]) -> str:
+    """Lay out the kept table as Markdown: a line a kernel, a column a target; what is wrong, or how many are right."""
+    names = list(dict.fromkeys(row.target for row in rows))
+    groups: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for row in rows:
+        groups.setdefault((row.op, row.kernel), {}).setdefault(row.target, []).append(row)
+    lines = [f"| op | kernel | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
+    last = ""
+    for (op, kernel), by_target in groups.items():
+        cells = [_state(by_target.get(name, [])) for name in names]
+        lines.append(f"| {f'[{op}](compiled/{op}.md)' if op != last else ''} | {kernel} | {' | '.join(cells)} |")
+        last = op
+    return "\n".join(lines)
+
+
+def _state(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    wrong = [row for row in rows if row.findings]
+    if not wrong:
+        return f"ok {len(rows)}"
+    checks = dict.fromkeys(finding.check for row in wrong for finding in row.findings)
+    return f"**{', '.join(checks)}** {len(wrong)} of {len(rows)}"
 
 
 def kernels_page(rows: Sequence[Row]) -> Document:
@@ -168,7 +212,7 @@ _COLUMNS = (
 
 def _full(row: Row) -> list[str | Cell]:
     one = row.measured
-    record = f"{row.record.partition('/')[2]}: {row.config}"
+    record = f"{row.record.partition('/')[2]}: {short_config(row.config)}"
     found = "; ".join(f"{finding.check}: {finding.detail}" for finding in row.findings)
     if one is None:
         return [row.target, row.case, record, *[""] * 12, row.triton, found]

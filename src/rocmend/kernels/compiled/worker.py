@@ -39,7 +39,8 @@ def answer(line: bytes) -> bytes:
     try:
         return msgspec.json.encode({"ok": _TASKS[request["do"]](request)})
     except Exception as error:  # noqa: BLE001  whatever the compiler raises is the answer
-        passing = type(error).__name__ == "SourceChangedError"
+        # a kernel that was edited meanwhile, or is being edited
+        passing = isinstance(error, ImportError | SyntaxError) or type(error).__name__ == "SourceChangedError"
         return msgspec.json.encode({"error": words(error), "passing": passing})
 
 
