@@ -86,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         _isolated(names, asked, result)
     _write(asked.out, result)
+    if asked.out:
+        Path(f"{asked.out}.ceilings").unlink(missing_ok=True)
     if asked.prepare and asked.gates:
         kept = {f"{row['op']}/{row['name']}": row["gate"] for row in result["results"]}
         _write(asked.gates, kept)

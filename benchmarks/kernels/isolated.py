@@ -1,4 +1,4 @@
-"""Measure each topic in a child process of its own: one that crashes, hangs or spoils its GPU context takes nothing along."""
+"""Measure each topic in a child process: one that crashes, hangs or spoils its GPU context takes nothing along."""
 
 from __future__ import annotations
 

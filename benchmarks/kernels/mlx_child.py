@@ -1,6 +1,8 @@
 """Time MLX's twins of calls: runs in a child process whose import path has MLX, and prints a JSON line for each.
 
-python -m benchmarks.kernels.mlx_child requests.json      # [{"key": …, "target": "module:function", "arguments": {…}, "sets": 8}]
+python -m benchmarks.kernels.mlx_child requests.json
+
+A request is {"key": …, "target": "module:function", "arguments": {…}, "sets": 8}; the file is a list of them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 
 def one(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Time what a request names: all sets evaluated together, so that MLX's own scheduling is spread over many calls."""
+    """Time what a request names: all sets evaluated together, MLX's own scheduling spread over them."""
     import mlx.core as mx
 
     module, _, name = request["target"].partition(":")

@@ -1,6 +1,6 @@
 """Draw a result: every figure as a fraction of the floor that the machine's measured ceilings allow.
 
-python -m benchmarks.kernels.plot result.json result.png [--topic norms]
+python -m benchmarks.kernels.plot result.json result.png [--topic norms] [--rank 1]
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ COLOURS = {"ours": "#c8102e", "torch": "#9aa0a6", "torch.compile": "#5f6368", "m
 _MORE = ("#34a853", "#fbbc05", "#a142f4", "#24c1e0", "#f538a0")
 
 
-def bars(result: dict[str, Any], topic: str = "") -> list[tuple[str, dict[str, float]]]:
+def bars(result: dict[str, Any], topic: str = "", rank: int = 0) -> list[tuple[str, dict[str, float]]]:
     """Return a label and the fraction of the floor by who computed it, for every bench that was timed."""
     found = []
     for row in result["results"]:
-        if not row["gate"]["ok"] or "of_floor" not in row["ours"] or (topic and row["topic"] != topic):
+        if not row["gate"]["ok"] or "of_floor" not in row.get("ours", {}):
+            continue
+        if (topic and row["topic"] != topic) or (rank and row.get("rank", 1) != rank):
             continue
         values = {"ours": row["ours"]["of_floor"]}
         values |= {name: cell["of_floor"] for name, cell in row["peers"].items() if "of_floor" in cell}
@@ -28,14 +30,14 @@ def bars(result: dict[str, Any], topic: str = "") -> list[tuple[str, dict[str, f
     return found
 
 
-def draw(result: dict[str, Any], path: Path, topic: str = "") -> None:
+def draw(result: dict[str, Any], path: Path, topic: str = "", rank: int = 0) -> None:
     """Draw a result as horizontal bars."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    rows = bars(result, topic)
+    rows = bars(result, topic, rank)
     names = list(dict.fromkeys(name for _, values in rows for name in values))
     colours = dict(zip([name for name in names if name not in COLOURS], _MORE * 9, strict=False)) | COLOURS
     slots = sum(len(values) + 1 for _, values in rows)
@@ -70,8 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("result", type=Path)
     made.add_argument("picture", type=Path)
     made.add_argument("--topic", default="")
+    made.add_argument("--rank", type=int, default=0, help="1 for what the kernels are held against")
     asked = made.parse_args(arguments)
-    draw(json.loads(asked.result.read_text(encoding="utf-8")), asked.picture, asked.topic)
+    draw(json.loads(asked.result.read_text(encoding="utf-8")), asked.picture, asked.topic, asked.rank)
     return 0
 
 

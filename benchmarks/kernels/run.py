@@ -22,7 +22,7 @@ from rocmend.kernels.timing import Timing, call_us, set_count, timed
 
 SCHEMA = 1
 MOST_CALL_US = 1000.0
-"""A call of our function is timed on the CPU where the GPU takes no longer: else 140 calls take long and tell nothing."""
+"""Calls are timed on the CPU where the GPU takes no longer: else 140 calls take long and tell nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

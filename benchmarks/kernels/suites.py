@@ -64,11 +64,11 @@ def shards(ops: Sequence[str], sizes: Sequence[str], small: int, large: int) -> 
         for size, names in by_size.items():
             if size not in sizes and not (size == "small" and "tiny" in sizes):
                 continue
-            random.Random(0).shuffle(names)
+            random.Random(0).shuffle(names)  # noqa: S311  it spreads work
             count = max(1, -(-len(names) // (large if size == "large" else small)))
             found += [Shard(op, size, tuple(names[at::count])) for at in range(count)]
     order = list(found)
-    random.Random(1).shuffle(order)
+    random.Random(1).shuffle(order)  # noqa: S311  it spreads work
     return sorted(order, key=lambda one: one.size != "large")
 
 
@@ -137,7 +137,7 @@ def work(asked: argparse.Namespace) -> tuple[list[OpRun], int]:
     # What ran out of memory beside others runs again, alone.
     for op, outcomes in seen.outcomes.items():
         again = tuple(name for name, found in outcomes.items() if found.verdict is Verdict.OOM)
-        if again and end - time.monotonic() > 5:  # noqa: PLR2004  seconds
+        if again and end - time.monotonic() > 5:
             for name in again:
                 del outcomes[name]
             one(Shard(op, "large", again))

@@ -40,7 +40,7 @@ def _rows(*, tiny: bool) -> Iterator[Bench]:
 
             label = f"{dtype}-{rows}x{n}"
             sizes = rows * n * width
-            rank = {"rank": 1 if dtype == "float32" else 2}
+            rank = {"rank": 2}
             twin = {"rows": rows, "columns": n, "dtype": dtype}
             yield _bench(
                 "sort",
@@ -59,14 +59,7 @@ def _rows(*, tiny: bool) -> Iterator[Bench]:
             def top(m: Maker, rows: int = rows, n: int = n, k: int = k, dtype: str = dtype) -> Call:
                 return Call((m.normal(rows, n, dtype=dtype), k))
 
-            yield _bench(
-                "topk", f"{dtype}-{rows}x{n}-{k}", top, dtype, 1.0 * rows * n * width, torch.topk, rank=rank_of(dtype)
-            )
-
-
-def rank_of(dtype: str) -> int:
-    """Return when a type is measured."""
-    return 1 if dtype == "float32" else 2
+            yield _bench("topk", f"{dtype}-{rows}x{n}-{k}", top, dtype, 1.0 * rows * n * width, torch.topk, rank=2)
 
 
 def _plain(x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,151 @@
+"""Turn a result into a page: each figure as a fraction of the floor, its target beside.
+
+python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+TITLES = {
+    "quantized": "Quantized matrix products", "attention_decode": "Attention: one query, a long cache",
+    "attention": "Attention: prefill and gradients", "moe": "Mixtures of experts", "norms": "Norms and friends",
+    "order": "Copies, gather, sort, scans", "conv": "Convolution", "linear_attention": "Recurrences",
+}  # fmt: skip
+
+_METHOD = (
+    "The floor of a call is the larger of the bytes that must travel over the measured copy bandwidth, and the "
+    "arithmetic over the measured rate of a plain matrix product. A figure is the median over replays of a graph, on "
+    "sets of arguments that no cache holds, behind a gate against the reference in float64. MLX's times include its "
+    "own scheduling."
+)
+
+
+def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
+    """Return the page."""
+    ceilings = result["ceilings"]
+    versions = result["versions"]
+    lines = [
+        "# How fast the kernels are",
+        "",
+        f"One run on {result['device']} ({result['target']}), {result['date']}: torch {versions.get('torch', '?')}, Triton"
+        + f" {versions.get('triton', '?')}. It says nothing of an AMD GPU: no record from one is here.",
+        "",
+        _METHOD,
+        "",
+        "| ceiling | measured |",
+        "|---|---|",
+        *(f"| {name.replace('_', ' ')} | {value:,.0f} |" for name, value in ceilings.items()),
+        "",
+        "```console",
+        "$ PYTHONPATH=src python -m benchmarks.kernels --out result.json --mlx-site FOLDER",
+        "$ python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md",
+        "```",
+    ]
+    if picture:
+        lines += ["", f"![Each figure as a fraction of the floor]({picture})"]
+    rows = [row for row in result["results"] if row["gate"]["ok"] and "ours" in row]
+    known = {f"{row['op']}/{row['name']}": row for row in rows}
+    topics = sorted({row["topic"] for row in rows}, key=lambda one: [*TITLES, one].index(one))
+    for topic in topics:
+        lines += [
+            "",
+            f"## {TITLES.get(topic, topic)}",
+            "",
+            *_table([row for row in rows if row["topic"] == topic], known),
+        ]
+    wrong = [row for row in result["results"] if not row["gate"]["ok"]]
+    if wrong or result["not_measured"]:
+        lines += ["", "## Not measured", ""]
+        lines += [f"* {row['op']} {row['name']}: {row['gate']['detail'][:200].replace(chr(10), ' ')}" for row in wrong]
+        lines += [f"* {name}: the time was up" for name in result["not_measured"]]
+    if calls:
+        lines += ["", calls.rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[Row], known: Mapping[str, Row]) -> list[str]:
+    lines = [
+        "| op | what | µs | ± | rate | of the floor | target | peers: µs (times ours) | call, µs |",
+        "|---|---|--:|--:|--:|--:|---|---|--:|",
+    ]
+    for row in rows:
+        ours = row["ours"]
+        rate = f"{ours['tflops']:.0f} TFLOPS" if _bound_by_work(row) else f"{ours['gb_s']:,.0f} GB/s"
+        part = f"{ours['of_floor']:.0%}" if "of_floor" in ours else ""
+        peers = "; ".join(_peer(name, cell, ours["us"]) for name, cell in row.get("peers", {}).items())
+        call = f"{ours['call_us']:.1f}" if "call_us" in ours else ""
+        lines.append(
+            f"| {row['op']} | {row['name']} | {ours['us']:,.1f} | {ours['spread']:.0%} | {rate} | {part} "
+            f"| {'; '.join(target(goal, row, known) for goal in row['goals'])} | {peers} | {call} |"
+        )
+    return lines
+
+
+def _bound_by_work(row: Row) -> bool:
+    """Return whether arithmetic bounds the call: it takes longer than the bytes at 200 operations a byte."""
+    return bool(row["flops"]) and row["flops"] / max(row["bytes"], 1.0) > 150
+
+
+def _peer(name: str, cell: Mapping[str, Any], us: float) -> str:
+    if "us" not in cell:
+        return f"{name}: {cell.get('error', '')[:60].splitlines()[0] if cell.get('error') else 'no figure'}".replace(
+            "|", "/"
+        )
+    return f"{name} {cell['us']:,.1f} ({cell['us'] / us:.2f})"
+
+
+def target(goal: Sequence[Any], row: Row, known: Mapping[str, Row]) -> str:
+    """Say what a figure is held against, and whether it holds."""
+    kind, least = str(goal[0]), float(goal[1])
+    value = reached(kind, row, known)
+    kind, _, rest = kind.partition(":")
+    said = {
+        "of_floor": f"≥ {least:.0%}",
+        "tflops": f"≥ {least:.0f} TFLOPS",
+        "of_peer": f"≥ {least:.0%} of {rest}'s rate",
+        "times": f"≤ {least:.2f} times {rest}",
+    }[kind]
+    if value is None:
+        return f"{said}: no figure to compare"
+    holds = value <= least if kind == "times" else value >= least
+    shown = f"{value:.0f}" if kind == "tflops" else f"{value:.2f}" if kind == "times" else f"{value:.0%}"
+    return f"{said}: {shown}, {'reached' if holds else '**missed**'}"
+
+
+def reached(kind: str, row: Row, known: Mapping[str, Row]) -> float | None:
+    """Return what a goal compares, or None where it was not measured."""
+    kind, _, rest = kind.partition(":")
+    ours = row["ours"]
+    if kind in {"of_floor", "tflops"}:
+        return float(ours[kind]) if kind in ours else None
+    if kind == "times":
+        other = known.get(f"{row['op']}/{rest}")
+        return None if other is None else float(ours["us"] / other["ours"]["us"])
+    times = [cell["us"] for name, cell in row["peers"].items() if name.startswith(rest) and "us" in cell]
+    return min(times) / float(ours["us"]) if times else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.kernels.table", description=__doc__)
+    made.add_argument("result", type=Path)
+    made.add_argument("page", type=Path)
+    made.add_argument("--picture", default="", help="path of the plot, as the page names it")
+    made.add_argument("--append", type=Path, default=None, help="a Markdown file that is put at the end")
+    asked = made.parse_args(arguments)
+    more = asked.append.read_text(encoding="utf-8") if asked.append else ""
+    asked.page.write_text(
+        page(json.loads(asked.result.read_text(encoding="utf-8")), asked.picture, more), encoding="utf-8"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
