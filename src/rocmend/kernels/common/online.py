@@ -13,7 +13,7 @@ import triton.language as tl
 @triton.jit
 def walk(
     x_ptr, x_stride, row, rows, n, first, steps,
-    TOTAL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr,
+    TOTAL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Return the base, the sum of exponentials relative to it, and the plain sum (if TOTAL), each [ROWS, 1].
 
@@ -23,7 +23,7 @@ def walk(
     base = tl.full((ROWS, BLOCK // VECTOR), -3.4028234663852886e38, tl.float32)
     sums = tl.zeros((ROWS, BLOCK // VECTOR), tl.float32)
     total = tl.zeros((ROWS, BLOCK // VECTOR), tl.float32)
-    for step in range(steps):
+    for step in tl.range(0, steps, num_stages=STAGES):
         column = (first + step) * BLOCK + tl.arange(0, BLOCK)[None, :]
         inside = (row < rows) & (column < n)
         x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=float("-inf")).to(tl.float32)
@@ -35,6 +35,21 @@ def walk(
         base = new
     top = tl.max(base, axis=1)[:, None]
     return top, tl.sum(sums * tl.exp(base - top), axis=1)[:, None], tl.sum(total, axis=1)[:, None]
+
+
+@triton.jit
+def whole(x_ptr, x_stride, row, rows, n, TOTAL: tl.constexpr, BLOCK: tl.constexpr):
+    """Return what ``walk`` does, of rows that fit in registers: one exponential an element, one pass."""
+    column = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (column < n)
+    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=float("-inf")).to(tl.float32)
+    top = tl.max(x, axis=1)[:, None]
+    top = tl.minimum(tl.maximum(top, -3.4028234663852886e38), 3.4028234663852886e38)
+    sums = tl.sum(tl.exp(x - top), axis=1)[:, None]
+    total = tl.zeros_like(sums)
+    if TOTAL:
+        total = tl.sum(tl.where(inside, x, 0.0), axis=1)[:, None]
+    return top, sums, total
 
 
 @triton.jit
@@ -56,12 +71,12 @@ def log_sum(top, sums):
 @triton.jit
 def parts_kernel(
     x_ptr, top_ptr, sum_ptr, total_ptr, x_stride, rows, n, steps,
-    TOTAL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr,
+    TOTAL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """What one part of each row comes to."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     part = tl.program_id(1)
-    top, sums, total = walk(x_ptr, x_stride, row, rows, n, part * steps, steps, TOTAL, ROWS, BLOCK, VECTOR)
+    top, sums, total = walk(x_ptr, x_stride, row, rows, n, part * steps, steps, TOTAL, ROWS, BLOCK, VECTOR, STAGES)
     place = row * tl.num_programs(1) + part
     tl.store(top_ptr + place, top, mask=row < rows)
     tl.store(sum_ptr + place, sums, mask=row < rows)

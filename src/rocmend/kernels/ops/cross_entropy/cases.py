@@ -29,7 +29,7 @@ def _case(
 
     marks = f"{'-gradient' if backward else ''}{'-apart' if apart > 1 else ''}"
     name = f"{dtype}-{'x'.join(map(str, shape))}-{targets}-smooth-{smoothing}{marks}"
-    compiled = shape in ((200, 1000), (3, 30_001))
+    compiled = shape in ((200, 100), (200, 1000), (3, 9000), (3, 30_001), (300, 17_000))
     edges = ("empty",) if 0 in shape else ()
     if not backward:
         return Case(name, make, "float32", size_of(shape), compiled=compiled, edges=edges)
@@ -50,10 +50,10 @@ def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
         for backward in (False, True):
-            for shape in ((1, 1), (3, 7), (2, 3, 33), (0, 4), (200, 1000), (3, 30_001)):
+            for shape in ((1, 1), (3, 7), (2, 3, 33), (0, 4), (200, 100), (200, 1000), (3, 9000), (3, 30_001)):
                 yield _case(dtype, *shape, backward=backward)
             yield _case(dtype, 5, 40, smoothing=0.1, backward=backward, targets="int32")
             yield _case(dtype, 2, 9001, smoothing=0.1, backward=backward)
-            for shape in ((512, 152_064), (200, 262_144), (8, 262_144), (65_536, 1000)):
+            for shape in ((300, 17_000), (512, 152_064), (200, 262_144), (8, 262_144), (65_536, 1000)):
                 yield _case(dtype, *shape, backward=backward)
         yield _case(dtype, 9, 131_072, apart=1820 if dtype == "bfloat16" else 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.rows import ceil_div, splits
+from rocmend.kernels.common.rows import ceil_div, splits, tile, width_class
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.cross_entropy.kernel import backward_kernel, loss_kernel, merge_kernel
+from rocmend.kernels.ops.cross_entropy.kernel import backward_kernel, held_kernel, loss_kernel, merge_kernel
 from rocmend.kernels.ops.logsumexp.host import VECTOR, parts_of, shape_of_tile
 from rocmend.kernels.tuning import config_for
 
@@ -19,10 +19,22 @@ def run(
     rows, n = x.shape
     loss, lse = (allocate.empty((rows,), dtype=torch.float32, device=x.device) for _ in range(2))
     target = executor.target_for(x.device)
+    smooth = smoothing != 0.0
+    kind = width_class(n)
+    if kind != "split":
+        config = config_for("cross_entropy", "held", kind, target)
+        block, together = tile(n, config)
+        launch(
+            held_kernel,
+            (ceil_div(rows, together),),
+            (x, targets, loss, lse, x.stride(0), rows, n, ignore_index, smoothing),
+            {"SMOOTH": smooth, "BLOCK": block, "ROWS": together},
+            config,
+        )
+        return loss, lse
     config = config_for("cross_entropy", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)
-    smooth = smoothing != 0.0
     if parts == 1:
         launch(
             loss_kernel,

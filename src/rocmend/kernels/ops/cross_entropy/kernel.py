@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.online import log_sum, merge, walk
+from rocmend.kernels.common.online import log_sum, merge, walk, whole
 from rocmend.kernels.language import narrow
 
 
@@ -28,13 +28,25 @@ def _finish(
 
 
 @triton.jit
+def held_kernel(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, rows, n, ignore, smoothing,
+    SMOOTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows a program, in registers."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    top, sums, total = whole(x_ptr, x_stride, row, rows, n, SMOOTH, BLOCK)
+    lse = log_sum(top, sums)
+    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
+
+
+@triton.jit
 def loss_kernel(
     x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, rows, n, steps, ignore, smoothing,
-    SMOOTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr,
+    SMOOTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """ROWS whole rows a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK, VECTOR)
+    top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK, VECTOR, STAGES)
     lse = log_sum(top, sums)
     _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
 

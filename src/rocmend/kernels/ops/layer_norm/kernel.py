@@ -79,7 +79,7 @@ def scale_kernel(
 @triton.jit
 def backward_kernel(
     grad_ptr, x_ptr, weight_ptr, dx_ptr, dweight_ptr, dbias_ptr, grad_stride, x_stride, rows, n, eps,
-    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Gradient of x, and this program's part of the weight's and the bias's."""
     column = tl.arange(0, BLOCK)[None, :]
@@ -87,7 +87,7 @@ def backward_kernel(
         weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
     products = tl.zeros((ROWS, BLOCK), tl.float32)
     sums = tl.zeros((ROWS, BLOCK), tl.float32)
-    for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+    for start in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
         row = (start + tl.arange(0, ROWS)[:, None]).to(tl.int64)
         inside = (row < rows) & (column < n)
         x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)

@@ -32,7 +32,7 @@ def _plain(dtype: str, *shape: int, axis: int | tuple[int, ...] | None = -1) -> 
         return Call((m.normal(*shape, dtype=dtype, scale=3.0), axis))
 
     name = f"{dtype}-{'x'.join(map(str, shape))}-axis-{axis}".replace(" ", "")
-    compiled = shape in ((200, 128), (3, 4096), (2, 100_003)) and axis == -1
+    compiled = shape in ((200, 128), (3, 4096), (2, 16000), (2, 100_003), (300, 20_000)) and axis == -1
     return Case(name, make, dtype, size_of(shape), compiled=compiled, edges=("empty",) if 0 in shape else ())
 
 
@@ -69,6 +69,8 @@ def cases() -> Iterator[Case]:
             (2, 0),
             (200, 128),
             (3, 4096),
+            (2, 16000),
+            (300, 20_000),
             (2, 100_003),
             (262144, 128),
             (8192, 4096),

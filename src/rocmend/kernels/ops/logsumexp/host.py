@@ -6,9 +6,9 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.online import parts_kernel
-from rocmend.kernels.common.rows import ceil_div, power_of_2, splits
+from rocmend.kernels.common.rows import ceil_div, power_of_2, splits, tile, width_class
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.logsumexp.kernel import backward_kernel, merge_kernel, walk_kernel
+from rocmend.kernels.ops.logsumexp.kernel import backward_kernel, held_kernel, merge_kernel, walk_kernel
 from rocmend.kernels.tuning import Config, config_for
 
 VECTOR = 8
@@ -44,6 +44,18 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     rows, n = x.shape
     out = allocate.empty((rows,), dtype=dtype, device=x.device)
     target = executor.target_for(x.device)
+    kind = width_class(n)
+    if kind != "split":
+        config = config_for("logsumexp", "held", kind, target)
+        block, together = tile(n, config)
+        launch(
+            held_kernel,
+            (ceil_div(rows, together),),
+            (x, out, x.stride(0), rows, n),
+            {"BLOCK": block, "ROWS": together},
+            config,
+        )
+        return out
     config = config_for("logsumexp", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)

@@ -5,17 +5,26 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.online import log_sum, merge, walk
+from rocmend.kernels.common.online import log_sum, merge, walk, whole
 from rocmend.kernels.language import narrow
 
 
 @triton.jit
+def held_kernel(x_ptr, out_ptr, x_stride, rows, n, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """ROWS rows a program, in registers."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    top, sums, _ = whole(x_ptr, x_stride, row, rows, n, False, BLOCK)
+    tl.store(out_ptr + row, narrow(log_sum(top, sums), out_ptr.dtype.element_ty), mask=row < rows)
+
+
+@triton.jit
 def walk_kernel(
-    x_ptr, out_ptr, x_stride, rows, n, steps, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr
-):
+    x_ptr, out_ptr, x_stride, rows, n, steps,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
     """ROWS whole rows a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    top, sums, _ = walk(x_ptr, x_stride, row, rows, n, 0, steps, False, ROWS, BLOCK, VECTOR)
+    top, sums, _ = walk(x_ptr, x_stride, row, rows, n, 0, steps, False, ROWS, BLOCK, VECTOR, STAGES)
     tl.store(out_ptr + row, narrow(log_sum(top, sums), out_ptr.dtype.element_ty), mask=row < rows)
 
 
