@@ -72,7 +72,9 @@ def shards(ops: Sequence[str], sizes: Sequence[str], small: int, large: int) -> 
     return sorted(order, key=lambda one: one.size != "large")
 
 
-def _run_shard(shard: Shard, device: str, end: float, case_s: float, seen: Seen, env: dict[str, str]) -> None:
+def _run_shard(  # noqa: PLR0913, PLR0917  it is called in one place
+    shard: Shard, device: str, end: float, case_s: float, seen: Seen, env: dict[str, str]
+) -> None:
     every = {case.name for case in resolve(registry.get(shard.op).cases)()}
     wanted = set(shard.cases)
     for _ in range(4):

@@ -30,12 +30,14 @@ _METHOD = (
 def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
     """Return the page."""
     ceilings = result["ceilings"]
-    versions = result["versions"]
+    made_with = ", ".join(
+        f"{name} {result['versions'][name]}" for name in ("torch", "triton") if name in result["versions"]
+    )
     lines = [
         "# How fast the kernels are",
         "",
-        f"One run on {result['device']} ({result['target']}), {result['date']}: torch {versions.get('torch', '?')}, Triton"
-        + f" {versions.get('triton', '?')}. It says nothing of an AMD GPU: no record from one is here.",
+        f"One run on {result['device']} ({result['target']}), {result['date']}: {made_with}.",
+        "It says nothing of an AMD GPU: no record from one is here.",
         "",
         _METHOD,
         "",

@@ -18,6 +18,7 @@ from benchmarks.kernels.bench import Bench
 from benchmarks.kernels.ceilings import floor_us
 from benchmarks.kernels.plot import bars
 from benchmarks.kernels.run import Options, measure
+from benchmarks.kernels.table import target
 
 from rocmend.kernels import registry
 from rocmend.kernels.suite import Call
@@ -99,9 +100,24 @@ def test_every_topic_yields_benches_of_ops_that_exist() -> None:
             assert bench.bytes > 0
 
 
+def test_the_gates_of_a_topic_hold_in_the_interpreter() -> None:
+    for topic in ("quantized", "order", "conv"):
+        for bench in list(benching.benches(topic, tiny=True))[:2]:
+            row = measure(bench, Options(CPU, peers=("torch",), gate_only=True), {})
+            assert row["gate"]["ok"], f"{bench.op}/{bench.name}: {row['gate']['detail']}"
+
+
+def test_a_goal_is_said_with_what_was_reached() -> None:
+    row = {"op": "o", "name": "n", "ours": {"us": 10.0, "of_floor": 0.7}, "peers": {"sdpa-flash": {"us": 5.0}}}
+    assert target(("of_floor", 0.6), row, {}) == "≥ 60%: 70%, reached"
+    assert target(("of_peer:sdpa", 0.6), row, {}) == "≥ 60% of sdpa's rate: 50%, **missed**"
+    assert target(("times:m", 1.15), row, {"o/m": {"ours": {"us": 9.0}}}) == "≤ 1.15 times m: 1.11, reached"
+
+
 @pytest.fixture
 def _one_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    def benches(_topic: str) -> Iterator[Bench]:
+    def benches(_topic: str, *, tiny: bool = False) -> Iterator[Bench]:
+        del tiny
         yield _bench()
 
     monkeypatch.setattr(benching, "topics", lambda: ["norms"])
@@ -111,7 +127,7 @@ def _one_topic(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_one_topic")
 def test_the_program_writes_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "deep" / "result.json"
-    assert program.main(["--device", "cpu", "--out", str(out)]) == 0
+    assert program.main(["--device", "cpu", "--in-process", "--out", str(out)]) == 0
     result = json.loads(out.read_text())
     assert result["results"][0]["gate"]["ok"]
     assert result["versions"]["torch"] == torch.__version__
