@@ -64,7 +64,7 @@ def poison(tensor: torch.Tensor) -> None:
     elif tensor.dtype == torch.bool:
         tensor.fill_(True)
     else:
-        tensor.view(torch.uint8).fill_(0xAA)
+        (tensor if tensor.dim() else tensor.view(1)).view(torch.uint8).fill_(0xAA)
 
 
 @contextlib.contextmanager

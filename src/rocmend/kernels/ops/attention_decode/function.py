@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import OP, Problem
+from rocmend.kernels.remembered import Remembered, of, planned
 
 OP_NAME = "attention_decode"
+
+_calls: Remembered[Any] = Remembered()
 
 
 def attention_decode(
@@ -50,13 +55,22 @@ def attention_decode(
     Cost: reads keys and values once for all query heads of a KV head.
     Source: https://pytorch.org/blog/flash-decoding/
     """
-    _check(q, k, v, mask, sinks, soft_cap, window, lengths)
-    problem = Problem(
-        NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
-    )
-    out: torch.Tensor = implementation(OP, q.device, problem)(
-        q, k, v, scale=scale, mask=mask, sinks=sinks, soft_cap=soft_cap, window=window, lengths=lengths
-    )
+    scale, soft_cap = float(scale), None if soft_cap is None else float(soft_cap)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        _check(q, k, v, mask, sinks, soft_cap, window, lengths)
+    key = (
+        of(q), of(k), of(v), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
+        None if sinks is None else of(sinks), soft_cap, window, None if lengths is None else of(lengths),
+    )  # fmt: skip
+    call = _calls.get(key)
+    if call is None:
+        _check(q, k, v, mask, sinks, soft_cap, window, lengths)
+        problem = Problem(
+            NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
+        )
+        run = implementation(OP, q.device, problem)
+        call = _calls.keep(key, planned(run, q, k, v, scale, mask, sinks, soft_cap, window, lengths))
+    out: torch.Tensor = call(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
     return out
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common import plans
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.attention_decode import Problem, shape_class
 from rocmend.kernels.ops.attention_decode.kernel import merge_kernel, split_kernel
+from rocmend.kernels.remembered import Planned, Remembered
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
@@ -76,9 +77,16 @@ def uses_matrix(target: Target, dtype: str, rows: int) -> bool:
     return {"float16": "fp16", "bfloat16": "bf16"}[dtype] in target.matrix_dtypes
 
 
-@functools.lru_cache(maxsize=4096)
+_cuts: Remembered[Plan] = Remembered()
+
+
 def plan(problem: Problem, target: Target, span: int) -> Plan:
     """Cut a problem for a target; ``span`` keys can be seen."""
+    key = (problem, target, span)
+    return _cuts.get(key) or _cuts.keep(key, _cut(problem, target, span))
+
+
+def _cut(problem: Problem, target: Target, span: int) -> Plan:
     rows = problem.heads // problem.kv_heads * problem.queries
     matrix = uses_matrix(target, problem.dtype, rows)
     config = config_for("attention_decode", "split" if matrix else "split_vector", shape_class(problem), target)
@@ -100,6 +108,7 @@ def mask_arguments(
     return wide.view(torch.uint8) if kind == 1 else wide, wide.stride(), kind
 
 
+@Planned
 def run(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -110,20 +119,22 @@ def run(
     soft_cap: float | None = None,
     window: int | None = None,
     lengths: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Launch the kernels; see ``function.attention_decode``."""
+) -> Callable[..., torch.Tensor]:
+    """Plan a call; see ``function.attention_decode``."""
     batch, heads, queries, dim = q.shape
     kv_heads, keys, value_dim = k.shape[1], k.shape[2], v.shape[3]
-    out = allocate.empty((batch, heads, queries, value_dim), dtype=q.dtype, device=q.device)
-    if out.numel() == 0 or keys == 0 or dim == 0:
-        return out.zero_() if keys == 0 else _no_scores(out, v, heads // kv_heads)
+    output = allocate.Output((batch, heads, queries, value_dim), q.dtype, q.device)
+    if 0 in (batch, heads, queries, value_dim, keys, dim):
+        group = heads // kv_heads
+        return lambda _q, _k, v, *_, **__: output().zero_() if keys == 0 else _no_scores(output(), v, group)
     problem = Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, value_dim)
     target = executor.target_for(q.device)
     span = keys if window is None else min(keys, window + queries - 1)
     cut = plan(problem, target, span)
-    values, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
+    _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
     rows_total = batch * heads * queries
-    acc, ml = workspaces(rows_total, cut.splits, value_dim, q.device)
+    sums = allocate.Output((rows_total, cut.splits, value_dim), torch.float32, q.device)
+    tops = allocate.Output((2, rows_total, cut.splits), torch.float32, q.device)
     d0, d1 = cut_dim(dim)
     constants: dict[str, object] = {
         "KV": kv_heads, "GROUP": heads // kv_heads, "L": queries, "D": dim, "DV": value_dim, "D0": d0, "D1": d1,
@@ -131,19 +142,42 @@ def run(
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
         "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "PDL": cut.splits > 1 and early_merge(target),
     }  # fmt: skip
-    launch(
+    split = plans.Plan(
         split_kernel,
         (cut.splits * batch * kv_heads, cut.row_blocks),
-        (
-            q, k, v, values, sinks, lengths, acc, ml, out, float(scale), float(soft_cap or 1.0), int(window or 0), keys,
-            cut.splits, rows_total, *q.stride(), *k.stride(), *v.stride(), *strides,
-        ),
         constants,
         cut.config,
+        (
+            float(scale), float(soft_cap or 1.0), int(window or 0), keys, cut.splits, rows_total,
+            *q.stride(), *k.stride(), *v.stride(), *strides,
+        ),
+        (None, None, None, torch.uint8 if kind == 1 else None, None, None, None, None, None),
     )  # fmt: skip
-    if cut.splits > 1:
-        merge("attention_decode", acc, ml, sinks, lengths, out, cut.splits, target)
-    return out
+    shape = (batch, heads, queries, value_dim)
+    merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target) if cut.splits > 1 else None
+
+    def call(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        scale: float,  # noqa: ARG001  planned, as are the cap and the window
+        mask: torch.Tensor | str | None = None,
+        sinks: torch.Tensor | None = None,
+        soft_cap: float | None = None,  # noqa: ARG001
+        window: int | None = None,  # noqa: ARG001
+        lengths: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        out = output()
+        values = mask if kind else None
+        if merged is None:
+            split((q, k, v, values, sinks, lengths, None, None, out))  # type: ignore[arg-type]  # by kind no string
+            return out
+        acc, ml = sums(), tops()
+        split((q, k, v, values, sinks, lengths, acc, ml, out))  # type: ignore[arg-type]  # by kind no string
+        merged((acc, ml, sinks, lengths, out))
+        return out
+
+    return call
 
 
 def _no_scores(out: torch.Tensor, v: torch.Tensor, group: int) -> torch.Tensor:
@@ -168,6 +202,26 @@ def early_merge(target: Target) -> bool:
     return bool(config_for("attention_decode", "merge", "*", target).get("launch_pdl", 0))
 
 
+def merging(
+    op: str,
+    shape: Sequence[int],
+    sinks: torch.Tensor | None,
+    lengths: torch.Tensor | None,
+    splits: int,
+    target: Target,
+) -> plans.Plan:
+    """Plan the launch that merges the parts, of ``(acc, ml, sinks, lengths, out)``; ``shape`` is that of out."""
+    batch, heads, queries, value_dim = shape
+    rows = batch * heads * queries
+    config = config_for(op, "merge", "*", target)
+    block = min(max(power_of_two(value_dim), 16), int(config.constants["BLOCK_DV"]))
+    constants = {
+        "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
+        "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
+    }  # fmt: skip
+    return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, (splits, rows, heads * queries))
+
+
 def merge(
     op: str,
     acc: torch.Tensor | None,
@@ -179,17 +233,4 @@ def merge(
     target: Target,
 ) -> None:
     """Launch the kernel that merges the parts."""
-    batch, heads, queries, value_dim = out.shape
-    rows = batch * heads * queries
-    config = config_for(op, "merge", "*", target)
-    block = min(max(power_of_two(value_dim), 16), int(config.constants["BLOCK_DV"]))
-    launch(
-        merge_kernel,
-        (rows, -(-value_dim // block)),
-        (acc, ml, sinks, lengths, out, splits, rows, heads * queries),
-        {
-            "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
-            "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
-        },
-        config,
-    )  # fmt: skip
+    merging(op, out.shape, sinks, lengths, splits, target)((acc, ml, sinks, lengths, out))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import torch
 
 from rocmend.core.errors import UsageError
@@ -13,6 +16,9 @@ from rocmend.kernels.ops.gather_qmm import OP
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.autograd import GatherQmm
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
+from rocmend.kernels.remembered import Remembered, of
+
+_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
 
 Options = tuple[bool, int | None, int | None, str, bool]
 Triple = tuple[torch.Tensor, torch.Tensor] | tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
@@ -62,13 +68,12 @@ def gather_qmm(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_qmm.html
     """
-    weights = Weights(w, scales, biases)
     options = (transpose, group_size, bits, mode, sorted_indices)
-    a = arguments(x, weights, None, lhs_indices, rhs_indices, options)
     if torch.is_grad_enabled() and x.requires_grad:
+        a = arguments(x, Weights(w, scales, biases), None, lhs_indices, rhs_indices, options)
         out: torch.Tensor = GatherQmm.apply(x, a, call)  # type: ignore[no-untyped-call]
         return out
-    return call(a)
+    return _multiply(x, (w, scales, biases), None, lhs_indices, rhs_indices, options)
 
 
 def gather_qmm_swiglu(
@@ -114,7 +119,50 @@ def gather_qmm_swiglu(
             next_step="Train with two calls of gather_qmm and a gate between them.",
         )
     options = (True, group_size, bits, mode, sorted_indices)
-    return call(arguments(x, Weights(*gate), Weights(*up), lhs_indices, rhs_indices, options))
+    return _multiply(x, gate, up, lhs_indices, rhs_indices, options)
+
+
+def _key(tensors: Iterable[torch.Tensor | None]) -> tuple[Any, ...]:
+    return tuple([None if one is None else of(one) for one in tensors])
+
+
+def _multiply(
+    x: torch.Tensor,
+    weights: Triple,
+    up: Triple | None,
+    lhs: torch.Tensor | None,
+    rhs: torch.Tensor | None,
+    options: Options,
+) -> torch.Tensor:
+    key = (_key((x, *weights, lhs, rhs)), None if up is None else _key(up), options)
+    run = _calls.get(key)
+    if run is None:
+        run = _calls.keep(key, _plan(x, weights, up, lhs, rhs, options))
+    return run(x, weights, up, lhs, rhs)
+
+
+def _plan(
+    x: torch.Tensor,
+    weights: Triple,
+    up: Triple | None,
+    lhs: torch.Tensor | None,
+    rhs: torch.Tensor | None,
+    options: Options,
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
+
+    def whole(
+        x: torch.Tensor, weights: Triple, up: Triple | None, lhs: torch.Tensor | None, rhs: torch.Tensor | None
+    ) -> torch.Tensor:
+        return run(arguments(x, Weights(*weights), None if up is None else Weights(*up), lhs, rhs, options))
+
+    a = arguments(x, Weights(*weights), None if up is None else Weights(*up), lhs, rhs, options)
+    run: Callable[[Arguments], torch.Tensor] = implementation(OP, a.x.device, problem_of(a))
+    if not run.__module__.endswith(".host"):
+        return whole
+    from rocmend.kernels.ops.gather_qmm.host import plan_few
+
+    return plan_few(a, lhs, rhs, whole) or whole
 
 
 def call(a: Arguments) -> torch.Tensor:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.gather_qmm import shape_class
@@ -14,6 +17,8 @@ from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.pairs import pairs_kernel
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
 from rocmend.kernels.tuning import Config, config_for
+
+_NO_WEIGHTS = (None, None, None)
 
 
 def run(a: Arguments) -> torch.Tensor:
@@ -25,31 +30,83 @@ def run(a: Arguments) -> torch.Tensor:
     if k == 0:
         return out.zero_()
     x = a.x.to(a.dtype).contiguous()
-    problem = problem_of(a)
-    kind = shape_class(problem)
+    kind = shape_class(problem_of(a))
     weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
-    constants: dict[str, object] = {
+    if kind == "few":
+        _few(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
+        return out
+    target = executor.target_for(a.x.device)
+    config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
+    _grouped(a, x, weights, out, _constants(a), config)
+    return out
+
+
+def _constants(a: Arguments) -> dict[str, object]:
+    return {
         "MODE": a.form.mode, "BITS": a.form.bits, "GROUP": a.form.group_size, "GATED": a.up is not None,
         "HAS_LHS": a.pairs.lhs is not None,
     }  # fmt: skip
-    target = executor.target_for(a.x.device)
-    if kind == "few":
-        size = "single" if a.pairs.count * m <= 16 else "several"
-        config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
-        constants["BK"] = _width(k, config["BK"], a.form.group_size)
-        grid = (a.pairs.count * m * triton.cdiv(a.n, config["BN"]),)
-        words, groups = a.form.words(k), k // a.form.group_size
-        args = (x, *weights, out, a.pairs.lhs, a.pairs.rhs, m, a.n, k, words, groups, a.pairs.divisor)
-        launch(pairs_kernel, grid, args, constants, config)
+
+
+def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Plan:
+    """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
+    m, k = a.x.shape[-2:]
+    size = "single" if a.pairs.count * m <= 16 else "several"
+    config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, executor.target_for(a.x.device))
+    constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
+    grid = (a.pairs.count * m * cdiv(a.n, config["BN"]),)
+    numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
+    return Plan(pairs_kernel, grid, constants, config, numbers, types)
+
+
+def plan_few(
+    a: Arguments, lhs: torch.Tensor | None, rhs: torch.Tensor | None, whole: Callable[..., torch.Tensor]
+) -> Callable[..., torch.Tensor] | None:
+    """Plan calls with few rows, of tensors that are used as they are; None for others.
+
+    Args:
+        a: Arguments of such a call.
+        lhs: Indices as they were given.
+        rhs: The like.
+        whole: Takes what the plan takes, and computes it from the start: for words that lie at odd addresses.
+    """
+    tensors = (a.x, *a.weights, *(a.up or ()), lhs, rhs)
+    m, k = a.x.shape[-2:]
+    if rhs is None or tuple(rhs.shape) != a.pairs.shape or (lhs is not None and tuple(lhs.shape) != a.pairs.shape):
+        return None
+    if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
+        return None
+    if 0 in (a.pairs.count, m, k, a.n) or shape_class(problem_of(a)) != "few":
+        return None
+    signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
+    words = torch.int32  # given as uint32, maybe
+    types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
+    launched = _few(a, types)
+    output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
+    one_lhs = a.pairs.lhs is not None
+
+    def call(
+        x: torch.Tensor,
+        weights: Sequence[torch.Tensor | None],
+        up: Sequence[torch.Tensor | None] | None,
+        lhs: torch.Tensor | None,
+        rhs: torch.Tensor | None,
+    ) -> torch.Tensor:
+        first = (*weights, None) if len(weights) == 2 else weights
+        second = _NO_WEIGHTS if up is None else (*up, None) if len(up) == 2 else up
+        for words in (first[0], second[0]):
+            if words is not None and words.data_ptr() % 8:
+                return whole(x, weights, up, lhs, rhs)
+        out = output()
+        launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
         return out
-    config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
-    _grouped(a, x, weights, out, constants, config)
-    return out
+
+    return call
 
 
 def _width(k: int, most: int, group: int) -> int:
     """Return how many columns are taken at a time: fewer where a quarter of them would lie outside."""
-    width: int = min(most, triton.next_power_of_2(k))
+    width: int = min(most, next_power_of_2(k))
     while width > group and -(-k // width) * width * 4 > k * 5:
         width //= 2
     return max(width, group)
@@ -74,10 +131,10 @@ def _grouped(
     m, k = x.shape[-2:]
     count, experts, height = a.pairs.count, a.experts, config["BM"]
     direct = direct_is_better(count, m, experts, height)
-    blocks = triton.cdiv(a.n, config["BN"])
-    constants |= {"DIRECT": direct, "TRANSPOSE": a.transpose, "EXPERTS": triton.next_power_of_2(experts)}
+    blocks = cdiv(a.n, config["BN"])
+    constants |= {"DIRECT": direct, "TRANSPOSE": a.transpose, "EXPERTS": next_power_of_2(experts)}
     if direct:
-        order, counts, tiles = None, None, count * triton.cdiv(m, height)
+        order, counts, tiles = None, None, count * cdiv(m, height)
     else:
         tiles = tiles_at_most(count, m, experts, height)
         counts, order = route(a.pairs, experts, ordered=a.ordered)
