@@ -49,11 +49,3 @@ class Plan:
         else:
             args = (*seen_as(tensors, self._types), *varying, *self.numbers)
             launch(self._kernel, self.grid, args, self._constants, self.config)
-
-
-plan = Plan
-
-
-def carry_out(one: Plan, args: Sequence[Any]) -> None:
-    """Launch with all run-time arguments."""
-    launch(one._kernel, one.grid, args, one._constants, one.config)  # noqa: SLF001  of this module

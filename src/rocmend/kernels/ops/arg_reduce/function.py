@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from rocmend.core.errors import UsageError
@@ -9,15 +12,19 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.arg_reduce import OP, Problem
+from rocmend.kernels.remembered import Planned, Remembered, of
+
+_calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
 
 
-def _run(
-    op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool
-) -> torch.Tensor:
+def _plan(
+    op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
+) -> Callable[[torch.Tensor], torch.Tensor]:
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     shape = x.shape
-    if axis is None or x.dim() == 0:
+    flat = axis is None or x.dim() == 0
+    if axis is None or flat:
         x, axis = x.reshape(-1), 0
         kept = torch.Size((1,) * len(shape))
     else:
@@ -27,9 +34,27 @@ def _run(
     if length == 0:
         raise UsageError(op, f"expected an axis with elements, got shape {tuple(shape)}.")
     axes.check_index_dtype(op, index_dtype, length)
-    problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis))
-    out: torch.Tensor = implementation(OP, x.device, problem)(x, axis, largest=largest, index_dtype=index_dtype)
-    return out.reshape(kept) if keepdims else out
+    run = implementation(OP, x.device, Problem(NAMES[x.dtype], *axes.split(x.shape, axis)))
+    settings: dict[str, Any] = {"largest": largest, "index_dtype": index_dtype}
+    if isinstance(run, Planned):
+        call = run.plan(x, axis, **settings, shape=kept if keepdims else None)
+        return lambda x: call(x.reshape(-1), axis) if flat else call(x, axis)
+
+    def choose(x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = run(x.reshape(-1) if flat else x, axis, **settings)
+        return out.reshape(kept) if keepdims else out
+
+    return choose
+
+
+def _run(
+    op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool
+) -> torch.Tensor:
+    key = (of(x), axis, keepdims, index_dtype, largest)
+    call = _calls.get(key)
+    if call is None:
+        call = _calls.keep(key, _plan(op, x, axis, keepdims, index_dtype, largest))
+    return call(x)
 
 
 def argmax(

@@ -2,49 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
-from rocmend.kernels.launch import launch
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.arg_reduce.kernel import combine_kernel, pieces_kernel
+from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import config_for
 
 
-def run(x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype) -> torch.Tensor:
-    """Return where the best element along an axis is, without the axis; see ``function.argmax``."""
-    x = x.contiguous()
+@Planned
+def run(
+    x: torch.Tensor, axis: int, *, largest: bool, index_dtype: torch.dtype, shape: torch.Size | None = None
+) -> Callable[..., torch.Tensor]:
+    """Plan to find where the best element along an axis is; see ``function.argmax``.
+
+    Args:
+        x: Any shape.
+        axis: Axis.
+        largest: The largest element is best, else the smallest.
+        index_dtype: Type of the result.
+        shape: Of the result; None for that of x without the axis.
+    """
     outer, n, inner = axes.split(x.shape, axis)
-    shape = x.shape[:axis] + x.shape[axis + 1 :]
-    out = allocate.empty(shape or (1,), dtype=index_dtype, device=x.device)
-    if out.numel() == 0:
-        return out.view(shape)
+    output = allocate.Output(
+        x.shape[:axis] + x.shape[axis + 1 :] if shape is None else shape, dtype=index_dtype, device=x.device
+    )
+    if outer * inner == 0:
+        return lambda *_, **__: output()
     target = executor.target_for(x.device)
     kind = "row" if inner == 1 else "column"
     config = config_for("arg_reduce", "pieces", kind, target)
-    lanes = 1 if inner == 1 else min(config["lanes"], triton.next_power_of_2(inner))
-    block = max(1, min(config["tile"] // lanes, triton.next_power_of_2(n)))
+    lanes = 1 if inner == 1 else min(config["lanes"], next_power_of_2(inner))
+    block = max(1, min(config["tile"] // lanes, next_power_of_2(n)))
     outputs = outer * inner
-    groups = outer * triton.cdiv(inner, lanes)
+    groups = outer * cdiv(inner, lanes)
     # Enough programs to fill the GPU, each with several tiles.
     wanted = max(1, (config["programs"] + groups - 1) // groups)
-    piece = max(triton.cdiv(n, min(wanted, config["most"])), block * config["walk"])
-    piece = triton.cdiv(piece, block) * block
-    pieces = triton.cdiv(n, piece)
-    wide = torch.int64 if x.element_size() == 8 else torch.int32
-    keys = places = None
-    if pieces > 1:
-        keys = allocate.empty((outer, pieces, inner), dtype=wide, device=x.device)
-        places = allocate.empty((outer, pieces, inner), dtype=torch.int64, device=x.device)
+    piece = max(cdiv(n, min(wanted, config["most"])), block * config["walk"])
+    piece = cdiv(piece, block) * block
+    pieces = cdiv(n, piece)
     constants = {"KIND": axes.kind(x.dtype), "MODE": 0 if largest else 2, "BLOCK": block, "INNER": lanes}
-    index = axes.raw(out)
-    args = (axes.raw(x), keys, places, index if pieces == 1 else None, n, inner, pieces, piece)
-    launch(pieces_kernel, (groups * pieces,), args, constants, config)
-    if pieces > 1:
-        combine = config_for("arg_reduce", "combine", kind, target)
-        size = triton.next_power_of_2(pieces)
-        each = max(1, min(combine["tile"] // size, triton.next_power_of_2(outputs)))
-        last = (keys, places, index, outputs, inner, pieces)
-        launch(combine_kernel, (triton.cdiv(outputs, each),), last, {"PIECES": size, "BLOCK": each}, combine)
-    return out.view(shape)
+    index_type, numbers = axes.raw_type(index_dtype), (n, inner, pieces, piece)
+    types = (axes.raw_type(x.dtype), None, None, index_type)
+    first = Plan(pieces_kernel, (groups * pieces,), constants, config, numbers, types)
+    if pieces == 1:
+
+        def at_once(x: torch.Tensor, _axis: int, **_: Any) -> torch.Tensor:
+            out = output()
+            first((x.contiguous(), None, None, out))
+            return out
+
+        return at_once
+    wide = torch.int64 if x.element_size() == 8 else torch.int32
+    best, found = (allocate.Output((outer, pieces, inner), dtype, x.device) for dtype in (wide, torch.int64))
+    combine = config_for("arg_reduce", "combine", kind, target)
+    size = next_power_of_2(pieces)
+    each = max(1, min(combine["tile"] // size, next_power_of_2(outputs)))
+    last = Plan(
+        combine_kernel,
+        (cdiv(outputs, each),),
+        {"PIECES": size, "BLOCK": each},
+        combine,
+        (outputs, inner, pieces),
+        (None, None, index_type),
+    )
+
+    def in_pieces(x: torch.Tensor, _axis: int, **_: Any) -> torch.Tensor:
+        out, keys, places = output(), best(), found()
+        first((x.contiguous(), keys, places, None))
+        last((keys, places, out))
+        return out
+
+    return in_pieces

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +14,9 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv import OP, Problem
 from rocmend.kernels.ops.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.vendor import plain_as
+from rocmend.kernels.remembered import Remembered, of
+
+_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
 
@@ -53,12 +56,53 @@ def conv_general(
 
     Cost: 2 · N · output pixels · O · taps · C / groups operations.
     """
-    options = (stride, padding, kernel_dilation, input_dilation)
-    geometry = geometry_of("conv_general", x.shape, weight.shape, *map(_hashable, options), groups, flip)
+    if torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        geometry = _geometry(x, weight, bias, (stride, padding, kernel_dilation, input_dilation, groups, flip))
+        wired: torch.Tensor = _Convolution.apply(_five(x), _five(weight), bias, geometry)  # type: ignore[no-untyped-call]
+        return wired.reshape(_shape(x, geometry))
+    key = (
+        of(x), of(weight), None if bias is None else of(bias), _hashable(stride), _hashable(padding),
+        _hashable(kernel_dilation), _hashable(input_dilation), groups, flip,
+    )  # fmt: skip
+    call = _calls.get(key)
+    if call is None:
+        call = _calls.keep(key, _planned(x, weight, bias, key[3:]))
+    return call(x, weight, bias)
+
+
+def _geometry(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]) -> Geometry:
+    """Check arguments and return the geometry."""
+    *some, groups, flip = options
+    geometry = geometry_of("conv_general", x.shape, weight.shape, *map(_hashable, some), groups, flip)
     _check_types("conv_general", x, weight, bias, geometry.c_out)
-    axes = x.dim() - 2
-    out = _convolve(_five(x), _five(weight), bias, geometry)
-    return out.reshape(x.shape[0], *(axis.out for axis in geometry.axes[3 - axes :]), geometry.c_out)
+    return geometry
+
+
+def _shape(x: torch.Tensor, geometry: Geometry) -> tuple[int, ...]:
+    return (x.shape[0], *(axis.out for axis in geometry.axes[5 - x.dim() :]), geometry.c_out)
+
+
+def _planned(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
+    geometry = _geometry(x, weight, bias, options)
+    shape = _shape(x, geometry)
+    compute = implementation(OP, x.device, _problem("forward", x.dtype, geometry))
+    if compute.__module__.endswith(".host"):
+        from rocmend.kernels.ops.conv.host import plan_forward
+
+        found = plan_forward(_five(x), _five(weight), bias, geometry, shape)
+        if found is not None:
+            return found
+
+    def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        out: torch.Tensor = compute("forward", _five(x), _five(weight), bias, geometry)
+        return out.reshape(shape)
+
+    return call
 
 
 def conv_weight_gradient(
@@ -148,13 +192,6 @@ def _input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geom
     grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
     swapped = grouped.transpose(1, -1).flatten(0, 1)
     return _run("forward", gradient, swapped, None, geometry.transposed)
-
-
-def _convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry) -> torch.Tensor:
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias)):
-        out: torch.Tensor = _Convolution.apply(x, weight, bias, geometry)  # type: ignore[no-untyped-call]
-        return out
-    return _run("forward", x, weight, bias, geometry)
 
 
 class _Convolution(torch.autograd.Function):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.conv import Problem, kind, shape_class
@@ -152,6 +154,41 @@ def _forward(
     launch(forward_kernel, plan.grid, args, plan.constants, config)
     total = parts.sum(0)
     out.copy_(total if bias is None else total.add_(bias))
+
+
+def plan_forward(
+    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry, shape: tuple[int, ...]
+) -> Callable[..., torch.Tensor] | None:
+    """Plan calls of ``(x, w, bias)`` in one launch, of tensors that are used as they are; None for others.
+
+    Args:
+        x: ``[N, D, H, W, C]``; the calls may be given it with fewer axes.
+        w: ``[O, D, H, W, C / groups]``, the like.
+        bias: ``[O]`` or None.
+        geometry: Of the convolution.
+        shape: Of the result.
+    """
+    problem = problem_of("forward", x.dtype, geometry)
+    if geometry.c_in == 0 or geometry.pixels_in == 0 or 0 in shape or kind(problem) == "depthwise":
+        return None
+    if not w.is_contiguous() or not (x.stride(-1) == 1 or x.shape[-1] == 1):
+        return None
+    target = executor.target_for(x.device)
+    config = config_for("conv", "forward", shape_class(problem), target)
+    example = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
+    cut = _plan(geometry, problem, target, config, wide=_wide(x, example), bias=bias is not None)
+    if cut.splits > 1:
+        return None
+    numbers = (*cut.numbers, *x.stride(), *example.stride())
+    launched = Plan(forward_kernel, cut.grid, cut.constants, config, numbers)
+    output = allocate.Output(shape, x.dtype, x.device)
+
+    def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        out = output()
+        launched((x, w, bias, out))
+        return out
+
+    return call
 
 
 def _depthwise(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
-from rocmend.kernels.launch import launch
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.copy.kernel import lines_kernel, turned_kernel
-from rocmend.kernels.target import Target
+from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import config_for
 
 
@@ -38,26 +39,55 @@ def collapse(sizes: torch.Size, source: tuple[int, ...], target: tuple[int, ...]
     return merged or [Axis(1, 1, 1)]
 
 
-def run(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Copy to a new contiguous tensor; see ``function.copy``."""
-    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
-    return run_into(out, x)
+@Planned
+def run(x: torch.Tensor, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
+    """Plan a copy to a new contiguous tensor; see ``function.copy``."""
+    output = allocate.Output(x.shape, dtype, x.device)
+    if x.numel() == 0:
+        return lambda *_: output()
+    launched = _plan(output(), x)
+    if launched is None:
+        return lambda x, _dtype: run_into(output(), x)
+
+    def call(x: torch.Tensor, _dtype: torch.dtype) -> torch.Tensor:
+        out = output()
+        launched((x, out))
+        return out
+
+    return call
 
 
 def run_into(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Copy into a tensor of any strides; see ``function.copy_into``."""
-    if out.numel() == 0:
-        return out
+    if out.numel():
+        launched = _plan(out, x)
+        if launched is None:
+            source, target, constants = _seen(out, x)
+            _in_steps(source, target, _axes(out, x), constants)
+        else:
+            launched((x, out))
+    return out
+
+
+def _plan(out: torch.Tensor, x: torch.Tensor) -> Plan | None:
+    """Plan a copy in one launch, of ``(x, out)``; None where it takes several."""
+    source, target, constants = _seen(out, x)
+    types = tuple(None if one.dtype == seen.dtype else seen.dtype for one, seen in ((x, source), (out, target)))
+    return _launch_of(source, target, _axes(out, x), constants, types)
+
+
+def _seen(out: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, dict[str, bool]]:
+    """Return both as the kernels take them, and the constants that tell how elements are converted."""
     same = x.dtype == out.dtype
-    source, target = (_raw(x), _raw(out)) if same else (_numbers(x), _numbers(out))
     constants = {
         "UNSIGNED": not same and not x.dtype.is_floating_point and axes.kind(x.dtype) == "unsigned",
         "TO_BOOL": not same and out.dtype == torch.bool,
     }
-    sizes = source.shape if x.dim() else torch.Size((1,))
-    found = collapse(sizes, source.stride() if x.dim() else (1,), target.stride() if x.dim() else (1,))
-    _copy(source, target, found, constants, executor.target_for(x.device))
-    return out
+    return (*((_raw(x), _raw(out)) if same else (_numbers(x), _numbers(out))), constants)
+
+
+def _axes(out: torch.Tensor, x: torch.Tensor) -> list[Axis]:
+    return collapse(x.shape, x.stride(), out.stride())
 
 
 def _raw(x: torch.Tensor) -> torch.Tensor:
@@ -69,23 +99,21 @@ def _numbers(x: torch.Tensor) -> torch.Tensor:
     return x if x.dtype.is_floating_point else _raw(x)
 
 
-def _copy(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool], target: Target) -> None:
+def _launch_of(
+    x: torch.Tensor,
+    out: torch.Tensor,
+    found: list[Axis],
+    constants: dict[str, bool],
+    types: tuple[torch.dtype | None, ...] = (),
+) -> Plan | None:
     last = found[-1]
     turning = [axis for axis in found[:-1] if axis.source == 1 and axis.size > 1]
     turned = last.source not in (0, 1) and last.target == 1 and turning and turning[0].size >= 8 and last.size >= 8
     most = 4 if turned else 6
     outer = [axis for axis in found[:-1] if not turned or axis is not turning[0]]
     if len(outer) > most:
-        # More axes than a kernel takes: one launch for each step of the outermost.
-        first = outer[0]
-        rest = [axis for axis in found if axis is not first]
-        for step in range(first.size):
-            _copy(
-                x.as_strided((1,), (1,), x.storage_offset() + step * first.source),
-                out.as_strided((1,), (1,), out.storage_offset() + step * first.target),
-                rest, constants, target,
-            )  # fmt: skip
-        return
+        return None
+    target = executor.target_for(x.device)
     outer.reverse()
     sizes = [axis.size for axis in outer] + [1] * (most - len(outer))
     source = [axis.source for axis in outer] + [0] * (most - len(outer))
@@ -96,13 +124,29 @@ def _copy(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict
     if turned:
         config = config_for("copy", "turned", width, target)
         m, n = turning[0].size, last.size
-        tiles = triton.cdiv(m, config["BLOCK_M"]) * triton.cdiv(n, config["BLOCK_N"])
-        args = (x, out, m, n, last.source, turning[0].target, *sizes[:-1], *source, *to)
-        launch(turned_kernel, (tiles * lines,), args, more, config)
-        return
+        tiles = cdiv(m, config["BLOCK_M"]) * cdiv(n, config["BLOCK_N"])
+        numbers = (m, n, last.source, turning[0].target, *sizes[:-1], *source, *to)
+        return Plan(turned_kernel, (tiles * lines,), more, config, numbers, types)
     config = config_for("copy", "lines", width, target)
-    block = min(config["tile"], triton.next_power_of_2(last.size))
-    group = max(1, min(config["tile"] // block, triton.next_power_of_2(lines)))
-    programs = triton.cdiv(lines, group) * triton.cdiv(last.size, block)
-    args = (x, out, lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
-    launch(lines_kernel, (programs,), args, more | {"ROWS": group, "BLOCK": block}, config)
+    block = min(config["tile"], next_power_of_2(last.size))
+    group = max(1, min(config["tile"] // block, next_power_of_2(lines)))
+    programs = cdiv(lines, group) * cdiv(last.size, block)
+    numbers = (lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
+    return Plan(lines_kernel, (programs,), more | {"ROWS": group, "BLOCK": block}, config, numbers, types)
+
+
+def _in_steps(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool]) -> None:
+    """Copy with more axes than a kernel takes: one launch for each step of the outermost that is not turned."""
+    launched = _launch_of(x, out, found, constants)
+    if launched is not None:
+        launched((x, out))
+        return
+    first = next((axis for axis in found[:-1] if axis.source != 1), found[0])
+    rest = [axis for axis in found if axis is not first]
+    for step in range(first.size):
+        _in_steps(
+            x.as_strided((1,), (1,), x.storage_offset() + step * first.source),
+            out.as_strided((1,), (1,), out.storage_offset() + step * first.target),
+            rest,
+            constants,
+        )

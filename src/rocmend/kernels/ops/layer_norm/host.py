@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 
 import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.column_sum import column_sum_kernel
-from rocmend.kernels.common.plans import Plan, carry_out, plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, tile, units, width_class
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_stride, tile, units, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
-from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.tuning import config_for
 
 OP = "layer_norm"
 
 
-@functools.lru_cache(maxsize=4096)
-def _held(config: Config, rows: int, n: int, weight: bool, bias: bool) -> Plan:
-    block, together = tile(n, config)
-    constants = {"HAS_WEIGHT": weight, "HAS_BIAS": bias, "BLOCK": block, "ROWS": together}
-    return plan(held_kernel, (ceil_div(rows, together),), constants, config)
-
-
-def run(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    """Launch the kernel; see ``function.layer_norm``."""
+@Planned
+def run(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> Callable[..., torch.Tensor]:
+    """Plan a call; see ``function.layer_norm``."""
     dtype = x.dtype
     if weight is not None:
         dtype = torch.promote_types(dtype, weight.dtype)
         dtype = dtype if bias is None else torch.promote_types(dtype, bias.dtype)
-    out = allocate.empty(x.shape, dtype=dtype, device=x.device)
+    output = allocate.Output(x.shape, dtype, x.device)
     if x.numel() == 0:
+        return lambda *_: output()
+    wide = as_rows(x)
+    rows, n = wide.shape
+    kind = width_class(n)
+    if kind == "split":
+        return lambda x, weight, bias, eps: _split(x, weight, bias, output(), eps)
+    config = config_for(OP, "held", kind, executor.target_for(x.device))
+    block, together = tile(n, config)
+    constants = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None, "BLOCK": block, "ROWS": together}
+    numbers = (wide.stride(0), rows, n, float(eps))
+    launched = Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)
+    seen = row_stride(x) is not None
+
+    def call(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, _eps: float) -> torch.Tensor:
+        out = output()
+        weight = None if weight is None else weight.contiguous()
+        launched((x if seen else as_rows(x), weight, None if bias is None else bias.contiguous(), out))
         return out
+
+    return call
+
+
+def _split(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, out: torch.Tensor, eps: float
+) -> torch.Tensor:
     wide = as_rows(x)
     rows, n = wide.shape
     weight = None if weight is None else weight.contiguous()
     bias = None if bias is None else bias.contiguous()
     given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
-    target = executor.target_for(x.device)
-    kind = width_class(n)
-    if kind != "split":
-        config = config_for(OP, "held", kind, target)
-        held = _held(config, rows, n, weight is not None, bias is not None)
-        carry_out(held, (wide, weight, bias, out, wide.stride(0), rows, n, eps))
-        return out
-    config = config_for(OP, "split", "*", target)
+    config = config_for(OP, "split", "*", executor.target_for(x.device))
     parts = ceil_div(n, config["BLOCK"])
     mean, square = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
     launch(moments_kernel, (rows, parts), (wide, mean, square, wide.stride(0), n), {}, config)
