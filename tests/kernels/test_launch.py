@@ -12,10 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
-from rocmend.kernels import executor, fast
+from rocmend.kernels import allocate, choose, executor, fast, remembered
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.launch import bind, launch
+from rocmend.kernels.ops.rms_norm.function import rms_norm
 from rocmend.kernels.target import CPU
 from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning.lookup import forced, observed
 
 pytestmark = pytest.mark.cpu
 
@@ -340,3 +343,83 @@ def test_only_a_known_launcher_without_scratch_is_passed_by(
         assert (found, middle) == (run.launch, (11, False, True, None, None, "packed", None, None, None))
     else:
         assert (found, middle) == (run, (11, "packed", None, None, None))
+
+
+def test_a_plan_launches_with_addresses_once_it_is_known() -> None:
+    kernel, x = FakeKernel(), _aligned()
+    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,))
+    one((x,))
+    one((x,))
+    assert kernel.plain == [((3, 1, 1), (x, 5), {"A": 1, "BLOCK": 64, "num_warps": 4})]
+    assert kernel.fast == [(3, 1, 1, 42, 1, ("packed",), None, None, None, x.data_ptr(), 5, 1, 64)]
+
+
+def test_a_plan_tells_alignment_and_varying_numbers_apart() -> None:
+    kernel, x = FakeKernel(("x", "y", "n", "m", "A", "BLOCK")), _aligned()
+    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,))
+    for first, second, number in ((x, x, 3), (x[1:], x, 3), (x, x[1:], 3), (x, x, 16), (x, x, 1)):
+        one((first, second), (number,))
+    assert len(kernel.plain) == 5
+    one((x[1:], x), (7,))
+    assert kernel.fast[-1][-6:] == (x.data_ptr() + 4, x.data_ptr(), 7, 5, 1, 64)
+
+
+def test_a_plan_shows_tensors_as_other_types_and_leaves_none() -> None:
+    kernel, x = FakeKernel(("x", "y", "n", "A", "BLOCK")), _aligned(dtype=torch.bool)
+    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,), (torch.uint8, None))
+    one((x, None))
+    one((x, None))
+    ((_, (seen, none, _), _),) = kernel.plain
+    assert (seen.dtype, none) == (torch.uint8, None)
+    assert kernel.fast[0][-5:] == (x.data_ptr(), None, 5, 1, 64)
+
+
+def test_a_plan_goes_to_the_executor_in_force() -> None:
+    kernel, x = FakeKernel(), _aligned()
+    one = Plan(kernel, (3,), {"A": 1}, CONFIG, (5,))
+    recorder = executor.Recorder(CPU)
+    with executor.using(recorder):
+        one((x,))
+    assert [(entry.grid, entry.args, entry.constants) for entry in recorder.launches] == [
+        ((3,), (x, 5), {"A": 1, "BLOCK": 64})
+    ]
+    assert not kernel.plain
+
+
+def test_what_is_remembered_is_bounded_and_dropped_when_decisions_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: remembered.Remembered[int] = remembered.Remembered()
+    monkeypatch.setattr(remembered, "MOST", 3)
+    for number in range(10):
+        calls.keep(number, number)
+        assert len(calls) <= 3
+    for change in (
+        lambda: choose.prefer("reference"),
+        lambda: executor.using(executor.Recorder(CPU)),
+        lambda: forced("rms_norm", "held", CONFIG),
+        choose.observed,
+        observed,
+    ):
+        calls.keep("before", 1)
+        with change():
+            assert not calls
+            calls.keep("inside", 1)
+        if change is not observed:
+            assert not calls
+    calls.keep("before", 1)
+    fast.forget()
+    assert not calls
+
+
+def test_a_remembered_call_still_sees_preferences_and_poison() -> None:
+    x = torch.randn(3, 8)
+    with choose.prefer("reference"):
+        wanted = rms_norm(x, None, 1e-5)
+    assert torch.equal(rms_norm(x, None, 1e-5), rms_norm(x, None, 1e-5))
+    torch.testing.assert_close(rms_norm(x, None, 1e-5), wanted)
+    with pytest.raises(choose.UnfitError), choose.prefer("row_backward"):
+        rms_norm(x, None, 1e-5)
+    output = allocate.Output((2, 0, 3), torch.float32, x.device)
+    assert output().stride() == torch.empty(2, 0, 3).stride()
+    with allocate.poisoned():
+        assert allocate.Output((4,), torch.float16, x.device)().isnan().all()
+        assert int(allocate.Output((), torch.int64, x.device)()) != 0

@@ -69,8 +69,11 @@ def attention_decode(
             NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
         )
         run = implementation(OP, q.device, problem)
-        call = _calls.keep(key, planned(run, q, k, v, scale, mask, sinks, soft_cap, window, lengths))
-    out: torch.Tensor = call(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
+        options = {"mask": mask, "sinks": sinks, "soft_cap": soft_cap, "window": window, "lengths": lengths}
+        call = _calls.keep(key, planned(run, q, k, v, scale=scale, **options))
+    out: torch.Tensor = call(
+        q, k, v, scale=scale, mask=mask, sinks=sinks, soft_cap=soft_cap, window=window, lengths=lengths
+    )
     return out
 
 
