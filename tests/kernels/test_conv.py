@@ -15,10 +15,12 @@ pytest.importorskip("triton")
 from rocmend.core.errors import UsageError
 from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
 from rocmend.kernels.choose import UnfitError, choose, prefer
-from rocmend.kernels.ops.conv import host
+from rocmend.kernels.ops.conv import host, shape_class
 from rocmend.kernels.ops.conv.cases import SHAPES, Shape
+from rocmend.kernels.ops.conv.geometry import geometry_of
 from rocmend.kernels.suite import cases_of, run_case
 from rocmend.kernels.target import by_name
+from rocmend.kernels.tuning import config_for
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 CPU = torch.device("cpu")
@@ -123,17 +125,12 @@ def test_a_sum_that_is_split_is_the_same_sum(monkeypatch: pytest.MonkeyPatch) ->
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(1, 5, 5, 160, generator=generator)
     w, bias = torch.randn(24, 3, 3, 160, generator=generator), torch.randn(24, generator=generator)
-    grids: list[tuple[int, ...]] = []
-    original = host.launch
-
-    def spy(kernel: Any, grid: tuple[int, ...], *rest: Any) -> None:
-        grids.append(grid)
-        original(kernel, grid, *rest)
-
-    monkeypatch.setattr(host, "launch", spy)
+    geometry = geometry_of("conv2d", x.shape, w.shape, 1, 1, 1, 1, 1, False)
+    problem = host.problem_of("forward", x.dtype, geometry)
+    config = config_for("conv", "forward", shape_class(problem), wide)
+    assert host._plan(geometry, problem, wide, config, wide=False, bias=True).splits > 1
     with prefer("triton"):
         out = conv2d(x, w, bias, padding=1)
-    assert grids[0][1] > 1
     with prefer("reference"):
         torch.testing.assert_close(
             out.double(), conv2d(x.double(), w.double(), bias.double(), padding=1), rtol=1e-4, atol=1e-4

@@ -97,7 +97,8 @@ def benches(*, tiny: bool = False) -> Iterator[Bench]:
             ),
             ("wkv7", _wkv7, wkv7.OP.cost(wkv7.Problem("bfloat16", batch, times, w.wkv, 64))),
         )
-        for op, make, cost in ops:
+        for op, maker, cost in ops:
+            make: Callable[..., Call] = maker
             flops, size = cost
             yield Bench(
                 op=op,

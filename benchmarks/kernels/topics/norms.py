@@ -138,7 +138,7 @@ def _losses(*, tiny: bool) -> Iterator[Bench]:
             return Call((m.normal(rows, classes, dtype="bfloat16"), m.integers(0, classes, rows, dtype="int64")))
 
         name = f"bfloat16-{rows}x{classes}"
-        loss = {"rank": 1, "goals": GOALS if size >= FROM_BYTES else ()}
+        loss: dict[str, Any] = {"rank": 1, "goals": GOALS if size >= FROM_BYTES else ()}
         yield _bench("logsumexp", name, lambda m, f=logits: Call((f(m), -1)), size, _logsumexp, **loss)  # type: ignore[misc]  # a default argument has no type
         yield _bench("cross_entropy", name, labelled, size, _cross_entropy, dtype="float32", **loss)
 

@@ -40,7 +40,7 @@ def _rows(*, tiny: bool) -> Iterator[Bench]:
 
             label = f"{dtype}-{rows}x{n}"
             sizes = rows * n * width
-            rank = {"rank": 2}
+            rank: dict[str, Any] = {"rank": 2}
             twin = {"rows": rows, "columns": n, "dtype": dtype}
             yield _bench(
                 "sort",
@@ -87,8 +87,8 @@ def _copies(*, tiny: bool) -> Iterator[Bench]:
             (f"{dtype}-half-{rows}x{columns}", halves, float(rows * columns)),
         )
         for name, make, elements in shapes:
-            peers = {"torch": _plain, "torch.compile": compiled(_plain)}
-            yield _bench("copy", name, make, dtype, 2 * elements * width, _plain, peers=peers, goals=goals)
+            plain: dict[str, Callable[..., Any]] = {"torch": _plain, "torch.compile": compiled(_plain)}
+            yield _bench("copy", name, make, dtype, 2 * elements * width, _plain, peers=plain, goals=goals)
 
         def chosen(m: Maker, dtype: str = dtype) -> Call:
             return Call((m.normal(4 * rows, columns, dtype=dtype), m.integers(0, 4 * rows, rows, dtype="int64"), 0))
@@ -96,7 +96,7 @@ def _copies(*, tiny: bool) -> Iterator[Bench]:
         def select(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
             return x.index_select(axis, index)
 
-        peers = {"torch": select, "torch.compile": compiled(select)}
+        peers: dict[str, Callable[..., Any]] = {"torch": select, "torch.compile": compiled(select)}
         yield _bench(
             "take", f"{dtype}-{rows}x{columns}", chosen, dtype, 2.0 * rows * columns * width, select, peers=peers
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 
@@ -18,7 +19,7 @@ TYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 BITS = {"float32": mx.uint32, "float16": mx.uint16, "bfloat16": mx.uint16}
 
 
-def bits(x: mx.array) -> list:
+def bits(x: mx.array) -> Any:
     """Return the bits of floats, other numbers as they are."""
     name = str(x.dtype).split(".")[-1]
     return x.view(BITS[name]).tolist() if name in BITS else x.tolist()
@@ -26,7 +27,7 @@ def bits(x: mx.array) -> list:
 
 def main() -> None:
     """Write the file."""
-    found: dict = {"sort": {}, "scan": {}, "random": {}}
+    found: dict[str, Any] = {"sort": {}, "scan": {}, "random": {}}
     for name, dtype in TYPES.items():
         x = mx.array(ODD, dtype=mx.float32).astype(dtype)
         clean = mx.array([value for value in ODD if not math.isnan(value)], dtype=mx.float32).astype(dtype)

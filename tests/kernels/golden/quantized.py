@@ -74,4 +74,4 @@ if __name__ == "__main__":
     generator = np.random.default_rng(7)
     quantized(found, generator)
     gathered(found, generator)
-    np.savez_compressed(Path(__file__).with_suffix(".npz"), **found)
+    np.savez_compressed(Path(__file__).with_suffix(".npz"), **found)  # type: ignore[arg-type]  # the names are arrays, none is allow_pickle
