@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from rocmend.core.errors import UsageError
@@ -9,6 +11,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantized_matmul import OP, Problem
+from rocmend.kernels.remembered import Remembered, of, planned
+
+NAME = "quantized_matmul"
+_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
 
 
 def quantized_matmul(
@@ -45,20 +51,40 @@ def quantized_matmul(
 
     Cost: reads w, scales and biases once for few rows; 2·m·n·k operations.
     """
-    form = format_of("quantized_matmul", mode, bits, group_size)
+    key = (
+        of(x), of(w), of(scales), None if biases is None else of(biases), transpose, group_size, bits, mode,
+    )  # fmt: skip
+    call = _calls.get(key)
+    if call is None:
+        call = _calls.keep(key, _plan(x, w, scales, biases, transpose, format_of(NAME, mode, bits, group_size)))
+    return call(x, w, scales, biases)
+
+
+def _plan(
+    x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, transpose: bool, form: Format
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
     k, n = _check(x, w, scales, biases, transpose, form)
-    if form.affine:
-        x = x.to(torch.promote_types(x.dtype, scales.dtype))
+    dtype = torch.promote_types(x.dtype, scales.dtype) if form.affine else x.dtype
     vector = x.dim() == 1
-    x = x.unsqueeze(0) if vector else x
     batch = 1
     for size in torch.broadcast_shapes(x.shape[:-2], w.shape[:-2]) if w.dim() > 2 else ():
         batch *= size
-    rows = x.shape[-2] if w.dim() > 2 else (x.numel() // k if k else 0)
-    problem = Problem(NAMES[x.dtype], *form, bool(transpose), batch, rows, n, k)
-    run = implementation(OP, x.device, problem)
-    out: torch.Tensor = run(x, as_int32(w), scales, biases, form, problem)
-    return out.squeeze(-2) if vector else out
+    rows = (1 if vector else x.shape[-2]) if w.dim() > 2 else (x.numel() // k if k else 0)
+    problem = Problem(NAMES[dtype], *form, bool(transpose), batch, rows, n, k)
+    wide = (x.unsqueeze(0) if vector else x).to(dtype)
+    run = planned(implementation(OP, x.device, problem), wide, as_int32(w), scales, biases, form, problem)
+    as_is = x.dtype == dtype and w.dtype == torch.int32 and not vector
+
+    def call(x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None) -> torch.Tensor:
+        if as_is:
+            plain: torch.Tensor = run(x, w, scales, biases, form, problem)
+            return plain
+        wide = (x.unsqueeze(0) if vector else x).to(dtype)
+        out: torch.Tensor = run(wide, as_int32(w), scales, biases, form, problem)
+        return out.squeeze(-2) if vector else out
+
+    return call
 
 
 def _check(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import torch
-import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.common.rows import shares_memory
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, tuning_class
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
@@ -15,6 +20,7 @@ from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, s
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel, planes4_kernel, stream_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
+from rocmend.kernels.remembered import Planned
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
@@ -53,6 +59,11 @@ class _Operands:
         # Rows of w from one batch to the next.
         self.w_batch = self.w.shape[-2] if self.w.dim() > 2 else 0
 
+    def unchanged(self, x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None) -> bool:
+        """Return whether the kernels are given the tensors' own addresses."""
+        same = shares_memory(self.x, x) and shares_memory(self.w, w) and shares_memory(self.scales, scales)
+        return same and (biases is None or self.biases is None or shares_memory(self.biases, biases))
+
 
 def _rows(x: torch.Tensor) -> torch.Tensor:
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
@@ -90,6 +101,7 @@ def run_dequantized(
     return torch.matmul(x, weights.transpose(-1, -2) if problem.transpose else weights)
 
 
+@Planned
 def run(
     x: torch.Tensor,
     w: torch.Tensor,
@@ -97,19 +109,48 @@ def run(
     biases: torch.Tensor | None,
     _form: Format,
     problem: Problem,
-) -> torch.Tensor:
-    """Launch the kernels; see ``function.quantized_matmul``."""
+) -> Callable[..., torch.Tensor]:
+    """Plan a call; see ``function.quantized_matmul``."""
     target = executor.target_for(x.device)
     ops = _Operands(x, w, scales, biases, problem)
-    out = allocate.empty(ops.shape, dtype=x.dtype, device=x.device)
-    if out.numel() == 0:
-        return out
+    output = allocate.Output(ops.shape, x.dtype, x.device)
+    if 0 in ops.shape:
+        return lambda *_: output()
     if problem.depth == 0:
-        return out.zero_()
+        return lambda *_: output().zero_()
     kernel = kernel_of(problem, target)
     config = config_for(NAME, kernel, tuning_class(problem), target)
-    _LAUNCHES[kernel](ops, out, config, target)
-    return out
+    if kernel == "stream" and ops.unchanged(x, w, scales, biases):
+        stream = _stream(ops, config, target)
+
+        def at_once(
+            x: torch.Tensor,
+            w: torch.Tensor,
+            scales: torch.Tensor,
+            biases: torch.Tensor | None,
+            _form: Format,
+            _problem: Problem,
+        ) -> torch.Tensor:
+            out = output()
+            stream(x, w, scales, biases, out)
+            return out
+
+        return at_once
+    launches = _LAUNCHES[kernel]
+
+    def call(
+        x: torch.Tensor,
+        w: torch.Tensor,
+        scales: torch.Tensor,
+        biases: torch.Tensor | None,
+        _form: Format,
+        problem: Problem,
+    ) -> torch.Tensor:
+        out = output()
+        launches(_Operands(x, w, scales, biases, problem), out, config, target)
+        return out
+
+    return call
 
 
 def kernel_of(problem: Problem, target: Target) -> str:
@@ -157,18 +198,18 @@ def _sum(parts: torch.Tensor, out: torch.Tensor, splits: int, target: Target) ->
     if splits > 1:
         config = config_for(NAME, "sum", "*", target)
         size = out.numel()
-        launch(sum_kernel, (triton.cdiv(size, config["BLOCK"]),), (parts, out, size), {"SPLITS": splits}, config)
+        launch(sum_kernel, (cdiv(size, config["BLOCK"]),), (parts, out, size), {"SPLITS": splits}, config)
 
 
 def _launch_rows(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     units = words if 32 % p.bits == 0 else words // p.bits
-    tiles = triton.cdiv(p.columns, config["BLOCK_N"])
-    steps = triton.cdiv(units, config["BLOCK_U"])
+    tiles = cdiv(p.columns, config["BLOCK_N"])
+    steps = cdiv(units, config["BLOCK_U"])
     splits = _splits(config, target, tiles * p.batch * p.rows, steps)
-    per_split = triton.cdiv(steps, splits) * config["BLOCK_U"]
-    splits = triton.cdiv(units, per_split)
+    per_split = cdiv(steps, splits) * config["BLOCK_U"]
+    splits = cdiv(units, per_split)
     parts = _parts(out, splits)
     args = (
         ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, units, words, groups,
@@ -186,13 +227,13 @@ def _launch_planes(ops: _Operands, out: torch.Tensor, config: Config, target: Ta
     sums = allocate.empty((p.batch, groups), dtype=torch.float32, device=out.device)
     form = {"GROUP": p.group_size, "BITS": p.bits}
     spread = config_for(NAME, "spread", "*", target)
-    grid = (triton.cdiv(groups, spread["BLOCK_G"]), p.batch)
+    grid = (cdiv(groups, spread["BLOCK_G"]), p.batch)
     launch(spread_kernel, grid, (ops.x, planes, sums, groups, words, ops.x.stride(0)), form, spread)
     block = config["BLOCK_G"]
-    tiles, steps = triton.cdiv(p.columns, config["BLOCK_N"]), triton.cdiv(groups, block)
+    tiles, steps = cdiv(p.columns, config["BLOCK_N"]), cdiv(groups, block)
     splits = _splits(config, target, tiles * p.batch, steps)
-    per_split = triton.cdiv(steps, splits) * block
-    splits = triton.cdiv(groups, per_split)
+    per_split = cdiv(steps, splits) * block
+    splits = cdiv(groups, per_split)
     parts = _parts(out, splits)
     args = (
         planes, sums, ops.w, ops.scales, ops.biases, parts, p.columns, words, groups, ops.w_batch, per_split,
@@ -201,43 +242,64 @@ def _launch_planes(ops: _Operands, out: torch.Tensor, config: Config, target: Ta
     _sum(parts, out, splits, target)
 
 
-STREAM_WORDS = 256  # words of K that a wavefront of the stream kernel holds x for
+def _held(words: int) -> int:
+    """Return for how many words of K a wavefront of the stream kernel holds x: 128 where 256 would waste lanes."""
+    whole = cdiv(words, 256) * 256
+    return 256 if whole * 16 <= words * 17 else 128
 
 
 def _launch_stream(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    _stream(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
+
+
+def _stream(ops: _Operands, config: Config, target: Target) -> Callable[..., None]:
+    """Plan the launches for one row of 4-bit codes, of ``x, w, scales, biases, out``."""
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
-    device, pdl = out.device, {"PDL": bool(config.get("launch_pdl", 0))}
-    planes = allocate.empty((p.batch, p.depth), dtype=torch.float32, device=device)
-    sums = allocate.empty((p.batch, 2, groups), dtype=torch.float32, device=device)
+    device, pdl = ops.x.device, {"PDL": bool(config.get("launch_pdl", 0))}
+    planes_of = allocate.Output((p.batch, p.depth), torch.float32, device)
+    sums_of = allocate.Output((p.batch, 2, groups), torch.float32, device)
     first = config_for(NAME, "planes4", "*", target)
-    grid = (triton.cdiv(groups, first["BLOCK_G"]), p.batch)
-    args = (ops.x, planes, sums, groups, words, ops.x.stride(0))
-    launch(planes4_kernel, grid, args, {"GROUP": p.group_size, **pdl}, first)
-    chunks = triton.cdiv(words, STREAM_WORDS)
+    grid = (cdiv(groups, first["BLOCK_G"]), p.batch)
+    spread = Plan(planes4_kernel, grid, {"GROUP": p.group_size, **pdl}, first, (groups, words, ops.x.stride(0)))
+    held = _held(words)
+    chunks = cdiv(words, held)
     # As many wavefronts as the GPU holds at once, each walking over its rows.
-    resident = config["fill"] * (target.compute_units or 64)
+    resident = config["fill"] * (target.compute_units or 64) * (3 if held == 128 else 2) // 2
     walkers = min(p.columns, max(1, resident // (chunks * p.batch)))
-    parts = out if chunks == 1 else allocate.empty((chunks, *out.shape), dtype=torch.float32, device=device)
-    args = (planes, sums, ops.w, ops.scales, ops.biases, parts, p.columns, words, groups, ops.w_batch)
-    constants = {"GROUP": p.group_size, "EVEN": words % STREAM_WORDS == 0, **pdl}
-    launch(stream_kernel, (walkers, chunks, p.batch), args, constants, config)
+    constants = {"GROUP": p.group_size, "HELD": held, "EVEN": words % held == 0, **pdl}
+    numbers = (p.columns, words, groups, ops.w_batch)
+    main = Plan(stream_kernel, (walkers, chunks, p.batch), constants, config, numbers)
+    total = None
+    parts_of = allocate.Output((chunks, *ops.shape), torch.float32, device)
     if chunks > 1:
         last = config_for(NAME, "chunks", "*", target)
-        grid = (triton.cdiv(out.numel(), last["BLOCK"]),)
-        launch(chunks_kernel, grid, (parts, out, out.numel()), {"CHUNKS": chunks, **pdl}, last)
+        size = math.prod(ops.shape)
+        total = Plan(chunks_kernel, (cdiv(size, last["BLOCK"]),), {"CHUNKS": chunks, **pdl}, last, (size,))
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        planes, sums = planes_of(), sums_of()
+        spread((x, planes, sums))
+        parts = out if total is None else parts_of()
+        main((planes, sums, w, scales, biases, parts))
+        if total is not None:
+            total((parts, out))
+
+    return launches
 
 
 def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
-    tiles = triton.cdiv(p.columns, config["BLOCK_N"])
-    others = triton.cdiv(p.rows, config["BLOCK_M"]) * p.batch
+    tiles = cdiv(p.columns, config["BLOCK_N"])
+    others = cdiv(p.rows, config["BLOCK_M"]) * p.batch
     slices = config["SLICES"]
-    steps = triton.cdiv(groups, slices)
+    steps = cdiv(groups, slices)
     splits = _splits(config, target, tiles * others, steps)
-    per_split = triton.cdiv(steps, splits) * slices
-    splits = triton.cdiv(groups, per_split)
+    per_split = cdiv(steps, splits) * slices
+    splits = cdiv(groups, per_split)
     parts = _parts(out, splits)
     args = (
         ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, words, groups,
@@ -252,10 +314,10 @@ def _launch_kept(ops: _Operands, out: torch.Tensor, config: Config, target: Targ
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     # Four groups a wavefront.
-    slices = min(config["SLICES"], triton.next_power_of_2(triton.cdiv(groups, 4)))
-    splits = triton.cdiv(groups, 4 * slices)
-    others = triton.cdiv(p.rows, config["BLOCK_M"]) * p.batch
-    tiles = triton.cdiv(p.columns, config["BLOCK_N"])
+    slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 4)))
+    splits = cdiv(groups, 4 * slices)
+    others = cdiv(p.rows, config["BLOCK_M"]) * p.batch
+    tiles = cdiv(p.columns, config["BLOCK_N"])
     resident = config["fill"] * (target.compute_units or 64)
     programs = min(tiles, max(1, resident // (splits * others)))
     parts = _parts(out, splits)
@@ -278,11 +340,11 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
         # A tile holds whole groups.
         block_k = max(block_k, p.group_size) if p.transpose else block_k
         block_n = block_n if p.transpose else max(block_n, p.group_size)
-    tiles = triton.cdiv(p.rows, config["BLOCK_M"]) * triton.cdiv(p.columns, block_n)
-    steps = triton.cdiv(p.depth, block_k)
+    tiles = cdiv(p.rows, config["BLOCK_M"]) * cdiv(p.columns, block_n)
+    steps = cdiv(p.depth, block_k)
     splits = _splits(config, target, tiles * p.batch, steps)
-    per_split = triton.cdiv(steps, splits) * block_k
-    splits = triton.cdiv(p.depth, per_split)
+    per_split = cdiv(steps, splits) * block_k
+    splits = cdiv(p.depth, per_split)
     parts = _parts(out, splits)
     args = (
         ops.x, ops.w, ops.scales, ops.biases, parts, p.rows, p.columns, p.depth, words, groups,

@@ -1,9 +1,9 @@
 """One row of x of a half type against affine 4-bit weights: x stays in registers, rows of weights stream past.
 
 What bounds it is how many instructions a weight costs and how many bytes are under way. A code is used where it stands:
-In the upper bits of the mantissa of 128 (``128 + q``), or four bits lower (``128 + q/16``) with x times 16. So four
-serve eight codes, and with the exponent in a register the mask and the or are one instruction. Two rows are loaded
-ahead.
+in the upper bits of the mantissa of 128 (``128 + q``), or four bits lower (``128 + q/16``) with x times 16. So four
+shifts serve eight codes, and with the exponent in a register the mask and the or are one instruction. Two rows are
+loaded ahead.
 """
 
 from __future__ import annotations
@@ -71,16 +71,17 @@ def stream_kernel(
     groups,
     w_batch,
     GROUP: tl.constexpr,
+    HELD: tl.constexpr,
     EVEN: tl.constexpr,
     PDL: tl.constexpr,
 ):
     """Compute out[n] = Σ_g s · (Σ x·q) + b · Σ x over the groups of a chunk of K.
 
-    A program is one wavefront: it holds x for 256 words of K and walks over rows. Programs: (walkers, chunks, batch).
+    A program is one wavefront: it holds x for HELD words of K and walks over rows. Programs: (walkers, chunks, batch).
     out is [chunks, batch, N].
     """
     WORDS: tl.constexpr = GROUP // 8
-    BLOCK_G: tl.constexpr = 256 // WORDS
+    BLOCK_G: tl.constexpr = HELD // WORDS
     # Not known to be 128.0 by the compiler, which so keeps it in a register.
     exponent = 0x43000000 + (N >> 31)
     batch = tl.program_id(2).to(tl.int64)
