@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +51,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _ROW, _FIGURES = Row.__struct_fields__, Measured.__struct_fields__
+_COUNTS = frozenset(name for name, kind in Measured.__annotations__.items() if str(kind).startswith("dict"))
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +82,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows to a file: one a line, so that a change shows as few lines, and without names, so that it is short."""
+    """Write rows to a file: one a line, so that a change shows as few lines; without names, so that it is short.
+
+    For the same reason a count of nothing is 0, and a record's name lacks the op's where it is the row's.
+    """
     header = msgspec.json.encode({"schema": SCHEMA, "columns": _ROW, "figures": _FIGURES}).decode()
     lines = [msgspec.json.encode(_flat(row)).decode() for row in rows]
     write_atomic(path, header[:-1] + ',"rows":[\n' + ",\n".join(lines) + "\n]}\n")
@@ -89,7 +94,8 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
 def _flat(row: Row) -> list[Any]:
     plain = msgspec.to_builtins(row)
     if row.measured is not None:
-        plain["measured"] = [plain["measured"][name] for name in _FIGURES]
+        plain["measured"] = [plain["measured"][name] or 0 for name in _FIGURES]
+    plain["record"] = re.sub(f"^{row.op}/", "/", row.record)
     return [plain[name] for name in _ROW]
 
 
@@ -109,7 +115,9 @@ def read_table(path: Path) -> tuple[Row, ...]:
 def _named(flat: list[Any], file: _File) -> dict[str, Any]:
     row = dict(zip(file.columns, flat, strict=True))
     if row.get("measured") is not None:
-        row["measured"] = dict(zip(file.figures, row["measured"], strict=True))
+        figures = dict(zip(file.figures, row["measured"], strict=True))
+        row["measured"] = {name: {} if name in _COUNTS and value == 0 else value for name, value in figures.items()}
+    row["record"] = f"{row['op']}{row['record']}" if row["record"].startswith("/") else row["record"]
     return row
 
 
