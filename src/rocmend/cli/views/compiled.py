@@ -89,14 +89,15 @@ def _summary(rows: Sequence[Row]) -> Block:
     for row in rows:
         groups.setdefault((row.kernel, row.target), []).append(row)
     for (kernel, target), own in groups.items():
+        name = kernel.removesuffix("_kernel")
         made = [row.measured for row in own if row.measured is not None]
         if not made:
-            lines.append([kernel, target, str(len(own)), *[""] * 5, _verdict(own)])
+            lines.append([name, target, str(len(own)), *[""] * 5, _verdict(own)])
             continue
         matrix = [sum(one.matrix.values()) for one in made if one.asked]
         lines.append(
             [
-                kernel,
+                name,
                 target,
                 str(len(own)),
                 _span(one.vgprs for one in made),
@@ -112,7 +113,7 @@ def _summary(rows: Sequence[Row]) -> Block:
 
 def _span(values: Iterable[int]) -> str:
     found = sorted(values)
-    return str(found[0]) if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
+    return str(found[0]) if found[0] == found[-1] else f"{found[0]}-{found[-1]}"
 
 
 def _verdict(rows: Sequence[Row]) -> Cell:
