@@ -64,8 +64,8 @@ OP = register(
         cost=cost,
         tolerance={
             "float32": Tolerance(ulps=6),
-            "float16": Tolerance(ulps=2.7),
-            "bfloat16": Tolerance(ulps=2.7),
+            "float16": Tolerance(ulps=3.05, scaled=1e-7),
+            "bfloat16": Tolerance(ulps=3.05),
         },
         cases=f"{HERE}.cases:cases",
         sources=("https://github.com/ml-explore/mlx/blob/main/mlx/backend/metal/kernels/rms_norm.metal",),

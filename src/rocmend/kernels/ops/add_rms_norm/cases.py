@@ -8,11 +8,11 @@ from rocmend.kernels.op import Tolerance
 from rocmend.kernels.ops.rms_norm.cases import DTYPES, GRADIENT, size_of
 from rocmend.kernels.suite import Call, Case, Maker
 
-# The reference adds without rounding to a half type: half a unit of the sum travels on into the normalised output.
+# Three roundings, after adding, normalising and weighting, where the reference has none: up to a unit each.
 FORWARD = {
     "float32": Tolerance(ulps=6),
-    "float16": Tolerance(ulps=2.7, scaled=1e-7),
-    "bfloat16": Tolerance(ulps=2.7),
+    "float16": Tolerance(ulps=3.05, scaled=1e-7),
+    "bfloat16": Tolerance(ulps=3.05),
 }
 
 
