@@ -101,7 +101,7 @@ OP = register(
         tolerance={
             # A row's sum of squares in fp32, then a division, a product and the weight.
             "float32": Tolerance(ulps=5),
-            # Two roundings, after normalising and after weighting: half a unit each, of a number with the least fraction
+            # Two roundings, after normalising and after weighting: half a unit each, of a number of small mantissa
             # up to a whole one. A denormal of fp16 times a weight is off by more.
             "float16": Tolerance(ulps=2.05, scaled=1e-7),
             "bfloat16": Tolerance(ulps=2.05),
