@@ -64,7 +64,8 @@ def test_list_claims_nothing_without_a_record(rocmend: Run) -> None:
     done = rocmend("kernels", "list", "rms_norm", "--json")
     (row,) = json.loads(done.out)["data"]["ops"]
     assert row["implementations"][-1][1] == "reference"
-    assert [run for run in row["runs"] if run["origin"] == "store"] == []
+    # What ships with rocmend is all there is: the default of ``origin`` is left out of JSON.
+    assert all(run.get("origin", "shipped") == "shipped" and run["rung"] != "amd" for run in row["runs"])
     whole = rocmend("kernels", "list")
     assert max(map(len, whole.out.splitlines())) <= 80
     assert all(op.name[:12] in whole.out for op in registry.ops())
