@@ -1,0 +1,131 @@
+"""What public functions share: arrays from anything, axes, broadcast shapes, streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx import dtypes
+from rocmend.mlx.array import array
+from rocmend.mlx.construct import constant
+from rocmend.mlx.device import Device, DeviceType, Stream, default_stream_of
+from rocmend.mlx.node import current
+
+if TYPE_CHECKING:
+    from rocmend.mlx.dtypes import Dtype
+
+__all__ = ["as_stream", "axes_of", "axis_of", "broadcast_shapes", "pair", "shape_text", "to_array"]
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Write a shape as MLX does: ``(2,3)``."""
+    return "(" + ",".join(map(str, shape)) + ")"
+
+
+def as_stream(stream: Stream | Device | DeviceType | Any | None) -> Stream:
+    """Return the stream that an operation is recorded on."""
+    if stream is None:
+        return current.state.stream
+    if isinstance(stream, Stream):
+        return stream
+    if isinstance(stream, DeviceType):
+        stream = Device(stream)
+    if isinstance(stream, Device):
+        return current.state.streams.get(stream) or default_stream_of(stream)
+    resolved = getattr(stream, "resolve", None)  # a stream of each thread
+    if resolved is not None:
+        return resolved()  # type: ignore[no-any-return]
+    raise TypeError(f"[stream] expected a Stream, a Device or a device type, got {type(stream).__name__}.")
+
+
+def weak_dtype(value: Any, other: Dtype) -> Dtype:
+    """Return the type that a Python number takes beside an array of type ``other``: the array's, if it can hold its kind."""
+    if value is True or value is False:
+        return other
+    if isinstance(value, int):
+        return dtypes.int32 if other is dtypes.bool_ else other
+    if isinstance(value, float):
+        return other if other.is_inexact else dtypes.float32
+    return dtypes.complex64
+
+
+def to_array(value: Any, like: Dtype | None = None) -> array:
+    """Return an array of anything that MLX takes for one.
+
+    Args:
+        value: an array, a number, a list, a numpy or torch array.
+        like: type of the other operand; a Python number takes it where it can.
+    """
+    if type(value) is array:
+        return value
+    if isinstance(value, bool | int | float | complex):
+        if like is None:
+            like = (
+                dtypes.bool_
+                if isinstance(value, bool)
+                else dtypes.int32
+                if isinstance(value, int)
+                else (dtypes.float32 if isinstance(value, float) else dtypes.complex64)
+            )
+            if like is dtypes.int32 and not -(2**31) <= value < 2**31:  # type: ignore[operator]
+                like = dtypes.int64
+            return constant(value, like)
+        return constant(value, weak_dtype(value, like))
+    return array(value)
+
+
+def pair(a: Any, b: Any) -> tuple[array, array]:
+    """Return two operands as arrays; a Python number takes the type of the other."""
+    if type(a) is array:
+        return a, (b if type(b) is array else to_array(b, a._n.dtype))
+    if type(b) is array:
+        return to_array(a, b._n.dtype), b
+    a = to_array(a)
+    return a, to_array(b, a._n.dtype)
+
+
+def axis_of(op: str, axis: int, ndim: int) -> int:
+    """Return a valid, non-negative axis.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
+    return axis + ndim if axis < 0 else axis
+
+
+def axes_of(op: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Return valid, sorted, non-negative axes; all of them for None."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    found = sorted(axis_of(op, one, ndim) for one in given)
+    if len(set(found)) != len(found):
+        raise ValueError(f"[{op}] Received duplicate axes: {list(given)}.")
+    return tuple(found)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape in which shapes meet.
+
+    Raises:
+        ValueError: two sizes of an axis differ and neither is 1.
+    """
+    first, *rest = shapes
+    result = tuple(first)
+    for shape in rest:
+        if tuple(shape) == result:
+            continue
+        longer, shorter = (result, tuple(shape)) if len(result) >= len(shape) else (tuple(shape), result)
+        skip = len(longer) - len(shorter)
+        merged = list(longer)
+        for i, size in enumerate(shorter, skip):
+            if merged[i] == 1:
+                merged[i] = size
+            elif size not in (1, merged[i]):
+                raise ValueError(
+                    f"[broadcast_shapes] Shapes {shape_text(result)} and {shape_text(shape)} cannot be broadcast."
+                )
+        result = tuple(merged)
+    return result

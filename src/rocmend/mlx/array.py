@@ -1,0 +1,99 @@
+"""``array``: the handle that users see. Its methods and operators stand in ``array_methods.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx.node import Node, current
+from rocmend.mlx.primitive import ITEM
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+    from rocmend.mlx.device import Stream
+    from rocmend.mlx.dtypes import Dtype
+    from rocmend.mlx.primitive import Primitive
+
+__all__ = ["array", "leaf", "record", "record_many", "wrap"]
+
+
+class array:
+    """An N-dimensional array: shape, type, and a value that is computed when it is needed."""
+
+    __slots__ = ("__weakref__", "_n")
+
+    _n: Node
+
+    def __init__(self, val: Any, dtype: Dtype | None = None) -> None:
+        from rocmend.mlx.construct import node_of
+
+        self._n = node_of(val, dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return self._n.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Dtype:
+        """Element type."""
+        return self._n.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._n.shape)
+
+
+_new = array.__new__
+
+
+def wrap(node: Node) -> array:
+    """Return a new handle of a node."""
+    handle = _new(array)
+    handle._n = node
+    return handle
+
+
+def record(
+    op: Primitive,
+    inputs: tuple[Node, ...],
+    shape: tuple[int, ...],
+    dtype: Dtype,
+    attrs: Any = None,
+    dyn: tuple[int, ...] | None = None,
+    stream: Stream | None = None,
+) -> array:
+    """Record an operation with one output and return its handle."""
+    state = current.state
+    tape = state.tape
+    handle = _new(array)
+    handle._n = node = Node(
+        op, inputs, attrs, dyn, shape, dtype, state.stream if stream is None else stream, None, len(tape)
+    )
+    tape.append(node)
+    return handle
+
+
+def record_many(
+    op: Primitive,
+    inputs: tuple[Node, ...],
+    outputs: Sequence[tuple[tuple[int, ...], Dtype]],
+    attrs: Any = None,
+    dyn: tuple[int, ...] | None = None,
+    stream: Stream | None = None,
+) -> tuple[array, ...]:
+    """Record an operation with several outputs, given as (shape, type), and return their handles."""
+    whole = record(op, inputs, None, outputs[0][1], attrs, dyn, stream)._n  # type: ignore[arg-type]
+    return tuple(
+        record(ITEM, (whole,), shape, dtype, index, None, stream) for index, (shape, dtype) in enumerate(outputs)
+    )
+
+
+def leaf(data: torch.Tensor, dtype: Dtype) -> array:
+    """Return an array of a tensor, which must not be written to any more."""
+    handle = _new(array)
+    handle._n = Node(None, (), None, None, tuple(data.shape), dtype, current.state.stream, data, -1)
+    return handle

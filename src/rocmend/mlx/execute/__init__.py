@@ -1,0 +1,1 @@
+"""The executors: an interpreter of torch calls, cached plans, and captured graphs."""

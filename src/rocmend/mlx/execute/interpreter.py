@@ -1,0 +1,50 @@
+"""Executor 0: one torch call after another. Always available; the oracle of the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from rocmend.mlx.node import Node
+
+__all__ = ["run"]
+
+
+def run(pending: list[Node], *, keep: bool) -> None:
+    """Compute nodes in order.
+
+    Args:
+        pending: the nodes, each after its inputs. The list is emptied, so that a value nobody holds is let go at once.
+        keep: leave the inputs of computed nodes in place (a transformation will walk them).
+    """
+    pending.reverse()
+    with torch.no_grad():
+        while pending:
+            node = pending.pop()
+            node.data = step(node)
+            if not keep:
+                node.inputs = ()
+
+
+def step(node: Node) -> Any:
+    """Compute one node of computed inputs and return its value."""
+    device = node.stream.device.torch
+    tensors = [_on(child.data, device) for child in node.inputs]
+    try:
+        return node.op.run(node, *tensors)  # type: ignore[union-attr]
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+        if str(error).startswith("["):
+            raise
+        raise RuntimeError(f"[{node.op}] could not be computed for {_described(tensors)}: {error}") from error
+
+
+def _on(tensor: Any, device: torch.device) -> Any:
+    if type(tensor) is tuple:
+        return tuple(_on(part, device) for part in tensor)
+    return tensor if tensor.device == device else tensor.to(device)
+
+
+def _described(tensors: list[Any]) -> str:
+    return ", ".join(f"{tuple(t.shape)} {t.dtype}" for t in tensors if isinstance(t, torch.Tensor)) or "no inputs"
