@@ -63,5 +63,10 @@ def activate() -> None:
             f"[activate] mlx.core is imported already, from {getattr(loaded, '__file__', 'the mlx package')}. "
             "Arrays of two implementations cannot be mixed. Call rocmend.mlx.activate() before the first import of mlx."
         )
+    install()
+
+
+def install() -> None:
+    """Put the finder first, once."""
     if not is_active():
         sys.meta_path.insert(0, Finder())
