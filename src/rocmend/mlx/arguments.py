@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import dtypes
 from rocmend.mlx.array import array
-from rocmend.mlx.construct import constant
+from rocmend.mlx.construct import constant, default_dtype
 from rocmend.mlx.device import Device, DeviceType, Stream, default_stream_of
 from rocmend.mlx.node import current
 
@@ -39,39 +39,50 @@ def as_stream(stream: Stream | Device | DeviceType | Any | None) -> Stream:
 
 
 def weak_dtype(value: Any, other: Dtype) -> Dtype:
-    """Return the type that a Python number takes beside an array of type ``other``: the array's, if it can hold its kind."""
+    """Return the type that a Python number takes beside an array of type ``other``: the array's, if it can hold its kind.
+
+    Raises:
+        ValueError: an integer does not fit into an integer type of less than 64 bits.
+    """
     if value is True or value is False:
         return other
     if isinstance(value, int):
-        return dtypes.int32 if other is dtypes.bool_ else other
+        if other is dtypes.bool_:
+            return dtypes.int32
+        if not other.is_inexact and other.size < 8:
+            low, high = dtypes.limits(other)
+            if not low <= value <= high:
+                raise ValueError(f"Converting {value} to {other.name} would result in overflow.")
+        return other
     if isinstance(value, float):
         return other if other.is_inexact else dtypes.float32
     return dtypes.complex64
 
 
 def to_array(value: Any, like: Dtype | None = None) -> array:
-    """Return an array of anything that MLX takes for one.
+    """Return an array of a number or of anything that is an array; lists are not.
 
     Args:
-        value: an array, a number, a list, a numpy or torch array.
-        like: type of the other operand; a Python number takes it where it can.
+        value: an array, a number, a numpy or torch array, an object with ``__mlx_array__``.
+        like: type of the other operand; a number takes it where it can, an array of another library always.
+
+    Raises:
+        ValueError: ``value`` is none of these.
+        TypeError: ``value`` is None.
     """
     if type(value) is array:
         return value
     if isinstance(value, bool | int | float | complex):
-        if like is None:
-            like = (
-                dtypes.bool_
-                if isinstance(value, bool)
-                else dtypes.int32
-                if isinstance(value, int)
-                else (dtypes.float32 if isinstance(value, float) else dtypes.complex64)
-            )
-            if like is dtypes.int32 and not -(2**31) <= value < 2**31:  # type: ignore[operator]
-                like = dtypes.int64
-            return constant(value, like)
-        return constant(value, weak_dtype(value, like))
-    return array(value)
+        return constant(value, default_dtype(value) if like is None else weak_dtype(value, like))
+    if isinstance(value, array):
+        return value
+    if isinstance(value, list | tuple | str):
+        raise ValueError(f"Invalid type {type(value).__name__} received in array initialization.")
+    if value is None:
+        raise TypeError("[array] expected an array or a number, got None.")
+    if hasattr(value, "__mlx_array__"):
+        return value.__mlx_array__()  # type: ignore[no-any-return]
+    return array(value, like)
 
 
 def pair(a: Any, b: Any) -> tuple[array, array]:

@@ -1,9 +1,11 @@
-"""``array``: the handle that users see. Its methods and operators stand in ``array_methods.py``."""
+"""``array``: the handle that users see. Its methods and operators stand in ``array_methods.py``
+and ``array_operators.py``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rocmend.mlx.array_methods import ArrayMethods
 from rocmend.mlx.node import Node, current
 from rocmend.mlx.primitive import ITEM
 
@@ -19,8 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["array", "leaf", "record", "record_many", "wrap"]
 
 
-class array:
-    """An N-dimensional array: shape, type, and a value that is computed when it is needed."""
+class array(ArrayMethods):
+    """An N-dimensional array: shape, type, and a value that is computed when it is needed.
+
+    Args:
+        val: a number, nested lists or tuples of numbers or arrays, a numpy or torch array, an object that speaks
+            DLPack, has ``__array__`` or ``__mlx_array__``, or is a buffer.
+        dtype: type of the elements; None: bool, int32 (int64 where an integer needs it), float32 or complex64 for
+            Python numbers, the type of an array otherwise (float32 for float64).
+
+    Raises:
+        TypeError: ``dtype`` is no type of this module, or ``val`` is None.
+        ValueError: ``val`` cannot become an array, or its rows differ in length.
+    """
 
     __slots__ = ("__weakref__", "_n")
 
@@ -30,21 +43,6 @@ class array:
         from rocmend.mlx.construct import node_of
 
         self._n = node_of(val, dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return self._n.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> Dtype:
-        """Element type."""
-        return self._n.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self._n.shape)
 
 
 _new = array.__new__
@@ -87,6 +85,7 @@ def record_many(
 ) -> tuple[array, ...]:
     """Record an operation with several outputs, given as (shape, type), and return their handles."""
     whole = record(op, inputs, None, outputs[0][1], attrs, dyn, stream)._n  # type: ignore[arg-type]
+    whole.outputs = tuple(outputs)
     return tuple(
         record(ITEM, (whole,), shape, dtype, index, None, stream) for index, (shape, dtype) in enumerate(outputs)
     )

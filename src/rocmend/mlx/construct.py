@@ -1,29 +1,68 @@
-"""Nodes from values: Python numbers and lists, numpy and torch arrays."""
+"""Nodes from values: Python numbers and lists, numpy and torch arrays, buffers."""
 
 from __future__ import annotations
 
+from math import copysign
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.array import record
+import torch
+
+from rocmend.mlx import dtypes
+from rocmend.mlx.array import array, leaf, record
+from rocmend.mlx.dtypes import Dtype, bool_, complex64, float32, float64, int32, int64
+from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
-    import torch
+    from collections.abc import Sequence
 
-    from rocmend.mlx.array import array
-    from rocmend.mlx.dtypes import Dtype
     from rocmend.mlx.node import Node
 
-__all__ = ["constant", "node_of"]
+__all__ = ["constant", "imported", "node_of"]
+
+
+# -- numbers
+
+
+def number_of(attrs: Any) -> Any:
+    """Return the number that ``attrs`` of a constant stands for; see ``key_of``."""
+    return complex(attrs) if type(attrs) is str else attrs
+
+
+def key_of(value: Any) -> Any:
+    """Return what stands for a number in ``attrs``: the number, but text where numbers that differ compare equal or
+    equal ones do not (-0.0 and NaN).
+    """
+    if value and value == value and type(value) is not complex:  # noqa: PLR0124  (NaN)
+        return value
+    if type(value) is float:
+        return value if value == 0 and copysign(1.0, value) > 0 else repr(value)
+    return repr(value) if isinstance(value, complex) else value
+
+
+def filled(shape: tuple[int, ...], attrs: Any, dtype: Dtype, device: torch.device) -> torch.Tensor:
+    """Return a tensor of ``shape`` whose elements are all the number that ``attrs`` stands for."""
+    value = number_of(attrs)
+    if not dtype.is_complex and isinstance(value, complex):
+        value = value.real
+    if dtype.is_inexact:
+        return torch.full(shape, value, dtype=dtype.storage, device=device)
+    if dtype is bool_:
+        return torch.full(shape, bool(value), dtype=torch.bool, device=device)
+    return torch.full(shape, wrapped(value, dtype), dtype=dtype.storage, device=device)
+
+
+def wrapped(value: Any, dtype: Dtype) -> int:
+    """Return the integer of ``dtype``'s storage that has the low bits of a number."""
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  (NaN)
+        return 0
+    bits = dtype.size * 8
+    low = int(value) & ((1 << bits) - 1)
+    return low if dtype is dtypes.uint8 or low < 1 << (bits - 1) else low - (1 << bits)
 
 
 def _constant(node: Node) -> torch.Tensor:
-    import torch
-
-    value = node.attrs
-    if node.dtype.is_unsigned and value >= 2 ** (node.dtype.size * 8 - 1):
-        value -= 2 ** (node.dtype.size * 8)
-    return torch.full((), value, dtype=node.dtype.storage, device=node.stream.device.torch)
+    return filled((), node.attrs, node.dtype, node.stream.device.torch)
 
 
 # A number written in the program: known when a graph is planned, so that no tensor need be made of it.
@@ -32,9 +71,178 @@ CONSTANT = Primitive("Constant", _constant)
 
 def constant(value: bool | complex, dtype: Dtype) -> array:
     """Return a 0-d array of a number."""
-    return record(CONSTANT, (), (), dtype, value)
+    # the first test lets the common case through: neither 0 nor NaN, nor complex
+    plain = value and value == value and type(value) is not complex  # noqa: PLR0124  (NaN)
+    return record(CONSTANT, (), (), dtype, value if plain else key_of(value))
+
+
+# -- anything
 
 
 def node_of(value: Any, dtype: Dtype | None = None) -> Node:
-    """Return a node of any value that ``array`` takes."""
-    raise NotImplementedError
+    """Return a node of any value that ``array`` takes.
+
+    Raises:
+        TypeError: ``dtype`` is no type of this module, or ``value`` is None.
+        ValueError: ``value`` cannot become an array, or its rows differ in length.
+    """
+    if dtype is not None and type(dtype) is not Dtype:
+        raise TypeError(f"[array] expected a Dtype such as mlx.core.float32, got {dtype!r}.")
+    if isinstance(value, array):
+        return _converted(value._n, dtype)
+    if isinstance(value, bool | int | float | complex):
+        return constant(value, dtype or default_dtype(value))._n
+    if isinstance(value, list | tuple):
+        return _of_rows(value, dtype)
+    if value is None:
+        raise TypeError("[array] expected a number, a list, a tuple or an array, got None.")
+    accessor = getattr(value, "__mlx_array__", None)
+    if accessor is not None:
+        return _converted(accessor()._n, dtype)
+    return imported(value, dtype)._n
+
+
+def default_dtype(value: Any) -> Dtype:
+    """Return the type that a Python number takes by itself."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"[array] the integer {value} does not fit into 64 bits.")
+        return int32 if -(2**31) <= value < 2**31 else int64
+    return float32 if isinstance(value, float) else complex64
+
+
+def _converted(node: Node, dtype: Dtype | None) -> Node:
+    if dtype is None or node.dtype is dtype:
+        return node
+    from rocmend.mlx.ops.conversion import cast_node
+
+    return cast_node(node, dtype)
+
+
+# -- rows
+
+
+def _shape_of(rows: Any) -> tuple[int, ...]:
+    shape: list[int] = []
+    while isinstance(rows, list | tuple):
+        shape.append(len(rows))
+        if not rows:
+            return tuple(shape)
+        rows = rows[0]
+    return (*shape, *rows.shape) if isinstance(rows, array) else tuple(shape)
+
+
+class _Kinds:
+    """What stands in nested rows: the widest kind of number, whether an integer needs 64 bits, whether arrays."""
+
+    def __init__(self) -> None:
+        self.rank = 0  # bool, int, float, complex
+        self.wide = False
+        self.arrays = False
+
+    def scan(self, rows: Sequence[Any], shape: tuple[int, ...]) -> None:
+        if not shape:
+            raise ValueError("Initialization encountered extra dimension.")
+        if len(rows) != shape[0]:
+            raise ValueError("Initialization encountered non-uniform length.")
+        if not rows:
+            self.rank = max(self.rank, 2)
+            return
+        inner = shape[1:]
+        for item in rows:
+            kind = type(item)
+            if kind is float:
+                rank = 2
+            elif kind is int:
+                rank = 1
+                if not -(2**31) <= item < 2**31:
+                    self.wide = True
+            elif isinstance(item, list | tuple):
+                self.scan(item, inner)
+                continue
+            elif isinstance(item, array):
+                self.arrays = True
+                if item._n.shape != inner:
+                    raise ValueError("Initialization encountered non-uniform length.")
+                continue
+            else:
+                rank = _rank_of(item)
+            self.rank = max(rank, self.rank)
+            if inner:
+                raise ValueError("Initialization encountered non-uniform length.")
+
+
+def _rank_of(item: Any) -> int:
+    for rank, kind in enumerate((bool, int, float, complex)):
+        if isinstance(item, kind):
+            return rank
+    raise ValueError(f"Invalid type {type(item).__name__} received in array initialization.")
+
+
+def _of_rows(rows: Any, dtype: Dtype | None) -> Node:
+    shape = _shape_of(rows)
+    kinds = _Kinds()
+    kinds.scan(rows, shape)
+    if kinds.arrays:
+        from rocmend.mlx.ops import stack
+
+        return stack([array(row, dtype) for row in rows])._n  # type: ignore[no-any-return]
+    natural = (bool_, int64 if kinds.wide else int32, float32, complex64)[kinds.rank]
+    return leaf(tensor_of(rows, shape, kinds.rank, dtype or natural), dtype or natural)._n
+
+
+# Python's kinds of numbers, in the widest type of each
+_SCRATCH = (torch.bool, torch.int64, torch.float32, torch.complex64)
+
+
+def tensor_of(rows: Any, shape: tuple[int, ...], rank: int, dtype: Dtype) -> torch.Tensor:
+    """Return a tensor, stored as ``dtype``, of nested rows of numbers of a kind."""
+    from rocmend.mlx.ops.conversion import converted
+
+    scratch = float64 if dtype is float64 and rank == 2 else (bool_, int64, float32, complex64)[rank]
+    try:
+        whole = torch.tensor(rows, dtype=scratch.storage).reshape(shape)
+    except (OverflowError, RuntimeError) as error:
+        raise ValueError(f"[array] an integer of the list does not fit into 64 bits: {error}") from error
+    return here(converted(whole, scratch, dtype))
+
+
+def here(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor on the device that operations run on by default."""
+    return tensor.to(current.state.stream.device.torch)
+
+
+# -- other libraries' arrays
+
+
+def imported(value: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> array:
+    """Return an array of a numpy or torch array, of what speaks DLPack, or of a buffer.
+
+    Args:
+        value: the object.
+        dtype: type of the result; None: the object's, but float32 for float64 and complex64 for complex128.
+        copy: True: always copy; False: never; None: copy where it is needed.
+
+    Raises:
+        ValueError: the object is no array, or ``copy`` is False and the array cannot be taken without.
+    """
+    from rocmend.mlx.exchange import tensor_from
+
+    tensor, source = tensor_from(value)
+    return _adopted(tensor, source, dtype, copy)
+
+
+def _adopted(tensor: torch.Tensor, source: Dtype, dtype: Dtype | None, copy: bool | None) -> array:
+    from rocmend.mlx.ops.conversion import converted
+
+    target = dtype or (float32 if source is float64 else source)
+    moved = here(tensor)
+    final = moved if source is target else converted(moved, source, target)
+    if final.data_ptr() == tensor.data_ptr() and final.numel():
+        if copy is not False:
+            final = final.clone(memory_format=torch.contiguous_format)
+    elif copy is False:
+        raise ValueError("[array] the array cannot be taken without a copy, which copy=False forbids.")
+    return leaf(final, target)

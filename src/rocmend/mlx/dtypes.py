@@ -6,22 +6,29 @@ same bits. Operations that tell a sign (comparison, division, conversion, order,
 
 from __future__ import annotations
 
+import enum
+
 import torch
 
-__all__ = ["DTYPES", "Dtype", "DtypeCategory", "of_storage", "promote"]
+__all__ = ["DTYPES", "Dtype", "DtypeCategory", "limits", "of_storage", "promote"]
 
 
-class DtypeCategory:
+class DtypeCategory(enum.Enum):
     """A node of the tree of types: ``generic``, ``number``, ``integer`` …"""
 
-    __slots__ = ("name", "parent")
-
-    def __init__(self, name: str, parent: DtypeCategory | None = None) -> None:
-        self.name = name
-        self.parent = parent
+    complexfloating = 0
+    floating = 1
+    inexact = 2
+    signedinteger = 3
+    unsignedinteger = 4
+    integer = 5
+    number = 6
+    generic = 7
 
     def __repr__(self) -> str:
-        return f"mlx.core.{self.name}"
+        return f"DtypeCategory.{self.name}"
+
+    __str__ = __repr__
 
     def within(self, other: DtypeCategory) -> bool:
         """Return whether this category is ``other`` or stands below it."""
@@ -29,24 +36,36 @@ class DtypeCategory:
         while node is not None:
             if node is other:
                 return True
-            node = node.parent
+            node = _above.get(node)
         return False
 
 
-generic = DtypeCategory("generic")
-number = DtypeCategory("number", generic)
-integer = DtypeCategory("integer", number)
-signedinteger = DtypeCategory("signedinteger", integer)
-unsignedinteger = DtypeCategory("unsignedinteger", integer)
-inexact = DtypeCategory("inexact", number)
-floating = DtypeCategory("floating", inexact)
-complexfloating = DtypeCategory("complexfloating", inexact)
+complexfloating = DtypeCategory.complexfloating
+floating = DtypeCategory.floating
+inexact = DtypeCategory.inexact
+signedinteger = DtypeCategory.signedinteger
+unsignedinteger = DtypeCategory.unsignedinteger
+integer = DtypeCategory.integer
+number = DtypeCategory.number
+generic = DtypeCategory.generic
+
+_above = {
+    complexfloating: inexact,
+    floating: inexact,
+    inexact: number,
+    signedinteger: integer,
+    unsignedinteger: integer,
+    integer: number,
+    number: generic,
+}
 
 
 class Dtype:
     """An element type. There is one object of each: compare with ``is`` or ``==``."""
 
-    __slots__ = ("category", "index", "is_complex", "is_float", "is_unsigned", "name", "numpy", "size", "storage")
+    __slots__ = (
+        "category", "index", "is_complex", "is_float", "is_inexact", "is_unsigned", "name", "numpy", "size", "storage",
+    )  # fmt: skip
 
     def __init__(self, name: str, size: int, storage: torch.dtype, category: DtypeCategory, numpy: str | None) -> None:
         self.name = name
@@ -57,19 +76,21 @@ class Dtype:
         self.index = 0  # place in DTYPES
         self.is_float = category is floating
         self.is_complex = category is complexfloating
+        self.is_inexact = self.is_float or self.is_complex
         # stored as signed integers of the same bits; uint8 is torch's own
         self.is_unsigned = category is unsignedinteger and size > 1
 
     def __repr__(self) -> str:
-        return f"mlx.core.{self.name.removesuffix('_') if self.name == 'bool_' else self.name}"
+        return f"mlx.core.{self.name.removesuffix('_')}"
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (_by_name, (self.name,))
 
-    @property
-    def is_inexact(self) -> bool:
-        """Whether it is a floating or complex type."""
-        return self.is_float or self.is_complex
+    def __copy__(self) -> Dtype:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Dtype:
+        return self
 
 
 bool_ = Dtype("bool_", 1, torch.bool, generic, "bool")
@@ -106,6 +127,12 @@ def _by_name(name: str) -> Dtype:
 def of_storage(storage: torch.dtype) -> Dtype:
     """Return the type stored as ``storage``; integers are taken for signed ones."""
     return _stored[storage]
+
+
+def limits(dtype: Dtype) -> tuple[int, int]:
+    """Return the smallest and the largest number of an integer type."""
+    bits = dtype.size * 8
+    return (0, (1 << bits) - 1) if dtype.category is unsignedinteger else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 
 def _promoted(a: Dtype, b: Dtype) -> Dtype:

@@ -26,6 +26,11 @@ def public() -> dict[str, Any]:
                 owners[name] = info.name
                 found[name] = getattr(module, name)
         _found.update(found)
+        # From now on a name is found at once; a function wins over the module of its name.
+        globals().update(found)
+        from rocmend.mlx.array_methods import bind
+
+        bind()
     return _found
 
 

@@ -1,0 +1,258 @@
+"""What element-wise operations share: recording with one or two operands, and their derivative and batching rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx import ops
+from rocmend.mlx.arguments import as_stream, broadcast_shapes, to_array
+from rocmend.mlx.array import array, record
+from rocmend.mlx.construct import constant
+from rocmend.mlx.dtypes import bool_, complex64, float32, promote
+from rocmend.mlx.ops.conversion import cast_node
+from rocmend.mlx.primitive import Primitive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rocmend.mlx.dtypes import Dtype
+    from rocmend.mlx.node import Node
+
+__all__: list[str] = []
+
+_meeting: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
+
+
+def meet(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape in which two shapes meet, remembered."""
+    shape = _meeting.get((a, b))
+    if shape is None:
+        if len(_meeting) > 4096:
+            _meeting.clear()
+        shape = _meeting[a, b] = broadcast_shapes(a, b)
+    return shape
+
+
+def operands(a: Any, b: Any, stream: Any = None) -> tuple[Node, Node, tuple[int, ...], Dtype]:
+    """Return two operands as nodes of one type, the shape in which they meet and that type."""
+    if type(a) is array:
+        x = a._n
+        y = b._n if type(b) is array else operand(b, x.dtype)
+    elif type(b) is array:
+        y = b._n
+        x = operand(a, y.dtype)
+    else:
+        x = to_array(a)._n
+        y = operand(b, x.dtype)
+    dtype = x.dtype
+    if dtype is not y.dtype:
+        dtype = promote(dtype, y.dtype)
+        if x.dtype is not dtype:
+            x = cast_node(x, dtype, stream)
+        if y.dtype is not dtype:
+            y = cast_node(y, dtype, stream)
+    shape = x.shape
+    if shape != y.shape and y.shape != ():
+        shape = meet(shape, y.shape)
+    return x, y, shape, dtype
+
+
+def operand(value: Any, dtype: Dtype) -> Node:
+    """Return the node of what stands beside an array of ``dtype``; a Python number takes that type where it can."""
+    kind = type(value)
+    if kind is float:
+        return constant(value, dtype if dtype.is_inexact else float32)._n
+    return to_array(value, dtype)._n
+
+
+def binary(op: Primitive, a: Any, b: Any, stream: Any = None) -> array:
+    """Record an operation of two operands whose result has the type in which they meet."""
+    if stream is not None:
+        stream = as_stream(stream)
+    if type(a) is array and type(b) is array:
+        x = a._n
+        y = b._n
+        dtype = x.dtype
+        if dtype is y.dtype and x.shape == y.shape:
+            return record(op, (x, y), x.shape, dtype, None, None, stream)
+    x, y, shape, dtype = operands(a, b, stream)
+    return record(op, (x, y), shape, dtype, None, None, stream)
+
+
+def float_binary(op: Primitive, a: Any, b: Any, stream: Any = None) -> array:
+    """Record an operation of two operands on floating types; integers become float32."""
+    if stream is not None:
+        stream = as_stream(stream)
+    x, y, shape, dtype = operands(a, b, stream)
+    if not dtype.is_inexact:
+        dtype = float32
+        x, y = cast_node(x, dtype, stream), cast_node(y, dtype, stream)
+    return record(op, (x, y), shape, dtype, None, None, stream)
+
+
+def comparison(op: Primitive, a: Any, b: Any, stream: Any = None) -> array:
+    """Record an operation of two operands whose result is bool; ``attrs`` is the type of the operands."""
+    if stream is not None:
+        stream = as_stream(stream)
+    x, y, shape, dtype = operands(a, b, stream)
+    return record(op, (x, y), shape, bool_, dtype, None, stream)
+
+
+def unary(op: Primitive, a: Any, stream: Any = None) -> array:
+    """Record an operation of one operand whose result has the operand's type."""
+    x = a._n if type(a) is array else to_array(a)._n
+    return record(op, (x,), x.shape, x.dtype, None, None, stream if stream is None else as_stream(stream))
+
+
+def float_unary(op: Primitive, a: Any, stream: Any = None) -> array:
+    """Record an operation of one operand on floating types; integers become float32."""
+    x = a._n if type(a) is array else to_array(a)._n
+    if stream is not None:
+        stream = as_stream(stream)
+    if not x.dtype.is_inexact:
+        x = cast_node(x, float32, stream)
+    return record(op, (x,), x.shape, x.dtype, None, None, stream)
+
+
+def real_unary(op: Primitive, name: str, a: Any, stream: Any = None) -> array:
+    """Record an operation of one operand that is not defined for complex numbers; integers become float32.
+
+    Raises:
+        ValueError: the operand is complex.
+    """
+    x = a._n if type(a) is array else to_array(a)._n
+    if x.dtype is complex64:
+        raise ValueError(f"[{name}] Not supported for complex64.")
+    if stream is not None:
+        stream = as_stream(stream)
+    if not x.dtype.is_float:
+        x = cast_node(x, float32, stream)
+    return record(op, (x,), x.shape, x.dtype, None, None, stream)
+
+
+# -- derivatives and batching
+
+
+def unbroadcast(g: array, shape: Sequence[int]) -> array:
+    """Sum a cotangent over the axes along which its operand was broadcast to it."""
+    have = g._n.shape
+    want = tuple(shape)
+    if have == want:
+        return g
+    lead = len(have) - len(want)
+    axes = (*range(lead), *(i for i, size in enumerate(want, lead) if size == 1 and have[i] != 1))
+    if axes:
+        g = ops.sum(g, axis=axes, keepdims=True)
+    return ops.reshape(g, want) if g._n.shape != want else g  # type: ignore[no-any-return]
+
+
+def broadcasted(t: array, shape: tuple[int, ...]) -> array:
+    """Broadcast a tangent to the shape of the output."""
+    return t if t._n.shape == shape else ops.broadcast_to(t, shape)  # type: ignore[no-any-return]
+
+
+def _times(g: array, factor: array, *, adjoint: bool) -> array:
+    if adjoint and factor._n.dtype.is_complex:
+        factor = ops.conjugate(factor)
+    return ops.multiply(g, factor)  # type: ignore[no-any-return]
+
+
+def derived(op: Primitive, slope: Callable[[Node, array, array], array]) -> None:
+    """Give a unary primitive its derivative.
+
+    Args:
+        op: the primitive.
+        slope: ``slope(node, x, y)``: the derivative at ``x``, where the output is ``y``.
+    """
+
+    def vjp(node: Node, primals: Sequence[array], output: array, cotangent: array) -> tuple[array]:
+        return (_times(cotangent, slope(node, primals[0], output), adjoint=True),)
+
+    def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array], output: array) -> array:
+        return _times(tangents[0], slope(node, primals[0], output), adjoint=False)
+
+    op.vjp, op.jvp = vjp, jvp
+
+
+def derived_pair(
+    op: Primitive,
+    first: Callable[[Node, array, array, array], array | None],
+    second: Callable[[Node, array, array, array], array | None],
+) -> None:
+    """Give a binary primitive its two partial derivatives.
+
+    Args:
+        op: the primitive. A vjp that it has already stays: one that is cheaper or more exact than a product.
+        first: ``first(node, x, y, out)``: the derivative with respect to ``x``; None stands for 1.
+        second: the one with respect to ``y``.
+    """
+
+    def vjp(node: Node, primals: Sequence[array], output: array, cotangent: array) -> tuple[array, array]:
+        x, y = primals
+        found = []
+        for primal, slope in ((x, first), (y, second)):
+            factor = slope(node, x, y, output)
+            whole = cotangent if factor is None else _times(cotangent, factor, adjoint=True)
+            found.append(unbroadcast(whole, primal.shape))
+        return found[0], found[1]
+
+    def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array | None], output: array) -> array:
+        x, y = primals
+        total: array | None = None
+        for tangent, slope in zip(tangents, (first, second), strict=True):
+            if tangent is None:
+                continue
+            factor = slope(node, x, y, output)
+            part = tangent if factor is None else _times(tangent, factor, adjoint=False)
+            total = part if total is None else ops.add(total, part)
+        if total is None:
+            return ops.zeros_like(output)  # type: ignore[no-any-return]
+        return broadcasted(total, output.shape)
+
+    op.vjp, op.jvp = op.vjp or vjp, jvp
+
+
+def flat(op: Primitive) -> None:
+    """Give a primitive the derivative 0 everywhere (rounding, comparison)."""
+
+    def vjp(node: Node, primals: Sequence[array], output: Any, cotangent: Any) -> list[array]:
+        return [ops.zeros_like(primal) for primal in primals]
+
+    def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array | None], output: array) -> array:
+        return ops.zeros_like(output)  # type: ignore[no-any-return]
+
+    op.vjp, op.jvp = vjp, jvp
+
+
+def batched(node: Node, arrays: Sequence[array], axes: Sequence[int | None]) -> tuple[array, int]:
+    """Batch an element-wise operation: put the batch axes where they meet and record it again."""
+    axis = axes[0]
+    shape = arrays[0]._n.shape
+    if axis is None or any(a != axis for a in axes) or any(x._n.shape != shape for x in arrays):
+        axis = 0
+        ndim = max(x.ndim - (a is not None) for x, a in zip(arrays, axes, strict=True))
+        arrays = [_leading(x, a, ndim) for x, a in zip(arrays, axes, strict=True)]
+        shape = broadcast_shapes(*(x._n.shape for x in arrays))
+    out = record(node.op, tuple(x._n for x in arrays), shape, node.dtype, node.attrs, None, node.stream)  # type: ignore[arg-type]
+    return out, axis
+
+
+def _leading(x: array, axis: int | None, ndim: int) -> array:
+    """Return ``x`` with its batch axis first and room for ``ndim`` axes after it."""
+    if axis is None:
+        return x
+    if axis:
+        x = ops.moveaxis(x, axis, 0)
+    if x.ndim < ndim + 1:
+        x = ops.reshape(x, (x.shape[0], *([1] * (ndim + 1 - x.ndim)), *x.shape[1:]))
+    return x
+
+
+def primitive(name: str, run: Callable[..., Any]) -> Primitive:
+    """Return a new element-wise primitive that batches by broadcasting."""
+    return Primitive(name, run, elementwise=True, vmap=batched)
+
+
+def simple(name: str, function: Callable[..., Any]) -> Primitive:
+    """Return a new element-wise primitive that is one torch function of its inputs."""
+    return primitive(name, lambda node, *tensors: function(*tensors))
