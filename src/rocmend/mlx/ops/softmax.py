@@ -1,0 +1,124 @@
+"""Softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rocmend import kernels
+from rocmend.mlx import dtypes, ops
+from rocmend.mlx.arguments import as_stream, axes_of, to_array
+from rocmend.mlx.array import array, record
+from rocmend.mlx.primitive import Primitive
+
+if TYPE_CHECKING:
+    from rocmend.mlx.dtypes import Dtype
+    from rocmend.mlx.node import Node
+
+__all__ = ["softmax"]
+
+_MOST = 4096
+_inferred: dict[Any, tuple[Any, Dtype]] = {}
+
+
+def _run(node: Node, x: torch.Tensor) -> torch.Tensor:
+    axis, _ = node.attrs
+    if x.is_cuda and type(axis) is int and x.dtype is not torch.float64:
+        return kernels.softmax(x, axis)  # type: ignore[no-any-return]
+    if type(axis) is int:
+        return torch.softmax(x, axis)  # half types in float32, rounded once
+    rest = [i for i in range(x.dim()) if i not in axis]
+    moved = x.permute(*rest, *axis)
+    rows = torch.softmax(moved.flatten(len(rest)), -1).view(moved.shape)
+    back = [0] * x.dim()
+    for place, old in enumerate((*rest, *axis)):
+        back[old] = place
+    return rows.permute(back)
+
+
+SOFTMAX = Primitive("Softmax", _run)
+
+
+def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool = False, stream: Any = None) -> array:
+    """Return ``exp(a) / Σ exp(a)`` along axes, without overflow.
+
+    Args:
+        a: any shape; integers become float32.
+        axis: an axis, several, or None for all.
+        precise: sums of half types in float32: here they always are.
+        stream: where it is computed.
+
+    Returns:
+        The shape of a, of its type or float32.
+
+    Raises:
+        ValueError: there is no such axis, or a is empty along it.
+    """
+    if type(a) is not array:
+        a = to_array(a)
+    node = a._n
+    key = (node.shape, node.dtype, axis if type(axis) is int or axis is None else tuple(axis))
+    found = _inferred.get(key)
+    if found is None:
+        found = _infer(key)
+    attrs, dtype = found
+    if attrs is None:
+        return _others(a, dtype, stream)
+    if dtype is not node.dtype:
+        node = ops.astype(a, dtype, stream=stream)._n
+    return record(SOFTMAX, (node,), node.shape, dtype, attrs, None, stream if stream is None else as_stream(stream))
+
+
+def _infer(key: Any) -> tuple[Any, Dtype]:
+    shape, dtype, axis = key
+    made = dtype if dtype.is_inexact else dtypes.float32
+    axes = axes_of("softmax", axis, len(shape))
+    size = 1
+    for one in axes:
+        size *= shape[one]
+    if size == 0:
+        raise ValueError("[softmax] Cannot compute a softmax along an axis without elements.")
+    attrs: Any = None
+    if axes and not made.is_complex:
+        attrs = (axes[0] if len(axes) == 1 else axes, made)
+    if len(_inferred) >= _MOST:
+        _inferred.clear()
+    found = _inferred[key] = (attrs, made)
+    return found
+
+
+def _others(a: array, dtype: Dtype, stream: Any) -> array:
+    """Compute a number's, and complex ones step by step."""
+    if not a.shape:
+        return ops.ones((), dtype, stream=stream)  # type: ignore[no-any-return]
+    exponential = ops.exp(a, stream=stream)
+    return ops.divide(exponential, ops.sum(exponential, keepdims=True, stream=stream), stream=stream)  # type: ignore[no-any-return]
+
+
+def _through(node: Node, output: array, other: array) -> array:
+    """Return ``out · (t - Σ out · t)``, which is both derivatives."""
+    axis, _ = node.attrs
+    s = node.stream
+    scaled = ops.multiply(output, other, stream=s)
+    total = ops.sum(scaled, axis=axis if type(axis) is int else list(axis), keepdims=True, stream=s)
+    return ops.subtract(scaled, ops.multiply(output, total, stream=s), stream=s)  # type: ignore[no-any-return]
+
+
+@SOFTMAX.rule("vjp")
+def _vjp(node: Node, _: Any, output: array, cotangent: array) -> Any:
+    return (_through(node, output, cotangent),)
+
+
+@SOFTMAX.rule("jvp")
+def _jvp(node: Node, _: Any, tangents: Any, output: array) -> array:
+    return _through(node, output, tangents[0])
+
+
+@SOFTMAX.rule("vmap")
+def _vmap(node: Node, arrays: Any, axes: Any) -> Any:
+    axis, _ = node.attrs
+    batch = axes[0]
+    moved = [one + (one >= batch) for one in ((axis,) if type(axis) is int else axis)]
+    return softmax(arrays[0], moved, stream=node.stream), batch

@@ -1,0 +1,150 @@
+"""Draws of integers, truth values, classes and orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx import dtypes, ops
+from rocmend.mlx.arguments import broadcast_shapes, shape_text, to_array
+from rocmend.mlx.array import array
+from rocmend.mlx.construct import constant
+from rocmend.mlx.random.continuous import as_dtype, gumbel, uniform
+from rocmend.mlx.random.keys import bits, shape_of
+
+if TYPE_CHECKING:
+    from rocmend.mlx.dtypes import Dtype
+
+__all__ = ["bernoulli", "categorical", "permutation", "randint"]
+
+# MLX multiplies a probability with the float32 above 2³², so that 1 is above all words.
+_ABOVE_WORDS = 4294967808.0
+
+
+def randint(
+    low: Any, high: Any, shape: Sequence[int] = (), dtype: Dtype | None = dtypes.int32, key: array | None = None,
+    stream: Any = None,
+) -> array:  # fmt: skip
+    """Draw integers from ``[low, high)``, all as likely.
+
+    They come from float32 numbers, as in MLX: not all of an interval are reached beyond 2²⁴.
+
+    Args:
+        low: least number, or an array of them that broadcasts to ``shape``.
+        high: the bound, likewise.
+        shape: of the result.
+        dtype: an integer type or bool; None: int32.
+        key: ``[2]`` uint32; None: the thread's own.
+        stream: where it is computed.
+
+    Returns:
+        Integers of ``shape``.
+
+    Raises:
+        ValueError: another type, or shapes that do not fit.
+    """
+    dtype = dtypes.int32 if dtype is None else dtype
+    if dtype.is_inexact:
+        raise ValueError(f"[randint] Only integer types and bool are supported, got {dtype}.")
+    drawn = uniform(low, high, shape, dtypes.float32, key, stream)
+    least = as_dtype(low, dtypes.float32, stream)
+    most = ops.subtract(as_dtype(high, dtypes.float32, stream), constant(1.0, dtypes.float32), stream=stream)
+    whole = ops.maximum(ops.minimum(ops.floor(drawn, stream=stream), most, stream=stream), least, stream=stream)
+    return ops.astype(whole, dtype, stream=stream)  # type: ignore[no-any-return]
+
+
+def bernoulli(p: Any = 0.5, shape: Sequence[int] | None = None, key: array | None = None, stream: Any = None) -> array:
+    """Draw True with probability ``p``.
+
+    Args:
+        p: the probability, or an array of them that broadcasts to ``shape``.
+        shape: of the result; None: that of p.
+        key: ``[2]`` uint32; None: the thread's own.
+        stream: where it is computed.
+
+    Returns:
+        Truth values of ``shape``.
+
+    Raises:
+        ValueError: p is of no floating type, or does not fit.
+    """
+    p = to_array(p)
+    if not p.dtype.is_float:
+        raise ValueError(f"[bernoulli] The probability `p` must be of a float type, got {p.dtype}.")
+    sizes = p.shape if shape is None else shape_of(shape)
+    if broadcast_shapes(sizes, p.shape) != sizes:
+        raise ValueError(
+            f"[bernoulli] Cannot generate random values of shape {shape_text(sizes)} for p of {shape_text(p.shape)}."
+        )
+    drawn = ops.astype(bits(sizes, 4, key, stream), dtypes.float32, stream=stream)
+    bound = ops.multiply(p, constant(_ABOVE_WORDS, dtypes.float32), stream=stream)
+    return ops.less(drawn, bound, stream=stream)  # type: ignore[no-any-return]
+
+
+def categorical(
+    logits: array, axis: int = -1, shape: Sequence[int] | None = None, num_samples: int | None = None,
+    key: array | None = None, stream: Any = None,
+) -> array:  # fmt: skip
+    """Draw indices along an axis with the probabilities ``softmax(logits)``.
+
+    Args:
+        logits: any shape.
+        axis: whose index is drawn.
+        shape: of the result, to which the shape of logits without the axis broadcasts.
+        num_samples: how many for each; they are the last axis. Not beside ``shape``.
+        key: ``[2]`` uint32; None: the thread's own.
+        stream: where it is computed.
+
+    Returns:
+        uint32 of ``shape``; where neither is given of the shape of logits without the axis.
+
+    Raises:
+        ValueError: both ``shape`` and ``num_samples``, or a shape that does not fit.
+        IndexError: there is no such axis.
+    """
+    logits = to_array(logits)
+    ndim = len(logits.shape)
+    if shape is not None and num_samples is not None:
+        raise ValueError("[categorical] At most one of shape or num_samples can be specified.")
+    if not -ndim <= axis < ndim:
+        raise IndexError(f"[categorical] Invalid axis {axis} for logits with {ndim} dimensions.")
+    axis -= ndim if axis >= 0 else 0
+    rest = logits.shape[:axis] + logits.shape[ndim + axis + 1 :]
+    if num_samples is not None:
+        noise = (*logits.shape, num_samples)
+        logits, axis = ops.expand_dims(logits, -1, stream=stream), axis - 1
+    else:
+        sizes = rest if shape is None else shape_of(shape)
+        if broadcast_shapes(sizes, rest) != sizes:
+            raise ValueError(
+                f"[categorical] Requested shape {shape_text(sizes)} is not one to which {shape_text(rest)} broadcasts."
+            )
+        place = len(sizes) + axis + 1
+        noise = (*sizes[:place], logits.shape[axis], *sizes[place:])
+    dtype = logits.dtype if logits.dtype.is_float else dtypes.float32
+    drawn = ops.add(logits, gumbel(noise, dtype, key, stream), stream=stream)
+    return ops.argmax(drawn, axis, stream=stream)  # type: ignore[no-any-return]
+
+
+def permutation(x: Any, axis: int = 0, key: array | None = None, stream: Any = None) -> array:
+    """Draw an order, or bring an array into one.
+
+    Args:
+        x: a number: of what is ordered; or an array.
+        axis: along which the array is brought into an order.
+        key: ``[2]`` uint32; None: the thread's own.
+        stream: where it is computed.
+
+    Returns:
+        ``[x]`` uint32, or the shape and type of the array.
+
+    Raises:
+        IndexError: there is no such axis.
+    """
+    if isinstance(x, int):
+        return ops.argsort(bits((x,), 4, key, stream), stream=stream)  # type: ignore[no-any-return]
+    x = to_array(x)
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise IndexError(f"[permutation] Invalid axis {axis} for array with {len(x.shape)} dimensions.")
+    order = ops.argsort(bits((x.shape[axis],), 4, key, stream), stream=stream)
+    return ops.take(x, order, axis, stream=stream)  # type: ignore[no-any-return]
