@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rocmend.mlx.execute.trace import SHARED
+
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
-__all__ = ["run"]
+__all__ = ["failure", "run", "step"]
 
 
 def run(pending: list[Node], *, keep: bool) -> None:
@@ -31,13 +33,21 @@ def run(pending: list[Node], *, keep: bool) -> None:
 def step(node: Node) -> Any:
     """Compute one node of computed inputs and return its value."""
     device = node.stream.device.torch
-    tensors = [_on(child.data, device) for child in node.inputs]
+    tensors = []
+    for child in node.inputs:
+        child.pos = SHARED  # the value may be a view of it
+        tensors.append(_on(child.data, device))
     try:
         return node.op.run(node, *tensors)  # type: ignore[union-attr]
     except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
-        if str(error).startswith("["):
-            raise
-        raise RuntimeError(f"[{node.op}] could not be computed for {_described(tensors)}: {error}") from error
+        raise failure(node, tensors, error) from error
+
+
+def failure(node: Node, tensors: list[Any], error: Exception) -> Exception:
+    """Return the error of an operation that could not be computed, with the operation's name."""
+    if str(error).startswith("["):
+        return error
+    return RuntimeError(f"[{node.op}] could not be computed for {_described(tensors)}: {error}")
 
 
 def _on(tensor: Any, device: torch.device) -> Any:

@@ -1,0 +1,1 @@
+"""Chains of element-wise operations, computed by one generated kernel."""

@@ -1,0 +1,176 @@
+"""Choosing the plan of a tape: the one that came after the last, one that was made before, or a new one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx.execute import compare, settings
+from rocmend.mlx.execute.capture import Capture, Snapshot
+from rocmend.mlx.execute.lifted import Unfit
+from rocmend.mlx.execute.plan import Plan, observe
+from rocmend.mlx.execute.trace import Tape, seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rocmend.mlx.node import Node
+
+__all__ = ["Entry", "Planner", "planner"]
+
+LOG = logging.getLogger("rocmend.mlx")
+LIMIT = 256  # plans that a thread remembers
+GRAPHS = 4  # captured steps of one plan: a cache that has grown needs another
+TRIES = 8  # captures of one plan that were needed and then not
+
+
+class Entry:
+    """A plan, and what a tape must equal for it.
+
+    Attributes:
+        structure: of the tapes that the plan holds for.
+        held: how their nodes are held.
+        plan: what to run.
+        following: what came after it the last time.
+        before: shapes and integers of the last step.
+        captures: of this plan, the last used one last.
+        tries: how many captures were made.
+        unfit: why its steps cannot be captured; empty while they may.
+    """
+
+    __slots__ = ("before", "captures", "following", "held", "plan", "structure", "tries", "unfit")
+
+    def __init__(self, tape: Tape, plan: Plan) -> None:
+        self.structure = tape.structure
+        self.held = tape.held
+        self.plan = plan
+        self.following: Entry | None = None
+        self.before: Snapshot | None = None
+        self.captures: list[Capture] = []
+        self.tries = 0
+        self.unfit = ""
+
+    def matches(self, tape: Tape) -> bool:
+        """Return whether the plan holds for a tape."""
+        return self.held == tape.held and self.structure == tape.structure
+
+    def run(self, tape: Tape) -> None:
+        """Compute a tape that matches: by a captured step, by capturing it, or call after call."""
+        for capture in reversed(self.captures):
+            if capture.fits(tape):
+                capture.run(tape)
+                return
+        now = Snapshot(tape, self.plan) if self._may_capture(tape) else None
+        if now is not None and self.before is not None and self.tries < TRIES:
+            try:
+                self.tries += 1
+                capture = Capture(tape, self.plan, self.before, now)
+            except Unfit as reason:
+                self.unfit = str(reason)
+                LOG.debug("not captured: %s", reason)
+            else:
+                self.captures = [*self.captures[1 - GRAPHS :], capture]
+                capture.run(tape)
+                self.before = now
+                return
+        self.plan.run(tape)
+        self.before = now
+
+    def _may_capture(self, tape: Tape) -> bool:
+        return not self.unfit and settings.captures() and tape.nodes[0].stream.device.torch.type == "cuda"
+
+
+class Planner:
+    """The plans of one thread.
+
+    Attributes:
+        made: how many plans were made.
+        runs: how many tapes were computed by a plan that was there.
+    """
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[tuple[Any, ...], Entry] = OrderedDict()
+        self.last: Entry | None = None
+        self.made = 0
+        self.runs = 0
+
+    def run(self, nodes: list[Node], roots: list[Node], pending: Callable[[list[Node]], None]) -> bool:
+        """Compute ``roots``, which stand on the tape of ``nodes``.
+
+        Args:
+            nodes: of a tape, which is at its end: their places mean nothing afterwards.
+            roots: what is wanted.
+            pending: computes values of older tapes.
+
+        Returns:
+            False, with nothing done, where no plan can compute them.
+        """
+        if any(root.pos < 0 for root in roots):
+            return False
+        tape = Tape(nodes, roots)
+        before = [link for link in tape.links if link.data is None and link.pos < 0]
+        if before:
+            pending(before)
+        entry = self._find(tape)
+        owned: frozenset[int] = frozenset()
+        try:
+            if entry is not None and entry.plan.fits(tape):
+                expected = compare.reference(tape, entry.plan) if settings.compares() else None
+                entry.run(tape)
+                self.runs += 1
+                if expected is not None:
+                    compare.check(tape, expected)
+            else:
+                plan = observe(tape)
+                if plan is None:
+                    return False
+                entry = self._remember(tape, plan)
+            owned = entry.plan.owned
+        finally:
+            seen(nodes, owned=owned)
+        if self.last is not None:
+            self.last.following = entry
+        self.last = entry
+        return True
+
+    def _find(self, tape: Tape) -> Entry | None:
+        """Return the plan of a tape: first the one that followed the last one before."""
+        expected = self.last.following if self.last is not None else None
+        if expected is not None and expected.matches(tape):
+            return expected
+        entry = self.entries.get(_key(tape))
+        return entry if entry is not None and entry.matches(tape) else None
+
+    def _remember(self, tape: Tape, plan: Plan) -> Entry:
+        entry = Entry(tape, plan)
+        entry.before = Snapshot(tape, plan) if settings.captures() else None
+        self.made += 1
+        self.entries[_key(tape)] = entry
+        while len(self.entries) > LIMIT:
+            _, old = self.entries.popitem(last=False)
+            if self.last is old:
+                self.last = None
+        return entry
+
+    def forget(self) -> None:
+        """Drop all plans, and the memory that captured steps hold."""
+        self.entries.clear()
+        self.last = None
+
+
+def _key(tape: Tape) -> tuple[Any, ...]:
+    structure = tape.structure
+    return (len(tape.nodes), *(hash(tuple(part)) for part in structure), hash(tuple(tape.held)))
+
+
+_thread = threading.local()
+
+
+def planner() -> Planner:
+    """Return this thread's planner."""
+    found: Planner | None = getattr(_thread, "planner", None)
+    if found is None:
+        found = _thread.planner = Planner()
+    return found

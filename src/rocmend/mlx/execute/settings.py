@@ -1,0 +1,64 @@
+"""Which executor is in force: ``ROCMEND_MLX_EXECUTOR``, or ``use``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+__all__ = ["CHOICES", "captures", "compares", "fuses", "plans", "use"]
+
+# interpreter: one torch call after another. plan: repeated steps by a plan. graph: and captured on a GPU.
+# compare: as graph, each planned step beside the interpreter's values.
+CHOICES = ("interpreter", "plan", "graph", "compare")
+
+
+def _asked() -> str:
+    asked = os.environ.get("ROCMEND_MLX_EXECUTOR", "graph")
+    if asked not in CHOICES:
+        raise ValueError(f"[ROCMEND_MLX_EXECUTOR] expected one of {', '.join(CHOICES)}, got {asked!r}.")
+    return asked
+
+
+_chosen = [_asked()]
+
+
+def plans() -> bool:
+    """Return whether repeated steps are planned."""
+    return _chosen[0] != "interpreter"
+
+
+def captures() -> bool:
+    """Return whether planned steps are captured on a GPU."""
+    return _chosen[0] in {"graph", "compare"}
+
+
+def compares() -> bool:
+    """Return whether planned steps are compared with the interpreter's values."""
+    return _chosen[0] == "compare"
+
+
+def fuses(device: torch.device) -> bool:
+    """Return whether chains become generated kernels: on a GPU, and where Triton's interpreter stands in for one."""
+    return device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@contextlib.contextmanager
+def use(name: str) -> Iterator[None]:
+    """Use another executor for a while.
+
+    Raises:
+        ValueError: there is no such executor.
+    """
+    if name not in CHOICES:
+        raise ValueError(f"[use] expected one of {', '.join(CHOICES)}, got {name!r}.")
+    before, _chosen[0] = _chosen[0], name
+    try:
+        yield
+    finally:
+        _chosen[0] = before

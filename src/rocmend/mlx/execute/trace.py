@@ -1,0 +1,95 @@
+"""Recognising a step that was seen before.
+
+A program that generates text or trains records the same nodes at every step. The tape of a thread holds what was
+recorded since the last evaluation; a ``Signature`` is all of it that a plan depends on, gathered by a few passes that
+run in C: about 0.3 µs a node. A plan made for a signature holds for every tape with an equal one.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from operator import attrgetter, itemgetter
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rocmend.mlx.node import Node
+
+__all__ = ["OWNED", "SHARED", "Tape", "seen"]
+
+# Values of ``Node.pos`` outside a tape. OWNED: nothing else sees the buffer, so it may be written to once no handle
+# holds the node. SHARED: it may be seen from elsewhere.
+SHARED = -1
+OWNED = -3  # hash(-1) == hash(-2)
+
+_op = attrgetter("op")
+_attrs = attrgetter("attrs")
+_dtype = attrgetter("dtype")
+_shape = attrgetter("shape")
+_stream = attrgetter("stream")
+_inputs = attrgetter("inputs")
+_pos = attrgetter("pos")
+_data = attrgetter("data")
+_dyn = attrgetter("dyn")
+
+
+class Tape:
+    """The nodes of a tape and what is read off them.
+
+    Attributes:
+        nodes: in the order of recording.
+        links: the inputs of all nodes, one after another.
+        structure: what must be equal for a plan to hold, but for shapes and changing integers.
+        shapes: of each node.
+        held: how many references each node has. Where two tapes have equal structure, equal counts mean that the same
+            nodes are held by handles.
+    """
+
+    __slots__ = ("held", "links", "nodes", "shapes", "structure")
+
+    def __init__(self, nodes: list[Node], roots: list[Node]) -> None:
+        self.nodes = nodes
+        self.held = list(map(getrefcount, nodes))
+        inputs = list(map(_inputs, nodes))
+        self.links: list[Node] = list(chain.from_iterable(inputs))
+        self.shapes = list(map(_shape, nodes))
+        self.structure = (
+            list(map(_op, nodes)),
+            list(map(len, inputs)),
+            list(map(_pos, self.links)),
+            list(map(_attrs, nodes)),
+            list(map(_dtype, nodes)),
+            list(map(_stream, nodes)),
+            list(map(_pos, roots)),
+        )
+
+    def outside(self) -> list[int]:
+        """Return the places in ``links`` of values that were there before the tape began."""
+        return [place for place, position in enumerate(self.structure[2]) if position < 0]
+
+    def dyn(self) -> list[tuple[int, ...] | None]:
+        """Return the changing integers of each node."""
+        return list(map(_dyn, self.nodes))
+
+
+def picker(places: list[int]) -> Any:
+    """Return a function that picks some items of a list as a tuple, however few they are."""
+    if not places:
+        return lambda _: ()
+    if len(places) == 1:
+        place = places[0]
+        return lambda items: (items[place],)
+    return itemgetter(*places)
+
+
+def seen(nodes: list[Node], *, owned: frozenset[int] = frozenset()) -> None:
+    """Take nodes off the tape: their places mean nothing any more.
+
+    Args:
+        nodes: of a tape that was evaluated.
+        owned: places of the nodes whose buffers nothing else sees.
+    """
+    for node in nodes:
+        node.pos = SHARED
+    for place in owned:
+        nodes[place].pos = OWNED
