@@ -39,7 +39,7 @@ def as_stream(stream: Stream | Device | DeviceType | Any | None) -> Stream:
 
 
 def weak_dtype(value: Any, other: Dtype) -> Dtype:
-    """Return the type that a Python number takes beside an array of type ``other``: the array's, if it can hold its kind.
+    """Return the type that a number takes beside an array of type ``other``: the array's, if it can hold its kind.
 
     Raises:
         ValueError: an integer does not fit into an integer type of less than 64 bits.
@@ -77,7 +77,7 @@ def to_array(value: Any, like: Dtype | None = None) -> array:
     if isinstance(value, array):
         return value
     if isinstance(value, list | tuple | str):
-        raise ValueError(f"Invalid type {type(value).__name__} received in array initialization.")
+        raise ValueError(f"Invalid type {type(value).__name__} received in array initialization.")  # noqa: TRY004  (MLX's)
     if value is None:
         raise TypeError("[array] expected an array or a number, got None.")
     if hasattr(value, "__mlx_array__"):

@@ -1,5 +1,4 @@
-"""``array``: the handle that users see. Its methods and operators stand in ``array_methods.py``
-and ``array_operators.py``."""
+"""``array``: the handle that users see. Its methods stand in ``array_methods.py``, its operators in their own file."""
 
 from __future__ import annotations
 
@@ -35,9 +34,7 @@ class array(ArrayMethods):
         ValueError: ``val`` cannot become an array, or its rows differ in length.
     """
 
-    __slots__ = ("__weakref__", "_n")
-
-    _n: Node
+    __slots__ = ("__weakref__",)
 
     def __init__(self, val: Any, dtype: Dtype | None = None) -> None:
         from rocmend.mlx.construct import node_of

@@ -146,9 +146,9 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
         return getitem(self, index)  # type: ignore[arg-type]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from rocmend.mlx.ops.index import setitem
+        from rocmend.mlx.ops import index as indexing
 
-        setitem(self, index, value)
+        indexing.setitem(self, index, value)
 
     @property
     def at(self) -> Any:
@@ -192,12 +192,18 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         import numpy as np
 
+        from rocmend.mlx.exchange import lent
+
         whole = self._numpy()
         if dtype is None or whole.dtype == np.dtype(dtype):
-            return whole.copy() if copy is not False else whole
+            return whole.copy() if copy else lent(whole, self)
         if copy is False:
             raise ValueError("[array] converting to another type needs a copy, which copy=False forbids.")
         return whole.astype(dtype)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        # Python 3.12 and later ask for this
+        return memoryview(self.__array__(copy=False))
 
     def _torch(self) -> torch.Tensor:
         from rocmend.mlx.exchange import torch_of

@@ -31,9 +31,9 @@ def comparable(value: Any) -> bool:
 class ArrayOperators:
     """Operators, as functions of ``ops``."""
 
-    __slots__ = ()
+    __slots__ = ("_n",)
 
-    _n: Node
+    _n: Node  # the value that the handle stands for
 
     __hash__ = object.__hash__
 
@@ -167,12 +167,12 @@ class ArrayOperators:
             raise TypeError(
                 "[eq] expected an array or a number, got None. Use `is None` to ask whether there is an array."
             )
-        return ops.equal(self, other) if comparable(other) else False
+        return ops.equal(self, other) if type(other) is type(self) or comparable(other) else False
 
     def __ne__(self, other: object) -> Any:
         if other is None:
             raise TypeError("[ne] expected an array or a number, got None. Use `is not None` instead.")
-        return ops.not_equal(self, other) if comparable(other) else True
+        return ops.not_equal(self, other) if type(other) is type(self) or comparable(other) else True
 
     def __lt__(self, other: Any) -> array:
         return ops.less(self, other)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocmend.mlx.node import Node
 
-__all__ = ["constant", "imported", "node_of"]
+__all__ = ["checked", "constant", "default_dtype", "filled", "imported", "key_of", "node_of"]
 
 
 # -- numbers
@@ -30,8 +30,9 @@ def number_of(attrs: Any) -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """Return what stands for a number in ``attrs``: the number, but text where numbers that differ compare equal or
-    equal ones do not (-0.0 and NaN).
+    """Return what stands for a number in ``attrs``.
+
+    The number itself; text where numbers that differ compare equal or equal ones do not (-0.0, NaN).
     """
     if value and value == value and type(value) is not complex:  # noqa: PLR0124  (NaN)
         return value
@@ -71,9 +72,7 @@ CONSTANT = Primitive("Constant", _constant)
 
 def constant(value: bool | complex, dtype: Dtype) -> array:
     """Return a 0-d array of a number."""
-    # the first test lets the common case through: neither 0 nor NaN, nor complex
-    plain = value and value == value and type(value) is not complex  # noqa: PLR0124  (NaN)
-    return record(CONSTANT, (), (), dtype, value if plain else key_of(value))
+    return record(CONSTANT, (), (), dtype, value if type(value) is int else key_of(value))
 
 
 # -- anything
@@ -220,29 +219,40 @@ def here(tensor: torch.Tensor) -> torch.Tensor:
 def imported(value: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> array:
     """Return an array of a numpy or torch array, of what speaks DLPack, or of a buffer.
 
+    Values never change here, so memory that its owner may write to is copied. Only memory of the GPU that computes is
+    taken as it is, and only on demand.
+
     Args:
         value: the object.
         dtype: type of the result; None: the object's, but float32 for float64 and complex64 for complex128.
-        copy: True: always copy; False: never; None: copy where it is needed.
+        copy: False: take the memory or raise; True or None: copy.
 
     Raises:
-        ValueError: the object is no array, or ``copy`` is False and the array cannot be taken without.
+        ValueError: the object is no array, or ``copy`` is False and its memory cannot be taken.
+        OverflowError: an axis has 2**31 elements or more.
     """
     from rocmend.mlx.exchange import tensor_from
-
-    tensor, source = tensor_from(value)
-    return _adopted(tensor, source, dtype, copy)
-
-
-def _adopted(tensor: torch.Tensor, source: Dtype, dtype: Dtype | None, copy: bool | None) -> array:
     from rocmend.mlx.ops.conversion import converted
 
+    tensor, source = tensor_from(value)
+    checked(tensor.shape)
     target = dtype or (float32 if source is float64 else source)
     moved = here(tensor)
-    final = moved if source is target else converted(moved, source, target)
-    if final.data_ptr() == tensor.data_ptr() and final.numel():
-        if copy is not False:
-            final = final.clone(memory_format=torch.contiguous_format)
-    elif copy is False:
-        raise ValueError("[array] the array cannot be taken without a copy, which copy=False forbids.")
+    final = converted(moved, source, target)
+    shared = final.data_ptr() == tensor.data_ptr()
+    if copy is False:
+        if not shared or final.device.type == "cpu":
+            raise ValueError("[convert] Cannot import the array without a copy, which copy=False forbids.")
+    elif shared:
+        final = final.clone(memory_format=torch.contiguous_format)
     return leaf(final, target)
+
+
+def checked(shape: Sequence[int]) -> None:
+    """Raise OverflowError if an axis is longer than a 32-bit integer can say."""
+    for size in shape:
+        if size >= 2**31:
+            raise OverflowError(
+                f"Shape dimension {size} is outside the supported range [-2147483648, 2147483647]. "
+                "MLX currently uses 32-bit integers for shape dimensions."
+            )

@@ -14,7 +14,7 @@ __all__ = ["DTYPES", "Dtype", "DtypeCategory", "limits", "of_storage", "promote"
 
 
 class DtypeCategory(enum.Enum):
-    """A node of the tree of types: ``generic``, ``number``, ``integer`` …"""
+    """A node of the tree of types: ``generic``, ``number``, ``integer`` and so on."""
 
     complexfloating = 0
     floating = 1

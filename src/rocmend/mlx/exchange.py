@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from rocmend.mlx import dtypes
 from rocmend.mlx.dtypes import Dtype, complex64, of_storage
@@ -12,7 +13,7 @@ from rocmend.mlx.dtypes import Dtype, complex64, of_storage
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
-__all__ = ["numpy_of", "tensor_from", "torch_of", "values_of"]
+__all__ = ["lent", "numpy_of", "tensor_from", "torch_of", "values_of"]
 
 _UNSIGNED = {
     torch.uint16: (dtypes.uint16, torch.int16),
@@ -34,7 +35,7 @@ def tensor_from(value: Any) -> tuple[torch.Tensor, Dtype]:
     if kind.__module__ == "numpy" or hasattr(value, "__array_interface__"):
         return _from_numpy(value)
     if hasattr(value, "__dlpack__"):
-        return _stored(torch.from_dlpack(value))
+        return _stored(from_dlpack(value))
     if hasattr(value, "__array__"):
         import numpy as np
 
@@ -101,6 +102,21 @@ def numpy_of(tensor: torch.Tensor, dtype: Dtype) -> Any:
         raise TypeError(f"[array] {dtype.name} arrays cannot be converted to NumPy; convert to float32 before.")
     whole = tensor.detach().resolve_conj().cpu().numpy()
     return whole.view(dtype.numpy) if dtype.is_unsigned else whole
+
+
+class _Lent:
+    """Memory that numpy looks at, and the array that it belongs to."""
+
+    def __init__(self, whole: Any, owner: Any) -> None:
+        self.__array_interface__ = whole.__array_interface__
+        self.kept = (whole, owner)
+
+
+def lent(whole: Any, owner: Any) -> Any:
+    """Return a numpy array of the same memory that keeps ``owner`` alive as long as it lives."""
+    import numpy as np
+
+    return np.asarray(_Lent(whole, owner))
 
 
 def torch_of(tensor: torch.Tensor, dtype: Dtype) -> torch.Tensor:

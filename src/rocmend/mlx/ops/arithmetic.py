@@ -36,11 +36,24 @@ __all__ = [
 # -- sums, products, quotients
 
 
+def _parts(x: Any) -> Any:
+    return torch.view_as_real(x.resolve_conj())
+
+
+def _add(node: Node, x: Any, y: Any) -> Any:
+    if node.dtype is complex64:
+        # torch multiplies complex operands by 1, which makes NaN of infinities
+        return torch.view_as_complex(_parts(x) + _parts(y))
+    return x + y
+
+
 def _subtract(node: Node, x: Any, y: Any) -> Any:
+    if node.dtype is complex64:
+        return torch.view_as_complex(_parts(x) - _parts(y))
     return x ^ y if node.dtype is bool_ else x - y
 
 
-ADD = simple("Add", torch.add)
+ADD = primitive("Add", _add)
 SUBTRACT = primitive("Subtract", _subtract)
 MULTIPLY = simple("Multiply", torch.mul)
 DIVIDE = simple("Divide", torch.div)

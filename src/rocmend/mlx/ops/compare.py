@@ -213,7 +213,7 @@ def isclose(
     """
     a, b = pair(a, b)
     bound = ops.add(array(atol), ops.multiply(array(rtol), ops.abs(b, stream=stream), stream), stream)
-    near = less_equal(ops.abs(ops.subtract(a, b, stream), stream=stream), bound, stream)
+    near: array = less_equal(ops.abs(ops.subtract(a, b, stream), stream=stream), bound, stream)
     if not (a._n.dtype.is_inexact or b._n.dtype.is_inexact):
         return near
     infinite = ops.logical_or(isinf(a, stream), isinf(b, stream), stream=stream)

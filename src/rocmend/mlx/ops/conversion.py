@@ -50,6 +50,8 @@ _INT_OF = {"int8": torch.int8, "uint8": torch.uint8, "int16": torch.int16, "uint
 
 def converted(tensor: Any, source: Dtype, target: Dtype) -> Any:
     """Convert a tensor stored as ``source`` to one stored as ``target``, value by value as C++ does."""
+    if source is target:
+        return tensor
     storage = target.storage
     if source.is_complex:
         if target is bool_:
@@ -78,10 +80,9 @@ def _from_unsigned(tensor: Any, source: Dtype, target: Dtype) -> Any:
 def _float_to_integer(tensor: Any, target: Dtype) -> Any:
     """Truncate. Values out of range give what a 64-bit (32-bit) conversion leaves in the low bits, as on x86."""
     if target is uint64:
-        # the upper half of uint64 does not fit a signed conversion
-        big = tensor >= 2.0**63
-        low = torch.where(big, tensor.double() - 2.0**64, tensor.double())
-        return low.to(torch.int64)
+        # the upper half does not fit a signed conversion: bring it down by 2**63 and set the bit again
+        wide = tensor.double()
+        return torch.where(wide >= 2.0**63, (wide - 2.0**63).long() ^ _TOP[8], wide.long())
     if target.size == 8:
         return tensor.to(torch.int64)
     if target is dtypes.int32:

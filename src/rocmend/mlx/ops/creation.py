@@ -10,8 +10,8 @@ import torch
 from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record
-from rocmend.mlx.construct import default_dtype, filled, imported, key_of
-from rocmend.mlx.dtypes import Dtype, bool_, float32, float64, int32, int64, promote
+from rocmend.mlx.construct import checked, default_dtype, filled, imported, key_of
+from rocmend.mlx.dtypes import Dtype, bool_, float32, float64, int32, promote
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "arange",
     "asarray",
+    "empty",
+    "empty_like",
     "eye",
     "from_dlpack",
     "full",
@@ -52,7 +54,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
         if size < 0:
             raise ValueError("[full] Negative dimensions not allowed.")
         if size >= 2**31:
-            raise OverflowError(f"[full] Shape dimension {size} is outside the supported range of 32-bit sizes.")
+            checked(whole)
     return whole
 
 
@@ -116,6 +118,10 @@ def _known(op: str, dtype: Dtype | None) -> Dtype:
     return dtype
 
 
+# memory is not left as it was found: what it holds would not be the same twice
+empty = zeros
+
+
 def zeros_like(a: array, /, dtype: Dtype | None = None, *, stream: Any = None) -> array:
     """Return zeros of the shape of an array.
 
@@ -126,6 +132,9 @@ def zeros_like(a: array, /, dtype: Dtype | None = None, *, stream: Any = None) -
     """
     x = to_array(a)._n
     return _filled(x.shape, 0, dtype or x.dtype, stream)
+
+
+empty_like = zeros_like
 
 
 def ones_like(a: array, /, dtype: Dtype | None = None, *, stream: Any = None) -> array:
@@ -172,7 +181,8 @@ def _arange(node: Node) -> torch.Tensor:
         return (values + start if start else values).to(dtype.storage)
     start, step = node.attrs
     wide = torch.float64 if dtype is float64 else torch.float32
-    return (torch.arange(size, dtype=wide, device=device) * step + start).to(dtype.storage)
+    floats: torch.Tensor = torch.arange(size, dtype=wide, device=device) * step + start
+    return floats.to(dtype.storage)
 
 
 # Integers: dyn is (start, stop), attrs is (step,). Others: attrs is (start, step).
@@ -183,7 +193,7 @@ def arange(*args: Any, dtype: Dtype | None = None, stream: Any = None, **named: 
     """Return the numbers from ``start`` up to, but without, ``stop`` in steps.
 
     ``arange(stop)``, ``arange(start, stop)``, ``arange(start, stop, step)``, each also with ``dtype`` after them or by
-    name. Where ``dtype`` is an integer type, ``start`` and ``start + step`` are rounded towards zero before the step is taken.
+    name. Where ``dtype`` is an integer type, ``start`` and ``start + step`` are rounded towards zero first.
 
     Args:
         args: ``start`` (0 if it is left out), ``stop``, ``step`` (1) and ``dtype``.
@@ -198,6 +208,10 @@ def arange(*args: Any, dtype: Dtype | None = None, stream: Any = None, **named: 
         TypeError: the arguments are none of the forms above.
         ValueError: the step is 0, a bound is infinite or NaN, or the type is bool.
     """
+    if dtype is None and stream is None and not named and len(args) <= 2:
+        start, stop = args if len(args) == 2 else (0, args[0] if args else None)
+        if type(start) is int and type(stop) is int and -(2**31) <= start <= stop < 2**31:
+            return record(ARANGE, (), (stop - start,), int32, (1,), (start, stop))
     start, stop, step, dtype = _range_arguments(args, named, dtype)
     if dtype is None:
         dtype = promote(promote(default_dtype(start), default_dtype(stop)), default_dtype(step))
@@ -234,7 +248,7 @@ def _range_arguments(args: tuple[Any, ...], named: dict[str, Any], dtype: Any) -
     given.update(named)
     dtype = given.get("dtype") if dtype is None else dtype
     start, stop, step = given.get("start", 0), given.get("stop"), given.get("step")
-    if stop is None and "start" in given:
+    if stop is None and "stop" in given and "start" in given:
         start, stop = 0, start
     step = 1 if step is None else step
     for value in (start, stop, step):
@@ -368,7 +382,7 @@ def tri(n: int, m: int | None = None, k: int = 0, dtype: Dtype | None = None, *,
 
 
 def _triangle(op: str, x: Any, k: int, stream: Any) -> array:
-    if x._n.dtype is None or x.ndim < 2:
+    if x.ndim < 2:
         raise ValueError(f"[{op}] array must be at least 2-D, got {x.ndim} dimensions.")
     return tri(x.shape[-2], x.shape[-1], k, bool_, stream=stream)
 
@@ -440,7 +454,7 @@ def asarray(a: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> 
     Args:
         a: array, number, list, tuple, or an array of another library.
         dtype: type of the result; None: as :class:`array` chooses it.
-        copy: True: always copy; False: never; None: where it is needed.
+        copy: False: take the memory of a GPU array or raise; True or None: copy.
 
     Returns:
         An array.
@@ -448,7 +462,7 @@ def asarray(a: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> 
     Raises:
         ValueError: ``copy`` is False and a copy is needed.
     """
-    if isinstance(a, array) or isinstance(a, bool | int | float | complex | list | tuple):
+    if isinstance(a, array | bool | int | float | complex | list | tuple):
         if copy is False:
             raise ValueError("[asarray] Unable to avoid copy while creating an array as requested.")
         return array(a, dtype)
@@ -462,7 +476,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array:
 
     Args:
         x: the object, with ``__dlpack__``.
-        copy: True: always copy; False: never; None: where it is needed.
+        copy: False: take the memory of a GPU array or raise; True or None: copy.
 
     Returns:
         An array.

@@ -52,7 +52,7 @@ def operands(a: Any, b: Any, stream: Any = None) -> tuple[Node, Node, tuple[int,
         if y.dtype is not dtype:
             y = cast_node(y, dtype, stream)
     shape = x.shape
-    if shape != y.shape and y.shape != ():
+    if y.shape not in (shape, ()):
         shape = meet(shape, y.shape)
     return x, y, shape, dtype
 
@@ -62,6 +62,8 @@ def operand(value: Any, dtype: Dtype) -> Node:
     kind = type(value)
     if kind is float:
         return constant(value, dtype if dtype.is_inexact else float32)._n
+    if kind is int and (dtype.is_inexact or (dtype.size >= 4 and 0 <= value < 2**31)):
+        return constant(value, dtype)._n
     return to_array(value, dtype)._n
 
 
@@ -143,12 +145,12 @@ def unbroadcast(g: array, shape: Sequence[int]) -> array:
     axes = (*range(lead), *(i for i, size in enumerate(want, lead) if size == 1 and have[i] != 1))
     if axes:
         g = ops.sum(g, axis=axes, keepdims=True)
-    return ops.reshape(g, want) if g._n.shape != want else g  # type: ignore[no-any-return]
+    return ops.reshape(g, want) if g._n.shape != want else g
 
 
 def broadcasted(t: array, shape: tuple[int, ...]) -> array:
     """Broadcast a tangent to the shape of the output."""
-    return t if t._n.shape == shape else ops.broadcast_to(t, shape)  # type: ignore[no-any-return]
+    return t if t._n.shape == shape else ops.broadcast_to(t, shape)
 
 
 def _times(g: array, factor: array, *, adjoint: bool) -> array:

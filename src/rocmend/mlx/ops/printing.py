@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rocmend.mlx import evaluate
 from rocmend.mlx.exchange import values_of
@@ -52,7 +52,7 @@ class _PrintOptionsContext:
         self.wanted = options
         self.before: list[int] = []
 
-    def __enter__(self) -> _PrintOptionsContext:
+    def __enter__(self) -> Self:
         self.before.append(_current.precision)
         _current.precision = self.wanted.precision
         return self

@@ -249,7 +249,7 @@ def radians(a: Any, /, *, stream: Any = None) -> array:
 
 def _inexact(a: Any, stream: Any) -> array:
     x = to_array(a)
-    return x if x._n.dtype.is_inexact else ops.astype(x, float32, stream=stream)  # type: ignore[no-any-return]
+    return x if x._n.dtype.is_inexact else ops.astype(x, float32, stream=stream)
 
 
 ARCTAN2 = simple("ArcTan2", torch.atan2)

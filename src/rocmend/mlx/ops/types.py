@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -34,6 +34,9 @@ from rocmend.mlx.dtypes import (
     uint64,
     unsignedinteger,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "Dtype",
@@ -180,7 +183,7 @@ def can_cast(from_: Any, to: Dtype) -> bool:
     return dtypes.promote(_dtype_of("can_cast", from_), to) is to
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[Dtype], bool]] = {
     "bool": lambda dtype: dtype is bool_,
     "signed integer": lambda dtype: dtype.category is signedinteger,
     "unsigned integer": lambda dtype: dtype.category is unsignedinteger,
