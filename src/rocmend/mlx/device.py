@@ -1,28 +1,32 @@
 """Devices and streams.
 
-A stream of torch's is behind each of ours: ``gpu`` is torch's ``cuda`` device (ROCm's name there too), ``cpu`` the CPU.
+``gpu`` is torch's ``cuda`` device (ROCm's name there too), ``cpu`` the CPU. All streams of a GPU are one stream of
+torch's, the current one: what is recorded on several streams is computed in the order of its dependencies, and never
+needs events between them. A stream says on which device work is done, and keeps programs apart that name their own.
 """
 
 from __future__ import annotations
 
+import enum
+import itertools
 import os
-from typing import Any
+import threading
 
 import torch
 
-__all__ = ["Device", "DeviceType", "Stream", "cpu", "default_device", "default_stream_of", "gpu"]
+__all__ = ["Device", "DeviceType", "Stream", "cpu", "default_device", "default_stream_of", "gpu", "new_stream_of"]
 
 
-class DeviceType:
+class DeviceType(enum.Enum):
     """``cpu`` or ``gpu``."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    cpu = 0
+    gpu = 1
 
     def __repr__(self) -> str:
         return f"DeviceType.{self.name}"
+
+    __str__ = __repr__
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Device):
@@ -33,19 +37,22 @@ class DeviceType:
         return hash(self.name)
 
 
-cpu = DeviceType("cpu")
-gpu = DeviceType("gpu")
+cpu = DeviceType.cpu
+gpu = DeviceType.gpu
 
 
 class Device:
     """A device: its type and index."""
 
-    __slots__ = ("index", "torch", "type")
+    __slots__ = ("_hash", "index", "torch", "type")
 
     def __init__(self, type: DeviceType, index: int = 0) -> None:
+        if not isinstance(type, DeviceType):
+            raise TypeError(f"[Device] expected a device type, cpu or gpu, got {type!r}.")
         self.type = type
         self.index = index
         self.torch = torch.device("cpu") if type is cpu else torch.device("cuda", index)
+        self._hash = hash((type.name, index))
 
     def __repr__(self) -> str:
         return f"Device({self.type.name}, {self.index})"
@@ -56,31 +63,60 @@ class Device:
         return isinstance(other, Device) and self.type is other.type and self.index == other.index
 
     def __hash__(self) -> int:
-        return hash((self.type.name, self.index))
+        return self._hash
+
+    def synchronize(self) -> None:
+        """Wait for all work on this device."""
+        if self.type is gpu:
+            torch.cuda.current_stream(self.torch).synchronize()
 
 
 class Stream:
-    """A queue of work on a device."""
+    """A queue of work on a device.
 
-    __slots__ = ("device", "index", "queue")
+    Attributes:
+        device: where.
+        index: number among all streams of this process.
+        owner: the thread that alone may use it; None: any may.
+    """
 
-    def __init__(self, device: Device, index: int, queue: Any = None) -> None:
+    __slots__ = ("_hash", "device", "index", "owner")
+
+    def __init__(self, device: Device, index: int, owner: int | None = None) -> None:
         self.device = device
         self.index = index
-        self.queue = queue  # torch's stream; None: the device's default one
+        self.owner = owner
+        self._hash = hash((device, index))
 
     def __repr__(self) -> str:
         return f"Stream({self.device!r}, {self.index})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and self.index == other.index and self.device == other.device
+        return self is other or (
+            isinstance(other, Stream) and self.index == other.index and self.device == other.device
+        )
 
     def __hash__(self) -> int:
-        return hash((self.device, self.index))
+        return self._hash
+
+    def entered(self) -> Stream:
+        """Return this stream, for use by the thread that calls.
+
+        Raises:
+            RuntimeError: another thread made it for itself.
+        """
+        if self.owner is not None and self.owner != threading.get_ident():
+            raise RuntimeError(
+                f"There is no Stream({self.device.type.name}, {self.index}) in current thread: another thread made it. "
+                "Make one here, or one for each thread with new_thread_local_stream."
+            )
+        return self
 
 
 _default: list[Device] = []
 _streams: dict[Device, Stream] = {}
+_there: set[Device] = set()
+_numbers = itertools.count()
 
 
 def _first() -> Device:
@@ -94,15 +130,54 @@ def _first() -> Device:
 
 
 def default_device() -> Device:
-    """Return the device that operations run on where none is named."""
+    """Return the device that a thread begins with."""
     if not _default:
         _default.append(_first())
     return _default[0]
 
 
+def set_default(device: Device) -> None:
+    """Set the device that a thread begins with."""
+    _default[:] = [device]
+
+
+def available(device: Device) -> bool:
+    """Return whether torch can compute on a device."""
+    return device.type is cpu or (torch.cuda.is_available() and device.index < torch.cuda.device_count())
+
+
+def require(op: str, device: Device) -> Device:
+    """Return a device that is there.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if device not in _there:
+        if not available(device):
+            raise ValueError(
+                f"[{op}] Cannot use {device}: torch {torch.__version__} sees no such device. `rocmend doctor` says why."
+            )
+        _there.add(device)
+    return device
+
+
 def default_stream_of(device: Device) -> Stream:
-    """Return a device's default stream."""
+    """Return a device's default stream.
+
+    Raises:
+        ValueError: there is no such device.
+    """
     stream = _streams.get(device)
     if stream is None:
-        stream = _streams[device] = Stream(device, len(_streams))
+        require("default_stream", device)
+        stream = _streams.setdefault(device, Stream(device, next(_numbers)))
     return stream
+
+
+def new_stream_of(device: Device) -> Stream:
+    """Return a new stream, which only the thread that calls may use.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    return Stream(require("new_stream", device), next(_numbers), threading.get_ident())

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.execute import interpreter
+from rocmend.mlx.execute import interpreter, settings
+from rocmend.mlx.execute.planner import planner
+from rocmend.mlx.execute.trace import seen
 from rocmend.mlx.node import Node, current
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["compute", "schedule"]
+    from rocmend.mlx.array import array
+    from rocmend.mlx.node import State
+
+__all__ = ["compute", "evaluate", "schedule", "value"]
+
+# Longer tapes are dropped: no step of a program is that long, and what nobody evaluates must not pile up.
+LONGEST_TAPE = 200_000
+
+# One evaluation at a time: threads may share a graph, and computed nodes let go of their inputs.
+_lock = threading.RLock()
 
 
 def schedule(roots: Iterable[Node]) -> list[Node]:
-    """Return the nodes that must be computed for ``roots``, each after its inputs."""
+    """Return the nodes that must be computed for ``roots``, each after its inputs.
+
+    Raises:
+        ValueError: one stands for an argument of a function that is being traced.
+        RuntimeError: one stood for an argument of a function whose tracing is over.
+    """
     order: list[Node] = []
-    seen: set[int] = set()
+    seen_: set[int] = set()
     stack: list[tuple[Node, bool]] = [(root, False) for root in roots if root.data is None]
     stack.reverse()
     while stack:
@@ -24,21 +41,57 @@ def schedule(roots: Iterable[Node]) -> list[Node]:
         if ready:
             order.append(node)
             continue
-        if id(node) in seen:
+        if id(node) in seen_:
             continue
-        seen.add(id(node))
+        if node.op is None:
+            raise _untraceable()
+        seen_.add(id(node))
         stack.append((node, True))
         for child in reversed(node.inputs):
-            if child.data is None and id(child) not in seen:
+            if child.data is None and id(child) not in seen_:
                 stack.append((child, False))
     return order
 
 
+def _untraceable() -> Exception:
+    if current.state.tracing:
+        return ValueError(
+            "[eval] Attempting to eval an array during function transformations like compile or vmap is not allowed. "
+            "There the array stands for many values or for none. Evaluate outside of the function."
+        )
+    return RuntimeError(
+        "[eval] Attempting to eval an array without a primitive: it was an argument of a function that was traced by "
+        "compile or vmap and is kept beyond it. If you are compiling a function, make sure all the inputs and outputs "
+        "are captured."
+    )
+
+
 def compute(roots: list[Node]) -> None:
-    """Compute the nodes of ``roots`` and all that they need."""
+    """Compute the nodes of ``roots`` and all that they need. All evaluations pass here."""
+    state = current.state
+    with _lock:
+        tape = state.tape
+        if settings.plans() and not state.tracing and type(tape) is list:
+            state.tape = []
+            if planner().run(tape, roots, _compute_singly):
+                return
+            seen(tape)
+        _compute_singly(roots)
+        cut(state)
+
+
+def _compute_singly(roots: list[Node]) -> None:
     pending = schedule(roots)
     if pending:
         interpreter.run(pending, keep=current.state.tracing > 0)
+
+
+def cut(state: State) -> None:
+    """Begin a new tape, unless a function is being traced, whose body the tape is."""
+    tape = state.tape
+    if type(tape) is list and tape:
+        state.tape = []
+        seen(tape)
 
 
 def value(node: Node) -> Any:
@@ -46,3 +99,36 @@ def value(node: Node) -> Any:
     if node.data is None:
         compute([node])
     return node.data
+
+
+def evaluate(arrays: Sequence[array], *, wait: bool) -> None:
+    """Compute arrays.
+
+    Args:
+        arrays: in any state.
+        wait: return when they are computed; otherwise when their computation is under way.
+
+    Raises:
+        ValueError: they depend on arguments of a function that is being traced, and cannot be computed or not be
+            waited for.
+    """
+    roots = [x._n for x in arrays if x._n.data is None]
+    state = current.state
+    if roots:
+        if not wait and state.tracing:
+            _refuse_traced(roots)
+        compute(roots)
+    elif len(state.tape) > LONGEST_TAPE:
+        cut(state)
+    if wait:
+        for device in {x._n.stream.device for x in arrays}:
+            device.synchronize()
+
+
+def _refuse_traced(roots: list[Node]) -> None:
+    from rocmend.mlx.transforms.graph import IDENTITY
+
+    if any(node.op is IDENTITY for node in schedule(roots)):
+        raise ValueError(
+            "[async_eval] Not allowed inside a graph transformation. Use eval, which waits, or evaluate outside of it."
+        )

@@ -31,9 +31,12 @@ class Node:
         stream: where it is computed.
         data: the tensor (of ``dtype.storage``), or a tuple of tensors; None until computed.
         pos: place in the tape it was recorded on; negative for a leaf.
+        outputs: (shape, type) of each value of an operation with several outputs; not set on other nodes.
     """
 
-    __slots__ = ("__weakref__", "attrs", "data", "dtype", "dyn", "inputs", "op", "pos", "shape", "stream")
+    __slots__ = ("__weakref__", "attrs", "data", "dtype", "dyn", "inputs", "op", "outputs", "pos", "shape", "stream")
+
+    outputs: tuple[tuple[tuple[int, ...], Dtype], ...]
 
     def __init__(
         self,

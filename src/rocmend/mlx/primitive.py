@@ -25,7 +25,7 @@ class Primitive:
             ``dyn``, ``shape``, ``dtype`` and ``stream`` of the node and nothing else: what it needs to know of an
             input's type stands in ``attrs``. It never writes to its inputs; it may return a view of one. Tensors
             come in ``dtype.storage``, on the stream's device, with any strides.
-        outputs: number of outputs, None for a plain single output.
+        outputs: number of outputs, None for a plain single output; -1: as many as ``node.outputs`` has.
         elementwise: the output at an index depends on the inputs at that index alone (inputs are broadcast).
         view: the output is, without computing, a view of the first input.
         vjp: ``vjp(node, primals, output, cotangent) -> sequence of array | None``, one for each input. ``primals``,

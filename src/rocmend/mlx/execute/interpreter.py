@@ -11,7 +11,10 @@ from rocmend.mlx.execute.trace import SHARED
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
-__all__ = ["failure", "run", "step"]
+__all__ = ["FAILURES", "failure", "moved", "run", "step"]
+
+# what torch raises for a call that it cannot do
+FAILURES = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
 
 
 def run(pending: list[Node], *, keep: bool) -> None:
@@ -25,7 +28,8 @@ def run(pending: list[Node], *, keep: bool) -> None:
     with torch.no_grad():
         while pending:
             node = pending.pop()
-            node.data = step(node)
+            if node.data is None:  # an operation may compute others
+                node.data = step(node)
             if not keep:
                 node.inputs = ()
 
@@ -36,10 +40,10 @@ def step(node: Node) -> Any:
     tensors = []
     for child in node.inputs:
         child.pos = SHARED  # the value may be a view of it
-        tensors.append(_on(child.data, device))
+        tensors.append(moved(child.data, device))
     try:
         return node.op.run(node, *tensors)  # type: ignore[union-attr]
-    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+    except FAILURES as error:
         raise failure(node, tensors, error) from error
 
 
@@ -50,9 +54,10 @@ def failure(node: Node, tensors: list[Any], error: Exception) -> Exception:
     return RuntimeError(f"[{node.op}] could not be computed for {_described(tensors)}: {error}")
 
 
-def _on(tensor: Any, device: torch.device) -> Any:
+def moved(tensor: Any, device: torch.device) -> Any:
+    """Return a tensor, or a tuple of them, on a device: itself where it is there."""
     if type(tensor) is tuple:
-        return tuple(_on(part, device) for part in tensor)
+        return tuple(moved(part, device) for part in tensor)
     return tensor if tensor.device == device else tensor.to(device)
 
 

@@ -1,0 +1,87 @@
+"""Reverse differentiation: cotangents from outputs back to primals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx import ops
+from rocmend.mlx.array import array, wrap
+from rocmend.mlx.primitive import ITEM
+from rocmend.mlx.transforms import fallback
+from rocmend.mlx.transforms.graph import CUSTOM, between, items_of, results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocmend.mlx.node import Node
+
+__all__ = ["pull"]
+
+
+def pull(outputs: Sequence[Node], cotangents: Sequence[array | None], primals: Sequence[Node]) -> list[array | None]:
+    """Return the cotangents of primals, given those of outputs; None where an output does not depend on a primal.
+
+    Args:
+        outputs: nodes with one value each.
+        cotangents: one for each output, of its shape.
+        primals: the nodes that the outputs were computed from.
+    """
+    order, depends = between(outputs, primals)
+    found: dict[int, Any] = {}
+    for node, cotangent in zip(outputs, cotangents, strict=True):
+        if cotangent is not None and id(node) in depends:
+            _add(found, node, cotangent)
+    for node in reversed(order):
+        cotangent = found.pop(id(node), None)
+        if cotangent is None:
+            continue
+        if node.op is ITEM:
+            whole = node.inputs[0]
+            slots = found.setdefault(id(whole), [None] * len(whole.outputs))
+            slots[node.attrs] = _sum(slots[node.attrs], cotangent, node)
+            continue
+        for child, part in zip(node.inputs, pulled(node, cotangent, depends), strict=False):
+            if part is not None and id(child) in depends:
+                _add(found, child, part)
+    return [found.get(id(node)) for node in primals]
+
+
+def pulled(node: Node, cotangent: Any, depends: set[int]) -> Sequence[array | None]:
+    """Apply one node's rule.
+
+    Raises:
+        ValueError: the operation has no derivative with respect to an input that one was asked for.
+    """
+    op = node.op
+    if op is CUSTOM:
+        return node.attrs.pull(node, cotangent)  # type: ignore[no-any-return]
+    if op.vjp is None:  # type: ignore[union-attr]
+        return fallback.vjp(node, cotangent, depends)
+    primals = [
+        wrap(child) if child.op is None or child.op.outputs is None else items_of(child) for child in node.inputs
+    ]
+    if op.outputs is not None:  # type: ignore[union-attr]
+        cotangent = tuple(cotangent)
+    return op.vjp(node, _Primals(primals, node, depends), results(node), cotangent)  # type: ignore[no-any-return,union-attr]
+
+
+class _Primals(list[Any]):
+    """The inputs that a rule gets; it knows which of them a derivative is asked for."""
+
+    __slots__ = ("wanted",)
+
+    def __init__(self, primals: list[Any], node: Node, depends: set[int]) -> None:
+        super().__init__(primals)
+        self.wanted = [id(child) in depends for child in node.inputs]
+
+
+def _sum(a: array | None, b: array, node: Node) -> array:
+    if a is None:
+        return b if b._n.dtype is node.dtype else ops.astype(b, node.dtype)
+    return ops.add(a, b)  # type: ignore[no-any-return]
+
+
+def _add(found: dict[int, Any], node: Node, cotangent: array) -> None:
+    key = id(node)
+    before = found.get(key)
+    found[key] = cotangent if before is None else ops.add(before, cotangent)

@@ -1,0 +1,63 @@
+"""Traces for other shapes: the body recorded again with what its operations say of their shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocmend.mlx.arguments import broadcast_shapes
+from rocmend.mlx.node import Node
+from rocmend.mlx.primitive import ITEM
+from rocmend.mlx.transforms.infer import RULES, unknown
+from rocmend.mlx.transforms.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["reshaped"]
+
+
+def reshaped(trace: Trace, inputs: Sequence[Node]) -> Trace:
+    """Return a trace like another one, for inputs of other shapes.
+
+    Args:
+        trace: as it was recorded.
+        inputs: of the same number, types and numbers of axes.
+
+    Raises:
+        ValueError: an operation of the body cannot say its shape for others.
+    """
+    new: dict[int, Node] = {id(node): node for node in trace.constants}
+    for old, given in zip(trace.inputs, inputs, strict=True):
+        new[id(old)] = Node(None, (), None, None, given.shape, old.dtype, old.stream, None, -1)
+    body = []
+    for node in trace.nodes:
+        made = _again(node, tuple(new[id(child)] for child in node.inputs))
+        new[id(node)] = made
+        body.append(made)
+    return Trace(
+        [new[id(node)] for node in trace.inputs], trace.constants, body, [new[id(node)] for node in trace.outputs],
+        tree=trace.tree, captured=trace.captured, stream=trace.stream,
+    )  # fmt: skip
+
+
+def _again(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """Return a node like another one, of other inputs."""
+    op = node.op
+    assert op is not None  # noqa: S101  # the body holds operations only
+    attrs, dyn, shape = node.attrs, node.dyn, node.shape
+    outputs = node.outputs if op.outputs is not None else None
+    same = all(a.shape == b.shape for a, b in zip(inputs, node.inputs, strict=True))
+    if op is ITEM:
+        shape = inputs[0].outputs[attrs][0]
+    elif not (same and (outputs is None or all(not hasattr(child, "outputs") for child in inputs))):
+        rule = RULES.get(op.name)
+        if rule is not None:
+            shape, attrs, dyn, outputs = rule(node, inputs)
+        elif op.elementwise and outputs is None:
+            shape = broadcast_shapes(*(child.shape for child in inputs))
+        else:
+            raise unknown(op.name)
+    made = Node(op, inputs, attrs, dyn, shape, node.dtype, node.stream, None, -1)
+    if outputs is not None:
+        made.outputs = outputs
+    return made

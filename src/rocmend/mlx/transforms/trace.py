@@ -1,0 +1,172 @@
+"""A recorded body: what a compiled function is to the graph, to executors and to files.
+
+A ``Trace`` is made once for each structure of a function's arguments. A call of the function records one ``COMPILED``
+node: its ``attrs`` is the trace (compared by identity), its inputs are the call's arrays and after them the trace's
+``constants``, and its values are the outputs. An executor may put the body in its place: ``nodes`` in order, with the
+node's inputs for ``inputs`` and ``constants``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.transforms.graph import sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocmend.mlx.dtypes import Dtype
+    from rocmend.mlx.node import Node
+
+__all__ = ["COMPILED", "Trace", "gather"]
+
+UNCAPTURED = (
+    "[compile] Attempting to compile a function with uncaptured inputs is not allowed. An array that is an argument, or "
+    "is computed from one, was also used from outside of the function. Pass it as an argument, or name it in inputs=."
+)
+
+
+class Trace:
+    """A body of nodes between inputs and outputs. Nothing of it is ever computed in place: its nodes have no data.
+
+    Attributes:
+        inputs: placeholders for the arrays of a call.
+        constants: nodes from outside that the body reads: inputs of each call after its own.
+        nodes: the body, each node after its inputs, which are among ``inputs``, ``constants`` and ``nodes``.
+        outputs: nodes with one value each, among ``inputs``, ``constants`` and ``nodes``.
+        specs: shape and type of each output.
+        tree: what the function returned; its arrays stand for the outputs.
+        captured: how many of the outputs, the last ones, are captured state.
+        stream: the default stream while it was recorded.
+        device: torch's device of all nodes; None where they differ.
+    """
+
+    __slots__ = (
+        "__weakref__", "_steps", "captured", "constants", "device", "inputs", "nodes", "outputs", "places", "specs",
+        "stream", "tree",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        inputs: Sequence[Node],
+        constants: Sequence[Node],
+        nodes: Sequence[Node],
+        outputs: Sequence[Node],
+        *,
+        tree: Any = None,
+        captured: int = 0,
+        stream: Any = None,
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.constants = tuple(constants)
+        self.nodes = tuple(nodes)
+        self.outputs = tuple(outputs)
+        self.specs: tuple[tuple[tuple[int, ...], Dtype], ...] = tuple((node.shape, node.dtype) for node in outputs)
+        self.tree = tree
+        self.captured = captured
+        self.stream = stream
+        place = {id(node): i for i, node in enumerate((*self.inputs, *self.constants, *self.nodes))}
+        self.places = tuple(place[id(node)] for node in outputs)
+        self._steps = self._planned(place)
+        devices = {node.stream.device.torch for node in self.nodes}
+        self.device = devices.pop() if len(devices) == 1 else None
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.inputs)} inputs, {len(self.constants)} constants, {len(self.nodes)} nodes)"
+
+    def _planned(self, place: dict[int, int]) -> list[tuple[Node, tuple[int, ...], int, tuple[int, ...]]]:
+        """Return the calls of the body: a node, the places of its inputs, its own, and those not needed any more."""
+        first = len(self.inputs) + len(self.constants)
+        last = dict.fromkeys(self.places, -1)
+        steps: list[tuple[Node, tuple[int, ...], int, tuple[int, ...]]] = []
+        for number in range(len(self.nodes) - 1, -1, -1):
+            node = self.nodes[number]
+            ins = tuple(place[id(child)] for child in node.inputs)
+            done = []
+            for i in dict.fromkeys((*ins, first + number)):
+                if i not in last:
+                    last[i] = number
+                    done.append(i)
+            steps.append((node, ins, first + number, tuple(done)))
+        steps.reverse()
+        return steps
+
+    def run(self, tensors: Sequence[Any], device: Any) -> tuple[Any, ...]:
+        """Compute the body with torch, one call after another.
+
+        Args:
+            tensors: values of ``inputs`` and ``constants``.
+            device: torch's device that they are on.
+        """
+        from rocmend.mlx.execute import interpreter
+
+        values: list[Any] = [*tensors, *(None,) * len(self.nodes)]
+        for node, ins, out, done in self._steps:
+            given = [values[i] for i in ins]
+            if self.device != device:
+                given = [interpreter.moved(x, node.stream.device.torch) for x in given]
+            try:
+                values[out] = node.op.run(node, *given)  # type: ignore[union-attr]
+            except interpreter.FAILURES as error:
+                raise interpreter.failure(node, given, error) from error
+            for i in done:
+                values[i] = None
+        return tuple(interpreter.moved(values[i], device) for i in self.places)
+
+
+def _run(node: Node, *tensors: Any) -> tuple[Any, ...]:
+    return node.attrs.run(tensors, node.stream.device.torch)  # type: ignore[no-any-return]
+
+
+# One call of a compiled function. It stands in no transformation: while one is under way, a compiled function is
+# called as it was written, and its body is transformed.
+COMPILED = Primitive("Compiled", _run, outputs=-1)
+
+
+def gather(
+    inputs: Sequence[Node], outputs: Sequence[Node], tape: Sequence[Node], originals: Iterable[Node] = ()
+) -> tuple[list[Node], list[Node]]:
+    """Return the constants and the body that outputs need.
+
+    Args:
+        inputs: placeholders.
+        outputs: what was returned.
+        tape: all that was recorded meanwhile, in order.
+        originals: what the placeholders stood for, which the body must not read in another way.
+
+    Raises:
+        ValueError: it does, or reads a placeholder of another trace.
+    """
+    inside = {id(node) for node in tape}
+    known = {id(node) for node in inputs}
+    needed: set[int] = set()
+    constants: list[Node] = []
+    stack = list(reversed(outputs))
+    while stack:
+        node = stack.pop()
+        if id(node) in known:
+            continue
+        known.add(id(node))
+        if node.data is None and id(node) in inside:
+            needed.add(id(node))
+            stack += reversed(node.inputs)
+        else:
+            constants.append(node)
+    _refuse(constants, {id(node) for node in originals})
+    return constants, [node for node in tape if id(node) in needed]
+
+
+def _refuse(constants: Sequence[Node], originals: set[int]) -> None:
+    """Raise where a constant is one of the originals, is computed from one, or has no value."""
+    seen: set[int] = set()
+    stack = list(constants)
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if id(node) in originals or (node.op is None and node.data is None):
+            raise ValueError(UNCAPTURED)
+        if node.data is None:
+            stack += sources(node)
