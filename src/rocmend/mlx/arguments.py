@@ -14,7 +14,23 @@ from rocmend.mlx.node import current
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype
 
-__all__ = ["as_stream", "axes_of", "axis_of", "broadcast_shapes", "pair", "shape_text", "to_array"]
+__all__ = ["ArrayLike", "as_stream", "axes_of", "axis_of", "broadcast_shapes", "pair", "shape_text", "to_array"]
+
+
+class ArrayLike:
+    """An object with ``__mlx_array__``, a method that returns an :class:`array`.
+
+    Args:
+        arg: the object.
+    """
+
+    __slots__ = ("arg",)
+
+    def __init__(self, arg: object, /) -> None:
+        self.arg = arg
+
+    def __mlx_array__(self) -> array:
+        return to_array(self.arg)
 
 
 def shape_text(shape: Sequence[int]) -> str:

@@ -203,7 +203,7 @@ def tensor_of(rows: Any, shape: tuple[int, ...], rank: int, dtype: Dtype) -> tor
     scratch = float64 if dtype is float64 and rank == 2 else (bool_, int64, float32, complex64)[rank]
     try:
         whole = torch.tensor(rows, dtype=scratch.storage).reshape(shape)
-    except (OverflowError, RuntimeError) as error:
+    except (OverflowError, RuntimeError, ValueError) as error:
         raise ValueError(f"[array] an integer of the list does not fit into 64 bits: {error}") from error
     return here(converted(whole, scratch, dtype))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rocmend.mlx import ops
 from rocmend.mlx.arguments import to_array
 from rocmend.mlx.array import array, record_many
-from rocmend.mlx.ops.elementwise import flat, simple, unary
+from rocmend.mlx.ops.elementwise import flat, primitive, unary
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["depends", "stop_gradient"]
 
-STOP_GRADIENT = simple("StopGradient", lambda x: x)
+STOP_GRADIENT = primitive("StopGradient", lambda node, x: x, view=True)
 flat(STOP_GRADIENT)
 
 

@@ -250,9 +250,9 @@ def _leading(x: array, axis: int | None, ndim: int) -> array:
     return x
 
 
-def primitive(name: str, run: Callable[..., Any]) -> Primitive:
+def primitive(name: str, run: Callable[..., Any], *, view: bool = False) -> Primitive:
     """Return a new element-wise primitive that batches by broadcasting."""
-    return Primitive(name, run, elementwise=True, vmap=batched)
+    return Primitive(name, run, elementwise=True, view=view, vmap=batched)
 
 
 def simple(name: str, function: Callable[..., Any]) -> Primitive:
