@@ -177,8 +177,16 @@ def sum_to(x: array, shape: tuple[int, ...], stream: Any = None) -> array:
     return ops.reshape(x, shape, stream=stream)
 
 
-def product_gradients(a: array, b: array, cotangent: array, stream: Any) -> tuple[array, array]:
-    """Return the gradients of both factors of a matrix product."""
+def wanted(primals: Any, place: int) -> bool:
+    """Return whether the derivative with respect to an input is asked for."""
+    flags = getattr(primals, "wanted", None)
+    return flags is None or flags[place]
+
+
+def product_gradients(
+    a: array, b: array, cotangent: array, stream: Any, *, of_a: bool = True, of_b: bool = True
+) -> tuple[array | None, array | None]:
+    """Return the gradients of both factors of a matrix product; None for one that is not asked for."""
     a_shape, b_shape = a.shape, b.shape
     if len(a_shape) == 1:
         a = ops.expand_dims(a, 0, stream=stream)
@@ -186,17 +194,17 @@ def product_gradients(a: array, b: array, cotangent: array, stream: Any) -> tupl
     if len(b_shape) == 1:
         b = ops.expand_dims(b, 1, stream=stream)
         cotangent = ops.expand_dims(cotangent, -1, stream=stream)
-    if b.ndim == 2 and a.ndim > 2:  # one product for the whole batch, in place of a sum of products
+    if len(b.shape) == 2 and len(a.shape) > 2:  # one product for the whole batch, in place of a sum of products
         a = ops.flatten(a, 0, -2, stream=stream)
         cotangent = ops.flatten(cotangent, 0, -2, stream=stream)
-    of_a = matmul(cotangent, _turned(b, stream), stream=stream)
-    of_b = matmul(_turned(a, stream), cotangent, stream=stream)
-    if a.ndim == 2:
-        of_a = ops.reshape(of_a, a_shape, stream=stream)
-    else:
-        of_a = sum_to(of_a, (1, *a_shape) if len(a_shape) == 1 else a_shape, stream)
-    of_b = sum_to(of_b, (*b_shape, 1) if len(b_shape) == 1 else b_shape, stream)
-    return ops.reshape(of_a, a_shape, stream=stream), ops.reshape(of_b, b_shape, stream=stream)
+    first = second = None
+    if of_a:
+        first = matmul(cotangent, _turned(b, stream), stream=stream)
+        first = ops.reshape(sum_to(first, a.shape, stream), a_shape, stream=stream)
+    if of_b:
+        second = sum_to(matmul(_turned(a, stream), cotangent, stream=stream), b.shape, stream)
+        second = ops.reshape(second, b_shape, stream=stream)
+    return first, second
 
 
 def _turned(x: array, stream: Any) -> array:
@@ -205,7 +213,7 @@ def _turned(x: array, stream: Any) -> array:
 
 @MATMUL.rule("vjp")
 def _matmul_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
-    return product_gradients(*primals, cotangent, node.stream)
+    return product_gradients(*primals, cotangent, node.stream, of_a=wanted(primals, 0), of_b=wanted(primals, 1))
 
 
 @MATMUL.rule("jvp")
@@ -255,9 +263,13 @@ def _matmul_vmap(node: Node, arrays: Any, axes: Any) -> Any:
 def _addmm_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     alpha, beta = node.attrs
     c, a, b = primals
-    scaled = cotangent if alpha == 1 else ops.multiply(cotangent, alpha, stream=node.stream)
-    added = cotangent if beta == 1 else ops.multiply(cotangent, beta, stream=node.stream)
-    return (sum_to(added, c.shape, node.stream), *product_gradients(a, b, scaled, node.stream))
+    s = node.stream
+    added = None
+    if wanted(primals, 0):
+        added = cotangent if beta == 1 else ops.multiply(cotangent, beta, stream=s)
+        added = sum_to(added, c.shape, s)
+    scaled = cotangent if alpha == 1 else ops.multiply(cotangent, alpha, stream=s)
+    return added, *product_gradients(a, b, scaled, s, of_a=wanted(primals, 1), of_b=wanted(primals, 2))
 
 
 @ADDMM.rule("jvp")

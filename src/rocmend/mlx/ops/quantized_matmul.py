@@ -13,7 +13,7 @@ from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
-from rocmend.mlx.ops.matmul import product, sum_to
+from rocmend.mlx.ops.matmul import product, sum_to, wanted
 from rocmend.mlx.ops.quantized import affine_values, check_global_scale, check_words, format_for, group_gradients
 from rocmend.mlx.primitive import Primitive
 
@@ -278,22 +278,35 @@ def _vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     (transpose, form), s = node.attrs, node.stream
     x, w, scales = primals[:3]
     biases = primals[3] if form.affine else None
-    of_x = quantized_matmul(
-        cotangent, w, scales, biases, not transpose, form.group_size, form.bits, form.mode, stream=s
-    )
-    of_x = ops.astype(sum_to(of_x, x.shape, s), x.dtype, stream=s)
-    if biases is None:
-        return of_x, NO_WORDS, NO_SCALES
+    _check_wanted("quantized_matmul", primals, form)
+    of_x = None
+    if wanted(primals, 0):
+        of_x = quantized_matmul(
+            cotangent, w, scales, biases, not transpose, form.group_size, form.bits, form.mode, stream=s
+        )
+        of_x = ops.astype(sum_to(of_x, x.shape, s), x.dtype, stream=s)
+    if biases is None or not (wanted(primals, 2) or wanted(primals, 3)):
+        return of_x, *[None] * (len(primals) - 1)
     a, b = (cotangent, x) if transpose else (x, cotangent)
     if w.ndim == 2:
         a, b = ops.reshape(a, (-1, a.shape[-1]), stream=s), ops.reshape(b, (-1, b.shape[-1]), stream=s)
     of_w = ops.matmul(ops.swapaxes(a, -1, -2, stream=s), b, stream=s)
     of_w = sum_to(of_w, (*w.shape[:-1], form.columns(w.shape[-1])), s)
-    return of_x, NO_WORDS, *group_gradients(of_w, w, scales, biases, form, s)
+    return of_x, None, *group_gradients(of_w, w, scales, biases, form, s)
 
 
-NO_WORDS = RuntimeError("[quantized_matmul] There is no gradient of quantized weights.")
-NO_SCALES = ValueError("[quantized_matmul] There is no gradient of scales of 8 bits: only affine scales have one.")
+def _check_wanted(op: str, primals: Any, form: Format) -> None:
+    """Refuse derivatives that there are not.
+
+    Raises:
+        RuntimeError: one of quantized weights is asked for.
+        ValueError: one of scales of 8 bits.
+    """
+    flags = getattr(primals, "wanted", ())
+    if flags and flags[1]:
+        raise RuntimeError(f"[{op}] There is no gradient of quantized weights.")
+    if flags and flags[2] and not form.affine:
+        raise ValueError(f"[{op}] There is no gradient of scales of 8 bits: only affine scales have one.")
 
 
 @QUANTIZED_MATMUL.rule("jvp")
@@ -316,21 +329,23 @@ def _gather_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     lhs = rest.pop(0) if left else None
     rhs = rest.pop(0) if right else None
     pairs = cotangent.shape[:-2]
+    _check_wanted("gather_qmm", primals, form)
+    nothing = (None,) * (len(primals) - 1)
     chosen = in_turn(w.shape[:-2], s) if rhs is None else rhs
     of_x = gather_qmm(
         cotangent, w, scales, biases, None, ops.broadcast_to(chosen, pairs, stream=s), not transpose,
         form.group_size, form.bits, form.mode, sorted_indices=ordered, stream=s,
     )  # fmt: skip
     of_x = ops.astype(spread_back(of_x, x, lhs, s), x.dtype, stream=s)
-    if biases is None:
-        return of_x, NO_WORDS, NO_SCALES, *(None for one in (lhs, rhs) if one is not None)
+    if biases is None or not (wanted(primals, 2) or wanted(primals, 3)):
+        return of_x, *nothing
     rows = gathered(x, lhs, pairs, s)
     a, b = (cotangent, rows) if transpose else (rows, cotangent)
     of_w = ops.matmul(ops.swapaxes(a, -1, -2, stream=s), b, stream=s)
     values = ops.zeros((*w.shape[:-1], form.columns(w.shape[-1])), of_w.dtype, stream=s)
     of_w = spread_back(of_w, values, rhs, s)
     of_parts = group_gradients(of_w, w, scales, biases, form, s)
-    return of_x, NO_WORDS, *of_parts, *(None for one in (lhs, rhs) if one is not None)
+    return of_x, None, *of_parts, *(None for one in (lhs, rhs) if one is not None)
 
 
 def in_turn(batch: tuple[int, ...], stream: Any) -> array:

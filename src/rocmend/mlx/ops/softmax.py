@@ -47,15 +47,16 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
     Args:
         a: any shape; integers become float32.
         axis: an axis, several, or None for all.
-        precise: sums of half types in float32: here they always are.
+        precise: sums of half types in float32. Here they always are.
         stream: where it is computed.
 
     Returns:
         The shape of a, of its type or float32.
 
     Raises:
-        ValueError: there is no such axis, or a is empty along it.
+        ValueError: there is no such axis, or one stands twice.
     """
+    del precise
     if type(a) is not array:
         a = to_array(a)
     node = a._n
@@ -65,7 +66,7 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
         found = _infer(key)
     attrs, dtype = found
     if attrs is None:
-        return _others(a, dtype, stream)
+        return _others(a, axes_of("softmax", key[2], len(node.shape)), dtype, stream)
     if dtype is not node.dtype:
         node = ops.astype(a, dtype, stream=stream)._n
     return record(SOFTMAX, (node,), node.shape, dtype, attrs, None, stream if stream is None else as_stream(stream))
@@ -75,11 +76,6 @@ def _infer(key: Any) -> tuple[Any, Dtype]:
     shape, dtype, axis = key
     made = dtype if dtype.is_inexact else dtypes.float32
     axes = axes_of("softmax", axis, len(shape))
-    size = 1
-    for one in axes:
-        size *= shape[one]
-    if size == 0:
-        raise ValueError("[softmax] Cannot compute a softmax along an axis without elements.")
     attrs: Any = None
     if axes and not made.is_complex:
         attrs = (axes[0] if len(axes) == 1 else axes, made)
@@ -89,12 +85,11 @@ def _infer(key: Any) -> tuple[Any, Dtype]:
     return found
 
 
-def _others(a: array, dtype: Dtype, stream: Any) -> array:
+def _others(a: array, axes: tuple[int, ...], dtype: Dtype, stream: Any) -> array:
     """Compute a number's, and complex ones step by step."""
-    if not a.shape:
-        return ops.ones((), dtype, stream=stream)  # type: ignore[no-any-return]
-    exponential = ops.exp(a, stream=stream)
-    return ops.divide(exponential, ops.sum(exponential, keepdims=True, stream=stream), stream=stream)  # type: ignore[no-any-return]
+    exponential = ops.exp(ops.astype(a, dtype, stream=stream), stream=stream)
+    total = ops.sum(exponential, axes, keepdims=True, stream=stream) if axes else exponential
+    return ops.divide(exponential, total, stream=stream)  # type: ignore[no-any-return]
 
 
 def _through(node: Node, output: array, other: array) -> array:

@@ -193,9 +193,11 @@ def laplace(
     dtype = dtypes.float32 if dtype is None else dtype
     if not dtype.is_float:
         raise ValueError("[laplace] Only real floating point types are supported.")
-    drawn = uniform(-_BELOW_ONE.get(dtype, 1.0), 1.0, shape, dtype, key, stream)
+    drawn = uniform(-_BELOW_ONE[dtypes.float32], 1.0, shape, dtypes.float32, key, stream)
     size = ops.log1p(ops.negative(ops.abs(drawn, stream=stream), stream=stream), stream=stream)
     made = ops.multiply(ops.sign(drawn, stream=stream), size, stream=stream)
+    if dtype is not dtypes.float32:
+        made = ops.astype(made, dtype, stream=stream)
     if scale != 1.0:
         made = ops.multiply(constant(scale, dtype), made, stream=stream)
     if loc != 0.0:
