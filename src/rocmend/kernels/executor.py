@@ -67,12 +67,18 @@ class Recorder:
         self.launches.append(Launch(kernel, tuple(grid), tuple(args), dict(constants), config))
 
 
-_active: Executor | None = None
+class Switch:
+    """Holds the executor in force: a field, because each launch looks at it and a call would cost more."""
+
+    active: Executor | None = None
+
+
+switch = Switch()
 
 
 def active() -> Executor | None:
     """Return the executor in force, or None: the GPU at hand, or the interpreter."""
-    return _active
+    return switch.active
 
 
 @contextlib.contextmanager
@@ -80,19 +86,18 @@ def using(executor: Executor) -> Iterator[None]:
     """Send every launch inside to an executor."""
     from rocmend.kernels import choose
 
-    global _active  # noqa: PLW0603  one switch for the process: launches happen deep inside ops
-    before, _active = _active, executor
+    before, switch.active = switch.active, executor
     choose.forget()
     try:
         yield
     finally:
-        _active = before
+        switch.active = before
         choose.forget()
 
 
 def target_for(device: torch.device) -> Target:
     """Return the target that kernels for tensors on a device are launched on."""
-    return targets.of_device(device) if _active is None else _active.target
+    return targets.of_device(device) if switch.active is None else switch.active.target
 
 
 @functools.cache
@@ -113,7 +118,7 @@ def triton_unavailable(target: Target) -> str | None:
     """Say why no Triton kernel can run on a target here, or None."""
     if not _has_triton():
         return "triton is not installed"
-    if _active is not None:
+    if switch.active is not None:
         return None
     if target.vendor == "cpu" and not interpreting():
         return "the tensors are on the CPU, where Triton's kernels run only in its interpreter (TRITON_INTERPRET=1)"

@@ -155,19 +155,24 @@ class Fixed:
         types: What tensors are seen as, of the same width as they are, or None; empty where all are seen as they are.
     """
 
-    __slots__ = ("_bound", "_entries", "_grid", "_numbers", "_types")
+    __slots__ = ("_bound", "_entries", "_grid", "_kernel", "_known", "_numbers", "_types")
 
     def __init__(
         self, one: Bound, grid: Sequence[int], numbers: Sequence[Any], types: Sequence[torch.dtype | None] = ()
     ) -> None:
         self._bound = one
+        self._kernel = one.kernel
         self._types = types
         self._grid = (*grid, 1, 1)[:3]
         self._numbers = tuple(numbers)
         self._entries: dict[Any, tuple[Any, ...]] = {}
+        self._known: tuple[Any, ...] | None = None  # the entry of aligned tensors and no varying numbers
 
     def __call__(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any] = ()) -> None:
         """Launch with the kernel's first arguments, and those behind them that vary."""
+        if executor.switch.active is not None:
+            self._elsewhere(tensors, varying)
+            return
         addresses: list[int | None] = []
         low = 0
         for one in tensors:
@@ -177,22 +182,16 @@ class Fixed:
                 address = one.data_ptr()
                 low |= address
                 addresses.append(address)
-        key: Any = 0
-        if low & 15:
-            key = tuple([address is not None and not address & 15 for address in addresses])
-        if varying:
-            key = (key, *[_specialize(_BASE, number, False, True, True) for number in varying])
-        if _HIP:
-            key = (key, *map(_large, tensors))
-        entry = self._entries.get(key)
-        if entry is None or self._bound.kernel.pre_run_hooks or _hooked():
-            found = self._bound.launched(self._grid, (*seen_as(tensors, self._types), *varying, *self._numbers))
-            if found is not None:
-                run, middle, tail, compiled = found
-                device = next(one.get_device() for one in tensors if one is not None)
-                if len(self._entries) >= MOST_ENTRIES:
-                    self._entries.clear()
-                self._entries[key] = (run, middle, (*self._numbers, *tail), device, compiled)
+        entry, key = self._known, 0
+        if low & 15 or varying or _HIP:
+            key = self._key(addresses if low & 15 else None, varying, tensors)
+            entry = self._entries.get(key)
+        try:
+            hooked = _runtime.launch_enter_hook.calls or _runtime.launch_exit_hook.calls
+        except AttributeError:  # None, or a plain function
+            hooked = _hooked()
+        if entry is None or hooked or self._kernel.pre_run_hooks:
+            self._first_launch(key, tensors, varying)
             return
         run, middle, rest, device, _ = entry
         if device == _current_device():
@@ -200,6 +199,33 @@ class Fixed:
             return
         with torch.cuda.device(device):
             run(*self._grid, _stream_of(device), *middle, *addresses, *varying, *rest)
+
+    def _elsewhere(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any]) -> None:
+        """Launch past the executor in force: what is bound knows nothing of it."""
+        self._bound.launched(self._grid, (*seen_as(tensors, self._types), *varying, *self._numbers))
+
+    def _key(
+        self, addresses: Sequence[int | None] | None, varying: Sequence[Any], tensors: Sequence[torch.Tensor | None]
+    ) -> Any:
+        """Return what tells compiled kernels of this launch apart; ``addresses`` where not all are aligned."""
+        key: Any = 0
+        if addresses is not None:
+            key = tuple([address is not None and not address & 15 for address in addresses])
+        if varying:
+            key = (key, *[_specialize(_BASE, number, False, True, True) for number in varying])
+        return (key, *map(_large, tensors)) if _HIP else key
+
+    def _first_launch(self, key: Any, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any]) -> None:
+        found = self._bound.launched(self._grid, (*seen_as(tensors, self._types), *varying, *self._numbers))
+        if found is None:
+            return
+        run, middle, tail, compiled = found
+        device = next(one.get_device() for one in tensors if one is not None)
+        if len(self._entries) >= MOST_ENTRIES:
+            self._entries.clear()
+        entry = self._entries[key] = (run, middle, (*self._numbers, *tail), device, compiled)
+        if key == 0:
+            self._known = entry
 
 
 def seen_as(

@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 
-from rocmend.kernels import executor
 from rocmend.kernels.fast import Fixed, seen_as
 from rocmend.kernels.launch import bind, launch
 from rocmend.kernels.tuning import Config
 
 
-class Plan:
+class Plan(Fixed):
     """A launch without its tensors; called with them, it launches, or hands the launch to the executor in force.
 
     All calls take tensors of the same types, devices, shapes and strides, and None in the same places.
@@ -27,7 +26,7 @@ class Plan:
         types: For each tensor, what the kernel sees it as, of the same width, or None; empty where all are as they are.
     """
 
-    __slots__ = ("_constants", "_kernel", "_launch", "_types", "config", "grid", "numbers")
+    __slots__ = ("_constants", "config", "grid", "numbers")
 
     def __init__(
         self,
@@ -38,14 +37,11 @@ class Plan:
         numbers: Sequence[Any] = (),
         types: Sequence[torch.dtype | None] = (),
     ) -> None:
-        self._kernel, self._constants, self._types = kernel, constants, types
-        self.config, self.grid, self.numbers = config, grid, tuple(numbers)
-        self._launch = Fixed(bind(kernel, constants, config), grid, self.numbers, types)
+        super().__init__(bind(kernel, constants, config), grid, numbers, types)
+        self._constants = constants
+        self.config, self.grid, self.numbers = config, grid, self._numbers
 
-    def __call__(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any] = ()) -> None:
-        """Launch; ``varying`` are numbers between the tensors and the plan's own."""
-        if executor.active() is None:
-            self._launch(tensors, varying)
-        else:
-            args = (*seen_as(tensors, self._types), *varying, *self.numbers)
-            launch(self._kernel, self.grid, args, self._constants, self.config)
+    def _elsewhere(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any]) -> None:
+        """Hand the launch to the executor in force."""
+        args = (*seen_as(tensors, self._types), *varying, *self.numbers)
+        launch(self._kernel, self.grid, args, self._constants, self.config)

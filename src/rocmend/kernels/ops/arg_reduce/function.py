@@ -22,7 +22,7 @@ def _plan(
 ) -> Callable[[torch.Tensor], torch.Tensor]:
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
-    shape = x.shape
+    shape, dense = x.shape, x.is_contiguous()
     flat = axis is None or x.dim() == 0
     if axis is None or flat:
         x, axis = x.reshape(-1), 0
@@ -38,7 +38,9 @@ def _plan(
     settings: dict[str, Any] = {"largest": largest, "index_dtype": index_dtype}
     if isinstance(run, Planned):
         call = run.plan(x, axis, **settings, shape=kept if keepdims else None)
-        return lambda x: call(x.reshape(-1), axis) if flat else call(x, axis)
+        # A contiguous tensor's elements are one row whatever its shape: the kernel is given its address.
+        flatten = flat and not dense
+        return (lambda x: call(x.reshape(-1), axis)) if flatten else call
 
     def choose(x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = run(x.reshape(-1) if flat else x, axis, **settings)

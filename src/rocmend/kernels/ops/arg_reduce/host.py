@@ -9,7 +9,7 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common import axes
+from rocmend.kernels.common import arrivals, axes
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.arg_reduce.kernel import combine_kernel, pieces_kernel
 from rocmend.kernels.remembered import Planned
@@ -29,6 +29,7 @@ def run(
         index_dtype: Type of the result.
         shape: Of the result; None for that of x without the axis.
     """
+    device = x.device
     outer, n, inner = axes.split(x.shape, axis)
     output = allocate.Output(
         x.shape[:axis] + x.shape[axis + 1 :] if shape is None else shape, dtype=index_dtype, device=x.device
@@ -47,19 +48,27 @@ def run(
     piece = max(cdiv(n, min(wanted, config["most"])), block * config["walk"])
     piece = cdiv(piece, block) * block
     pieces = cdiv(n, piece)
-    constants = {"KIND": axes.kind(x.dtype), "MODE": 0 if largest else 2, "BLOCK": block, "INNER": lanes}
+    constants = {"KIND": axes.kind(x.dtype), "MODE": 0 if largest else 2, "BLOCK": block, "INNER": lanes, "PIECES": 1}
     index_type, numbers = axes.raw_type(index_dtype), (n, inner, pieces, piece)
-    types = (axes.raw_type(x.dtype), None, None, index_type)
-    first = Plan(pieces_kernel, (groups * pieces,), constants, config, numbers, types)
+    wide = torch.int64 if x.element_size() == 8 else torch.int32
+    types = (axes.raw_type(x.dtype), wide, None, None, index_type)
+    first = Plan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, 0), types)
+    dense = x.is_contiguous()
     if pieces == 1:
 
-        def at_once(x: torch.Tensor, _axis: int, **_: Any) -> torch.Tensor:
+        def at_once(x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
             out = output()
-            first((x.contiguous(), None, None, out))
+            first((x if dense else x.contiguous(), None, None, None, out))
             return out
 
         return at_once
-    wide = torch.int64 if x.element_size() == 8 else torch.int32
+    needed = outputs * pieces * (8 + wide.itemsize)
+    whole = None
+    if config.get("last_pieces", 0) >= pieces and arrivals.fits(groups, needed):
+        # The keys stand behind the places in the scratch memory.
+        keys_at = outputs * pieces * 8 // wide.itemsize
+        constants = {**constants, "PIECES": next_power_of_2(pieces)}
+        whole = Plan(pieces_kernel, (groups * pieces,), constants, config, (*numbers, keys_at), types)
     best, found = (allocate.Output((outer, pieces, inner), dtype, x.device) for dtype in (wide, torch.int64))
     combine = config_for("arg_reduce", "combine", kind, target)
     size = next_power_of_2(pieces)
@@ -73,9 +82,15 @@ def run(
         (None, None, index_type),
     )
 
-    def in_pieces(x: torch.Tensor, _axis: int, **_: Any) -> torch.Tensor:
-        out, keys, places = output(), best(), found()
-        first((x.contiguous(), keys, places, None))
+    def in_pieces(x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+        x = x if dense else x.contiguous()
+        out = output()
+        if whole is not None and (room := arrivals.room(device, groups, needed)) is not None:
+            counters, scratch = room
+            whole((x, scratch, scratch, counters, out))
+            return out
+        keys, places = best(), found()
+        first((x, keys, places, None, None))
         last((keys, places, out))
         return out
 

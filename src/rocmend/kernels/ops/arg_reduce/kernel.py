@@ -5,15 +5,38 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from rocmend.kernels.common.arrived import arrived_last
 from rocmend.kernels.common.order_keys import order_key
 
 
 @triton.jit
+def _best(keys_ptr, places_ptr, at, inside):
+    """Return the place of the best of the pieces along the first axis, the first of equal ones."""
+    WIDTH: tl.constexpr = keys_ptr.dtype.element_ty.primitive_bitwidth
+    LEAST: tl.constexpr = -0x8000000000000000 if WIDTH == 64 else -0x80000000
+    key = tl.load(keys_ptr + at, mask=inside, other=LEAST, cache_modifier=".cg")
+    place = tl.load(places_ptr + at, mask=inside, other=0x7FFFFFFFFFFFFFFF, cache_modifier=".cg")
+    return tl.min(tl.where(key == tl.max(key, 0)[None, :], place, 0x7FFFFFFFFFFFFFFF), 0)
+
+
+@triton.jit
+def _finish(keys_ptr, places_ptr, index_ptr, outer, lane, inner, pieces, PIECES: tl.constexpr):
+    """Store the places of the best of all pieces for neighbours."""
+    part = tl.arange(0, PIECES)[:, None]
+    at = (outer * pieces + part) * inner + lane[None, :]
+    index = _best(keys_ptr, places_ptr, at, (part < pieces) & (lane < inner)[None, :])
+    tl.store(index_ptr + outer * inner + lane, index.to(index_ptr.dtype.element_ty), mask=lane < inner)
+
+
+@triton.jit
 def pieces_kernel(
-    x_ptr, keys_ptr, places_ptr, index_ptr, n, inner, pieces, piece,
-    KIND: tl.constexpr, MODE: tl.constexpr, BLOCK: tl.constexpr, INNER: tl.constexpr,
+    x_ptr, keys_ptr, places_ptr, counter_ptr, index_ptr, n, inner, pieces, piece, keys_at,
+    KIND: tl.constexpr, MODE: tl.constexpr, BLOCK: tl.constexpr, INNER: tl.constexpr, PIECES: tl.constexpr,
 ):  # fmt: skip
-    """Walk a piece of the axis for ``INNER`` neighbours; write ``[outer, piece, inner]``, or places if it is all."""
+    """Walk a piece of the axis for ``INNER`` neighbours; write ``[outer, piece, inner]``, or places if it is all.
+
+    With counters the last piece to arrive takes the best of all (PIECES at most).
+    """
     program = tl.program_id(0).to(tl.int64)
     groups = tl.cdiv(inner, INNER)
     group, rest = program % groups, program // groups
@@ -42,8 +65,12 @@ def pieces_kernel(
     lane = group * INNER + tl.arange(0, INNER)
     to = (outer * pieces + number) * inner + lane
     if keys_ptr is not None:
+        keys_ptr += keys_at
         tl.store(keys_ptr + to, most, mask=lane < inner)
         tl.store(places_ptr + to, found, mask=lane < inner)
+        if counter_ptr is not None:
+            if arrived_last(counter_ptr + outer * groups + group, pieces):
+                _finish(keys_ptr, places_ptr, index_ptr, outer, lane, inner, pieces, PIECES)
     else:
         tl.store(index_ptr + to, found.to(index_ptr.dtype.element_ty), mask=lane < inner)
 
@@ -55,9 +82,5 @@ def combine_kernel(keys_ptr, places_ptr, index_ptr, outputs, inner, pieces, PIEC
     number = tl.arange(0, PIECES)[:, None]
     at = ((output // inner) * pieces)[None, :] * inner + number * inner + (output % inner)[None, :]
     inside = (number < pieces) & (output < outputs)[None, :]
-    WIDTH: tl.constexpr = keys_ptr.dtype.element_ty.primitive_bitwidth
-    LEAST: tl.constexpr = -0x8000000000000000 if WIDTH == 64 else -0x80000000
-    key = tl.load(keys_ptr + at, mask=inside, other=LEAST)
-    place = tl.load(places_ptr + at, mask=inside, other=0x7FFFFFFFFFFFFFFF)
-    found = tl.min(tl.where(key == tl.max(key, 0)[None, :], place, 0x7FFFFFFFFFFFFFFF), 0)
+    found = _best(keys_ptr, places_ptr, at, inside)
     tl.store(index_ptr + output, found.to(index_ptr.dtype.element_ty), mask=output < outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -13,17 +12,17 @@ from rocmend.kernels.remembered import Planned
 
 @Planned
 def run(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, return_lse: bool = False, **options: Any
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scale: float,
+    mask: torch.Tensor | str | None = None,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float | None = None,
+    window: int | None = None,
+    return_lse: bool = False,
 ) -> Callable[..., torch.Tensor]:
     """Plan to launch them; the rule lets nothing through that asks for the sums' logarithms."""
     del return_lse
-    planned = host.run.plan(q, k, v, **options)
-
-    def call(
-        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, return_lse: bool = False, **options: Any
-    ) -> torch.Tensor:
-        del return_lse
-        out: torch.Tensor = planned(q, k, v, options["scale"], options["mask"], options["sinks"])
-        return out
-
-    return call
+    planned: Callable[..., torch.Tensor] = host.run.plan(q, k, v, scale, mask, sinks, soft_cap, window)
+    return planned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,9 +11,9 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.ops.attention import OP, Problem
 from rocmend.kernels.ops.attention.checks import describe
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import Planned, Remembered, of
 
-_calls: Remembered[tuple[Any, dict[str, Any]]] = Remembered()
+_calls: Remembered[Callable[..., Any]] = Remembered()
 
 Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
@@ -69,18 +70,14 @@ def scaled_dot_product_attention(
     )
     if not grad:
         key = (
-            of(q), of(k), of(v), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
+            q.dtype, q.device, q.shape, q.stride(), k.dtype, k.device, k.shape, k.stride(), v.dtype, v.device, v.shape,
+            v.stride(), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
             None if sinks is None else of(sinks), soft_cap, window, return_lse,
         )  # fmt: skip
-        found = _calls.get(key)
-        if found is None:
-            problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse)
-            options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
-            run = implementation(OP, q.device, problem)
-            call = planned(run, q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
-            found = _calls.keep(key, (call, options))
-        call, options = found
-        return call(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
+        call = _calls.get(key)
+        if call is None:
+            call = _calls.keep(key, _planned(q, k, v, scale, mask, sinks, soft_cap, window, return_lse))
+        return call(q, k, v, scale, mask, sinks)
     problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse, grad=grad)
     wired = {"scale": scale, "mask": mask, "sinks": sinks, "soft_cap": soft_cap, "window": problem.window or None}
     if return_lse:
@@ -93,6 +90,26 @@ def scaled_dot_product_attention(
     if run.__module__.endswith(".host"):
         return _Attention.apply(q, k, v, sinks, wired, problem)  # type: ignore[no-untyped-call]  # torch's
     return run(q, k, v, **wired)  # torch knows the way back
+
+
+def _planned(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scale: float,
+    mask: torch.Tensor | str | None,
+    sinks: torch.Tensor | None,
+    soft_cap: float | None,
+    window: int | None,
+    return_lse: bool,
+) -> Callable[..., Any]:
+    """Check arguments, and return what computes calls of ``(q, k, v, scale, mask, sinks)`` like them."""
+    problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse)
+    options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
+    run = implementation(OP, q.device, problem)
+    if isinstance(run, Planned):
+        return run.plan(q, k, v, scale, mask, sinks, **options)
+    return lambda q, k, v, scale, mask, sinks: run(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
 
 
 class _Attention(torch.autograd.Function):

@@ -10,7 +10,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import Planned, Remembered, of
 
 OP_NAME = "attention_decode"
 
@@ -59,22 +59,38 @@ def attention_decode(
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         _check(q, k, v, mask, sinks, soft_cap, window, lengths)
     key = (
-        of(q), of(k), of(v), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
+        q.dtype, q.device, q.shape, q.stride(), k.dtype, k.device, k.shape, k.stride(), v.dtype, v.device, v.shape,
+        v.stride(), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
         None if sinks is None else of(sinks), soft_cap, window, None if lengths is None else of(lengths),
     )  # fmt: skip
     call = _calls.get(key)
     if call is None:
-        _check(q, k, v, mask, sinks, soft_cap, window, lengths)
-        problem = Problem(
-            NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
-        )
-        run = implementation(OP, q.device, problem)
-        options = {"mask": mask, "sinks": sinks, "soft_cap": soft_cap, "window": window, "lengths": lengths}
-        call = _calls.keep(key, planned(run, q, k, v, scale=scale, **options))
-    out: torch.Tensor = call(
-        q, k, v, scale=scale, mask=mask, sinks=sinks, soft_cap=soft_cap, window=window, lengths=lengths
-    )
+        call = _calls.keep(key, _planned(q, k, v, scale, mask, sinks, soft_cap, window, lengths))
+    out: torch.Tensor = call(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
     return out
+
+
+def _planned(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scale: float,
+    mask: torch.Tensor | str | None,
+    sinks: torch.Tensor | None,
+    soft_cap: float | None,
+    window: int | None,
+    lengths: torch.Tensor | None,
+) -> Any:
+    """Check arguments, and return what computes calls with arguments like them."""
+    _check(q, k, v, mask, sinks, soft_cap, window, lengths)
+    problem = Problem(
+        NAMES[q.dtype], q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]
+    )
+    run = implementation(OP, q.device, problem)
+    if isinstance(run, Planned):
+        return run.plan(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
+    names = ("scale", "mask", "sinks", "soft_cap", "window", "lengths")
+    return lambda q, k, v, *options: run(q, k, v, **dict(zip(names, options, strict=True)))
 
 
 def _check(

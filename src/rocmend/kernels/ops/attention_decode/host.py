@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common import plans
+from rocmend.kernels.common import arrivals, plans
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import Problem, shape_class
 from rocmend.kernels.ops.attention_decode.kernel import merge_kernel, split_kernel
@@ -19,6 +19,8 @@ from rocmend.kernels.tuning import Config, config_for
 MOST_SPLITS = 256
 # Compute units to plan for where only the target is known.
 UNITS = 64
+MOST_HELD = 32
+"""Elements of parts that a lane of the program which merges them holds at once."""
 
 
 class Plan(NamedTuple):
@@ -122,6 +124,7 @@ def run(
 ) -> Callable[..., torch.Tensor]:
     """Plan a call; see ``function.attention_decode``."""
     batch, heads, queries, dim = q.shape
+    device = q.device
     kv_heads, keys, value_dim = k.shape[1], k.shape[2], v.shape[3]
     output = allocate.Output((batch, heads, queries, value_dim), q.dtype, q.device)
     if 0 in (batch, heads, queries, value_dim, keys, dim):
@@ -132,29 +135,33 @@ def run(
     span = keys if window is None else min(keys, window + queries - 1)
     cut = plan(problem, target, span)
     _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
-    rows_total = batch * heads * queries
-    sums = allocate.Output((rows_total, cut.splits, value_dim), torch.float32, q.device)
-    tops = allocate.Output((2, rows_total, cut.splits), torch.float32, q.device)
+    parts = batch * heads * queries * cut.splits
+    workspace = allocate.Output((parts * (value_dim + 2),), torch.float32, q.device)
     d0, d1 = cut_dim(dim)
     constants: dict[str, object] = {
         "KV": kv_heads, "GROUP": heads // kv_heads, "L": queries, "D": dim, "DV": value_dim, "D0": d0, "D1": d1,
         "DVB": max(power_of_two(value_dim), 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
-        "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "PDL": cut.splits > 1 and early_merge(target),
+        "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1,
     }  # fmt: skip
-    split = plans.Plan(
-        split_kernel,
-        (cut.splits * batch * kv_heads, cut.row_blocks),
-        constants,
-        cut.config,
-        (
-            float(scale), float(soft_cap or 1.0), int(window or 0), keys, cut.splits, rows_total,
-            *q.stride(), *k.stride(), *v.stride(), *strides,
-        ),
-        (None, None, None, torch.uint8 if kind == 1 else None, None, None, None, None, None),
+    numbers = (
+        float(scale), float(soft_cap or 1.0), int(window or 0), keys, cut.splits, parts * value_dim,
+        *q.stride(), *k.stride(), *v.stride(), *strides,
     )  # fmt: skip
+    types = (None, None, None, torch.uint8 if kind == 1 else None, None, None, torch.float32, None, None)
+    grid = (cut.splits * batch * kv_heads, cut.row_blocks)
+
+    def planned(**more: object) -> plans.Plan:
+        return plans.Plan(split_kernel, grid, {**constants, **more}, cut.config, numbers, types)
+
     shape = (batch, heads, queries, value_dim)
+    early = cut.splits > 1 and early_merge(target)
+    split = planned(PDL=early, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
     merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target) if cut.splits > 1 else None
+    counted = batch * kv_heads * cut.row_blocks
+    needed = parts * (value_dim + 2) * 4
+    finish = finishing(cut, heads // kv_heads * queries, value_dim) if arrivals.fits(counted, needed) else None
+    whole = planned(PDL=False, LAST=True, **finish) if finish else None
 
     def call(
         q: torch.Tensor,
@@ -172,9 +179,13 @@ def run(
         if merged is None:
             split((q, k, v, values, sinks, lengths, None, None, out))  # type: ignore[arg-type]  # by kind no string
             return out
-        acc, ml = sums(), tops()
-        split((q, k, v, values, sinks, lengths, acc, ml, out))  # type: ignore[arg-type]  # by kind no string
-        merged((acc, ml, sinks, lengths, out))
+        if whole is not None and (room := arrivals.room(device, counted, needed)) is not None:
+            counters, scratch = room
+            whole((q, k, v, values, sinks, lengths, scratch, counters, out))  # type: ignore[arg-type]  # see above
+            return out
+        parts = workspace()
+        split((q, k, v, values, sinks, lengths, parts, None, out))  # type: ignore[arg-type]  # see above
+        merged((parts, sinks, lengths, out))
         return out
 
     return call
@@ -187,14 +198,23 @@ def _no_scores(out: torch.Tensor, v: torch.Tensor, group: int) -> torch.Tensor:
     return out
 
 
-def workspaces(
-    rows: int, splits: int, value_dim: int, device: torch.device
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """Allocate the parts' sums, and their maxima and denominators; nothing for one part."""
-    if splits == 1:
-        return None, None
-    acc = allocate.empty((rows, splits, value_dim), dtype=torch.float32, device=device)
-    return acc, allocate.empty((2, rows, splits), dtype=torch.float32, device=device)
+def finishing(cut: Plan, rows: int, value_dim: int) -> dict[str, int] | None:
+    """Return the constants with which the last program of some rows merges their parts, or None where others do it.
+
+    One program reads all parts of its rows: only where these are few does it save more than it takes.
+
+    Args:
+        cut: How the problem is cut.
+        rows: Rows of a KV head.
+        value_dim: Columns.
+    """
+    live, splits = min(power_of_two(rows), cut.rows), power_of_two(cut.splits)
+    columns = max(power_of_two(value_dim), 16)
+    most = int(cut.config.get("last_elements", 0))
+    if cut.splits == 1 or live * splits * columns > most:
+        return None
+    held = MOST_HELD * 32 * int(cut.config.get("num_warps", 4))
+    return {"LIVE": live, "SPLITS": splits, "WIDTH": max(min(columns, held // (live * splits)), 1)}
 
 
 def early_merge(target: Target) -> bool:
@@ -210,7 +230,7 @@ def merging(
     splits: int,
     target: Target,
 ) -> plans.Plan:
-    """Plan the launch that merges the parts, of ``(acc, ml, sinks, lengths, out)``; ``shape`` is that of out."""
+    """Plan the launch that merges the parts, of ``(workspace, sinks, lengths, out)``; ``shape`` is that of out."""
     batch, heads, queries, value_dim = shape
     rows = batch * heads * queries
     config = config_for(op, "merge", "*", target)
@@ -219,18 +239,5 @@ def merging(
         "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
         "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
-    return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, (splits, rows, heads * queries))
-
-
-def merge(
-    op: str,
-    acc: torch.Tensor | None,
-    ml: torch.Tensor | None,
-    sinks: torch.Tensor | None,
-    lengths: torch.Tensor | None,
-    out: torch.Tensor,
-    splits: int,
-    target: Target,
-) -> None:
-    """Launch the kernel that merges the parts."""
-    merging(op, out.shape, sinks, lengths, splits, target)((acc, ml, sinks, lengths, out))
+    numbers = (splits, rows * splits * value_dim, heads * queries)
+    return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)

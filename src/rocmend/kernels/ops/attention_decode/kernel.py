@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from rocmend.kernels.common.arrived import arrived_last
 from rocmend.kernels.language import dot, narrow
 
 LOG2E = tl.constexpr(1.4426950408889634)
@@ -75,6 +76,36 @@ def soften(s, top, total):
 
 
 @triton.jit
+def merge_parts(
+    acc_ptr, sinks_ptr, out_ptr, place, inside, head, splits, tops, length,
+    DV: tl.constexpr, SPLITS: tl.constexpr, WIDTH: tl.constexpr, SINKS: tl.constexpr,
+):  # fmt: skip
+    """Merge the parts of the rows at ``place``, in their order, WIDTH columns at once, and store the output."""
+    part = tl.arange(0, SPLITS)
+    there = inside[:, None] & (part < splits)[None, :]
+    # A part with no key wrote a maximum of minus infinity and zeros.
+    at = place[:, None] * splits + part[None, :]
+    top = tl.load(acc_ptr + tops + 2 * at, mask=there, other=float("-inf"), cache_modifier=".cg")
+    total = tl.load(acc_ptr + tops + 2 * at + 1, mask=there, other=0.0, cache_modifier=".cg")
+    highest = tl.max(top, axis=1)
+    if SINKS:
+        sink = tl.load(sinks_ptr + head, mask=inside, other=0.0).to(tl.float32) * LOG2E
+        highest = tl.maximum(highest, sink)
+    safe = tl.where(highest == float("-inf"), 0.0, highest)
+    weight = tl.exp2(top - safe[:, None])
+    denominator = tl.sum(weight * total, axis=1)
+    if SINKS:
+        denominator += tl.exp2(sink - safe)
+    for piece in tl.static_range((DV + WIDTH - 1) // WIDTH):
+        dv = piece * WIDTH + tl.arange(0, WIDTH)
+        wanted = there[:, :, None] & (dv < DV)[None, None, :]
+        acc = tl.load(acc_ptr + at[:, :, None] * DV + dv[None, None, :], mask=wanted, other=0.0, cache_modifier=".cg")
+        out = tl.sum(acc * weight[:, :, None], axis=1) / denominator[:, None]
+        out = narrow(tl.where(length > 0, out, 0.0), out_ptr.dtype.element_ty)
+        tl.store(out_ptr + place[:, None] * DV + dv[None, :], out, mask=inside[:, None] & (dv < DV)[None, :])
+
+
+@triton.jit
 def finish_rows(
     acc,
     top,
@@ -82,7 +113,6 @@ def finish_rows(
     length,
     sinks_ptr,
     acc_ptr,
-    ml_ptr,
     out_ptr,
     base,
     row,
@@ -90,7 +120,7 @@ def finish_rows(
     head,
     split,
     splits,
-    rows_total,
+    tops,
     DV: tl.constexpr,
     DVB: tl.constexpr,
     SINKS: tl.constexpr,
@@ -101,8 +131,8 @@ def finish_rows(
     inside = rows_ok[:, None] & (dv[None, :] < DV)
     if SPLIT:
         place = (base + row) * splits + split
-        tl.store(ml_ptr + place, top, mask=rows_ok)
-        tl.store(ml_ptr + rows_total * splits + place, total, mask=rows_ok)
+        tl.store(acc_ptr + tops + 2 * place, top, mask=rows_ok)
+        tl.store(acc_ptr + tops + 2 * place + 1, total, mask=rows_ok)
         tl.store(acc_ptr + place[:, None] * DV + dv[None, :], acc, mask=inside)
     else:
         if SINKS:
@@ -125,14 +155,14 @@ def split_kernel(
     sinks_ptr,
     lengths_ptr,
     acc_ptr,
-    ml_ptr,
+    counter_ptr,
     out_ptr,
     scale,
     cap,
     window,
     capacity,
     splits,
-    rows_total,
+    tops,
     q_sb,
     q_sh,
     q_sl,
@@ -168,6 +198,10 @@ def split_kernel(
     LENGTHS: tl.constexpr,
     SPLIT: tl.constexpr,
     PDL: tl.constexpr,
+    LAST: tl.constexpr,
+    LIVE: tl.constexpr,
+    SPLITS: tl.constexpr,
+    WIDTH: tl.constexpr,
 ):
     """One part of the cache for one KV head: scores, running softmax, weighted sum of values."""
     if PDL:
@@ -231,20 +265,26 @@ def split_kernel(
             acc += tl.sum(p[:, :, None] * v.to(tl.float32)[None, :, :], axis=1)
     base = pair.to(tl.int64) * (GROUP * L)
     finish_rows(
-        acc, top, total, length, sinks_ptr, acc_ptr, ml_ptr, out_ptr, base, row, rows_ok, head, split, splits,
-        rows_total, DV, DVB, SINKS, SPLIT,
+        acc, top, total, length, sinks_ptr, acc_ptr, out_ptr, base, row, rows_ok, head, split, splits,
+        tops, DV, DVB, SINKS, SPLIT,
     )  # fmt: skip
+    if LAST:
+        if arrived_last(counter_ptr + pair * tl.num_programs(1) + tl.program_id(1), splits):
+            live = tl.program_id(1) * ROWS + tl.arange(0, LIVE)
+            merge_parts(
+                acc_ptr, sinks_ptr, out_ptr, base + live, live < GROUP * L, kv * GROUP + live // L, splits, tops,
+                length, DV, SPLITS, WIDTH, SINKS,
+            )  # fmt: skip
 
 
 @triton.jit
 def merge_kernel(
     acc_ptr,
-    ml_ptr,
     sinks_ptr,
     lengths_ptr,
     out_ptr,
     splits,
-    rows_total,
+    tops,
     rows_per_batch,
     L: tl.constexpr,
     DV: tl.constexpr,
@@ -261,8 +301,8 @@ def merge_kernel(
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
     part = tl.arange(0, SPLITS)
     place = row * splits + part
-    top = tl.load(ml_ptr + place, mask=part < splits, other=float("-inf"))
-    total = tl.load(ml_ptr + rows_total * splits + place, mask=part < splits, other=0.0)
+    top = tl.load(acc_ptr + tops + 2 * place, mask=part < splits, other=float("-inf"))
+    total = tl.load(acc_ptr + tops + 2 * place + 1, mask=part < splits, other=0.0)
     # A part with no key wrote a maximum of minus infinity and zeros.
     inside = (part < splits)[:, None] & (dv[None, :] < DV)
     acc = tl.load(acc_ptr + place[:, None] * DV + dv[None, :], mask=inside, other=0.0)

@@ -63,8 +63,11 @@ def conv_general(
         wired: torch.Tensor = _Convolution.apply(_five(x), _five(weight), bias, geometry)  # type: ignore[no-untyped-call]
         return wired.reshape(_shape(x, geometry))
     key = (
-        of(x), of(weight), None if bias is None else of(bias), _hashable(stride), _hashable(padding),
-        _hashable(kernel_dilation), _hashable(input_dilation), groups, flip,
+        of(x), of(weight), None if bias is None else of(bias),
+        stride if stride.__class__ is int else _hashable(stride),
+        padding if padding.__class__ is int else _hashable(padding),
+        kernel_dilation if kernel_dilation.__class__ is int else _hashable(kernel_dilation),
+        input_dilation if input_dilation.__class__ is int else _hashable(input_dilation), groups, flip,
     )  # fmt: skip
     call = _calls.get(key)
     if call is None:
@@ -95,6 +98,12 @@ def _planned(
         from rocmend.kernels.ops.conv.host import plan_forward
 
         found = plan_forward(_five(x), _five(weight), bias, geometry, shape)
+        if found is not None:
+            return found
+    if compute.__module__.endswith(".vendor") and x.numel() and weight.numel():
+        from rocmend.kernels.ops.conv.vendor import plan_forward as plan_vendor
+
+        found = plan_vendor(x.dim(), geometry)
         if found is not None:
             return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
@@ -177,15 +179,32 @@ def plan_forward(
     config = config_for("conv", "forward", shape_class(problem), target)
     example = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
     cut = _plan(geometry, problem, target, config, wide=_wide(x, example), bias=bias is not None)
-    if cut.splits > 1:
-        return None
     numbers = (*cut.numbers, *x.stride(), *example.stride())
     launched = Plan(forward_kernel, cut.grid, cut.constants, config, numbers)
     output = allocate.Output(shape, x.dtype, x.device)
+    if cut.splits > 1:
+        return None if bias is not None else _plan_parts(launched, output, cut.splits, math.prod(shape), x.device)
 
     def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = output()
         launched((x, w, bias, out))
+        return out
+
+    return call
+
+
+def _plan_parts(
+    launched: Plan, output: allocate.Output, splits: int, size: int, device: torch.device
+) -> Callable[..., torch.Tensor]:
+    """Plan a convolution whose sum is split: parts in fp32, and a launch that adds them in their order."""
+    parts = allocate.Output((splits, size), torch.float32, device)
+    config = config_for("conv", "parts", "*", executor.target_for(device))
+    added = Plan(column_sum_kernel, (triton.cdiv(size, config["COLUMNS"]),), {}, config, (splits, size))
+
+    def call(x: torch.Tensor, w: torch.Tensor, _bias: torch.Tensor | None) -> torch.Tensor:
+        out, some = output(), parts()
+        launched((x, w, None, some))
+        added((some, out))
         return out
 
     return call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from rocmend.kernels.ops.conv.geometry import Geometry
@@ -68,6 +70,30 @@ def run(
     )  # fmt: skip
     result: torch.Tensor = out.movedim(1, -1)
     return result.reshape(geometry.batch, *(axis.out for axis in geometry.axes), geometry.c_out)
+
+
+def plan_forward(dims: int, geometry: Geometry) -> Callable[..., torch.Tensor] | None:
+    """Plan calls of ``(x, weight, bias)`` with tensors as the user gives them; None for no plain convolution.
+
+    Args:
+        dims: Axes of x.
+        geometry: Of the convolution.
+    """
+    if plain_as(geometry) != "direct":
+        return None
+    axes = geometry.axes[5 - dims :]
+    stride, padding = [axis.stride for axis in axes], [axis.padding for axis in axes]
+    dilation, extra = [axis.dilation for axis in axes], [0] * len(axes)
+    first, last = (0, dims - 1, *range(1, dims - 1)), (0, *range(2, dims), 1)
+    groups = geometry.groups
+
+    def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        out = torch.convolution(
+            x.permute(first), weight.permute(first), bias, stride, padding, dilation, False, extra, groups
+        )
+        return out.permute(last).contiguous()
+
+    return call
 
 
 def _weight(weight: torch.Tensor, geometry: Geometry, *, transposed: bool) -> torch.Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from rocmend.core.errors import UsageError
@@ -9,8 +12,11 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode.function import check_options
 from rocmend.kernels.ops.quantized_attention import OP, Problem
+from rocmend.kernels.remembered import Planned, Remembered, of
 
 OP_NAME = "quantized_attention"
+_calls: Remembered[Any] = Remembered()
+
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
@@ -47,6 +53,30 @@ def quantized_attention(
     Cost: reads the codes, scales and biases once for all query heads of a KV head.
     Source: https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/base.py
     """
+    key = (
+        of(q), *map(of, k), *map(of, v), float(scale), of(mask) if isinstance(mask, torch.Tensor) else mask, group_size,
+        bits, None if lengths is None else of(lengths),
+    )  # fmt: skip
+    if torch.is_grad_enabled() and q.requires_grad:
+        _check(q, k, v, group_size, bits)
+    call = _calls.get(key)
+    if call is None:
+        call = _calls.keep(key, _planned(q, k, v, float(scale), mask, group_size, bits, lengths))
+    out: torch.Tensor = call(q, k, v, scale, mask, group_size, bits, lengths)
+    return out
+
+
+def _planned(
+    q: torch.Tensor,
+    k: Quantized,
+    v: Quantized,
+    scale: float,
+    mask: torch.Tensor | str | None,
+    group_size: int,
+    bits: int,
+    lengths: torch.Tensor | None,
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
     _check(q, k, v, group_size, bits)
     keys, values = k[0], v[0]
     check_options(OP_NAME, q, keys.shape[2], mask, None, None, None, lengths)
@@ -54,10 +84,11 @@ def quantized_attention(
         NAMES[q.dtype], q.shape[0], q.shape[1], keys.shape[1], q.shape[2], keys.shape[2], q.shape[3],
         values.shape[3] * 32 // bits, bits, group_size,
     )  # fmt: skip
-    out: torch.Tensor = implementation(OP, q.device, problem)(
-        q, k, v, scale=scale, mask=mask, group_size=group_size, bits=bits, lengths=lengths
-    )
-    return out
+    run = implementation(OP, q.device, problem)
+    if isinstance(run, Planned):
+        return run.plan(q, k, v, scale, mask, group_size, bits, lengths)
+    names = ("scale", "mask", "group_size", "bits", "lengths")
+    return lambda q, k, v, *options: run(q, k, v, **dict(zip(names, options, strict=True)))
 
 
 def _check(q: torch.Tensor, k: Quantized, v: Quantized, group_size: int, bits: int) -> None:

@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common import arrivals
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.attention_decode.host import Plan as Cut
 from rocmend.kernels.ops.attention_decode.host import (
     choose_splits,
     cut_rows,
+    finishing,
     mask_arguments,
-    merge,
+    merging,
     power_of_two,
     uses_matrix,
-    workspaces,
 )
 from rocmend.kernels.ops.quantized_attention import Problem, shape_class
-from rocmend.kernels.ops.quantized_attention.kernel import quantized_kernel
+from rocmend.kernels.ops.quantized_attention.kernels.blocks import quantized_kernel
+from rocmend.kernels.ops.quantized_attention.kernels.grouped import grouped_kernel
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
+MOST_GROUPS = 8
+LEAST_ROWS = 8
+"""Columns of a matrix instruction."""
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def _is_dense(quantized: Quantized) -> bool:
+    words, scales, biases = quantized
+    return words.stride(-1) == 1 and scales.stride(-1) == 1 and scales.stride() == biases.stride()
 
 
 def _dense(quantized: Quantized) -> Quantized:
     """Return words, scales and biases with dense rows, scales and biases of the same strides."""
     words, scales, biases = quantized
-    words = words.view(torch.int32) if words.dtype == torch.uint32 else words
     words = words if words.stride(-1) == 1 else words.contiguous()
     if scales.stride(-1) != 1 or scales.stride() != biases.stride():
         scales, biases = scales.contiguous(), biases.contiguous()
     return words, scales, biases
 
 
+def fits_groups(problem: Problem) -> bool:
+    """Return whether the kernel that goes group by group takes a problem: few groups, of four words at least."""
+    widest = max(problem.head_dim, problem.value_dim)
+    return problem.bits * problem.group_size >= 128 and widest <= MOST_GROUPS * problem.group_size
+
+
+@Planned
 def run(
     q: torch.Tensor,
     k: Quantized,
@@ -42,43 +64,95 @@ def run(
     group_size: int = 64,
     bits: int = 8,
     lengths: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Launch the kernels; see ``function.quantized_attention``."""
+) -> Callable[..., torch.Tensor]:
+    """Plan a call; see ``function.quantized_attention``."""
     batch, heads, queries, dim = q.shape
-    (kw, ks, kb), (vw, vs, vb) = _dense(k), _dense(v)
-    kv_heads, keys, value_dim = kw.shape[1], kw.shape[2], vw.shape[3] * 32 // bits
-    out = allocate.empty((batch, heads, queries, value_dim), dtype=q.dtype, device=q.device)
-    if out.numel() == 0 or keys == 0:
-        return out.zero_()
-    q = q if q.stride(-1) == 1 else q.contiguous()
+    kv_heads, keys, value_dim = k[0].shape[1], k[0].shape[2], v[0].shape[3] * 32 // bits
+    output = allocate.Output((batch, heads, queries, value_dim), q.dtype, q.device)
+    if 0 in (batch, heads, queries, value_dim, keys):
+        return lambda *_, **__: output().zero_()
+    if not (_is_dense(k) and _is_dense(v) and q.stride(-1) == 1):
+
+        def copying(q: torch.Tensor, k: Quantized, v: Quantized, *options: Any, **more: Any) -> torch.Tensor:
+            result: torch.Tensor = run(q.contiguous(), _dense(k), _dense(v), *options, **more)
+            return result
+
+        return copying
     problem = Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size)
     target = executor.target_for(q.device)
-    rows = heads // kv_heads * queries
+    cut, grouped = _cut(problem, target)
+    splits = cut.splits
+    _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
+    parts = batch * heads * queries * splits
+    constants: dict[str, object] = {
+        "KV": kv_heads, "GROUP": heads // kv_heads, "D": dim, "DV": value_dim, "GROUP_SIZE": group_size, "BITS": bits,
+        "ROWS": cut.rows, "CAUSAL": isinstance(mask, str), "MASK": kind, "LENGTHS": lengths is not None,
+        "SPLIT": splits > 1,
+    }  # fmt: skip
+    numbers = (
+        keys, splits, parts * value_dim, queries, *q.stride()[:3], *k[0].stride()[:3], *k[1].stride()[:3],
+        *v[0].stride()[:3], *v[1].stride()[:3], *strides,
+    )  # fmt: skip
+    types = (
+        None, torch.int32, None, None, torch.int32, None, None, torch.uint8 if kind == 1 else None, None,
+        torch.float32, None, None,
+    )  # fmt: skip
+    grid = (splits * batch * kv_heads, cut.row_blocks)
+
+    def planned(last: dict[str, int] | None) -> Plan:
+        if not grouped:
+            groups = {"DG": power_of_two(dim // group_size), "DVG": power_of_two(value_dim // group_size)}
+            more = {**constants, **groups, "DOT": cut.matrix}
+            return Plan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
+        more = {**constants, "LAST": last is not None, **(last or {"LIVE": 1, "SPLITS": 1, "WIDTH": 1})}
+        ones = 0x3C003C00 if q_dtype == torch.float16 else 0x3F803F80
+        return Plan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
+
+    q_dtype, device = q.dtype, q.device
+    shape = (batch, heads, queries, value_dim)
+    split = planned(None)
+    merged = merging("quantized_attention", shape, None, lengths, splits, target) if splits > 1 else None
+    counted, needed = batch * kv_heads * cut.row_blocks, parts * (value_dim + 2) * 4
+    possible = grouped and arrivals.fits(counted, needed)
+    finish = finishing(cut, heads // kv_heads * queries, value_dim) if possible else None
+    whole = planned(finish) if finish else None
+    workspace = allocate.Output((parts * (value_dim + 2),), torch.float32, device)
+
+    def call(
+        q: torch.Tensor,
+        k: Quantized,
+        v: Quantized,
+        scale: float,  # noqa: ARG001  planned, as are the width of codes and groups
+        mask: torch.Tensor | str | None = None,
+        group_size: int = 64,  # noqa: ARG001
+        bits: int = 8,  # noqa: ARG001
+        lengths: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        out = output()
+        seen = (q, *k, *v, mask if kind else None, lengths)
+        if merged is None:
+            split((*seen, None, None, out))  # type: ignore[arg-type]  # by kind no string
+            return out
+        if whole is not None and (room := arrivals.room(device, counted, needed)) is not None:
+            counters, scratch = room
+            whole((*seen, scratch, counters, out))  # type: ignore[arg-type]  # see above
+            return out
+        some = workspace()
+        split((*seen, some, None, out))  # type: ignore[arg-type]  # see above
+        merged((some, None, lengths, out))
+        return out
+
+    return call
+
+
+def _cut(problem: Problem, target: Target) -> tuple[Cut, bool]:
+    """Return how a problem is cut, and whether the kernel goes group by group."""
+    rows = problem.heads // problem.kv_heads * problem.queries
     matrix = uses_matrix(target, problem.dtype, rows)
     config = config_for("quantized_attention", "split" if matrix else "split_vector", shape_class(problem), target)
     matrix = matrix and bool(config.get("matrix", 1))
-    tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
-    programs = batch * kv_heads * row_blocks
-    splits = choose_splits(config, target, programs, keys, int(config.constants["BLOCK_N"]))
-    values, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
-    rows_total = batch * heads * queries
-    acc, ml = workspaces(rows_total, splits, value_dim, q.device)
-    constants: dict[str, object] = {
-        "KV": kv_heads, "GROUP": heads // kv_heads, "D": dim, "DV": value_dim, "DG": power_of_two(dim // group_size),
-        "DVG": power_of_two(value_dim // group_size), "GROUP_SIZE": group_size, "BITS": bits, "ROWS": tile,
-        "DOT": matrix, "CAUSAL": isinstance(mask, str), "MASK": kind, "LENGTHS": lengths is not None,
-        "SPLIT": splits > 1,
-    }  # fmt: skip
-    launch(
-        quantized_kernel,
-        (splits * batch * kv_heads, row_blocks),
-        (
-            q, kw, ks, kb, vw, vs, vb, values, lengths, acc, ml, out, float(scale), keys, splits, rows_total, queries,
-            *q.stride()[:3], *kw.stride()[:3], *ks.stride()[:3], *vw.stride()[:3], *vs.stride()[:3], *strides,
-        ),
-        constants,
-        config,
-    )  # fmt: skip
-    if splits > 1:
-        merge("quantized_attention", acc, ml, None, lengths, out, splits, target)
-    return out
+    grouped = matrix and bool(config.get("grouped", 0)) and fits_groups(problem)
+    tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix and not grouped)
+    programs = problem.batch * problem.kv_heads * row_blocks
+    splits = choose_splits(config, target, programs, problem.keys, int(config.constants["BLOCK_N"]))
+    return Cut(config, max(tile, LEAST_ROWS) if grouped else tile, row_blocks, splits, matrix), grouped

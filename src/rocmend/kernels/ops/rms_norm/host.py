@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -13,7 +13,8 @@ from rocmend.kernels.common.rows import as_rows, ceil_div, row_stride, splits, t
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
 from rocmend.kernels.remembered import Planned
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config, config_for
 
 OP = "rms_norm"
 
@@ -122,6 +123,14 @@ def forward(
     )
 
 
+def _stages(config: Config, target: Target, elements: int, read: Sequence[torch.Tensor | None]) -> int:
+    """Return the record's stages where what is copied ahead, the weight too, fits in local memory; else 1."""
+    stages = int(config["STAGES"])
+    sizes = [one.element_size() for one in read if one is not None]
+    ahead = (stages - 1) * elements * (sum(sizes) + max(sizes))
+    return stages if ahead <= target.lds_bytes * 7 // 8 else 1
+
+
 def run_backward(
     grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float, extra: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -146,7 +155,11 @@ def run_backward(
             grads, wide, None if weight is None else weight.contiguous(), extras, dx, partial,
             grads.stride(0), wide.stride(0), 0 if extras is None else extras.stride(0), rows, n, eps,
         ),
-        {"HAS_WEIGHT": weight is not None, "HAS_EXTRA": extras is not None, "BLOCK": block, "ROWS": together},
+        {
+            "HAS_WEIGHT": weight is not None, "HAS_EXTRA": extras is not None, "BLOCK": block, "ROWS": together,
+            "RELOAD": block >= config.get("reload_from", 1 << 30),
+            "STAGES": _stages(config, target, together * block, (grads, wide, extras)),
+        },
         config,
     )  # fmt: skip
     if partial is not None:

@@ -83,13 +83,23 @@ def scale_kernel(
 
 
 @triton.jit
+def _both(a, b, c, d):
+    """Add two pairs: two sums in one reduction, whose exchange between wavefronts is waited for once."""
+    return a + c, b + d
+
+
+@triton.jit
 def backward_kernel(
     grad_ptr, x_ptr, weight_ptr, extra_ptr, dx_ptr, partial_ptr, grad_stride, x_stride, extra_stride, rows, n, eps,
     HAS_WEIGHT: tl.constexpr, HAS_EXTRA: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
+    RELOAD: tl.constexpr,
 ):  # fmt: skip
-    """Gradient of x, and this program's part of the weight's: each program walks over the rows in strides."""
+    """Gradient of x, and this program's part of the weight's: each program walks over the rows in strides.
+
+    With RELOAD the weight is read again for each row, where registers for it are lacking.
+    """
     column = tl.arange(0, BLOCK)[None, :]
-    if HAS_WEIGHT:
+    if HAS_WEIGHT and not RELOAD:
         weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
     sums = tl.zeros((ROWS, BLOCK), tl.float32)
     for start in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
@@ -97,12 +107,15 @@ def backward_kernel(
         inside = (row < rows) & (column < n)
         x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
         grad = tl.load(grad_ptr + row * grad_stride + column, mask=inside, other=0.0).to(tl.float32)
-        scale = inverse_root(tl.sum(x * x, axis=1)[:, None], n, eps)
+        if HAS_WEIGHT and RELOAD:
+            weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
+        weighted = grad * weight if HAS_WEIGHT else grad
+        squares, inner = tl.reduce((x * x, weighted * x), 1, _both)
+        scale = inverse_root(squares[:, None], n, eps)
         normal = x * scale
         if HAS_WEIGHT:
             sums += grad * normal
-            grad = grad * weight
-        dx = scale * (grad - normal * (tl.sum(grad * normal, axis=1)[:, None] / n))
+        dx = scale * (weighted - normal * (scale * inner[:, None] / n))
         if HAS_EXTRA:
             dx += tl.load(extra_ptr + row * extra_stride + column, mask=inside, other=0.0).to(tl.float32)
         tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside)

@@ -53,12 +53,12 @@ def quantized_kernel(
     mask_ptr,
     lengths_ptr,
     acc_ptr,
-    ml_ptr,
+    _counter_ptr,
     out_ptr,
     scale,
     capacity,
     splits,
-    rows_total,
+    tops,
     L,
     q_sb,
     q_sh,
@@ -153,6 +153,6 @@ def quantized_kernel(
     place = (row % GROUP) * L + query
     base = pair.to(tl.int64) * (GROUP * L)
     finish_rows(
-        acc, top, total, length, mask_ptr, acc_ptr, ml_ptr, out_ptr, base, place, rows_ok, head, split, splits,
-        rows_total, DV, DVW, False, SPLIT,
+        acc, top, total, length, mask_ptr, acc_ptr, out_ptr, base, place, rows_ok, head, split, splits,
+        tops, DV, DVW, False, SPLIT,
     )  # fmt: skip
