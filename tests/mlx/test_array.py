@@ -205,8 +205,8 @@ def test_numpy_sees_the_same_memory_and_keeps_it_alive() -> None:
             "array([[[1],\n        [2]],\n       [[3],\n        [4]]], dtype=int32)",
         ),
     ],
-    ids=["scalar", "matrix", "bool", "complex", "minus zero", "small", "large", "six", "seven", "0", "00", "u64", "cut", "3"],
-)  # fmt: skip
+    ids=str,
+)
 def test_text(x: mx.array, text: str) -> None:
     assert repr(x) == text
     assert str(x) == text
@@ -230,7 +230,8 @@ def test_print_options() -> None:
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16, mx.uint32, mx.complex64, mx.bool_], ids=repr)
 def test_copies_and_pickles(dtype: mx.Dtype) -> None:
     x = mx.array([[1, 0], [3, 4]]).astype(dtype)
-    for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), mx.array(x)):
+    read = pickle.loads(pickle.dumps(x))  # noqa: S301  (its own bytes)
+    for twin in (copy.copy(x), copy.deepcopy(x), read, mx.array(x)):
         assert twin is not x
         assert (twin.dtype, twin.shape, twin.tolist()) == (dtype, (2, 2), x.tolist())
 
@@ -277,7 +278,7 @@ def test_operands_that_are_no_arrays() -> None:
         with pytest.raises(ValueError, match="Invalid type"):
             x + bad
         with pytest.raises(ValueError, match="Invalid type"):
-            x < bad
+            assert x < bad
     with pytest.raises(TypeError, match="None"):
         assert x == None  # noqa: E711
     with pytest.raises(ValueError, match="Floating point"):

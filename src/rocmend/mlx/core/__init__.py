@@ -19,7 +19,7 @@ globals().update(_names)
 
 _modules = frozenset(info.name for info in pkgutil.iter_modules(__path__))
 
-__all__ = sorted({*_names, *_modules})
+__all__ = sorted({*_names, *_modules})  # noqa: PLE0605  (a list all the same)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -213,8 +213,6 @@ def arange(*args: Any, dtype: Dtype | None = None, stream: Any = None, **named: 
         if type(start) is int and type(stop) is int and -(2**31) <= start <= stop < 2**31:
             return record(ARANGE, (), (stop - start,), int32, (1,), (start, stop))
     start, stop, step, dtype = _range_arguments(args, named, dtype)
-    if dtype is None:
-        dtype = promote(promote(default_dtype(start), default_dtype(stop)), default_dtype(step))
     if dtype is bool_:
         raise ValueError("[arange] bool is not supported; name another type.")
     size = _length(start, stop, step)
@@ -241,7 +239,8 @@ def _stride(start: float, step: float, dtype: Dtype) -> float:
 
 
 def _range_arguments(args: tuple[Any, ...], named: dict[str, Any], dtype: Any) -> tuple[Any, Any, Any, Any]:
-    names = ("stop", "step", "dtype") if len(args) == 1 and "stop" not in named else ("start", "stop", "step", "dtype")
+    short = (len(args) == 1 and "stop" not in named) or (len(args) == 3 and type(args[2]) is Dtype)
+    names = ("stop", "step", "dtype") if short else ("start", "stop", "step", "dtype")
     given = dict(zip(names, args, strict=False))
     if len(args) > len(names) or not set(named) <= {"start", "stop", "step"} or set(given) & set(named):
         raise TypeError("[arange] expected arange(stop), arange(start, stop) or arange(start, stop, step).")
@@ -250,11 +249,14 @@ def _range_arguments(args: tuple[Any, ...], named: dict[str, Any], dtype: Any) -
     start, stop, step = given.get("start", 0), given.get("stop"), given.get("step")
     if stop is None and "stop" in given and "start" in given:
         start, stop = 0, start
-    step = 1 if step is None else step
-    for value in (start, stop, step):
+    natural = bool_
+    for value in (start, stop, 1 if step is None else step):
         if not isinstance(value, int | float):
             raise TypeError(f"[arange] expected numbers, got {type(value).__name__}.")
-    return start, stop, step, dtype
+    for value in (given.get("start"), stop, step):
+        if value is not None:
+            natural = promote(natural, default_dtype(value))
+    return start, stop, 1 if step is None else step, dtype or natural
 
 
 def _length(start: Any, stop: Any, step: Any) -> int:
