@@ -211,8 +211,6 @@ def _parameter_difference(found: inspect.Parameter, want: Parameter) -> str:
             return f"takes {want.name} by keyword only"
     if want.optional and found.default is found.empty:
         return f"needs {want.name}, which is optional"
-    if not want.optional and found.default is not found.empty:
-        return f"has a default for {want.name}, which MLX needs"
     if want.optional and want.default is not _UNKNOWN and not _same(found.default, want.default):
         return f"has {want.name}={found.default!r}, not {want.default!r}"
     return ""
