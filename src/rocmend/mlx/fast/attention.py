@@ -50,10 +50,8 @@ def attend(
     rows = (q.to(wide) * scale).reshape(batch, kv_heads, group * queries, size)
     scores = torch.matmul(rows, k.to(wide).mT).view(batch, heads, queries, keys)
     if isinstance(mask, torch.Tensor):
-        if mask.dtype is torch.bool:
-            scores = torch.where(mask, scores, torch.finfo(wide).min)
-        else:
-            scores = scores + mask
+        boolean = mask.dtype is torch.bool
+        scores = torch.where(mask, scores, torch.finfo(wide).min) if boolean else scores + mask
     elif mask is not None:
         at = torch.arange(keys - queries, keys, device=q.device)[:, None]
         seen = torch.arange(keys, device=q.device) <= at
@@ -94,7 +92,7 @@ def _run_back(
             inputs.append(sinks)
         leaves = [one if twice and one.requires_grad else one.detach().requires_grad_() for one in inputs]
         given = leaves[3] if kind == ADDITIVE else mask
-        out = attend(*leaves[:3], scale, given, None if sinks is None else leaves[-1])
+        out = attend(leaves[0], leaves[1], leaves[2], scale, given, None if sinks is None else leaves[-1])
         return torch.autograd.grad(out, leaves, grad, create_graph=twice, materialize_grads=True)
 
 
@@ -127,12 +125,13 @@ def scaled_dot_product_attention(
     """
     qn, kn, vn = q._n, k._n, v._n
     key: Any
+    at: Any = None if mask is None or type(mask) is str else mask._n  # type: ignore[union-attr]
     if mask is None and sinks is None and not force_fused:
         key = (qn.shape, kn.shape, vn.shape, qn.dtype, kn.dtype, vn.dtype, scale)
     else:
         key = (
             qn.shape, kn.shape, vn.shape, qn.dtype, kn.dtype, vn.dtype, scale,
-            mask if mask is None or type(mask) is str else (mask._n.shape, mask._n.dtype),
+            mask if at is None else (at.shape, at.dtype),
             None if sinks is None else (sinks._n.shape, sinks._n.dtype), force_fused,
         )  # fmt: skip
     where = stream if stream is None else as_stream(stream)
@@ -144,12 +143,11 @@ def scaled_dot_product_attention(
     shape, dtype, attrs, mixed = found
     if mixed:
         qn, kn, vn = (ops.astype(one, dtype, stream=stream)._n for one in (q, k, v))
-    if mask is None or type(mask) is str:
-        inputs: tuple[Node, ...] = (qn, kn, vn)
-    elif attrs[1] == ADDITIVE and not mask._n.dtype.is_float:
-        inputs = (qn, kn, vn, ops.astype(mask, dtype, stream=stream)._n)
-    else:
-        inputs = (qn, kn, vn, mask._n)
+    inputs: tuple[Node, ...] = (qn, kn, vn)
+    if at is not None:
+        if attrs[1] == ADDITIVE and not at.dtype.is_float:
+            at = ops.astype(mask, dtype, stream=stream)._n
+        inputs = (qn, kn, vn, at)
     if sinks is not None:
         inputs = (*inputs, sinks._n if sinks._n.dtype is dtype else ops.astype(sinks, dtype, stream=stream)._n)
     return record(ATTENTION, inputs, shape, dtype, attrs, None, where)

@@ -61,8 +61,8 @@ def cross_entropy(logits: Any, targets: array, *, stream: Any = None) -> array:
         raise ValueError(f"[cross_entropy] targets must be integer class indices but got {targets.dtype}.")
     if targets.shape != shape[:-1]:
         raise ValueError(
-            f"[cross_entropy] targets shape {shape_text(targets.shape)} does not match logits shape {shape_text(shape)} "
-            "with the last axis removed."
+            f"[cross_entropy] targets shape {shape_text(targets.shape)} does not match logits shape "
+            f"{shape_text(shape)} with the last axis removed."
         )
     where = stream if stream is None else as_stream(stream)
     return record(CROSS_ENTROPY, (logits._n, targets._n), shape[:-1], dtypes.float32, None, None, where)

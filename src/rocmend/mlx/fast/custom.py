@@ -110,6 +110,6 @@ def precompiled_cuda_kernel(
     del compiled_source, inputs, output_shapes, output_dtypes, scalars, grid, threadgroup
     del shared_memory, init_value, ensure_row_contiguous, stream
     raise NotImplementedError(
-        f"[precompiled_cuda_kernel] {name!r} is code for NVIDIA GPUs, which AMD GPUs cannot run; it is not loaded here. "
-        "Use the plain operations in its place."
+        f"[precompiled_cuda_kernel] {name!r} is code for NVIDIA GPUs, which AMD GPUs cannot run; it is not loaded "
+        "here. Use the plain operations in its place."
     )

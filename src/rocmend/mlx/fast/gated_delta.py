@@ -37,7 +37,7 @@ def gated_delta_update(
     q: array, k: array, v: array, gamma: array, beta: array, initial_state: array | None = None,
     mask: array | None = None, stream: Any = None,
 ) -> list[array]:  # fmt: skip
-    """Run ``S = γ S; S += β (v - S k) kᵀ; y = S q`` over time.
+    """Run ``S = gamma S; S += beta (v - S k) kᵀ; y = S q`` over time.
 
     Args:
         q: ``[B, T, Hk, Dk]``, normalised and scaled.

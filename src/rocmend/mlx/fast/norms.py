@@ -134,7 +134,8 @@ def _check_part(op: str, name: str, part: tuple[int, ...], shape: tuple[int, ...
         raise ValueError(f"[{op}] {name} must have 1 dimension but has {len(part)} dimensions.")
     if part[0] != shape[-1]:
         raise ValueError(
-            f"[{op}] {name} must have the same size as the last dimension of x, {shape[-1]}, but has {part[0]} elements."
+            f"[{op}] {name} must have the same size as the last dimension of x, {shape[-1]}, "
+            f"but has {part[0]} elements."
         )
 
 

@@ -107,7 +107,8 @@ def _check(
             raise ValueError(f"[rope] offset must have at most one dimension but has shape {shape_text(places[0])}.")
         if places[0] not in ((), (1,), (shape[0],)):
             raise ValueError(
-                f"[rope] offset must be a scalar or vector with {shape[0]} elements but has shape {shape_text(places[0])}."
+                f"[rope] offset must be a scalar or vector with {shape[0]} elements but has shape "
+                f"{shape_text(places[0])}."
             )
         if places[1].is_inexact or places[1] is dtypes.bool_:
             raise ValueError(f"[rope] offset must be an integer but got type {places[1]}.")

@@ -180,4 +180,4 @@ def istft(
     if length is not None and out.shape[-1] < length:
         pads = [(0, 0)] * (len(out.shape) - 1) + [(0, length - out.shape[-1])]
         out = ops.pad(out, pads, stream=stream)
-    return out
+    return out  # type: ignore[no-any-return]

@@ -72,7 +72,7 @@ def _rolled(op: str, a: Any, axes: int | Sequence[int] | None, sign: int, stream
         place = axis % ndim
         shifts[place] = shifts.get(place, 0) + sign * (a.shape[place] // 2)
     if not shifts:
-        return a
+        return a  # type: ignore[no-any-return]
     return ops.roll(a, list(shifts.values()), list(shifts), stream=stream)  # type: ignore[no-any-return]
 
 

@@ -61,7 +61,7 @@ def transformed(kind: str, a: Any, s: Sequence[int] | None, axes: Axes, norm: st
     if s is not None and len(s) != len(found):
         raise ValueError(f"[fftn] Shape and axes have different sizes: {len(s)} and {len(found)}.")
     if not found:
-        return a
+        return a  # type: ignore[no-any-return]
     sizes = [a.shape[axis] for axis in found] if s is None else [int(size) for size in s]
     if s is None and kind == "irfft":
         sizes[-1] = 2 * (sizes[-1] - 1)

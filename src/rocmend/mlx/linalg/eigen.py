@@ -78,7 +78,7 @@ def eig(a: array, *, stream: Any = None) -> tuple[array, array]:
     return values, vectors
 
 
-def eigvalsh(a: array, UPLO: str = "L", *, stream: Any = None) -> array:  # noqa: N803  MLX's name
+def eigvalsh(a: array, UPLO: str = "L", *, stream: Any = None) -> array:
     """Return the eigenvalues of symmetric or Hermitian matrices, upwards.
 
     Args:
@@ -98,7 +98,7 @@ def eigvalsh(a: array, UPLO: str = "L", *, stream: Any = None) -> array:  # noqa
     return record(EIGVALSH, (a._n,), a.shape[:-1], real_of(a.dtype), triangle, None, _where(stream))
 
 
-def eigh(a: array, UPLO: str = "L", *, stream: Any = None) -> tuple[array, array]:  # noqa: N803  MLX's name
+def eigh(a: array, UPLO: str = "L", *, stream: Any = None) -> tuple[array, array]:
     """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices: ``a v[:, i] = w[i] v[:, i]``.
 
     Args:

@@ -26,7 +26,7 @@ def _run_svd(node: Node, a: torch.Tensor) -> Any:
 
 def _run_cholesky(node: Node, a: torch.Tensor) -> torch.Tensor:
     # Without a check: that would wait for the device. What is not positive definite has no defined result.
-    return torch.linalg.cholesky_ex(a, upper=node.attrs)[0]
+    return torch.linalg.cholesky_ex(a, upper=node.attrs)[0]  # type: ignore[no-any-return]
 
 
 def _run_lu(_: Node, a: torch.Tensor) -> Any:

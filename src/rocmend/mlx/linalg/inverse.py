@@ -11,7 +11,7 @@ from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_ar
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.linalg.checks import REAL, batched, check_matrix
-from rocmend.mlx.ops.matmul import matmul, sum_to
+from rocmend.mlx.ops.products import matmul, sum_to
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -22,27 +22,27 @@ __all__ = ["det", "inv", "pinv", "slogdet", "solve", "solve_triangular", "tri_in
 
 def _run_inv(_: Node, a: torch.Tensor) -> torch.Tensor:
     # A GPU is not waited for: there a singular matrix gives what it gives.
-    return torch.linalg.inv_ex(a)[0] if a.is_cuda else torch.linalg.inv(a)
+    return torch.linalg.inv_ex(a)[0] if a.is_cuda else torch.linalg.inv(a)  # type: ignore[no-any-return]
 
 
 def _run_tri_inv(node: Node, a: torch.Tensor) -> torch.Tensor:
     identity = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand(a.shape)
-    return torch.linalg.solve_triangular(a, identity, upper=node.attrs)
+    return torch.linalg.solve_triangular(a, identity, upper=node.attrs)  # type: ignore[no-any-return]
 
 
 def _run_solve(node: Node, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     # Without this torch takes a matrix for a batch of vectors where the shapes allow it.
     b = b.expand(*node.shape[:-2], *b.shape[-2:])
-    return torch.linalg.solve_ex(a, b)[0] if a.is_cuda else torch.linalg.solve(a, b)
+    return torch.linalg.solve_ex(a, b)[0] if a.is_cuda else torch.linalg.solve(a, b)  # type: ignore[no-any-return]
 
 
 def _run_solve_triangular(node: Node, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.linalg.solve_triangular(a, b, upper=node.attrs)
+    return torch.linalg.solve_triangular(a, b, upper=node.attrs)  # type: ignore[no-any-return]
 
 
 def _run_pinv(_: Node, a: torch.Tensor) -> torch.Tensor:
     least = 10.0 * max(a.shape[-2:]) * torch.finfo(a.dtype).eps
-    return torch.linalg.pinv(a, rtol=least)
+    return torch.linalg.pinv(a, rtol=least)  # type: ignore[no-any-return]
 
 
 INV = Primitive("Inverse", _run_inv)
@@ -166,7 +166,7 @@ def solve(a: array, b: array, *, stream: Any = None) -> array:
     a, b, vector = _system("solve", a, b, stream)
     shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
     out = record(SOLVE, (a._n, b._n), shape, a.dtype, None, None, _where(stream))
-    return ops.squeeze(out, -1, stream=stream) if vector else out  # type: ignore[no-any-return]
+    return ops.squeeze(out, -1, stream=stream) if vector else out
 
 
 def solve_triangular(a: array, b: array, *, upper: bool = False, stream: Any = None) -> array:
@@ -187,7 +187,7 @@ def solve_triangular(a: array, b: array, *, upper: bool = False, stream: Any = N
     a, b, vector = _system("solve_triangular", a, b, stream)
     shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
     out = record(SOLVE_TRIANGULAR, (a._n, b._n), shape, a.dtype, bool(upper), None, _where(stream))
-    return ops.squeeze(out, -1, stream=stream) if vector else out  # type: ignore[no-any-return]
+    return ops.squeeze(out, -1, stream=stream) if vector else out
 
 
 @SOLVE.rule("vjp")

@@ -55,7 +55,7 @@ def _of_matrices(a: array, ord: float | str, axes: list[int], keepdims: bool, st
             found = ops.astype(found, a.dtype, stream=stream)
         return ops.expand_dims(found, sorted(axes), stream=stream) if keepdims else found  # type: ignore[no-any-return]
     if isinstance(ord, str):
-        raise ValueError(f"[linalg::norm] Invalid ord value {ord!r} for matrix norm.")
+        raise ValueError(f"[linalg::norm] Invalid ord value {ord!r} for matrix norm.")  # noqa: TRY004  as MLX
     if ord not in (1.0, -1.0, math.inf, -math.inf):
         raise ValueError(f"[linalg::norm] Invalid ord {ord:g} for matrix norm.")
     along, over = (rows, columns) if abs(ord) == 1.0 else (columns, rows)

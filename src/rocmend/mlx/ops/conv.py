@@ -150,7 +150,8 @@ def _options(
 ) -> Options:
     made = Options(
         _sizes("stride", stride, axes), _sizes("padding", low, axes), _sizes("padding", high, axes),
-        _sizes("kernel dilation", kernel, axes), _sizes("input dilation", input_dilation, axes), int(groups), bool(flip),
+        _sizes("kernel dilation", kernel, axes), _sizes("input dilation", input_dilation, axes), int(groups),
+        bool(flip),
     )  # fmt: skip
     for name, values in (("Stride", made.stride), ("Kernel dilation", made.kernel), ("Input dilation", made.input)):
         if min(values) <= 0:
@@ -168,8 +169,8 @@ def _out_shape(x: Sizes, weight: Sizes, options: Options) -> Sizes:
     """
     if not 3 <= len(x) <= 5 or len(weight) != len(x):
         raise ValueError(
-            "[conv] Only works for inputs [N, ..., C_in] and weights [C_out, ..., C_in] with 1 to 3 spatial dimensions, "
-            f"got {shape_text(x)} and {shape_text(weight)}."
+            "[conv] Only works for inputs [N, ..., C_in] and weights [C_out, ..., C_in] with 1 to 3 spatial "
+            f"dimensions, got {shape_text(x)} and {shape_text(weight)}."
         )
     if x[-1] != weight[-1] * options.groups:
         raise ValueError(
@@ -178,8 +179,8 @@ def _out_shape(x: Sizes, weight: Sizes, options: Options) -> Sizes:
         )
     if weight[0] % options.groups:
         raise ValueError(
-            f"[conv] The output channels must be divisible by the number of groups. Got {weight[0]} output channels and "
-            f"{options.groups} groups."
+            f"[conv] The output channels must be divisible by the number of groups. Got {weight[0]} output channels "
+            f"and {options.groups} groups."
         )
     out = [x[0]]
     for axis, (size, taps) in enumerate(zip(x[1:-1], weight[1:-1], strict=True)):
@@ -491,4 +492,4 @@ def _jvp(node: Node, primals: Any, tangents: Any, _: array) -> array:
         parts.append(convolved(tangents[0], weight, node.attrs, s))
     if tangents[1] is not None:
         parts.append(convolved(x, tangents[1], node.attrs, s))
-    return parts[0] if len(parts) == 1 else ops.add(*parts, stream=s)  # type: ignore[no-any-return]
+    return parts[0] if len(parts) == 1 else ops.add(*parts, stream=s)

@@ -71,7 +71,8 @@ def check_words(op: str, form: Format, w: array, scales: array, biases: array | 
             raise ValueError(f"[{op}] Biases must be provided for affine quantization.")
         if not scales.dtype.is_float or not biases.dtype.is_float:
             raise ValueError(
-                f"[{op}] Only real floating types are supported, but scales are {scales.dtype} and biases {biases.dtype}."
+                f"[{op}] Only real floating types are supported, but scales are {scales.dtype} and biases "
+                f"{biases.dtype}."
             )
     else:
         if biases is not None:
@@ -180,7 +181,7 @@ def quantize(
             f"got shape {shape_text(w.shape)}."
         )
     check_global_scale("quantize", mode, global_scale)
-    inputs = (w._n,)
+    inputs: tuple[Node, ...] = (w._n,)
     if global_scale is not None:
         inputs += (ops.astype(global_scale, dtypes.float32, stream=stream)._n,)
     rows, n = w.shape[:-1], w.shape[-1]
@@ -235,7 +236,7 @@ def dequantize(
     elif global_scale is not None:
         inputs.append(ops.astype(global_scale, dtypes.float32, stream=stream)._n)
     out = record(DEQUANTIZE, tuple(inputs), (*w.shape[:-1], columns), made, form, None, where)
-    return out if wanted is made else ops.astype(out, wanted, stream=stream)  # type: ignore[no-any-return]
+    return out if wanted is made else ops.astype(out, wanted, stream=stream)
 
 
 @DEQUANTIZE.rule("vjp")
@@ -243,7 +244,8 @@ def _vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     form, s = node.attrs, node.stream
     if not form.affine:
         return (None,) * len(primals)
-    return (None, *group_gradients(cotangent, *primals, form, s))
+    w, scales, biases = primals
+    return (None, *group_gradients(cotangent, w, scales, biases, form, s))
 
 
 def group_gradients(

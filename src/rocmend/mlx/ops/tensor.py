@@ -12,7 +12,7 @@ import torch
 from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
-from rocmend.mlx.ops.matmul import matmul
+from rocmend.mlx.ops.products import matmul
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _run_hadamard(node: Node, x: torch.Tensor) -> torch.Tensor:
     wide = wide.reshape(-1, odd, rest)
     if odd > 1:
         wide = torch.matmul(_core(odd).to(wide.device, wide.dtype), wide)
-    return (wide.reshape(shape) * scale).to(x.dtype)
+    return (wide.reshape(shape) * scale).to(x.dtype)  # type: ignore[no-any-return]
 
 
 HADAMARD = Primitive("Hadamard", _run_hadamard)

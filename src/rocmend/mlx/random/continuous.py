@@ -237,7 +237,8 @@ def multivariate_normal(
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ValueError(
-            f"[{op}] mean and cov must have compatible shapes, got {shape_text(mean.shape)} and {shape_text(cov.shape)}."
+            f"[{op}] mean and cov must have compatible shapes, got {shape_text(mean.shape)} and "
+            f"{shape_text(cov.shape)}."
         )
     batch = broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     sizes = shape_of(shape) or batch
@@ -246,9 +247,8 @@ def multivariate_normal(
             f"[{op}] shape {shape_text(sizes)} does not fit mean and cov, which meet in {shape_text(batch)}."
         )
     left, values, right = svd(cov, stream=stream)
-    del left
-    root = ops.expand_dims(ops.sqrt(values, stream=stream), -1, stream=stream)
-    scaled = ops.multiply(root, right, stream=stream)
+    root = ops.expand_dims(ops.sqrt(values, stream=stream), -2, stream=stream)
+    scaled = ops.matmul(ops.multiply(left, root, stream=stream), right, stream=stream)
     drawn = normal((*sizes, 1, n), dtypes.float32, None, None, key, stream)
     made = ops.squeeze(ops.matmul(drawn, scaled, stream=stream), -2, stream=stream)
     return ops.add(made, ops.astype(mean, dtypes.float32, stream=stream), stream=stream)  # type: ignore[no-any-return]

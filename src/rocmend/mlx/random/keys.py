@@ -108,7 +108,7 @@ class _RandomState(list[array]):
             return self._local.keys  # type: ignore[no-any-return]
         except AttributeError:
             self._local.keys = [key(time.time_ns() // 1000)]
-            return self._local.keys
+            return self._local.keys  # type: ignore[no-any-return]
 
     def __getitem__(self, at: Any) -> Any:
         return self._held()[at]
@@ -128,7 +128,7 @@ class _RandomState(list[array]):
     def __repr__(self) -> str:
         return repr(self._held())
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -190,8 +190,8 @@ def split(key: array, num: int = 2, stream: Any = None) -> array:
 def next_key(stream: Any = None) -> array:
     """Return a key that was not drawn from, and go on to the next."""
     both = split(state[0], 2, stream)
-    state[0] = both[0]  # type: ignore[index]
-    return both[1]  # type: ignore[index, no-any-return]
+    state[0] = both[0]
+    return both[1]
 
 
 def shape_of(shape: Sequence[int]) -> tuple[int, ...]:

@@ -174,7 +174,7 @@ def sum_to(x: array, shape: tuple[int, ...], stream: Any = None) -> array:
     axes = [axis for axis, size in enumerate(x.shape) if axis < skip or (shape[axis - skip] == 1 and size != 1)]
     if axes:
         x = ops.sum(x, axis=axes, keepdims=True, stream=stream)
-    return ops.reshape(x, shape, stream=stream)
+    return ops.reshape(x, shape, stream=stream)  # type: ignore[no-any-return]
 
 
 def wanted(primals: Any, place: int) -> bool:
@@ -213,7 +213,8 @@ def _turned(x: array, stream: Any) -> array:
 
 @MATMUL.rule("vjp")
 def _matmul_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
-    return product_gradients(*primals, cotangent, node.stream, of_a=wanted(primals, 0), of_b=wanted(primals, 1))
+    a, b = primals
+    return product_gradients(a, b, cotangent, node.stream, of_a=wanted(primals, 0), of_b=wanted(primals, 1))
 
 
 @MATMUL.rule("jvp")

@@ -60,7 +60,7 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
     if type(a) is not array:
         a = to_array(a)
     node = a._n
-    key = (node.shape, node.dtype, axis if type(axis) is int or axis is None else tuple(axis))
+    key = (node.shape, node.dtype, axis if type(axis) is int or axis is None else tuple(axis))  # type: ignore[arg-type]
     found = _inferred.get(key)
     if found is None:
         found = _infer(key)

@@ -11,8 +11,8 @@ from rocmend import kernels
 from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
-from rocmend.mlx.ops.matmul import checked_dtype, checked_shape, matmul, product
-from rocmend.mlx.ops.quantized_matmul import gathered, gathered_shape, in_turn, spread_back
+from rocmend.mlx.ops.products import checked_dtype, checked_shape, matmul, product
+from rocmend.mlx.ops.quantized_products import gathered, gathered_shape, in_turn, spread_back
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def gather_mm(
         return matmul(a, b, stream=stream)
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise ValueError(
-            f"[gather_mm] Inputs must have at least two dimensions, got {shape_text(a.shape)} and {shape_text(b.shape)}."
+            f"[gather_mm] Inputs must have at least two dimensions, got {shape_text(a.shape)} and "
+            f"{shape_text(b.shape)}."
         )
     checked_shape("gather_mm", a.shape[-2:], b.shape[-2:])
     dtype = checked_dtype("gather_mm", a.dtype, b.dtype)

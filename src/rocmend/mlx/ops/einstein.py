@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import ops
 from rocmend.mlx.arguments import shape_text, to_array
-from rocmend.mlx.ops.matmul import matmul
+from rocmend.mlx.ops.products import matmul
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array
@@ -148,8 +148,8 @@ def _sizes(inputs: list[str], shapes: tuple[tuple[int, ...], ...]) -> dict[str, 
             known = sizes.get(letter, 1)
             if 1 not in (known, size) and known != size:
                 raise ValueError(
-                    f"[einsum] Cannot broadcast dimension {axis} of input {place} with shape {shape_text(shape)} to size "
-                    f"{known}."
+                    f"[einsum] Cannot broadcast dimension {axis} of input {place} with shape {shape_text(shape)} to "
+                    f"size {known}."
                 )
             sizes[letter] = size if known == 1 else known
     return sizes
@@ -223,7 +223,7 @@ def einsum(subscripts: str, *operands: Any, stream: Any = None) -> array:
     if order != sorted(order):
         x = ops.transpose(x, order, stream=stream)
     shape = tuple(plan.sizes[letter] for letter in plan.output)
-    return x if x.shape == shape else ops.broadcast_to(x, shape, stream=stream)  # type: ignore[no-any-return]
+    return x if x.shape == shape else ops.broadcast_to(x, shape, stream=stream)
 
 
 def _summed(x: array, letters: str, kept: set[str], stream: Any) -> tuple[array, str]:

@@ -13,7 +13,7 @@ from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
-from rocmend.mlx.ops.matmul import product, sum_to, wanted
+from rocmend.mlx.ops.products import product, sum_to, wanted
 from rocmend.mlx.ops.quantized import affine_values, check_global_scale, check_words, format_for, group_gradients
 from rocmend.mlx.primitive import Primitive
 
@@ -33,7 +33,7 @@ def _values(w: torch.Tensor, parts: tuple[torch.Tensor, ...], form: Format, dtyp
     """Return the values of weights on the CPU, in float32 at least."""
     wide = torch.float64 if dtype is torch.float64 else torch.float32
     if form.affine:
-        return affine_values(w, *parts, form, wide)
+        return affine_values(w, parts[0], parts[1], form, wide)
     return dequantize(w, parts[0], None, form, wide)
 
 
@@ -112,6 +112,7 @@ def quantized_matmul(
     if type(x) is not array:
         x = to_array(x)
     xn, wn, sn = x._n, w._n, scales._n
+    key: Any
     if biases is None:
         key = (xn.shape, xn.dtype, wn.shape, wn.dtype, sn.shape, sn.dtype, transpose, group_size, bits, mode)
     else:
@@ -219,8 +220,8 @@ def _checked(
     inner, outer = (wide, w.shape[-2]) if transpose else (w.shape[-2], wide)
     if x.shape[-1] != inner:
         raise ValueError(
-            f"[{op}] The last dimension of the first input, of shape {shape_text(x.shape)}, does not match the expanded "
-            f"quantized matrix ({inner}, {outer}) computed from shape {shape_text(w.shape)} with "
+            f"[{op}] The last dimension of the first input, of shape {shape_text(x.shape)}, does not match the "
+            f"expanded quantized matrix ({inner}, {outer}) computed from shape {shape_text(w.shape)} with "
             f"group_size={form.group_size}, bits={form.bits} and transpose={str(transpose).lower()}."
         )
     dtype, mixed = x.dtype, False
@@ -370,4 +371,4 @@ def spread_back(of_pairs: array, x: array, index: array | None, stream: Any) -> 
     flat = ops.zeros((math.prod(x.shape[:-2]), *x.shape[-2:]), of_pairs.dtype, stream=stream)
     index = ops.reshape(ops.broadcast_to(index, of_pairs.shape[:-2], stream=stream), (-1,), stream=stream)
     rows = ops.reshape(of_pairs, (-1, *x.shape[-2:]), stream=stream)
-    return ops.reshape(flat.at[index].add(rows), x.shape, stream=stream)  # type: ignore[attr-defined, no-any-return]
+    return ops.reshape(flat.at[index].add(rows), x.shape, stream=stream)
