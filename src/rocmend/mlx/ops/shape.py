@@ -1,0 +1,289 @@
+"""Shapes without copying: reshape and what it stands behind."""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx.arguments import as_stream, shape_text, to_array
+from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.primitive import Primitive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flatten", "reshape", "squeeze", "unflatten"]
+
+# The output's shape stands on the node. What is not contiguous is copied where no strides describe the result.
+RESHAPE = Primitive("Reshape", lambda node, x: x.reshape(node.shape), view=True)
+
+
+@RESHAPE.rule("vjp")
+def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
+    return (reshape(cotangent, primals[0]._n.shape),)
+
+
+@RESHAPE.rule("jvp")
+def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
+    return reshape(tangents[0], node.shape)
+
+
+@RESHAPE.rule("vmap")
+def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
+    (x,), (axis,) = arrays, axes
+    if axis is None:
+        return reshape(x, node.shape), None
+    if axis:
+        from rocmend.mlx import ops
+
+        x = ops.moveaxis(x, axis, 0)
+    return reshape(x, (x._n.shape[0], *node.shape)), 0
+
+
+def out_of_bounds(op: str, axis: int, ndim: int) -> IndexError:
+    """Return the error for an axis that is not there."""
+    return IndexError(f"[{op}] Axis {axis} is out of bounds for array with {ndim} dimensions.")
+
+
+def reshaped(x: array, shape: tuple[int, ...], stream: Any = None) -> array:
+    """Record a reshape to a shape known to be right; the same node where nothing changes."""
+    node = x._n
+    if node.shape == shape:
+        return wrap(node)
+    return record(RESHAPE, (node,), shape, node.dtype, None, None, stream)
+
+
+def _inferred(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return ``shape`` with its -1 replaced.
+
+    Raises:
+        ValueError: the elements do not fit, or several sizes are left open.
+    """
+    if shape.count(-1) > 1:
+        raise ValueError("[reshape] Reshape can only infer one dimension.")
+    if -1 in shape:
+        known = -prod(shape)
+        # nothing tells the size where another one is 0: 0 fits
+        shape = tuple((size // known if known > 0 else 0) if one == -1 else one for one in shape)
+    if prod(shape) != size or (shape and min(shape) < 0):
+        raise ValueError(f"[reshape] Cannot reshape array of size {size} into shape {shape_text(shape)}.")
+    return shape
+
+
+def reshape(a: array, /, shape: Sequence[int], *, stream: Any = None) -> array:
+    """Return the elements, in row-major order, in another shape.
+
+    Args:
+        a: any shape and type.
+        shape: sizes; one may be -1, which is then found from the others.
+        stream: where.
+
+    Returns:
+        The type of ``a``.
+
+    Raises:
+        ValueError: the number of elements differs.
+    """
+    if type(a) is not array:
+        a = to_array(a)
+    node = a._n
+    shape = tuple(map(index, shape))
+    old = node.shape
+    if shape == old:
+        return wrap(node)
+    if prod(shape) != prod(old) or (shape and min(shape) < 0):
+        shape = _inferred(prod(old), shape)
+        if shape == old:
+            return wrap(node)
+    return record(RESHAPE, (node,), shape, node.dtype, None, None, None if stream is None else as_stream(stream))
+
+
+def flatten(a: array, /, start_axis: int = 0, end_axis: int = -1, *, stream: Any = None) -> array:
+    """Make one axis of the axes from ``start_axis`` to ``end_axis``.
+
+    Args:
+        a: any shape and type; a scalar gives one axis.
+        start_axis: first axis; one beyond the array's is taken for its nearest.
+        end_axis: last axis, which takes part; likewise.
+        stream: where.
+
+    Returns:
+        The type of ``a``.
+
+    Raises:
+        ValueError: the axes stand in the wrong order.
+    """
+    a = to_array(a)
+    shape = a._n.shape
+    ndim = len(shape)
+    stream = None if stream is None else as_stream(stream)
+    if not ndim:
+        return reshaped(a, (1,), stream)
+    start = max(0, start_axis + ndim if start_axis < 0 else start_axis)
+    end = min(ndim - 1, end_axis + ndim if end_axis < 0 else end_axis)
+    if end < start:
+        raise ValueError(
+            f"[flatten] start_axis must not stand behind end_axis, got {start_axis} and {end_axis} for {ndim} axes."
+        )
+    return reshaped(a, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]), stream)
+
+
+def unflatten(a: array, /, axis: int, shape: Sequence[int], *, stream: Any = None) -> array:
+    """Make several axes of one.
+
+    Args:
+        a: any shape and type.
+        axis: which one.
+        shape: sizes of the new axes; one may be -1.
+        stream: where.
+
+    Returns:
+        The type of ``a``.
+
+    Raises:
+        ValueError: the sizes do not fit, or there are none.
+        IndexError: there is no such axis.
+    """
+    a = to_array(a)
+    old = a._n.shape
+    ndim = len(old)
+    new = tuple(map(index, shape))
+    if not new:
+        raise ValueError("[unflatten] Shape to unflatten to cannot be empty.")
+    if not -ndim <= axis < ndim:
+        raise IndexError(f"[unflatten] Invalid axis {axis} for array with {ndim} dimensions.")
+    axis %= ndim
+    try:
+        new = _inferred(old[axis], new)
+    except ValueError:
+        raise ValueError(
+            f"[unflatten] Cannot unflatten axis {axis} with size {old[axis]} into shape {shape_text(new)}."
+        ) from None
+    return reshaped(a, (*old[:axis], *new, *old[axis + 1 :]), None if stream is None else as_stream(stream))
+
+
+def squeeze(a: array, /, axis: int | Sequence[int] | None = None, *, stream: Any = None) -> array:
+    """Leave out axes of size 1.
+
+    Args:
+        a: any shape and type.
+        axis: which; None: all of them.
+        stream: where.
+
+    Returns:
+        The type of ``a``.
+
+    Raises:
+        ValueError: an axis has another size, or is named twice.
+        IndexError: there is no such axis.
+    """
+    if type(a) is not array:
+        a = to_array(a)
+    shape = a._n.shape
+    ndim = len(shape)
+    stream = None if stream is None else as_stream(stream)
+    if axis is None:
+        return reshaped(a, tuple([size for size in shape if size != 1]), stream)
+    left = list(shape)
+    given = (axis,) if type(axis) is int else tuple(axis)  # type: ignore[arg-type]
+    for one in given:
+        if not -ndim <= one < ndim:
+            raise out_of_bounds("squeeze", one, ndim)
+        if left[one] != 1:
+            if left[one] is None:
+                raise ValueError("[squeeze] Received duplicate axes.")
+            raise ValueError(f"[squeeze] Cannot squeeze axis {one} with size {left[one]} which is not equal to 1.")
+        left[one] = None
+    return reshaped(a, tuple([size for size in left if size is not None]), stream)
+
+
+def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: Any = None) -> array:
+    """Insert axes of size 1.
+
+    Args:
+        a: any shape and type.
+        axis: their places in the result.
+        stream: where.
+
+    Returns:
+        The type of ``a``.
+
+    Raises:
+        ValueError: a place is named twice.
+        IndexError: a place lies outside of the result.
+    """
+    if type(a) is not array:
+        a = to_array(a)
+    shape = a._n.shape
+    stream = None if stream is None else as_stream(stream)
+    if type(axis) is int:
+        ndim = len(shape) + 1
+        if not -ndim <= axis < ndim:
+            raise out_of_bounds("expand_dims", axis, ndim)
+        if axis < 0:
+            axis += ndim
+        return reshaped(a, (*shape[:axis], 1, *shape[axis:]), stream)
+    given = tuple(axis)  # type: ignore[arg-type]
+    ndim = len(shape) + len(given)
+    for one in given:
+        if not -ndim <= one < ndim:
+            raise out_of_bounds("expand_dims", one, ndim)
+    places = {one % ndim for one in given}
+    if len(places) != len(given):
+        raise ValueError("[expand_dims] Received duplicate axes.")
+    old = iter(shape)
+    return reshaped(a, tuple([1 if place in places else next(old) for place in range(ndim)]), stream)
+
+
+def _atleast(arrays: tuple[Any, ...], ndim: int, stream: Any) -> Any:
+    stream = None if stream is None else as_stream(stream)
+    found = []
+    for x in map(to_array, arrays):
+        shape = x._n.shape
+        if len(shape) < ndim:
+            # a row of a matrix, and the middle axis of a block
+            front = (1,) if ndim > 1 and len(shape) < 2 else ()
+            shape = (*front, *shape)
+            shape += (1,) * (ndim - len(shape))
+        found.append(reshaped(x, shape, stream))
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_1d(*arys: array, stream: Any = None) -> Any:
+    """Give each array at least one axis.
+
+    Args:
+        arys: any shapes and types.
+        stream: where.
+
+    Returns:
+        An array for one array, else a list.
+    """
+    return _atleast(arys, 1, stream)
+
+
+def atleast_2d(*arys: array, stream: Any = None) -> Any:
+    """Give each array at least two axes; one axis becomes a row.
+
+    Args:
+        arys: any shapes and types.
+        stream: where.
+
+    Returns:
+        An array for one array, else a list.
+    """
+    return _atleast(arys, 2, stream)
+
+
+def atleast_3d(*arys: array, stream: Any = None) -> Any:
+    """Give each array at least three axes: ``[n]`` becomes ``[1, n, 1]``, ``[m, n]`` becomes ``[m, n, 1]``.
+
+    Args:
+        arys: any shapes and types.
+        stream: where.
+
+    Returns:
+        An array for one array, else a list.
+    """
+    return _atleast(arys, 3, stream)
