@@ -13,6 +13,8 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, dequantize, gather_mm, gather_qmm, gather_qmm_swiglu, quantize
+from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 GOLDEN = {name: torch.tensor(np.asarray(value)) for name, value in np.load(
@@ -63,6 +65,61 @@ def test_experts_of_many_tokens_in_half_types(mode: str, dtype: Any) -> None:
     assert out.dtype == dtype
     torch.testing.assert_close(out[:, :, 0].double(), wanted, rtol=2e-2, atol=0.2)
     assert (out[:, :, 0].double() - wanted).abs().mean() < 0.08
+
+
+def _experts(generator: Any, n: int, k: int, count: int = 4) -> Any:
+    return quantize(torch.randn(count, n, k, generator=generator).half())
+
+
+def _wanted(x: Any, parts: Any, chosen: Any) -> Any:
+    weights = dequantize(parts[0], *(part.float() for part in parts[1:]))
+    return torch.einsum("tk,tenk->ten", x.double(), weights.double()[chosen])
+
+
+@pytest.mark.parametrize(("slices", "tiles", "mates"), [(1, 1, 2), (2, 1, 4), (2, 2, 2), (1, 4, 1)])
+def test_rows_of_one_expert_are_served_together(slices: int, tiles: int, mates: int) -> None:
+    """Up to ``mates`` rows of an expert share its weights, whichever rows those are and however many are left over."""
+    generator = torch.Generator().manual_seed(7)
+    parts = _experts(generator, 24, 576)  # 9 groups: the last step of K, and the last tile of n, are not full
+    x = torch.randn(2, 1, 1, 576, generator=generator).half()
+    chosen = torch.tensor([[2, 0, 2], [2, 2, 2]])
+    record = Config({"SLICES": slices, "TILES": tiles, "MATES": mates, "STAGES": 3, "num_warps": 1})
+    with choose.prefer("triton"), forced("gather_qmm", "diagonal", record):
+        out = gather_qmm(x, *parts, rhs_indices=chosen)
+        fused = gather_qmm_swiglu(x, parts, parts, rhs_indices=chosen) if tiles == 2 else None
+    wanted = _wanted(x[:, 0, 0], parts, chosen)
+    torch.testing.assert_close(out[:, :, 0].double(), wanted, rtol=2e-3, atol=2e-2)
+    if fused is not None:
+        wanted = torch.nn.functional.silu(wanted) * wanted
+        torch.testing.assert_close(fused[:, :, 0].double(), wanted, rtol=4e-3, atol=0.5)
+
+
+@pytest.mark.parametrize("chosen", ["one", "random", "last"])
+@pytest.mark.parametrize("height", [16, 32])
+def test_tiles_of_many_rows(chosen: str, height: int) -> None:
+    """The table of tiles holds every row once, be the experts' shares even or not."""
+    generator = torch.Generator().manual_seed(8)
+    parts = _experts(generator, 24, 192)
+    x = torch.randn(50, 1, 1, 192, generator=generator).half()
+    index = torch.randint(4, (50, 2), generator=generator)
+    index = {"one": index * 0 + 1, "last": index // 3 * 3, "random": index}[chosen]
+    record = Config({"BM": height, "BN": 32, "BK": 256, "STAGES": 2, "num_warps": 4})
+    with choose.prefer("triton"), forced("gather_qmm", "tiles", record):
+        out = gather_qmm(x, *parts, rhs_indices=index)
+    torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, index), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("tokens", [2, 40])
+def test_x_at_an_odd_address(tokens: int) -> None:
+    generator = torch.Generator().manual_seed(9)
+    parts = _experts(generator, 16, 64)
+    x = torch.randn(tokens * 64 + 1, generator=generator).half()[1:].view(tokens, 1, 1, 64)
+    chosen = torch.randint(4, (tokens, 2), generator=generator)
+    assert x.data_ptr() % 4
+    with choose.prefer("triton"):
+        for _ in range(2):  # planned, then remembered
+            out = gather_qmm(x, *parts, rhs_indices=chosen)
+            torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, chosen), rtol=2e-3, atol=2e-2)
 
 
 @pytest.mark.parametrize("tokens", [2, 40])

@@ -160,9 +160,9 @@ def _plan(
     run: Callable[[Arguments], torch.Tensor] = implementation(OP, a.x.device, problem_of(a))
     if not run.__module__.endswith(".host"):
         return whole
-    from rocmend.kernels.ops.gather_qmm.host import plan_few
+    from rocmend.kernels.ops.gather_qmm.host import plan_call
 
-    return plan_few(a, lhs, rhs, whole) or whole
+    return plan_call(a, lhs, rhs, whole) or whole
 
 
 def call(a: Arguments) -> torch.Tensor:

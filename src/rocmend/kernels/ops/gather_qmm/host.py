@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -13,12 +14,18 @@ from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_mos
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.gather_qmm import shape_class
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
+from rocmend.kernels.ops.gather_qmm.kernels.diagonal import diagonal_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.pairs import pairs_kernel
+from rocmend.kernels.ops.gather_qmm.kernels.prepare import prepare_kernel
+from rocmend.kernels.ops.gather_qmm.kernels.tiles import tiles_kernel
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
+from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 _NO_WEIGHTS = (None, None, None)
+SINGLE, SEVERAL = 16, 128
+"""Rows up to which there are hardly two with one expert, and hardly four."""
 
 
 def run(a: Arguments) -> torch.Tensor:
@@ -30,12 +37,17 @@ def run(a: Arguments) -> torch.Tensor:
     if k == 0:
         return out.zero_()
     x = a.x.to(a.dtype).contiguous()
+    if x.device.type != "meta" and x.data_ptr() % 4:
+        x = x.clone()  # two numbers of a half type are loaded at a time
     kind = shape_class(problem_of(a))
     weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
     if kind == "few":
         _few(a)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
         return out
     target = executor.target_for(a.x.device)
+    if _has_tiles(a, target):
+        _tiles(a, kind, target)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
+        return out
     config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
     _grouped(a, x, weights, out, _constants(a), config)
     return out
@@ -50,19 +62,55 @@ def _constants(a: Arguments) -> dict[str, object]:
 
 def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Plan:
     """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
+    rows = a.pairs.count * a.x.shape[-2]
+    size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
+    target = executor.target_for(a.x.device)
+    if _has_diagonal(a, target):
+        return _diagonal(
+            a, config_for("gather_qmm", "diagonal", f"{size}-gated" if a.up is not None else size, target), types
+        )
     m, k = a.x.shape[-2:]
-    size = "single" if a.pairs.count * m <= 16 else "several"
-    config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, executor.target_for(a.x.device))
+    config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
-    grid = (a.pairs.count * m * cdiv(a.n, config["BN"]),)
+    grid = (rows * cdiv(a.n, config["BN"]),)
     numbers = (m, a.n, k, a.form.words(k), k // a.form.group_size, a.pairs.divisor)
     return Plan(pairs_kernel, grid, constants, config, numbers, types)
 
 
-def plan_few(
+def _has_diagonal(a: Arguments, target: Target) -> bool:
+    """Return whether the kernel for few rows on matrix units takes a problem."""
+    # Elsewhere a product padded from one row to 16 columns was not measured.
+    if target.vendor not in {"nvidia", "cpu"} or a.dtype == torch.float32:
+        return False
+    return a.form.bits in {4, 8} and a.form.mode != "mxfp8"
+
+
+def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> Plan:
+    m, k = a.x.shape[-2:]
+    rows, groups = a.pairs.count * m, k // a.form.group_size
+    slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 8)))
+    tile = config["TILES"] * 16
+    constants = _constants(a) | {
+        "SLICES": slices, "STEPS": cdiv(groups, 8 * slices), "EVEN": groups % (8 * slices) == 0,
+        "FULL": a.n % tile == 0, "ROWS": next_power_of_2(rows) if config["MATES"] > 1 else 1,
+        "PDL": bool(config.get("launch_pdl", 0)),
+    }  # fmt: skip
+    numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
+    of_matrix = a.pairs.divisor * m
+    grid = (cdiv(a.n, tile), of_matrix, rows // of_matrix)
+    return Plan(diagonal_kernel, grid, constants, _with_warps(config, slices), numbers, types)
+
+
+@functools.cache
+def _with_warps(config: Config, warps: int) -> Config:
+    """Return a record with another number of wavefronts: always the same object, as plans tell records by identity."""
+    return Config(config.items() | {"num_warps": warps}, config.source)
+
+
+def plan_call(
     a: Arguments, lhs: torch.Tensor | None, rhs: torch.Tensor | None, whole: Callable[..., torch.Tensor]
 ) -> Callable[..., torch.Tensor] | None:
-    """Plan calls with few rows, of tensors that are used as they are; None for others.
+    """Plan calls of tensors that are used as they are; None for others.
 
     Args:
         a: Arguments of such a call.
@@ -76,12 +124,18 @@ def plan_few(
         return None
     if any(one is not None and not one.is_contiguous() for one in tensors) or a.x.dtype != a.dtype:
         return None
-    if 0 in (a.pairs.count, m, k, a.n) or shape_class(problem_of(a)) != "few":
+    if 0 in (a.pairs.count, m, k, a.n):
         return None
     signed = [torch.int32 if one is not None and one.dtype == torch.uint32 else None for one in (lhs, rhs)]
     words = torch.int32  # given as uint32, maybe
     types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
-    launched = _few(a, types)
+    kind, target = shape_class(problem_of(a)), executor.target_for(a.x.device)
+    if kind == "few":
+        launched: Callable[[Sequence[torch.Tensor | None]], None] = _few(a, types)
+    elif _has_tiles(a, target):
+        launched = _tiles(a, kind, target, types)
+    else:
+        return None
     output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
     one_lhs = a.pairs.lhs is not None
 
@@ -97,11 +151,63 @@ def plan_few(
         for words in (first[0], second[0]):
             if words is not None and words.data_ptr() % 8:
                 return whole(x, weights, up, lhs, rhs)
+        if x.data_ptr() % 4:
+            return whole(x, weights, up, lhs, rhs)
         out = output()
         launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
         return out
 
     return call
+
+
+def _has_tiles(a: Arguments, target: Target) -> bool:
+    """Return whether the kernel for many rows takes a problem: NVIDIA's assembly, for bf16 and fp16."""
+    if target.vendor not in {"nvidia", "cpu"} or a.dtype == torch.float32 or not a.transpose:
+        return False
+    if a.form.mode == "mxfp4":
+        return a.dtype == torch.bfloat16
+    return a.form.mode == "affine" and a.form.bits in {4, 8}
+
+
+def _tiles(
+    a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10
+) -> Callable[[Sequence[torch.Tensor | None]], None]:
+    """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
+    form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
+    config = config_for("gather_qmm", "tiles", f"{kind}-gated" if a.up is not None else kind, target)
+    # As many bytes of a row whatever the width of a code is, and no less than a group.
+    wide = max(config["BK"] * 4 // form.bits, form.group_size)
+    block = 512 // form.bits
+    padded, groups, matrices = cdiv(k, block) * block, k // form.group_size, a.x.shape[:-2].numel()
+    slots = pairs.count * m // config["BM"] + a.experts
+    fold = form.mode == "affine" and a.dtype == torch.bfloat16
+    ordered_of = allocate.Output((matrices * m * (padded + 2 * groups * fold),), a.dtype, a.x.device)
+    table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
+    prepare = Plan(
+        prepare_kernel,
+        (a.experts + matrices * m,),
+        {"BITS": form.bits, "GROUP": form.group_size, "SUMS": fold, "BM": config["BM"]},
+        config_for("gather_qmm", "prepare", "*", target),
+        (pairs.count, m, a.experts, k, padded, groups, matrices * m, slots),
+        (None, types[9], None, None),
+    )
+    constants = _constants(a) | {"BK": wide, "EVEN": k % wide == 0, "BG": max(16, next_power_of_2(groups))}
+    main = Plan(
+        tiles_kernel,
+        (slots * cdiv(a.n, config["BN"]),),
+        constants,
+        config,
+        (m, a.n, padded, form.words(k), groups, pairs.divisor, matrices, slots),
+        (None, *types[1:7], None, types[8], None),
+    )
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, *weights, out, lhs, rhs = tensors
+        ordered, table = ordered_of(), table_of()
+        prepare((x, rhs, ordered, table))
+        main((ordered, *weights, out, lhs, table))
+
+    return launches
 
 
 def _width(k: int, most: int, group: int) -> int:

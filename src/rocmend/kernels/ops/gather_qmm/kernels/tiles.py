@@ -1,0 +1,123 @@
+"""Many rows on NVIDIA's matrix units: a tile of an expert's weights is unpacked once for all of its rows in a tile.
+
+What is loaded is what the matrix units take: x comes in the order in which a lane unpacks a word, so that the weights
+go from the registers that they were unpacked in; of an affine format, the biases meet the groups' sums of x at the end.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from rocmend.kernels.common.scaled_pairs import pair_scales, pair_thirds, scaled_operand
+from rocmend.kernels.language import INTERPRETED, dot, narrow
+
+
+@triton.jit
+def _tile(
+    w_rows, scale_rows, bias_rows, step, words, groups,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr, dtype: tl.constexpr,
+):  # fmt: skip
+    """Return weights of BN rows, BK columns from ``step * BK`` on."""
+    WORDS: tl.constexpr = BK * BITS // 32
+    GROUPS: tl.constexpr = BK // GROUP
+    word = step * WORDS + tl.arange(0, WORDS)[None, :]
+    group = step * GROUPS + tl.arange(0, GROUPS)[None, :]
+    if EVEN:
+        packed, scale = tl.load(w_rows + word), tl.load(scale_rows + group)
+    else:
+        packed = tl.load(w_rows + word, mask=word < words, other=0)
+        scale = tl.load(scale_rows + group, mask=group < groups, other=0)
+    scale = pair_scales(scale, MODE)
+    if MODE == "affine" and dtype == tl.float16:
+        if EVEN:
+            third = pair_scales(tl.load(bias_rows + group), MODE)
+        else:
+            third = pair_scales(tl.load(bias_rows + group, mask=group < groups, other=0), MODE)
+    else:
+        third = pair_thirds(scale, MODE, BITS)
+    return scaled_operand(packed, scale, third, BN, WORDS, GROUPS, MODE, BITS, dtype)
+
+
+@triton.jit
+def _biases(total, bias_rows, sums_at, groups, inside, BG: tl.constexpr):
+    """Add the biases' share to the products: each group's bias times its sum of x, which is in two parts."""
+    group = tl.arange(0, BG)
+    bias = tl.load(bias_rows + group[None, :], mask=(group < groups)[None, :], other=0.0)
+    there = inside[None, :] & (group < groups)[:, None]
+    high = tl.load(sums_at + group[:, None], mask=there, other=0.0)
+    low = tl.load(sums_at + groups + group[:, None], mask=there, other=0.0)
+    if INTERPRETED:
+        bias, high, low = bias.to(tl.float32), high.to(tl.float32), low.to(tl.float32)
+    total = dot(bias, high, total)
+    return dot(bias, low, total)
+
+
+@triton.jit
+def tiles_kernel(
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, table_ptr,
+    m, n, padded, words, groups, divisor, matrices, slots,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
+    EVEN: tl.constexpr, BG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
+
+    x and the table are those of ``prepare_kernel``: x in the order of unpacked words, [matrices * m, padded], then the
+    groups' sums in two parts; a table of tiles, some without rows, then the pairs by expert. Programs: (tiles · blocks
+    of n). BG: a power of two, from the groups on.
+    """
+    dtype: tl.constexpr = x_ptr.dtype.element_ty
+    FOLD: tl.constexpr = MODE == "affine" and dtype == tl.bfloat16
+    blocks = tl.cdiv(n, BN)
+    entry = table_ptr + tl.program_id(0) // blocks * 4
+    rows = tl.load(entry + 3)
+    if rows <= 0:
+        return
+    expert = tl.load(entry).to(tl.int64)
+    row = tl.load(entry + 2) + tl.arange(0, BM)
+    inside = tl.arange(0, BM) < rows
+    pairs = tl.load(table_ptr + slots * 4 + tl.load(entry + 1) + row // m, mask=inside, other=0)
+    row = row % m
+    if HAS_LHS:
+        matrix = tl.load(lhs_ptr + pairs, mask=inside, other=0).to(tl.int64)
+    else:
+        matrix = (pairs // divisor).to(tl.int64)
+    source = matrix * m + row
+    column = tl.program_id(0) % blocks * BN + tl.arange(0, BN)
+    weight = (expert * n + tl.minimum(column, n - 1))[:, None]
+    w_rows, scale_rows, bias_rows = w_ptr + weight * words, scales_ptr + weight * groups, scales_ptr
+    if MODE == "affine":
+        bias_rows = biases_ptr + weight * groups
+    up_rows, up_scale_rows, up_bias_rows = w_rows, scale_rows, bias_rows
+    if GATED:
+        up_rows, up_scale_rows = up_ptr + weight * words, up_scales_ptr + weight * groups
+        if MODE == "affine":
+            up_bias_rows = up_biases_ptr + weight * groups
+    place = tl.arange(0, BK)[:, None]
+    x_at = x_ptr + source[None, :] * padded + place
+    total = tl.zeros([BN, BM], tl.float32)
+    total_up = tl.zeros([BN, BM], tl.float32)
+    for step in tl.range(0, tl.cdiv(padded, BK), num_stages=STAGES):
+        if EVEN:
+            x = tl.load(x_at + step * BK, mask=inside[None, :], other=0.0)
+        else:
+            x = tl.load(x_at + step * BK, mask=inside[None, :] & (step * BK + place < padded), other=0.0)
+        if INTERPRETED:
+            x = x.to(tl.float32)
+        tile = _tile(w_rows, scale_rows, bias_rows, step, words, groups, MODE, BITS, GROUP, BN, BK, EVEN, dtype)
+        total = dot(tile, x, total)
+        if GATED:
+            tile = _tile(
+                up_rows, up_scale_rows, up_bias_rows, step, words, groups, MODE, BITS, GROUP, BN, BK, EVEN, dtype
+            )
+            total_up = dot(tile, x, total_up)
+    if FOLD:
+        sums_at = x_ptr + (matrices.to(tl.int64) * m * padded + source[None, :] * (2 * groups))
+        total = _biases(total, bias_rows, sums_at, groups, inside, BG)
+        if GATED:
+            total_up = _biases(total_up, up_bias_rows, sums_at, groups, inside, BG)
+    if GATED:
+        total = total / (1.0 + tl.exp(-total)) * total_up
+    out = out_ptr + (pairs.to(tl.int64) * m + row)[None, :] * n + column[:, None]
+    tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[None, :] & (column < n)[:, None])
