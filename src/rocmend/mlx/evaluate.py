@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from rocmend.mlx import memory
 from rocmend.mlx.execute import interpreter, settings
 from rocmend.mlx.execute.planner import planner
 from rocmend.mlx.execute.trace import seen
@@ -120,6 +121,8 @@ def evaluate(arrays: Sequence[array], *, wait: bool) -> None:
         compute(roots)
     elif len(state.tape) > LONGEST_TAPE:
         cut(state)
+    if memory.LIMITS:
+        memory.trim()
     if wait:
         for device in {x._n.stream.device for x in arrays}:
             device.synchronize()

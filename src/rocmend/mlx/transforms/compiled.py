@@ -6,7 +6,7 @@ import functools
 import os
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.array import array, record_many
+from rocmend.mlx.array import array, record_many, wrap
 from rocmend.mlx.node import current
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.graph import apart, placeholder
@@ -36,7 +36,7 @@ def enable() -> None:
 
 def record_body(
     fun: Callable[[list[array]], tuple[Any, list[array]]], arrays: Sequence[array]
-) -> tuple[list[Node], Any, list[array], list[Node], list[Node]]:
+) -> tuple[list[Node], Any, list[Node], list[Node], list[Node]]:
     """Call a function with placeholders for arrays.
 
     Args:
@@ -44,14 +44,14 @@ def record_body(
         arrays: the inputs; only their shapes and types are used.
 
     Returns:
-        The placeholders, what ``fun`` returned, constants and body.
+        The placeholders, what ``fun`` wants to keep, the outputs' nodes, constants and body.
     """
     with apart() as tape:
         traced = [placeholder(x._n.shape, x._n) for x in arrays]
         nodes = [x._n for x in traced]
         kept, outputs = fun(traced)
-        constants, body = gather(nodes, [x._n for x in outputs], tape, [x._n for x in arrays])
-    return nodes, kept, outputs, constants, body
+        constants, body, found = gather(nodes, [x._n for x in outputs], tape, [x._n for x in arrays])
+    return nodes, kept, found, constants, body
 
 
 class _Traces:
@@ -110,7 +110,7 @@ class _Traces:
                 outputs = tree.flatten(value)
                 captured = tree.flatten(self.outputs) if self.outputs is not None else []
                 # What the handles hold now is what is returned: the containers get the originals back.
-                outputs = [_handle(x) for x in (*outputs, *captured)]
+                outputs = [wrap(x._n) for x in (*outputs, *captured)]
             finally:
                 if originals:
                     tree.restore(self.inputs, captures, nodes, originals)
@@ -118,15 +118,9 @@ class _Traces:
 
         inputs, (value, captured), outputs, constants, nodes = record_body(body, arrays)
         return Trace(
-            inputs, constants, nodes, [x._n for x in outputs], tree=_shape_of(value), captured=captured,
+            inputs, constants, nodes, outputs, tree=_shape_of(value), captured=captured,
             stream=current.state.stream,
         )  # fmt: skip
-
-
-def _handle(x: array) -> array:
-    from rocmend.mlx.array import wrap
-
-    return wrap(x._n)
 
 
 class _Leaf:
@@ -185,7 +179,8 @@ def _constants(value: Any, arrays: list[array], key: list[Any]) -> None:
         for name, one in value.items():
             if not isinstance(name, str | int):
                 raise ValueError(
-                    f"[compile] Function argument trees may only have strings and integers as keys, not {type(name).__name__}."
+                    f"[compile] Function arguments may only have strings and integers as keys, not "
+                    f"{type(name).__name__}."
                 )
             key.append(name)
             _constants(one, arrays, key)

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.primitive import Primitive
-from rocmend.mlx.transforms.graph import sources
+from rocmend.mlx.array import record
+from rocmend.mlx.node import Node
+from rocmend.mlx.ops.barrier import STOP_GRADIENT
+from rocmend.mlx.primitive import ITEM, Primitive
+from rocmend.mlx.transforms.graph import CUSTOM, IDENTITY, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocmend.mlx.dtypes import Dtype
-    from rocmend.mlx.node import Node
 
 __all__ = ["COMPILED", "Trace", "gather"]
 
@@ -114,6 +116,18 @@ class Trace:
                 values[i] = None
         return tuple(interpreter.moved(values[i], device) for i in self.places)
 
+    def inline(self, inputs: Sequence[Node]) -> list[Node]:
+        """Record the body once more, for other inputs of the same shapes, and return its outputs."""
+        new = {id(old): given for old, given in zip(self.inputs, inputs, strict=True)}
+        new.update((id(node), node) for node in self.constants)
+        for node in self.nodes:
+            children = tuple(new[id(child)] for child in node.inputs)
+            made = record(node.op, children, node.shape, node.dtype, node.attrs, node.dyn, node.stream)._n  # type: ignore[arg-type]
+            if node.op.outputs is not None:  # type: ignore[union-attr]
+                made.outputs = node.outputs
+            new[id(node)] = made
+        return [new[id(node)] for node in self.outputs]
+
 
 def _run(node: Node, *tensors: Any) -> tuple[Any, ...]:
     return node.attrs.run(tensors, node.stream.device.torch)  # type: ignore[no-any-return]
@@ -126,8 +140,10 @@ COMPILED = Primitive("Compiled", _run, outputs=-1)
 
 def gather(
     inputs: Sequence[Node], outputs: Sequence[Node], tape: Sequence[Node], originals: Iterable[Node] = ()
-) -> tuple[list[Node], list[Node]]:
-    """Return the constants and the body that outputs need.
+) -> tuple[list[Node], list[Node], list[Node]]:
+    """Return the constants and the body that outputs need, and the outputs in it.
+
+    The body's nodes are new ones: without identities, and with what is computed twice computed once.
 
     Args:
         inputs: placeholders.
@@ -154,7 +170,52 @@ def gather(
         else:
             constants.append(node)
     _refuse(constants, {id(node) for node in originals})
-    return constants, [node for node in tape if id(node) in needed]
+    body, found = _simplified([node for node in tape if id(node) in needed], outputs)
+    read = {id(child) for node in body for child in node.inputs}
+    read.update(map(id, found))
+    return [node for node in constants if id(node) in read], body, found
+
+
+def _alias(node: Node) -> Node | None:
+    """Return the node of the same value, where an operation has a meaning for transformations alone."""
+    op = node.op
+    if op is IDENTITY or op is STOP_GRADIENT:
+        return node.inputs[0]
+    if op is ITEM and node.inputs[0].op is CUSTOM:
+        return node.inputs[0].inputs[node.inputs[0].attrs.count + node.attrs]
+    return None
+
+
+def _simplified(body: Sequence[Node], outputs: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """Return a body, and its outputs, without identities and with what is computed twice computed once."""
+    same: dict[int, Node] = {}  # what stands for a node
+    made: dict[Any, Node] = {}
+    order: list[Node] = []
+    for node in body:
+        alias = _alias(node)
+        if alias is not None:
+            same[id(node)] = same.get(id(alias), alias)
+            continue
+        inputs = tuple(same.get(id(child), child) for child in node.inputs)
+        specs = node.outputs if node.op.outputs is not None else None  # type: ignore[union-attr]
+        key = (node.op, tuple(map(id, inputs)), node.attrs, node.dyn, node.shape, node.dtype, node.stream, specs)
+        before = made.get(key)
+        if before is not None:
+            same[id(node)] = before
+            continue
+        new = Node(node.op, inputs, node.attrs, node.dyn, node.shape, node.dtype, node.stream, None, -1)
+        if specs is not None:
+            new.outputs = specs
+        same[id(node)] = made[key] = new
+        order.append(new)
+    found = [same.get(id(node), node) for node in outputs]
+    needed = {id(node) for node in found}
+    kept = []
+    for node in reversed(order):
+        if id(node) in needed:
+            needed.update(map(id, node.inputs))
+            kept.append(node)
+    return kept[::-1], found
 
 
 def _refuse(constants: Sequence[Node], originals: set[int]) -> None:

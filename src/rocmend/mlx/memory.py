@@ -1,0 +1,136 @@
+"""How much memory arrays take, and the limits set on it.
+
+On a GPU torch's allocator is asked. On the CPU torch keeps no record: what is in use is counted when it is asked for,
+over all arrays that are there, and the peak is the most that was counted.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rocmend.mlx.device import gpu
+from rocmend.mlx.node import Node, current
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocmend.mlx.device import Device
+
+__all__ = ["LIMITS", "active", "buffers", "cached", "clear", "peak", "reset_peak", "set_limit", "trim"]
+
+# bytes, as set; absent: not set
+LIMITS: dict[str, int] = {}
+
+_peak_on_cpu = [0]
+# allocations that torch had counted when the peak was reset
+_allocations_at_reset: dict[int, int] = {}
+
+
+def _gpu() -> torch.device | None:
+    """Return the GPU that this thread computes on; None: it computes on the CPU."""
+    device: Device = current.state.device
+    return device.torch if device.type is gpu else None
+
+
+def buffers(values: Iterable[Any]) -> int:
+    """Return the bytes of the buffers behind tensors and tuples of tensors, each counted once."""
+    sizes: dict[tuple[str, int], int] = {}
+    stack = list(values)
+    while stack:
+        one = stack.pop()
+        if isinstance(one, tuple):
+            stack += one
+        elif isinstance(one, torch.Tensor):
+            storage = one.untyped_storage()
+            sizes[one.device.type, storage.data_ptr()] = storage.nbytes()
+    return sum(sizes.values())
+
+
+def _counted() -> int:
+    """Return the bytes of all arrays on the CPU that are there now."""
+    found = []
+    for one in gc.get_objects():
+        if type(one) is Node and one.data is not None:
+            data = one.data if isinstance(one.data, tuple) else (one.data,)
+            found += [t for t in data if isinstance(t, torch.Tensor) and t.device.type == "cpu"]
+    total = buffers(found)
+    _peak_on_cpu[0] = max(_peak_on_cpu[0], total)
+    return total
+
+
+def active() -> int:
+    """Return the bytes in use."""
+    device = _gpu()
+    return _counted() if device is None else int(torch.cuda.memory_allocated(device))
+
+
+def peak() -> int:
+    """Return the most bytes in use since the last reset."""
+    device = _gpu()
+    if device is None:
+        return _peak_on_cpu[0]
+    if _allocations_at_reset.get(device.index or 0) == _allocations(device):
+        return 0
+    return int(torch.cuda.max_memory_allocated(device))
+
+
+def _allocations(device: torch.device) -> int:
+    return int(torch.cuda.memory_stats(device).get("allocation.all.allocated", 0))
+
+
+def reset_peak() -> None:
+    """Forget the peak."""
+    _peak_on_cpu[0] = 0
+    device = _gpu()
+    if device is not None:
+        torch.cuda.reset_peak_memory_stats(device)
+        _allocations_at_reset[device.index or 0] = _allocations(device)
+
+
+def cached() -> int:
+    """Return the bytes that torch holds and nobody uses. On the CPU it holds none."""
+    device = _gpu()
+    return 0 if device is None else int(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def clear() -> None:
+    """Give back what torch holds and nobody uses."""
+    if _gpu() is not None:
+        torch.cuda.empty_cache()
+
+
+def total() -> int:
+    """Return the bytes of memory that there are."""
+    device = _gpu()
+    if device is not None:
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    import psutil
+
+    return int(psutil.virtual_memory().total)
+
+
+def set_limit(name: str, limit: int, default: int) -> int:
+    """Set a limit in bytes and return the one before.
+
+    Raises:
+        ValueError: it is negative.
+    """
+    if limit < 0:
+        raise ValueError(f"[set_{name}_limit] expected a limit of 0 bytes or more, got {limit}.")
+    before = LIMITS.get(name, default)
+    LIMITS[name] = limit
+    return before
+
+
+def trim() -> None:
+    """Give memory back that is held above the limits. Called after evaluations, once a limit is set."""
+    device = _gpu()
+    if device is None:
+        return
+    reserved = torch.cuda.memory_reserved(device)
+    unused = reserved - torch.cuda.memory_allocated(device)
+    if unused and (unused > LIMITS.get("cache", unused) or reserved > LIMITS.get("memory", reserved)):
+        torch.cuda.empty_cache()

@@ -1,0 +1,118 @@
+"""What stands in an exported file: attributes of operations as JSON, and the file's frame.
+
+A file is ``MAGIC``, the length of a header as eight bytes (little endian), the header as JSON, and the bytes of the
+constants. Reading one runs nothing of it but operations of this package.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+from rocmend.mlx.dtypes import DTYPES, Dtype
+from rocmend.mlx.primitive import PRIMITIVES, Primitive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["decode", "encode", "read", "write"]
+
+MAGIC = b"rocmend-mlx-function\n"
+VERSION = 1
+
+_dtypes = {dtype.name: dtype for dtype in DTYPES}
+
+
+def encode(value: Any) -> Any:
+    """Return an attribute as JSON.
+
+    Raises:
+        NotImplementedError: it is of a type that cannot be written to a file.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, complex):
+        return {"complex": [value.real.hex(), value.imag.hex()]}
+    if isinstance(value, tuple):
+        return {"tuple": [encode(one) for one in value]}
+    if isinstance(value, Dtype):
+        return {"dtype": value.name}
+    if isinstance(value, Primitive):
+        return {"op": value.name}
+    if isinstance(value, slice):
+        return {"slice": [encode(value.start), encode(value.stop), encode(value.step)]}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    raise NotImplementedError(
+        f"[export_function] an operation that depends on a value of type {type(value).__name__} cannot be exported."
+    )
+
+
+def decode(value: Any) -> Any:
+    """Return the attribute that ``encode`` wrote.
+
+    Raises:
+        ValueError: it was not written by ``encode``, or names an operation or type that is not there.
+    """
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "float":
+        return float.fromhex(content)
+    if kind == "complex":
+        return complex(float.fromhex(content[0]), float.fromhex(content[1]))
+    if kind == "tuple":
+        return tuple(decode(one) for one in content)
+    if kind == "slice":
+        return slice(*map(decode, content))
+    if kind == "bytes":
+        return bytes.fromhex(content)
+    table: dict[str, Any] = {"dtype": _dtypes, "op": PRIMITIVES}.get(kind, {})
+    if content not in table:
+        raise ValueError(f"[import_function] the file names {kind} {content!r}, which this version does not have.")
+    return table[content]
+
+
+def write(path: Path, header: dict[str, Any], blob: bytes) -> None:
+    """Write a file.
+
+    Args:
+        path: where.
+        header: anything that JSON takes.
+        blob: bytes of the constants.
+    """
+    text = json.dumps({"version": VERSION, **header}).encode()
+    path.write_bytes(MAGIC + struct.pack("<Q", len(text)) + text + blob)
+
+
+def read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the bytes of the constants of a file.
+
+    Raises:
+        RuntimeError: it cannot be read, or is no exported function of this version.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RuntimeError(f"[import_function] Failed to open {path}: {error.strerror}.") from error
+    begin = len(MAGIC) + 8
+    if not content.startswith(MAGIC) or len(content) < begin:
+        raise RuntimeError(
+            f"[import_function] {path} is no function exported by rocmend. Files that MLX itself exported cannot be "
+            "read: export the function again with this package."
+        )
+    (length,) = struct.unpack("<Q", content[len(MAGIC) : begin])
+    try:
+        header = json.loads(content[begin : begin + length])
+    except ValueError as error:
+        raise RuntimeError(f"[import_function] {path} is damaged: its header cannot be read.") from error
+    if header.get("version") != VERSION:
+        raise RuntimeError(
+            f"[import_function] {path} is of version {header.get('version')}; this package reads version {VERSION}."
+        )
+    return header, content[begin + length :]
