@@ -93,7 +93,9 @@ def to_array(value: Any, like: Dtype | None = None) -> array:
     if isinstance(value, array):
         return value
     if isinstance(value, list | tuple | str):
-        raise ValueError(f"Invalid type {type(value).__name__} received in array initialization.")  # noqa: TRY004  (MLX's)
+        raise ValueError(  # noqa: TRY004  (MLX's)
+            f"Invalid type {type(value).__name__} received in array initialization: an operand is an array or a number."
+        )
     if value is None:
         raise TypeError("[array] expected an array or a number, got None.")
     if hasattr(value, "__mlx_array__"):

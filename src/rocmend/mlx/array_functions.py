@@ -229,7 +229,7 @@ class ArrayFunctions:
     @property
     def mT(self) -> array:
         """The array with its last two axes exchanged."""
-        return ops.swapaxes(self, -1, -2)
+        return ops.matrix_transpose(self)
 
     @property
     def real(self) -> array:

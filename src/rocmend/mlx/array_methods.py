@@ -141,14 +141,14 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
         return ArrayIterator(self)  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> array:
-        from rocmend.mlx.ops.index import getitem
+        from rocmend.mlx.ops.index_read import getitem
 
         return getitem(self, index)  # type: ignore[arg-type]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from rocmend.mlx.ops import index as indexing
+        from rocmend.mlx.ops.index_write import setitem
 
-        indexing.setitem(self, index, value)
+        setitem(self, index, value)  # type: ignore[arg-type]
 
     @property
     def at(self) -> Any:
@@ -236,7 +236,8 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
 def bind() -> None:
     """Put the functions that models call most in place of the methods that only call them: one call less each."""
     from rocmend.mlx.array import array
-    from rocmend.mlx.ops import index
+    from rocmend.mlx.ops.index_read import getitem
+    from rocmend.mlx.ops.index_write import setitem
 
     for method, function in (
         ("__add__", ops.add),
@@ -247,8 +248,7 @@ def bind() -> None:
         ("__le__", ops.less_equal),
         ("__gt__", ops.greater),
         ("__ge__", ops.greater_equal),
-        ("__getitem__", index.getitem),
-        ("__setitem__", getattr(index, "setitem", None)),
+        ("__getitem__", getitem),
+        ("__setitem__", setitem),
     ):
-        if function is not None:
-            setattr(array, method, function)
+        setattr(array, method, function)

@@ -74,6 +74,11 @@ class ArrayOperators:
         return ops.divide(other, self)
 
     def __itruediv__(self, other: Any) -> array:
+        if not self._n.dtype.is_inexact:
+            raise ValueError(
+                "[divide] In place division cannot cast to non-floating point type: integers stay integers. "
+                "Use x = x / y, or //= for whole quotients."
+            )
         self._n = ops.divide(self, other)._n
         return self  # type: ignore[return-value]
 

@@ -9,14 +9,13 @@ import torch
 from rocmend.mlx import ops
 from rocmend.mlx.arguments import pair
 from rocmend.mlx.dtypes import bool_, complex64, uint64
-from rocmend.mlx.ops.conversion import ordered, widened
+from rocmend.mlx.ops.conversion import widened
 from rocmend.mlx.ops.elementwise import binary, derived_pair, float_binary, primitive, simple, unbroadcast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocmend.mlx.array import array
-    from rocmend.mlx.dtypes import Dtype
     from rocmend.mlx.node import Node
 
 __all__ = [
@@ -24,11 +23,7 @@ __all__ = [
     "divide",
     "divmod",
     "floor_divide",
-    "logaddexp",
-    "maximum",
-    "minimum",
     "multiply",
-    "power",
     "remainder",
     "subtract",
 ]
@@ -262,173 +257,3 @@ def _zero(node: Node, x: array, y: array, out: array) -> array:
 
 derived_pair(FLOOR_DIVIDE, _zero, _zero)
 derived_pair(REMAINDER, lambda node, x, y, out: None, lambda node, x, y, out: ops.negative(ops.floor_divide(x, y)))
-
-# -- larger and smaller
-
-
-def complex_less(x: Any, y: Any) -> Any:
-    """Return where complex numbers come before others: by real part, then by imaginary part."""
-    return (x.real < y.real) | ((x.real == y.real) & (x.imag < y.imag))
-
-
-def _has_nan(x: Any) -> Any:
-    return torch.isnan(x.real) | torch.isnan(x.imag)
-
-
-def _maximum(node: Node, x: Any, y: Any) -> Any:
-    dtype = node.dtype
-    if dtype is complex64:
-        return torch.where(complex_less(y, x) | _has_nan(x), x, y)
-    if dtype.is_unsigned:
-        return ordered(torch.maximum(ordered(x, dtype), ordered(y, dtype)), dtype)
-    return torch.maximum(x, y)
-
-
-def _minimum(node: Node, x: Any, y: Any) -> Any:
-    dtype = node.dtype
-    if dtype is complex64:
-        return torch.where(complex_less(x, y) | _has_nan(x), x, y)
-    if dtype.is_unsigned:
-        return ordered(torch.minimum(ordered(x, dtype), ordered(y, dtype)), dtype)
-    return torch.minimum(x, y)
-
-
-MAXIMUM = primitive("Maximum", _maximum)
-MINIMUM = primitive("Minimum", _minimum)
-
-
-def maximum(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return the larger of two operands, element by element; NaN where either is NaN.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(MAXIMUM, a, b, stream)
-
-
-def minimum(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return the smaller of two operands, element by element; NaN where either is NaN.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(MINIMUM, a, b, stream)
-
-
-def _where(test: array, node: Node) -> array:
-    return ops.astype(test, node.dtype)  # type: ignore[no-any-return]
-
-
-derived_pair(
-    MAXIMUM,
-    lambda node, x, y, out: _where(ops.greater(x, y), node),
-    lambda node, x, y, out: _where(ops.less_equal(x, y), node),
-)
-derived_pair(
-    MINIMUM,
-    lambda node, x, y, out: _where(ops.less(x, y), node),
-    lambda node, x, y, out: _where(ops.greater_equal(x, y), node),
-)
-
-# -- powers
-
-
-def _integer_power(dtype: Dtype, x: Any, y: Any) -> Any:
-    if dtype is bool_:
-        return x | ~y
-    if dtype is uint64:
-        # x ** 2**63 is 1 for odd x and 0 for even x, modulo 2**64
-        low = torch.pow(x, y & 0x7FFFFFFFFFFFFFFF)
-        return torch.where((y < 0) & (x & 1 == 0), 0, low)
-    x, y = widened(x, dtype), widened(y, dtype)
-    if dtype.storage is torch.uint8 or dtype.is_unsigned:
-        return torch.pow(x, y).to(dtype.storage)
-    return torch.where(y < 0, 0, torch.pow(x, y.clamp(min=0)))
-
-
-def _power(node: Node, x: Any, y: Any) -> Any:
-    return torch.pow(x, y) if node.dtype.is_inexact else _integer_power(node.dtype, x, y)
-
-
-POWER = primitive("Power", _power)
-
-
-def power(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return ``a ** b``, element by element; integers to negative powers give 0.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet, in the type in which they meet.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return binary(POWER, a, b, stream)
-
-
-def _power_log(node: Node, x: array, y: array, out: array) -> array:
-    # 0 ** y does not change with y > 0: without this the logarithm would make it NaN
-    zero = ops.full((), 0, node.dtype)
-    return ops.multiply(ops.where(ops.equal(x, zero), zero, ops.log(x)), out)  # type: ignore[no-any-return]
-
-
-derived_pair(
-    POWER,
-    lambda node, x, y, out: ops.multiply(y, ops.power(x, ops.subtract(y, 1))),
-    _power_log,
-)
-
-
-def _logaddexp(node: Node, x: Any, y: Any) -> Any:
-    if not node.dtype.is_complex:
-        return torch.logaddexp(x, y)
-    first = complex_less(y, x)
-    high, low = torch.where(first, x, y), torch.where(first, y, x)
-    return high + torch.log1p(torch.exp(low - high))
-
-
-LOGADDEXP = primitive("LogAddExp", _logaddexp)
-
-
-def logaddexp(a: Any, b: Any, /, *, stream: Any = None) -> array:
-    """Return ``log(e**a + e**b)``, element by element, without overflow on the way.
-
-    Args:
-        a: array or number.
-        b: array or number.
-        stream: where to compute it.
-
-    Returns:
-        An array of the shape in which both meet; float32 where both are integers.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
-    return float_binary(LOGADDEXP, a, b, stream)
-
-
-def _share(x: array, out: array) -> array:
-    return ops.exp(ops.subtract(x, out))  # type: ignore[no-any-return]
-
-
-derived_pair(LOGADDEXP, lambda node, x, y, out: _share(x, out), lambda node, x, y, out: _share(y, out))

@@ -73,7 +73,7 @@ def _view(node: Node, tensor: Any) -> Any:
         tensor = tensor.view(torch.uint8)
     if target.size > source.size:
         tensor = tensor.contiguous()
-    return (tensor.view(torch.uint8) != 0) if target is bool_ else tensor.view(target.storage)
+    return tensor.view(target.storage)
 
 
 VIEW = Primitive("View", _view)

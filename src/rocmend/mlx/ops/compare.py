@@ -10,9 +10,9 @@ from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, pair, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import Dtype, bool_
-from rocmend.mlx.ops.arithmetic import complex_less
 from rocmend.mlx.ops.conversion import ordered
 from rocmend.mlx.ops.elementwise import comparison, flat, primitive
+from rocmend.mlx.ops.extremes import complex_less
 
 if TYPE_CHECKING:
     from collections.abc import Callable

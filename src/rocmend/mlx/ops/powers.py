@@ -1,0 +1,105 @@
+"""Powers, and sums of exponentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rocmend.mlx import ops
+from rocmend.mlx.dtypes import bool_, uint64
+from rocmend.mlx.ops.conversion import widened
+from rocmend.mlx.ops.elementwise import binary, derived_pair, float_binary, primitive
+from rocmend.mlx.ops.extremes import complex_less
+
+if TYPE_CHECKING:
+    from rocmend.mlx.array import array
+    from rocmend.mlx.dtypes import Dtype
+    from rocmend.mlx.node import Node
+
+__all__ = ["logaddexp", "power"]
+
+
+def _integer_power(dtype: Dtype, x: Any, y: Any) -> Any:
+    if dtype is bool_:
+        return x | ~y
+    if dtype is uint64:
+        # x ** 2**63 is 1 for odd x and 0 for even x, modulo 2**64
+        low = torch.pow(x, y & 0x7FFFFFFFFFFFFFFF)
+        return torch.where((y < 0) & (x & 1 == 0), 0, low)
+    x, y = widened(x, dtype), widened(y, dtype)
+    if dtype.storage is torch.uint8 or dtype.is_unsigned:
+        return torch.pow(x, y).to(dtype.storage)
+    return torch.where(y < 0, 0, torch.pow(x, y.clamp(min=0)))
+
+
+def _power(node: Node, x: Any, y: Any) -> Any:
+    return torch.pow(x, y) if node.dtype.is_inexact else _integer_power(node.dtype, x, y)
+
+
+POWER = primitive("Power", _power)
+
+
+def power(a: Any, b: Any, /, *, stream: Any = None) -> array:
+    """Return ``a ** b``, element by element; integers to negative powers give 0.
+
+    Args:
+        a: array or number.
+        b: array or number.
+        stream: where to compute it.
+
+    Returns:
+        An array of the shape in which both meet, in the type in which they meet.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast.
+    """
+    return binary(POWER, a, b, stream)
+
+
+def _power_log(node: Node, x: array, y: array, out: array) -> array:
+    # 0 ** y does not change with y > 0: without this the logarithm would make it NaN
+    zero = ops.full((), 0, node.dtype)
+    return ops.multiply(ops.where(ops.equal(x, zero), zero, ops.log(x)), out)  # type: ignore[no-any-return]
+
+
+derived_pair(
+    POWER,
+    lambda node, x, y, out: ops.multiply(y, ops.power(x, ops.subtract(y, 1))),
+    _power_log,
+)
+
+
+def _logaddexp(node: Node, x: Any, y: Any) -> Any:
+    if not node.dtype.is_complex:
+        return torch.logaddexp(x, y)
+    first = complex_less(y, x)
+    high, low = torch.where(first, x, y), torch.where(first, y, x)
+    return high + torch.log1p(torch.exp(low - high))
+
+
+LOGADDEXP = primitive("LogAddExp", _logaddexp)
+
+
+def logaddexp(a: Any, b: Any, /, *, stream: Any = None) -> array:
+    """Return ``log(e**a + e**b)``, element by element, without overflow on the way.
+
+    Args:
+        a: array or number.
+        b: array or number.
+        stream: where to compute it.
+
+    Returns:
+        An array of the shape in which both meet; float32 where both are integers.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast.
+    """
+    return float_binary(LOGADDEXP, a, b, stream)
+
+
+def _share(x: array, out: array) -> array:
+    return ops.exp(ops.subtract(x, out))  # type: ignore[no-any-return]
+
+
+derived_pair(LOGADDEXP, lambda node, x, y, out: _share(x, out), lambda node, x, y, out: _share(y, out))
