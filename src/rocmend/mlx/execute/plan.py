@@ -214,6 +214,8 @@ class _Observation:
             return False
         if source >= self.count and not self._ours(source - self.count):
             return False
+        if not self.values[source].is_contiguous():  # elements of a broadcast value share their place
+            return False
         for other in self.sharing[address]:
             if other >= self.count:
                 if (

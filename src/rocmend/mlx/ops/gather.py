@@ -210,7 +210,9 @@ def take(a: array, /, indices: int | array, axis: int | None = None, *, stream: 
         if dtype is bool_ or dtype is uint16 or dtype.is_inexact:
             indices = usable(indices)
         return gathered(a, [indices], axis, stream)
-    place = indices.__index__()  # type: ignore[union-attr]
+    if not hasattr(indices, "__index__"):
+        raise TypeError(f"[take] indices must be an integer or an array of integers, got {type(indices).__name__}.")
+    place = int(indices)
     size = shape[axis]
     if place < 0:
         place += size
@@ -282,6 +284,16 @@ def _along_vmap(node: Any, arrays: Any, axes: Any) -> Any:
     return taken_along(x, indices, node.attrs + 1), 0
 
 
+def _integral(indices: array) -> array:
+    """Return indices as integers; numbers of other types are cut, as MLX does here."""
+    dtype = indices._n.dtype
+    if dtype is bool_ or dtype is uint16 or dtype.is_inexact:
+        from rocmend.mlx import ops
+
+        return ops.astype(indices, dtypes.int32)  # type: ignore[no-any-return]
+    return indices
+
+
 def take_along_axis(a: array, /, indices: array, axis: int | None = -1, *, stream: Any = None) -> array:
     """Take single elements along an axis: ``out[i, j] = a[i, indices[i, j]]`` for ``axis=1``.
 
@@ -308,7 +320,7 @@ def take_along_axis(a: array, /, indices: array, axis: int | None = -1, *, strea
 
         return taken_along(
             reshaped(a, (prod(a._n.shape),), stream),
-            usable(reshaped(indices, (prod(indices._n.shape),), stream)),
+            _integral(reshaped(indices, (prod(indices._n.shape),), stream)),
             0,
             stream,
         )
@@ -320,4 +332,4 @@ def take_along_axis(a: array, /, indices: array, axis: int | None = -1, *, strea
             f"[take_along_axis] Indices of dimension {len(indices._n.shape)} {shape_text(indices._n.shape)} "
             f"do not match array of dimension {ndim} {shape_text(a._n.shape)}."
         )
-    return taken_along(a, usable(indices), axis + ndim if axis < 0 else axis, stream)
+    return taken_along(a, _integral(indices), axis + ndim if axis < 0 else axis, stream)

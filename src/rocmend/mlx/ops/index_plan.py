@@ -126,8 +126,14 @@ def expanded(index: tuple[Any, ...], ndim: int) -> list[Any]:
     return items[:at] + rest + items[at:]
 
 
-def plan(shape: Sequence[int], index: tuple[Any, ...]) -> Plan:
+def plan(shape: Sequence[int], index: tuple[Any, ...], *, writing: bool = False) -> Plan:
     """Understand an index.
+
+    Args:
+        shape: of the array.
+        index: what stands in the brackets.
+        writing: values are written. Then an integer is no array of one place, so that values for
+            ``x[0, :, [1, 2]]`` are shaped as those for ``x[0][:, [1, 2]]``; what is read is turned, as numpy has it.
 
     Raises:
         ValueError: it is none for an array of this shape.
@@ -162,7 +168,7 @@ def plan(shape: Sequence[int], index: tuple[Any, ...]) -> Plan:
             layout.append(len(kept))
             kept.append(count)
             continue
-        if reading:
+        if reading and not (writing and type(item) is int):
             apart |= left
             if not begun:
                 layout.append(_ARRAYS)

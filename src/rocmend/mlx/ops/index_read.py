@@ -46,7 +46,7 @@ def getitem(x: array, index: Any) -> array:
                 start, stop, _ = index.indices(shape[0])
             except TypeError:
                 raise no_integers() from None
-            return cut(x, 0, start, stop if stop > start else start)
+            return cut(x, 0, start, max(start, stop))
         return _by_tuple(x, (index,))
     if kind is int:
         size = shape[0]
@@ -92,8 +92,7 @@ def box(shape: tuple[int, ...], index: tuple[Any, ...]) -> Box | None:
                 if one.step is not None and one.step != 1:
                     return None
                 start, stop, _ = one.indices(shape[axis])
-                if stop < start:
-                    stop = start
+                stop = max(stop, start)
                 starts.append(start)
                 stops.append(stop)
                 middle.append(stop - start)

@@ -7,8 +7,8 @@ from typing import Any
 from rocmend.mlx.arguments import broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.dtypes import bool_
-from rocmend.mlx.ops.index_read import box, boxed, ordered
 from rocmend.mlx.ops.index_plan import Plan, plan
+from rocmend.mlx.ops.index_read import box, boxed, ordered
 from rocmend.mlx.ops.mask import masked
 from rocmend.mlx.ops.rearrange import flipped
 from rocmend.mlx.ops.scatter import scattered
@@ -94,7 +94,7 @@ def put(x: array, index: Any, value: Any, mode: str) -> array:
         if mode != "assign":
             value = getattr(ops, _JOINS[mode])(sliced(x, starts, stops, ones[ndim]), value)
         return updated(x, value, starts, stops, ones[ndim])
-    understood = plan(node.shape, index)
+    understood = plan(node.shape, index, writing=True)
     if understood.outside is not None:
         return wrap(node)  # nothing is there
     value = reshaped(fitted(value, understood.out), understood.bare)
