@@ -265,6 +265,12 @@ def test_in_place_operators_change_the_handle_and_not_the_value() -> None:
     assert whole.tolist() == [((((2**2 % 5) | 8) & 12) ^ 1) << 2 >> 1, ((((3**2 % 5) | 8) & 12) ^ 1) << 2 >> 1]
 
 
+def test_integers_are_not_divided_in_place() -> None:
+    x = mx.array([4])
+    with pytest.raises(ValueError, match="In place division"):
+        x /= 2
+
+
 def test_hash_is_identity() -> None:
     a, b = mx.array(1), mx.array(1)
     assert len({a, b, a}) == 2

@@ -58,9 +58,9 @@ def power(a: Any, b: Any, /, *, stream: Any = None) -> array:
 
 
 def _power_log(node: Node, x: array, y: array, out: array) -> array:
-    # 0 ** y does not change with y > 0: without this the logarithm would make it NaN
+    # where the power is 0 it stays 0 as the exponent changes: the logarithm of 0 would make that NaN
     zero = ops.full((), 0, node.dtype)
-    return ops.multiply(ops.where(ops.equal(x, zero), zero, ops.log(x)), out)  # type: ignore[no-any-return]
+    return ops.where(ops.equal(out, zero), zero, ops.multiply(ops.log(x), out))  # type: ignore[no-any-return]
 
 
 derived_pair(

@@ -14,6 +14,7 @@ from rocmend.mlx.ops.elementwise import derived, derived_pair, float_binary, flo
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array
+    from rocmend.mlx.node import Node
 
 __all__ = [
     "arccos",
@@ -205,6 +206,13 @@ def arctanh(a: array, /, *, stream: Any = None) -> array:
 
 # -- derivatives
 
+
+def _arccosh_slope(node: Node, x: array, y: array) -> array:
+    if node.dtype.is_complex:  # two roots: one of x * x - 1 would be of the other sign in half of the plane
+        return ops.multiply(ops.rsqrt(ops.subtract(x, 1)), ops.rsqrt(ops.add(x, 1)))  # type: ignore[no-any-return]
+    return ops.rsqrt(ops.subtract(ops.square(x), 1))  # type: ignore[no-any-return]
+
+
 derived(SIN, lambda node, x, y: ops.cos(x))
 derived(COS, lambda node, x, y: ops.negative(ops.sin(x)))
 derived(TAN, lambda node, x, y: ops.add(1, ops.square(y)))
@@ -215,7 +223,7 @@ derived(SINH, lambda node, x, y: ops.cosh(x))
 derived(COSH, lambda node, x, y: ops.sinh(x))
 derived(TANH, lambda node, x, y: ops.subtract(1, ops.square(y)))
 derived(ARCSINH, lambda node, x, y: ops.rsqrt(ops.add(ops.square(x), 1)))
-derived(ARCCOSH, lambda node, x, y: ops.rsqrt(ops.subtract(ops.square(x), 1)))
+derived(ARCCOSH, _arccosh_slope)
 derived(ARCTANH, lambda node, x, y: ops.reciprocal(ops.subtract(1, ops.square(x))))
 
 # -- angles
