@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
+from itertools import chain
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import memory
 from rocmend.mlx.execute import interpreter, settings
 from rocmend.mlx.execute.planner import planner
-from rocmend.mlx.execute.trace import seen
-from rocmend.mlx.node import Node, current
+from rocmend.mlx.execute.trace import OWNED, SHARED, seen
+from rocmend.mlx.node import Node, State, current
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocmend.mlx.array import array
-    from rocmend.mlx.node import State
 
 __all__ = ["compute", "evaluate", "schedule", "value"]
 
@@ -24,6 +25,9 @@ LONGEST_TAPE = 200_000
 
 # One evaluation at a time: threads may share a graph, and computed nodes let go of their inputs.
 _lock = threading.RLock()
+
+_inputs = attrgetter("inputs")
+_pos = attrgetter("pos")
 
 
 def schedule(roots: Iterable[Node]) -> list[Node]:
@@ -48,9 +52,7 @@ def schedule(roots: Iterable[Node]) -> list[Node]:
             raise _untraceable()
         seen_.add(id(node))
         stack.append((node, True))
-        for child in reversed(node.inputs):
-            if child.data is None and id(child) not in seen_:
-                stack.append((child, False))
+        stack += [(child, False) for child in reversed(node.inputs) if child.data is None and id(child) not in seen_]
     return order
 
 
@@ -74,11 +76,28 @@ def compute(roots: list[Node]) -> None:
         tape = state.tape
         if settings.plans() and not state.tracing and type(tape) is list:
             state.tape = []
+            if State.made > 1:
+                _claim(tape, roots)
             if planner().run(tape, roots, _compute_singly):
                 return
             seen(tape)
         _compute_singly(roots)
         cut(state)
+
+
+def _claim(tape: list[Node], roots: list[Node]) -> None:
+    """Take the places off nodes that stand on another thread's tape: on this one they mean nothing."""
+    links = [*chain.from_iterable(map(_inputs, tape)), *roots]
+    places = list(map(_pos, links))
+    here = [*tape, None, None]  # behind SHARED and OWNED
+    last = len(tape)
+    if max(places, default=0) < last:
+        found = sum(map(is_, map(here.__getitem__, places), links))
+        if found == len(places) - places.count(SHARED) - places.count(OWNED):
+            return
+    for link, place in zip(links, places, strict=True):
+        if place >= last or (place >= 0 and tape[place] is not link):
+            link.pos = SHARED
 
 
 def _compute_singly(roots: list[Node]) -> None:

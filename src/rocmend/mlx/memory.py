@@ -107,7 +107,7 @@ def total() -> int:
     device = _gpu()
     if device is not None:
         return int(torch.cuda.get_device_properties(device).total_memory)
-    import psutil
+    import psutil  # type: ignore[import-untyped]
 
     return int(psutil.virtual_memory().total)
 

@@ -70,13 +70,17 @@ class State:
         stream: the stream that an operation without one is recorded on.
         tracing: how many transformations are under way; while it is not 0, computed nodes keep their inputs.
         tape: the nodes recorded since the last evaluation, in order.
+        made: how many threads have a state, or had one.
     """
+
+    made = 0
 
     __slots__ = ("device", "stream", "streams", "tape", "tracing")
 
     def __init__(self) -> None:
         from rocmend.mlx import device
 
+        State.made += 1
         self.device: Device = device.default_device()
         self.streams: dict[Device, Stream] = {}
         self.stream: Stream = device.default_stream_of(self.device)

@@ -6,5 +6,5 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """Return False, also on an NVIDIA GPU: arrays are computed by torch, and kernels in CUDA's language are not taken."""
+    """Return False, also on an NVIDIA GPU: arrays are computed by torch, and CUDA kernels are not taken."""
     return False

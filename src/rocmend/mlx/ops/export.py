@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rocmend.mlx.array import array
 from rocmend.mlx.transforms import dot, exported, tree
@@ -60,7 +60,7 @@ class FunctionExporter:
         """Write the file."""
         self._inner.close()
 
-    def __enter__(self) -> FunctionExporter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -72,6 +72,7 @@ class FunctionExporter:
         self._inner.close()
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Record one call."""
         self._inner.add(args, kwargs)
 
 

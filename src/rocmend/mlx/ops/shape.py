@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flatten", "reshape", "squeeze", "unflatten"]
 
 # The output's shape stands on the node. What is not contiguous is copied where no strides describe the result.
+# attrs, while a function is traced: the shape as it was asked for, with -1 for what is left; None: as on the node.
 RESHAPE = Primitive("Reshape", lambda node, x: x.reshape(node.shape), view=True)
 
 
@@ -88,7 +90,7 @@ def reshape(a: array, /, shape: Sequence[int], *, stream: Any = None) -> array:
     if type(a) is not array:
         a = to_array(a)
     node = a._n
-    shape = tuple(map(index, shape))
+    shape = asked = tuple(map(index, shape))
     old = node.shape
     if shape == old:
         return wrap(node)
@@ -96,7 +98,8 @@ def reshape(a: array, /, shape: Sequence[int], *, stream: Any = None) -> array:
         shape = _inferred(prod(old), shape)
         if shape == old:
             return wrap(node)
-    return record(RESHAPE, (node,), shape, node.dtype, None, None, None if stream is None else as_stream(stream))
+    attrs = asked if asked is not shape and current.state.tracing else None
+    return record(RESHAPE, (node,), shape, node.dtype, attrs, None, None if stream is None else as_stream(stream))
 
 
 def flatten(a: array, /, start_axis: int = 0, end_axis: int = -1, *, stream: Any = None) -> array:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
 
-BROADCAST = Primitive("BroadcastTo", lambda node, x: x.expand(node.shape), view=True)
+BROADCAST = Primitive("Broadcast", lambda node, x: x.expand(node.shape), view=True)
 
 
 @BROADCAST.rule("vjp")

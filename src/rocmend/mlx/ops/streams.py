@@ -267,7 +267,7 @@ def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]:
 
 
 def _cpu_info() -> dict[str, str | int]:
-    import psutil
+    import psutil  # type: ignore[import-untyped]
 
     name = platform.processor()
     try:

@@ -72,7 +72,7 @@ def decode(value: Any) -> Any:
         return slice(*map(decode, content))
     if kind == "bytes":
         return bytes.fromhex(content)
-    table: dict[str, Any] = {"dtype": _dtypes, "op": PRIMITIVES}.get(kind, {})
+    table: Any = _dtypes if kind == "dtype" else PRIMITIVES
     if content not in table:
         raise ValueError(f"[import_function] the file names {kind} {content!r}, which this version does not have.")
     return table[content]

@@ -83,7 +83,8 @@ class Call:
         found = self.rules.vmap_rule(self.primals(inputs), self.primals(where))
         if not isinstance(found, tuple) or len(found) != 2:
             raise ValueError(
-                f"[custom vmap] The function must return the outputs and their axes, but it returned {type(found).__name__}."
+                "[custom vmap] The function must return the outputs and their axes, but it returned "
+                f"{type(found).__name__}."
             )
         outputs = _matching("vmap", found[0], self.value, len(node.outputs))
         placed: list[int | None] = []
@@ -163,6 +164,7 @@ class custom_function:
         functools.update_wrapper(self, f)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
         return self._rules.call(args, kwargs)
 
     def vjp(self, f: Callable[..., Any]) -> custom_function:

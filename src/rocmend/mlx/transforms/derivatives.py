@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import ops
@@ -32,7 +33,8 @@ def outputs_of(op: str, value: Any) -> list[array]:
     if isinstance(value, list | tuple) and all(isinstance(one, array) for one in value):
         return list(value)
     raise ValueError(
-        f"[{op}] The function must return an array or a list or tuple of arrays, but it returned {type(value).__name__}."
+        f"[{op}] The function must return an array or a list or tuple of arrays, but it returned "
+        f"{type(value).__name__}."
     )
 
 
@@ -128,7 +130,7 @@ def _numbers(tag: str, argnums: Any) -> tuple[int, ...]:
     numbers = tuple(sorted(given))
     if numbers and numbers[0] < 0:
         raise ValueError(f"[{tag}] Can't compute the gradient of negative argument index {numbers[0]}.")
-    for a, b in zip(numbers, numbers[1:], strict=False):
+    for a, b in pairwise(numbers):
         if a == b:
             raise ValueError(f"[{tag}] Duplicate argument index {a} is not allowed.")
     return numbers
@@ -151,16 +153,17 @@ def _loss(tag: str, value: Any, *, scalar_only: bool) -> array:
         return value
     begin = f"[{tag}] The return value of the function whose gradient we want to compute should be "
     if scalar_only:
-        raise ValueError(f"{begin}a scalar array; but {type(value).__name__} was returned.")
+        kind = type(value).__name__
+        raise ValueError(f"{begin}a scalar array; but {kind} was returned.")
     if not isinstance(value, tuple):
-        raise ValueError(
+        raise ValueError(  # noqa: TRY004  # MLX's type
             f"{begin}either a scalar array or a tuple with the first value being a scalar array "
             f"(Union[array, tuple[array, Any, ...]]); but {type(value).__name__} was returned."
         )
     if not value:
         raise ValueError(f"{begin}either a scalar array or a non-empty tuple; but an empty tuple was returned.")
     if not isinstance(value[0], array):
-        raise ValueError(
+        raise ValueError(  # noqa: TRY004  # MLX's type
             f"{begin}either a scalar array or a tuple with the first value being a scalar array; but the first value "
             f"of the tuple is of type {type(value[0]).__name__}."
         )

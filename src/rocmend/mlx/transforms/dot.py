@@ -56,7 +56,7 @@ def drawn(outputs: Sequence[Node], names: dict[int, str]) -> str:
 
     lines = ["digraph {"]
     for node in order:
-        if node.op is None or not node.inputs and node.data is not None:
+        if node.op is None or (not node.inputs and node.data is not None):
             lines.append(f'{{ rank=source; "{name(node)}"; }}')
         elif node.op is ITEM:
             lines.append(_value(name(node), sink=id(node) in wanted))
@@ -75,7 +75,7 @@ def _value(name: str, *, sink: bool) -> str:
 
 
 def letters(number: int) -> str:
-    """Return A, B, … Z, BA, BB …"""
+    """Return a name: A, B, and so on to Z, then BA, BB."""
     text = ""
     while True:
         number, digit = divmod(number, 26)

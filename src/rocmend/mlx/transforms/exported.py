@@ -199,10 +199,10 @@ def _read_call(entry: dict[str, Any], constants: list[array]) -> Recorded:
     for one in entry["nodes"]:
         where = stream if one["device"] is None else as_stream(DeviceType[one["device"]])
         dyn = None if one["dyn"] is None else tuple(one["dyn"])
-        shape = None if one["shape"] is None else tuple(one["shape"])
+        sizes = None if one["shape"] is None else tuple(one["shape"])
         children = tuple(values[i] for i in one["inputs"])
         op, dtype = codec.decode({"op": one["op"]}), codec.decode({"dtype": one["dtype"]})
-        node = Node(op, children, codec.decode(one["attrs"]), dyn, shape, dtype, where, None, -1)
+        node = Node(op, children, codec.decode(one["attrs"]), dyn, sizes, dtype, where, None, -1)
         if "outputs" in one:
             node.outputs = tuple(_kind(spec) for spec in one["outputs"])
         values.append(node)

@@ -71,7 +71,7 @@ def _vjp_of(node: Node, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             # a node of its own, also where two inputs are one tensor
             inputs[place] = inputs[place].view_as(inputs[place]) if deeper else inputs[place].detach()
             if not inputs[place].requires_grad:
-                inputs[place].requires_grad_(requires_grad=True)
+                inputs[place].requires_grad_(True)
         result = call.run(node.stream, inputs)
         values = [result] if call.given is None else [result[i] for i in call.given]
         pairs = [(v, c.to(v.dtype)) for v, c in zip(values, cotangents, strict=True) if v.requires_grad]
@@ -116,7 +116,10 @@ def vjp(node: Node, cotangent: Any, depends: set[int]) -> list[array | None]:
 
 
 def jvp(node: Node, tangents: list[array | None]) -> Any:
-    """Record the tangents of a node's outputs: a reverse derivative is linear in its cotangent, and its own is the forward one."""
+    """Record the tangents of a node's outputs.
+
+    A reverse derivative is linear in its cotangent: its own reverse derivative is the forward one.
+    """
     from rocmend.mlx.transforms.graph import primal
     from rocmend.mlx.transforms.reverse import pull, pulled
 
@@ -165,11 +168,11 @@ def again(node: Node, inputs: tuple[Node, ...]) -> Any:
 
 
 def _aligned(x: array, axis: int | None, ndim: int) -> array:
-    """Return an operand with its batch first and as many axes behind as the result has; unbatched ones broadcast as they are."""
+    """Return an operand with its batch first and as many axes behind as the result has; others as they are."""
     if axis is None:
         return x
     if axis:
         x = ops.moveaxis(x, axis, 0)
     shape = x._n.shape
     missing = ndim + 1 - len(shape)
-    return ops.reshape(x, (shape[0], *(1,) * missing, *shape[1:])) if missing else x  # type: ignore[no-any-return]
+    return ops.reshape(x, (shape[0], *(1,) * missing, *shape[1:])) if missing else x

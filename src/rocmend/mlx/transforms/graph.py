@@ -117,11 +117,12 @@ def between(
     depends = {id(node) for node in primals}
     seen = set(depends)
     order: list[Node] = []
-    stack: list[Node] = list(outputs)
+    stack: list[Node | None] = list(outputs)
     while stack:
         node = stack.pop()
-        if node is None:  # type: ignore[redundant-expr]
-            node = stack.pop()  # type: ignore[unreachable]
+        if node is None:  # the next one's inputs are done
+            node = stack.pop()
+            assert node is not None  # noqa: S101  # pushed as a pair
             if any(id(child) in depends for child in sources(node)):
                 depends.add(id(node))
                 order.append(node)
@@ -131,7 +132,7 @@ def between(
         seen.add(id(node))
         if not node.inputs or (node.op is STOP_GRADIENT and not through_stops):
             continue
-        stack += (node, None)  # type: ignore[arg-type]
+        stack += (node, None)
         stack += [child for child in reversed(sources(node)) if id(child) not in seen]
     return order, depends
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import broadcast_shapes
 from rocmend.mlx.node import Node
 from rocmend.mlx.primitive import ITEM
-from rocmend.mlx.transforms.infer import RULES, unknown
+from rocmend.mlx.transforms.infer import inferred
 from rocmend.mlx.transforms.trace import Trace
 
 if TYPE_CHECKING:
@@ -42,22 +41,17 @@ def reshaped(trace: Trace, inputs: Sequence[Node]) -> Trace:
 
 def _again(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Return a node like another one, of other inputs."""
-    op = node.op
-    assert op is not None  # noqa: S101  # the body holds operations only
+    op: Any = node.op
     attrs, dyn, shape = node.attrs, node.dyn, node.shape
-    outputs = node.outputs if op.outputs is not None else None
-    same = all(a.shape == b.shape for a, b in zip(inputs, node.inputs, strict=True))
     if op is ITEM:
         shape = inputs[0].outputs[attrs][0]
-    elif not (same and (outputs is None or all(not hasattr(child, "outputs") for child in inputs))):
-        rule = RULES.get(op.name)
-        if rule is not None:
-            shape, attrs, dyn, outputs = rule(node, inputs)
-        elif op.elementwise and outputs is None:
-            shape = broadcast_shapes(*(child.shape for child in inputs))
-        else:
-            raise unknown(op.name)
+    elif any(_kind(a) != _kind(b) for a, b in zip(inputs, node.inputs, strict=True)):
+        shape, attrs, dyn = inferred(node, inputs)
     made = Node(op, inputs, attrs, dyn, shape, node.dtype, node.stream, None, -1)
-    if outputs is not None:
-        made.outputs = outputs
+    if op.outputs is not None:
+        made.outputs = node.outputs
     return made
+
+
+def _kind(node: Node) -> Any:
+    return node.outputs if node.shape is None else node.shape

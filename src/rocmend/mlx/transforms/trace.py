@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["COMPILED", "Trace", "gather"]
 
 UNCAPTURED = (
-    "[compile] Attempting to compile a function with uncaptured inputs is not allowed. An array that is an argument, or "
-    "is computed from one, was also used from outside of the function. Pass it as an argument, or name it in inputs=."
+    "[compile] Attempting to compile a function with uncaptured inputs is not allowed. An array that is an argument, "
+    "or is computed from one, was also used from outside of the function. Pass it as an argument or in inputs=."
 )
 
 
@@ -182,7 +182,9 @@ def _alias(node: Node) -> Node | None:
     if op is IDENTITY or op is STOP_GRADIENT:
         return node.inputs[0]
     if op is ITEM and node.inputs[0].op is CUSTOM:
-        return node.inputs[0].inputs[node.inputs[0].attrs.count + node.attrs]
+        whole = node.inputs[0]
+        place: int = whole.attrs.count + node.attrs
+        return whole.inputs[place]
     return None
 
 

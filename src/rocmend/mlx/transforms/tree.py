@@ -149,23 +149,19 @@ def prefix(tree: Any, axes: Any, leaf: Callable[[array, Any], None]) -> None:
     if isinstance(tree, array):
         leaf(tree, axes)
         return
-    for kind in (list, tuple, dict):
-        if not isinstance(tree, kind):
-            continue
-        if axes is not None and isinstance(axes, list | tuple | dict):
-            same = isinstance(axes, kind) and len(axes) == len(tree)
-            if same and kind is dict:
-                same = all(key in axes for key in tree)
-            if not same:
-                raise ValueError(
-                    "[vmap] The tree of axes is not a valid prefix of the tree of arrays: they differ in structure."
-                )
-            for key in tree if kind is dict else range(len(tree)):
-                prefix(tree[key], axes[key], leaf)
-        else:
-            for one in tree.values() if kind is dict else tree:
-                prefix(one, axes, leaf)
+    kind = next((kind for kind in (list, tuple, dict) if isinstance(tree, kind)), None)
+    if kind is None:
+        raise ValueError(
+            f"[vmap] The arguments should contain only arrays, but there is a value of type {type(tree).__name__}."
+        )
+    keys = list(tree) if kind is dict else range(len(tree))
+    if not isinstance(axes, list | tuple | dict):
+        for key in keys:
+            prefix(tree[key], axes, leaf)
         return
-    raise ValueError(
-        f"[vmap] The arguments should contain only arrays, but there is a value of type {type(tree).__name__}."
-    )
+    if not isinstance(axes, kind) or len(axes) != len(tree) or (kind is dict and any(key not in axes for key in keys)):
+        raise ValueError(
+            "[vmap] The tree of axes is not a valid prefix of the tree of arrays: they differ in structure."
+        )
+    for key in keys:
+        prefix(tree[key], axes[key], leaf)

@@ -104,4 +104,4 @@ def _placed(x: array, axis: int | None, where: int | None, size: int) -> array:
             return x
         shape = x._n.shape
         return ops.broadcast_to(ops.expand_dims(x, where), (*shape[:where], size, *shape[where:]))  # type: ignore[no-any-return]
-    return x if where is None or where == axis else ops.moveaxis(x, axis, where)  # type: ignore[no-any-return]
+    return x if where is None or where == axis else ops.moveaxis(x, axis, where)
