@@ -246,11 +246,10 @@ def conv_general(
     return convolved(input, weight, options, stream)
 
 
-def _checked_axes(name: str, input: Any, axes: int) -> array:
-    x = to_array(input)
-    if len(x.shape) != axes + 2:
-        raise ValueError(f"[{name}] Expected an input with {axes + 2} dimensions, got shape {shape_text(x.shape)}.")
-    return x
+def _plain_options(axes: int, x: array, stride: Size, padding: Size, dilation: Size, groups: int) -> Options:
+    """Return the options of a convolution over ``axes`` axes; a single number holds for as many as there are."""
+    axes = max(len(x.shape) - 2, 1) if axes == 1 else axes
+    return _options(axes, stride, padding, padding, dilation, 1, groups, False)
 
 
 def conv1d(
@@ -274,8 +273,8 @@ def conv1d(
     Raises:
         ValueError: shapes, types or options that do not fit.
     """
-    x = _checked_axes("conv1d", input, 1)
-    return convolved(x, weight, _options(1, stride, padding, padding, dilation, 1, groups, False), stream)
+    x = to_array(input)
+    return convolved(x, weight, _plain_options(1, x, stride, padding, dilation, groups), stream)
 
 
 def conv2d(
@@ -299,8 +298,8 @@ def conv2d(
     Raises:
         ValueError: shapes, types or options that do not fit.
     """
-    x = _checked_axes("conv2d", input, 2)
-    return convolved(x, weight, _options(2, stride, padding, padding, dilation, 1, groups, False), stream)
+    x = to_array(input)
+    return convolved(x, weight, _plain_options(2, x, stride, padding, dilation, groups), stream)
 
 
 def conv3d(
@@ -324,8 +323,8 @@ def conv3d(
     Raises:
         ValueError: shapes, types or options that do not fit.
     """
-    x = _checked_axes("conv3d", input, 3)
-    return convolved(x, weight, _options(3, stride, padding, padding, dilation, 1, groups, False), stream)
+    x = to_array(input)
+    return convolved(x, weight, _plain_options(3, x, stride, padding, dilation, groups), stream)
 
 
 def _transposed(
@@ -333,9 +332,13 @@ def _transposed(
     groups: int, stream: Any,
 ) -> array:  # fmt: skip
     """Record the convolution that turns the shape of a convolution's output into that of its input."""
-    x, w = _checked_axes(name, input, axes), to_array(weight)
-    if len(w.shape) != axes + 2:
-        raise ValueError(f"[{name}] Expected a weight with {axes + 2} dimensions, got shape {shape_text(w.shape)}.")
+    x, w = to_array(input), to_array(weight)
+    axes = max(len(x.shape) - 2, 1) if axes == 1 else axes
+    if len(x.shape) != axes + 2 or len(w.shape) != axes + 2:
+        raise ValueError(
+            f"[{name}] Expected an input and a weight with {axes + 2} dimensions, got shapes {shape_text(x.shape)} and "
+            f"{shape_text(w.shape)}."
+        )
     pads, steps = _sizes("padding", padding, axes), _sizes("dilation", dilation, axes)
     more = _sizes("output padding", output_padding, axes)
     low = tuple((taps - 1) * step - pad for taps, step, pad in zip(w.shape[1:-1], steps, pads, strict=True))

@@ -11,7 +11,7 @@ from rocmend import kernels
 from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
-from rocmend.mlx.ops.products import checked_dtype, checked_shape, matmul, product
+from rocmend.mlx.ops.products import check_indices, checked_dtype, checked_shape, matmul, product, wanted
 from rocmend.mlx.ops.quantized_products import gathered, gathered_shape, in_turn, spread_back
 from rocmend.mlx.primitive import Primitive
 
@@ -86,17 +86,21 @@ def gather_mm(
 def _gather_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     left, right, ordered = node.attrs
     s = node.stream
+    check_indices("gather_mm", primals, 2)
     a, b, *rest = primals
     lhs = rest.pop(0) if left else None
     rhs = rest.pop(0) if right else None
     pairs = node.shape[:-2]
     chosen = ops.broadcast_to(in_turn(b.shape[:-2], s) if rhs is None else rhs, pairs, stream=s)
     turned = ops.swapaxes(b, -1, -2, stream=s)
-    of_a = gather_mm(cotangent, turned, None, chosen, sorted_indices=ordered, stream=s)
-    rows = gathered(a, lhs, pairs, s)
-    of_b = matmul(ops.swapaxes(rows, -1, -2, stream=s), cotangent, stream=s)
-    found = [spread_back(of_a, a, lhs, s), spread_back(of_b, b, rhs, s)]
-    return (*found, *(None for one in (lhs, rhs) if one is not None))
+    of_a = of_b = None
+    if wanted(primals, 0):
+        of_a = gather_mm(cotangent, turned, None, chosen, sorted_indices=ordered, stream=s)
+        of_a = spread_back(of_a, a, lhs, s)
+    if wanted(primals, 1):
+        rows = gathered(a, lhs, pairs, s)
+        of_b = spread_back(matmul(ops.swapaxes(rows, -1, -2, stream=s), cotangent, stream=s), b, rhs, s)
+    return (of_a, of_b, *(None for one in (lhs, rhs) if one is not None))
 
 
 def segmented_mm(a: array, b: array, /, segments: array, *, stream: Any = None) -> array:
@@ -148,6 +152,7 @@ SEGMENTED_MM = Primitive("SegmentedMM", _run_segmented)
 @SEGMENTED_MM.rule("vjp")
 def _segmented_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     s = node.stream
+    check_indices("segmented_mm", primals, 2)
     a, b, segments = primals
     places = ops.arange(a.shape[1], dtype=dtypes.int64, stream=s)
     bounds = ops.reshape(segments, (-1, 2), stream=s)

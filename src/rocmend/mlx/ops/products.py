@@ -183,6 +183,16 @@ def wanted(primals: Any, place: int) -> bool:
     return flags is None or flags[place]
 
 
+def check_indices(op: str, primals: Any, first: int) -> None:
+    """Refuse the derivative with respect to indices, which are the inputs from ``first`` on.
+
+    Raises:
+        ValueError: it is asked for.
+    """
+    if any(getattr(primals, "wanted", ())[first:]):
+        raise ValueError(f"[{op}] There is no gradient of indices. Use stop_gradient on them.")
+
+
 def product_gradients(
     a: array, b: array, cotangent: array, stream: Any, *, of_a: bool = True, of_b: bool = True
 ) -> tuple[array | None, array | None]:

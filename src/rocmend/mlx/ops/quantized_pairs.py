@@ -93,7 +93,8 @@ def _checked(
         quantized = one is w and scales is not None
         if not quantized and (not one.dtype.is_float or one.dtype is dtypes.float64):
             raise ValueError(
-                f"[{op}] Only real floating types except float64 are supported but {name} argument dtype == {one.dtype}."
+                f"[{op}] Only real floating types except float64 are supported but {name} argument dtype == "
+                f"{one.dtype}."
             )
     if mode != "nvfp4" and (scale_x is not None or scale_w is not None):
         raise ValueError(f"[{op}] Global scale is only supported for 'nvfp4' quantization mode.")
@@ -145,8 +146,8 @@ def qqmm(
         )
     if scales is None and x.shape[-1] != w.shape[-1]:
         raise ValueError(
-            f"[qqmm] Last dimension of first input with shape {shape_text(x.shape)} must match last dimension of second "
-            f"input with shape {shape_text(w.shape)}."
+            f"[qqmm] Last dimension of first input with shape {shape_text(x.shape)} must match last dimension of "
+            f"second input with shape {shape_text(w.shape)}."
         )
     values = _rounded("qqmm", x, form, global_scale_x, stream)
     if scales is not None:

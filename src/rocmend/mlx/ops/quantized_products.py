@@ -13,7 +13,7 @@ from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
-from rocmend.mlx.ops.products import product, sum_to, wanted
+from rocmend.mlx.ops.products import check_indices, product, sum_to, wanted
 from rocmend.mlx.ops.quantized import affine_values, check_global_scale, check_words, format_for, group_gradients
 from rocmend.mlx.primitive import Primitive
 
@@ -331,6 +331,7 @@ def _gather_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     rhs = rest.pop(0) if right else None
     pairs = cotangent.shape[:-2]
     _check_wanted("gather_qmm", primals, form)
+    check_indices("gather_qmm", primals, 4 if form.affine else 3)
     nothing = (None,) * (len(primals) - 1)
     chosen = in_turn(w.shape[:-2], s) if rhs is None else rhs
     of_x = gather_qmm(
