@@ -14,7 +14,21 @@ from rocmend.mlx.node import current
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype
 
-__all__ = ["ArrayLike", "as_stream", "axes_of", "axis_of", "broadcast_shapes", "pair", "shape_text", "to_array"]
+__all__ = [
+    "ArrayLike",
+    "AxisError",
+    "as_stream",
+    "axes_of",
+    "axis_of",
+    "broadcast_shapes",
+    "pair",
+    "shape_text",
+    "to_array",
+]
+
+
+class AxisError(ValueError, IndexError):
+    """There is no such axis. Releases of MLX differ in which of the two they raise."""
 
 
 class ArrayLike:
@@ -117,10 +131,10 @@ def axis_of(op: str, axis: int, ndim: int) -> int:
     """Return a valid, non-negative axis.
 
     Raises:
-        ValueError: there is no such axis.
+        AxisError: there is no such axis.
     """
     if not -ndim <= axis < ndim:
-        raise ValueError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
+        raise AxisError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
     return axis + ndim if axis < 0 else axis
 
 

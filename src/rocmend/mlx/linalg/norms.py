@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rocmend.mlx import dtypes, ops
-from rocmend.mlx.arguments import axis_of, broadcast_shapes, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, axis_of, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array
 from rocmend.mlx.linalg.factor import svd
 
@@ -132,7 +132,7 @@ def cross(a: array, b: array, axis: int = -1, *, stream: Any = None) -> array:
     a, b = to_array(a), to_array(b)
     ndim = max(len(a.shape), len(b.shape))
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[linalg::cross] Axis {axis} is out of bounds for array with {ndim} dimensions.")
+        raise AxisError(f"[linalg::cross] Axis {axis} is out of bounds for array with {ndim} dimensions.")
     axis -= ndim if axis >= 0 else 0
     sides = []
     for one in (a, b):

@@ -71,7 +71,7 @@ def _view(node: Node, tensor: Any) -> Any:
         return tensor
     if source is bool_:
         tensor = tensor.view(torch.uint8)
-    if target.size > source.size:
+    if target.size != source.size:
         tensor = tensor.contiguous()
     return tensor.view(target.storage)
 

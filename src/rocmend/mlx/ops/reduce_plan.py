@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocmend.mlx.arguments import AxisError
+
 __all__: list[str] = []
 
 Axis = int | Sequence[int] | None
@@ -38,7 +40,7 @@ def axis_of(axis: int, ndim: int) -> int:
         IndexError: there is no such axis.
     """
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[reduce] Invalid axis {axis} for array with {ndim} dimensions.")
+        raise AxisError(f"[reduce] Invalid axis {axis} for array with {ndim} dimensions.")
     return axis + ndim if axis < 0 else axis
 
 

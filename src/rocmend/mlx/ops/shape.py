@@ -6,7 +6,7 @@ from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import as_stream, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
@@ -43,9 +43,9 @@ def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
     return reshape(x, (x._n.shape[0], *node.shape)), 0
 
 
-def out_of_bounds(op: str, axis: int, ndim: int) -> IndexError:
+def out_of_bounds(op: str, axis: int, ndim: int) -> AxisError:
     """Return the error for an axis that is not there."""
-    return IndexError(f"[{op}] Axis {axis} is out of bounds for array with {ndim} dimensions.")
+    return AxisError(f"[{op}] Axis {axis} is out of bounds for array with {ndim} dimensions.")
 
 
 def reshaped(x: array, shape: tuple[int, ...], stream: Any = None) -> array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend.mlx import dtypes, ops
-from rocmend.mlx.arguments import as_stream, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.products import matmul
 from rocmend.mlx.primitive import Primitive
@@ -135,7 +135,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1, stream: Any = None) -> array:
         raise ValueError("[vecdot] inputs must be at least 1D.")
     most = max(len(a.shape), len(b.shape))
     if not -most <= axis < most:
-        raise IndexError(f"[vecdot] axis {axis} is out of bounds for {most} dimensions.")
+        raise AxisError(f"[vecdot] axis {axis} is out of bounds for {most} dimensions.")
     for shape in (a.shape, b.shape):
         if not -len(shape) <= axis < len(shape):
             raise ValueError(f"[vecdot] axis {axis} is out of bounds for shape {shape_text(shape)}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import ops
 from rocmend.mlx.arguments import shape_text
+from rocmend.mlx.arguments import AxisError
 from rocmend.mlx.array import array
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.batch import spread
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["spread_call", "vmap_of"]
-
-
-class AxisError(ValueError, IndexError):
-    """There is no such axis. MLX's releases differ in which of the two they raise."""
 
 
 def _axis(x: array, axis: Any, *, output: bool) -> int | None:
