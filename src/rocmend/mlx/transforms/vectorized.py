@@ -6,8 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import ops
-from rocmend.mlx.arguments import shape_text
-from rocmend.mlx.arguments import AxisError
+from rocmend.mlx.arguments import AxisError, shape_text
 from rocmend.mlx.array import array
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.batch import spread
