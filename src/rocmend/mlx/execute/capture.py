@@ -7,6 +7,7 @@ for those buffers, and a step with other ones is captured anew.
 
 from __future__ import annotations
 
+import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
 __all__ = ["Capture", "Snapshot"]
+
+LARGEST = 1 << 22  # elements of a value that is computed in a graph
 
 _data = attrgetter("data")
 
@@ -109,6 +112,10 @@ class Capture:
         self.fixed_shapes = picker([k for k in range(len(tape.nodes)) if k not in changing])
         self.shapes = self.fixed_shapes(tape.shapes)
 
+        largest = max((math.prod(node.shape) for node in tape.nodes if _computes(node)), default=0)
+        if largest > LARGEST:
+            raise Unfit(f"a value of {largest} elements: its computation takes longer than its launch")
+
     def _inputs(self, tape: Tape, plan: Plan, varying: Varying) -> None:
         """Tell values that are copied to a fixed place from those that are read where they are."""
         donated = set(plan.donated)
@@ -143,10 +150,11 @@ class Capture:
         for place, value in zip(self.direct_places, self.held, strict=True):
             values[count + place] = value
         calls = [self._call(tape, step) for step in plan.steps]  # Unfit before anything is under way
+        pool = _pool(device)
         side = _side_stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.no_grad(), torch.cuda.stream(side):
-            self.graph.capture_begin(pool=_pool(), capture_error_mode="thread_local")
+            self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 for step, call in zip(plan.steps, calls, strict=True):
                     result = call(tape.nodes, *[values[i] for i in step.ins])
@@ -201,7 +209,7 @@ class Capture:
             return False
         numbers = [0] * len(self.first)
         for place_k, (place, k) in enumerate(self.first):
-            numbers[place_k] = (dyn[place] or ())[k]
+            numbers[place_k] = tuple(dyn[place] or ())[k]
         for node_dyn, example, pattern in zip(self.varying_nodes(dyn), self.example, self.pattern, strict=True):
             for k, slot in pattern:
                 if node_dyn[k] != (example[k] if slot < 0 else numbers[slot]):
@@ -231,15 +239,31 @@ def _name(node: Node) -> str:
     return "" if node.op is None else node.op.name
 
 
-_pools: list[Any] = []
+def _computes(node: Node) -> bool:
+    """Return whether an operation computes all of its value: it is no view, and no write into a buffer."""
+    return node.op is not None and not node.op.view and node.op.name != "SliceUpdate" and node.shape is not None
+
+
+_anchors: dict[torch.device, torch.cuda.CUDAGraph] = {}
 _sides: dict[torch.device, torch.cuda.Stream] = {}
 
 
-def _pool() -> Any:
-    """Return the memory that all graphs share: they run one after another, and results are copied out."""
-    if not _pools:
-        _pools.append(torch.cuda.graph_pool_handle())
-    return _pools[0]
+def _pool(device: torch.device) -> Any:
+    """Return the memory that all graphs share: they run one after another, and results are copied out.
+
+    Torch gives the memory up with the last graph that uses it; a graph of nothing much is kept so that this never is.
+    """
+    anchor = _anchors.get(device)
+    if anchor is None:
+        anchor = torch.cuda.CUDAGraph()
+        side = _side_stream(device)
+        side.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(side):
+            anchor.capture_begin(capture_error_mode="thread_local")
+            torch.zeros(1, device=device)
+            anchor.capture_end()
+        _anchors[device] = anchor
+    return anchor.pool()
 
 
 def _side_stream(device: torch.device) -> torch.cuda.Stream:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend.mlx.execute import interpreter
+from rocmend.mlx.execute.rewrite import rewritten
 from rocmend.mlx.execute.step import Step
 from rocmend.mlx.execute.trace import OWNED, Tape
 
@@ -193,9 +194,14 @@ class _Observation:
                     self.sharing.get(self.address.get(one, 0), set()).discard(one)
                 steps.append(Step(call, ins, (place,), free))
         plan = Plan(
-            steps, self.outside, tuple(self.kept), tuple(self.lazy), self._owned(), tuple(self.donated),
-            references(tape, self.donated),
-        )  # fmt: skip
+            steps=rewritten(steps, tape, self.kept),
+            outside=self.outside,
+            kept=tuple(self.kept),
+            lazy=tuple(self.lazy),
+            owned=self._owned(),
+            donated=tuple(self.donated),
+            donated_held=references(tape, self.donated),
+        )
         for place in plan.kept:
             nodes[place].data = values[place]
             nodes[place].inputs = ()

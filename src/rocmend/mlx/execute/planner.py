@@ -70,11 +70,15 @@ class Entry:
             except Unfit as reason:
                 self.unfit = str(reason)
                 LOG.debug("not captured: %s", reason)
+            except RuntimeError as error:  # the driver's or torch's refusal: the plan can run without
+                self.unfit = str(error)
+                LOG.warning("a step could not be captured and runs call by call: %s", error)
             else:
-                self.captures = [*self.captures[1 - GRAPHS :], capture]
-                capture.run(tape)
-                self.before = now
-                return
+                if capture.fits(tape):
+                    self.captures = [*self.captures[1 - GRAPHS :], capture]
+                    capture.run(tape)
+                    self.before = now
+                    return
         self.plan.run(tape)
         self.before = now
 
