@@ -103,6 +103,18 @@ def pair_scales(raw, MODE: tl.constexpr):
 
 
 @triton.jit
+def packed_scales(raw, ROWS: tl.constexpr, GROUPS: tl.constexpr, dtype: tl.constexpr):
+    """Return affine scales that were loaded two in an int32, [ROWS, GROUPS / 2], as ``pair_scales`` does."""
+    if INTERPRETED:
+        even = raw.to(tl.int16).to(dtype, bitcast=True).to(tl.float32)
+        odd = (raw >> 16).to(tl.int16).to(dtype, bitcast=True).to(tl.float32)
+    else:
+        even = (raw & 0xFFFF) | (raw << 16)
+        odd = ((raw >> 16) & 0xFFFF) | (raw & -0x10000)
+    return tl.reshape(tl.join(even, odd), [ROWS, GROUPS])
+
+
+@triton.jit
 def pair_thirds(scale, MODE: tl.constexpr, BITS: tl.constexpr):
     """Return the third operand of ``pair_of`` for bf16, of scales from ``pair_scales``: a power of two times them."""
     if MODE == "affine" and not INTERPRETED:

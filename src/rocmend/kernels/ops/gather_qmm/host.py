@@ -24,7 +24,7 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 _NO_WEIGHTS = (None, None, None)
-SINGLE, SEVERAL = 16, 128
+SINGLE, SEVERAL = 64, 128
 """Rows up to which there are hardly two with one expert, and hardly four."""
 
 
@@ -36,9 +36,7 @@ def run(a: Arguments) -> torch.Tensor:
         return out
     if k == 0:
         return out.zero_()
-    x = a.x.to(a.dtype).contiguous()
-    if x.device.type != "meta" and x.data_ptr() % 4:
-        x = x.clone()  # two numbers of a half type are loaded at a time
+    x = _at(a.x.to(a.dtype).contiguous(), 4)
     kind = shape_class(problem_of(a))
     weights = (*_aligned(a.weights), *(_aligned(a.up) if a.up is not None else (None, None, None)))
     if kind == "few":
@@ -93,7 +91,6 @@ def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None])
     constants = _constants(a) | {
         "SLICES": slices, "STEPS": cdiv(groups, 8 * slices), "EVEN": groups % (8 * slices) == 0,
         "FULL": a.n % tile == 0, "ROWS": next_power_of_2(rows) if config["MATES"] > 1 else 1,
-        "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
     of_matrix = a.pairs.divisor * m
@@ -116,7 +113,7 @@ def plan_call(
         a: Arguments of such a call.
         lhs: Indices as they were given.
         rhs: The like.
-        whole: Takes what the plan takes, and computes it from the start: for words that lie at odd addresses.
+        whole: Takes what the plan takes, and computes it from the start: for tensors that lie at odd addresses.
     """
     tensors = (a.x, *a.weights, *(a.up or ()), lhs, rhs)
     m, k = a.x.shape[-2:]
@@ -137,7 +134,7 @@ def plan_call(
     else:
         return None
     output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
-    one_lhs = a.pairs.lhs is not None
+    one_lhs, few = a.pairs.lhs is not None, kind == "few"
 
     def call(
         x: torch.Tensor,
@@ -151,8 +148,9 @@ def plan_call(
         for words in (first[0], second[0]):
             if words is not None and words.data_ptr() % 8:
                 return whole(x, weights, up, lhs, rhs)
-        if x.data_ptr() % 4:
-            return whole(x, weights, up, lhs, rhs)
+        for one in (x,) if few else (x, *first[1:], *second[1:]):
+            if one is not None and one.data_ptr() % 4:
+                return whole(x, weights, up, lhs, rhs)
         out = output()
         launched((x, *first, *second, out, lhs if one_lhs else None, rhs))
         return out
@@ -178,20 +176,33 @@ def _tiles(
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
     block = 512 // form.bits
-    padded, groups, matrices = cdiv(k, block) * block, k // form.group_size, a.x.shape[:-2].numel()
+    even, padded = k % wide == 0, cdiv(k, block) * block
+    groups, matrices = k // form.group_size, a.x.shape[:-2].numel()
     slots = pairs.count * m // config["BM"] + a.experts
     fold = form.mode == "affine" and a.dtype == torch.bfloat16
     ordered_of = allocate.Output((matrices * m * (padded + 2 * groups * fold),), a.dtype, a.x.device)
     table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
+    first = config_for("gather_qmm", "prepare", "*", target)
+    of_pairs = min(first["BLOCK"], max(16, next_power_of_2(pairs.count)))
     prepare = Plan(
         prepare_kernel,
         (a.experts + matrices * m,),
-        {"BITS": form.bits, "GROUP": form.group_size, "SUMS": fold, "BM": config["BM"]},
-        config_for("gather_qmm", "prepare", "*", target),
+        {
+            "BITS": form.bits,
+            "GROUP": form.group_size,
+            "SUMS": fold,
+            "BM": config["BM"],
+            "BLOCK": of_pairs,
+            "ONCE": pairs.count <= of_pairs,
+        },
+        first,
         (pairs.count, m, a.experts, k, padded, groups, matrices * m, slots),
         (None, types[9], None, None),
     )
-    constants = _constants(a) | {"BK": wide, "EVEN": k % wide == 0, "BG": max(16, next_power_of_2(groups))}
+    constants = _constants(a) | {
+        "BK": wide, "EVEN": even, "PACKED": even and form.affine and wide // form.group_size % 2 == 0,
+        "BG": max(16, next_power_of_2(groups)), "PDL": bool(config.get("launch_pdl", 0)),
+    }  # fmt: skip
     main = Plan(
         tiles_kernel,
         (slots * cdiv(a.n, config["BN"]),),
@@ -219,11 +230,18 @@ def _width(k: int, most: int, group: int) -> int:
 
 
 def _aligned(weights: Weights) -> tuple[torch.Tensor | None, ...]:
-    """Make weights contiguous; words at a multiple of 8 bytes, as they are loaded two at a time."""
-    words = weights.words.contiguous()
-    if words.device.type != "meta" and words.data_ptr() % 8:
-        words = words.clone()
-    return words, weights.scales.contiguous(), None if weights.biases is None else weights.biases.contiguous()
+    """Make weights contiguous; words at a multiple of 8 bytes, the others of 4, as they are loaded two at a time."""
+    scales = _at(weights.scales.contiguous(), 4)
+    return (
+        _at(weights.words.contiguous(), 8),
+        scales,
+        None if weights.biases is None else _at(weights.biases.contiguous(), 4),
+    )
+
+
+def _at(tensor: torch.Tensor, multiple: int) -> torch.Tensor:
+    """Return a tensor at a multiple of an address."""
+    return tensor.clone() if tensor.device.type != "meta" and tensor.data_ptr() % multiple else tensor
 
 
 def _grouped(

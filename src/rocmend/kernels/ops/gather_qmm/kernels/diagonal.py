@@ -36,7 +36,7 @@ def _words(
             found = tl.load(w_ptr + (of_row[eight] * words)[:, None] + at)
         else:
             found = tl.load(w_ptr + (of_row[eight] * words)[:, None] + at, mask=at < words, other=0)
-        parts = parts + (found,)  # noqa: RUF005  Triton has no unpacking
+        parts = parts + (found,)
     return parts
 
 
@@ -53,7 +53,7 @@ def _scales(
             found = tl.load(scales_ptr + at)
         else:
             found = tl.load(scales_ptr + at, mask=group < groups, other=0)
-        parts = parts + (found,)  # noqa: RUF005  Triton has no unpacking
+        parts = parts + (found,)
     return parts
 
 
@@ -96,7 +96,7 @@ def _own(
             at = of_slice[:, None] + (lane * (4 * HALF) + place % HALF)[None, :] + j * HALF
             if not EVEN:
                 here = here & (at * 2 < k)
-            found = found + (tl.load(row + at, mask=here, other=0),)  # noqa: RUF005  Triton has no unpacking
+            found = found + (tl.load(row + at, mask=here, other=0),)
     return found
 
 
@@ -141,7 +141,7 @@ def _mates(rhs_ptr, row, m, rows, expert, MATES: tl.constexpr, ROWS: tl.constexp
     last = row
     for _ in tl.static_range(MATES - 1):
         last = tl.min(tl.where(same & (index > last), index, ROWS), axis=0)
-        found = found + (tl.where(last < ROWS, last, row),)  # noqa: RUF005  Triton has no unpacking
+        found = found + (tl.where(last < ROWS, last, row),)
     return before, found
 
 
@@ -151,7 +151,7 @@ def diagonal_kernel(
     m, n, k, words, groups, divisor, rows,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
     SLICES: tl.constexpr, STEPS: tl.constexpr, EVEN: tl.constexpr, FULL: tl.constexpr, TILES: tl.constexpr,
-    MATES: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, PDL: tl.constexpr,
+    MATES: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """TILES * 16 outputs of up to MATES rows of one expert: ``x @ w.T``, or ``silu(x @ w.T) * (x @ up.T)``.
 
@@ -165,9 +165,6 @@ def diagonal_kernel(
     EACH: tl.constexpr = 4 * ((GROUP * BITS + 511) // 512)
     OUTPUTS: tl.constexpr = TILES * 2  # of 8 rows of weights
     EIGHTS: tl.constexpr = OUTPUTS * 2 if GATED else OUTPUTS
-    if PDL:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     row = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
     expert = tl.load(rhs_ptr + row // m).to(tl.int32)
     mates = (row,)
@@ -184,7 +181,7 @@ def diagonal_kernel(
         else:
             matrix = (mates[mate] // m // divisor).to(tl.int64)
         source = x_ptr + (matrix * m + mates[mate] % m) * k
-        sources = sources + (source.to(tl.pointer_type(tl.int32)),)  # noqa: RUF005  Triton has no unpacking
+        sources = sources + (source.to(tl.pointer_type(tl.int32)),)
     first = tl.program_id(0) * (TILES * 16)
     line = tl.arange(0, SLICES * 8)
     slice_of, column = line // 8, line % 8
@@ -194,7 +191,7 @@ def diagonal_kernel(
         one = column + eight * 8
         if not FULL:
             one = tl.minimum(one, n - 1 - first)
-        of_row = of_row + (one,)  # noqa: RUF005
+        of_row = of_row + (one,)
     weight = expert.to(tl.int64) * n + first
     w_ptr += weight * words
     scales_ptr += weight * groups
@@ -220,7 +217,7 @@ def diagonal_kernel(
                 biases = _scales(biases, up_biases_ptr, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
         pairs = ()
         for index in tl.static_range(MATES * EACH):
-            pairs = pairs + (quad_pairs(own[index], SLICES, BITS),)  # noqa: RUF005
+            pairs = pairs + (quad_pairs(own[index], SLICES, BITS),)
         sums = tl.zeros([SLICES, 16, MATES * 8], tl.float32)
         acc = tl.zeros([SLICES, EIGHTS * 8, MATES * 8], tl.float32)
         # All blocks are under way before the first is waited for.
@@ -267,7 +264,7 @@ def _multiply(
         xs = ()
         for mate in tl.static_range(MATES):
             own = pairs[mate * EACH : (mate + 1) * EACH]
-            xs = xs + (_spread(own, block, j, SLICES, BITS, GROUP, dtype),)  # noqa: RUF005
+            xs = xs + (_spread(own, block, j, SLICES, BITS, GROUP, dtype),)
         x = _side_by_side(xs, SLICES, MATES)
         if MODE == "affine":
             sums = dot(_ones(zero, SLICES, BITS, dtype), x, sums)

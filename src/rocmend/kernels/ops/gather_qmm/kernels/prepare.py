@@ -10,27 +10,36 @@ from rocmend.kernels.language import narrow
 
 
 @triton.jit
-def _route(expert, rhs_ptr, order_ptr, table_ptr, pairs, m, experts, BM: tl.constexpr, BLOCK: tl.constexpr):
+def _route(
+    expert, rhs_ptr, order_ptr, table_ptr, pairs, m, experts, BM: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr
+):
     """Write the numbers of an expert's pairs behind those of the experts before it, and its tiles.
 
     Without knowing the tiles of the others: they cannot be more than its first row, in tiles, and one for each. Places
-    that are left over become tiles without rows.
+    that are left over become tiles without rows. ONCE: a block holds all pairs.
     """
-    less = tl.zeros([BLOCK], tl.int32)
-    equal = tl.zeros([BLOCK], tl.int32)
-    for start in range(0, pairs, BLOCK):
-        pair = start + tl.arange(0, BLOCK)
-        chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
-        less += (chosen < expert).to(tl.int32)
-        equal += (chosen == expert).to(tl.int32)
-    before, mine = tl.sum(less, axis=0), tl.sum(equal, axis=0)
-    place = before
-    for start in range(0, pairs, BLOCK):
-        pair = start + tl.arange(0, BLOCK)
+    if ONCE:
+        pair = tl.arange(0, BLOCK)
         chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
         hit = (chosen == expert).to(tl.int32)
-        tl.store(order_ptr + place + tl.cumsum(hit, axis=0) - 1, pair, mask=hit != 0)
-        place += tl.sum(hit, axis=0)
+        before, mine = tl.sum((chosen < expert).to(tl.int32), axis=0), tl.sum(hit, axis=0)
+        tl.store(order_ptr + before + tl.cumsum(hit, axis=0) - 1, pair, mask=hit != 0)
+    else:
+        less = tl.zeros([BLOCK], tl.int32)
+        equal = tl.zeros([BLOCK], tl.int32)
+        for start in range(0, pairs, BLOCK):
+            pair = start + tl.arange(0, BLOCK)
+            chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
+            less += (chosen < expert).to(tl.int32)
+            equal += (chosen == expert).to(tl.int32)
+        before, mine = tl.sum(less, axis=0), tl.sum(equal, axis=0)
+        place = before
+        for start in range(0, pairs, BLOCK):
+            pair = start + tl.arange(0, BLOCK)
+            chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
+            hit = (chosen == expert).to(tl.int32)
+            tl.store(order_ptr + place + tl.cumsum(hit, axis=0) - 1, pair, mask=hit != 0)
+            place += tl.sum(hit, axis=0)
     first, end = before * m // BM + expert, (before + mine) * m // BM + expert + 1
     for start in range(first, end, 64):
         slot = start + tl.arange(0, 64)
@@ -70,6 +79,7 @@ def _reorder(
 def prepare_kernel(
     x_ptr, rhs_ptr, ordered_ptr, table_ptr, pairs, m, experts, k, padded, groups, rows, slots,
     BITS: tl.constexpr, GROUP: tl.constexpr, SUMS: tl.constexpr, BM: tl.constexpr, BLOCK: tl.constexpr,
+    ONCE: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Order pairs and rows of x. Programs: (experts + rows of x).
 
@@ -78,8 +88,8 @@ def prepare_kernel(
     """
     program = tl.program_id(0)
     if program < experts:
-        _route(program, rhs_ptr, table_ptr + slots * 4, table_ptr, pairs, m, experts, BM, BLOCK)
+        _route(program, rhs_ptr, table_ptr + slots * 4, table_ptr, pairs, m, experts, BM, BLOCK, ONCE)
     else:
         row = (program - experts).to(tl.int64)
         sums_ptr = ordered_ptr + rows.to(tl.int64) * padded
-        _reorder(row, x_ptr, ordered_ptr, sums_ptr, k, padded, groups, BITS, GROUP, SUMS, BLOCK)
+        _reorder(row, x_ptr, ordered_ptr, sums_ptr, k, padded, groups, BITS, GROUP, SUMS, WIDTH)

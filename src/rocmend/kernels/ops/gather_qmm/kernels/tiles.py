@@ -9,35 +9,60 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.scaled_pairs import pair_scales, pair_thirds, scaled_operand
+from rocmend.kernels.common.scaled_pairs import packed_scales, pair_scales, pair_thirds, scaled_operand
 from rocmend.kernels.language import INTERPRETED, dot, narrow
+
+
+@triton.jit
+def _scales(
+    rows, step, groups,
+    MODE: tl.constexpr, GROUPS: tl.constexpr, PACKED: tl.constexpr, BN: tl.constexpr, EVEN: tl.constexpr,
+    dtype: tl.constexpr,
+):  # fmt: skip
+    """Return scales or biases of BN rows, GROUPS from ``step * GROUPS`` on."""
+    if PACKED:
+        raw = tl.load(rows + step * (GROUPS // 2) + tl.arange(0, GROUPS // 2)[None, :])
+        found = packed_scales(raw, BN, GROUPS, dtype)
+    else:
+        group = step * GROUPS + tl.arange(0, GROUPS)[None, :]
+        if EVEN:
+            raw = tl.load(rows + group)
+        else:
+            raw = tl.load(rows + group, mask=group < groups, other=0)
+        found = pair_scales(raw, MODE)
+    return found
 
 
 @triton.jit
 def _tile(
     w_rows, scale_rows, bias_rows, step, words, groups,
-    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, PACKED: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr, dtype: tl.constexpr,
 ):  # fmt: skip
     """Return weights of BN rows, BK columns from ``step * BK`` on."""
     WORDS: tl.constexpr = BK * BITS // 32
     GROUPS: tl.constexpr = BK // GROUP
     word = step * WORDS + tl.arange(0, WORDS)[None, :]
-    group = step * GROUPS + tl.arange(0, GROUPS)[None, :]
     if EVEN:
-        packed, scale = tl.load(w_rows + word), tl.load(scale_rows + group)
+        packed = tl.load(w_rows + word)
     else:
         packed = tl.load(w_rows + word, mask=word < words, other=0)
-        scale = tl.load(scale_rows + group, mask=group < groups, other=0)
-    scale = pair_scales(scale, MODE)
+    scale = _scales(scale_rows, step, groups, MODE, GROUPS, PACKED, BN, EVEN, dtype)
     if MODE == "affine" and dtype == tl.float16:
-        if EVEN:
-            third = pair_scales(tl.load(bias_rows + group), MODE)
-        else:
-            third = pair_scales(tl.load(bias_rows + group, mask=group < groups, other=0), MODE)
+        third = _scales(bias_rows, step, groups, MODE, GROUPS, PACKED, BN, EVEN, dtype)
     else:
         third = pair_thirds(scale, MODE, BITS)
     return scaled_operand(packed, scale, third, BN, WORDS, GROUPS, MODE, BITS, dtype)
+
+
+@triton.jit
+def _scale_rows(scales_ptr, weight, groups, PACKED: tl.constexpr):
+    """Return pointers to rows of scales: to two at a time where PACKED."""
+    if PACKED:
+        rows = scales_ptr.to(tl.pointer_type(tl.int32)) + weight * (groups // 2)
+    else:
+        rows = scales_ptr + weight * groups
+    return rows
 
 
 @triton.jit
@@ -55,45 +80,32 @@ def _biases(total, bias_rows, sums_at, groups, inside, BG: tl.constexpr):
 
 
 @triton.jit
-def tiles_kernel(
-    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, table_ptr,
-    m, n, padded, words, groups, divisor, matrices, slots,
+def _rows(
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, pairs_ptr,
+    first, rows, weight, column, m, n, padded, words, groups, divisor, matrices,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
-    EVEN: tl.constexpr, BG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
+    EVEN: tl.constexpr, PACKED: tl.constexpr, BG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
-    """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
-
-    x and the table are those of ``prepare_kernel``: x in the order of unpacked words, [matrices * m, padded], then the
-    groups' sums in two parts; a table of tiles, some without rows, then the pairs by expert. Programs: (tiles · blocks
-    of n). BG: a power of two, from the groups on.
-    """
+    """Compute a tile of at most BM rows, from row ``first`` of the pairs that ``pairs_ptr`` points to."""
     dtype: tl.constexpr = x_ptr.dtype.element_ty
-    FOLD: tl.constexpr = MODE == "affine" and dtype == tl.bfloat16
-    blocks = tl.cdiv(n, BN)
-    entry = table_ptr + tl.program_id(0) // blocks * 4
-    rows = tl.load(entry + 3)
-    if rows <= 0:
-        return
-    expert = tl.load(entry).to(tl.int64)
-    row = tl.load(entry + 2) + tl.arange(0, BM)
+    row = first + tl.arange(0, BM)
     inside = tl.arange(0, BM) < rows
-    pairs = tl.load(table_ptr + slots * 4 + tl.load(entry + 1) + row // m, mask=inside, other=0)
+    pairs = tl.load(pairs_ptr + row // m, mask=inside, other=0)
     row = row % m
     if HAS_LHS:
         matrix = tl.load(lhs_ptr + pairs, mask=inside, other=0).to(tl.int64)
     else:
         matrix = (pairs // divisor).to(tl.int64)
     source = matrix * m + row
-    column = tl.program_id(0) % blocks * BN + tl.arange(0, BN)
-    weight = (expert * n + tl.minimum(column, n - 1))[:, None]
-    w_rows, scale_rows, bias_rows = w_ptr + weight * words, scales_ptr + weight * groups, scales_ptr
+    w_rows, scale_rows = w_ptr + weight * words, _scale_rows(scales_ptr, weight, groups, PACKED)
+    bias_rows, up_rows, up_scale_rows, up_bias_rows = scale_rows, w_rows, scale_rows, scale_rows
     if MODE == "affine":
-        bias_rows = biases_ptr + weight * groups
-    up_rows, up_scale_rows, up_bias_rows = w_rows, scale_rows, bias_rows
+        bias_rows = _scale_rows(biases_ptr, weight, groups, PACKED)
     if GATED:
-        up_rows, up_scale_rows = up_ptr + weight * words, up_scales_ptr + weight * groups
+        up_rows, up_scale_rows = up_ptr + weight * words, _scale_rows(up_scales_ptr, weight, groups, PACKED)
         if MODE == "affine":
-            up_bias_rows = up_biases_ptr + weight * groups
+            up_bias_rows = _scale_rows(up_biases_ptr, weight, groups, PACKED)
     place = tl.arange(0, BK)[:, None]
     x_at = x_ptr + source[None, :] * padded + place
     total = tl.zeros([BN, BM], tl.float32)
@@ -105,19 +117,61 @@ def tiles_kernel(
             x = tl.load(x_at + step * BK, mask=inside[None, :] & (step * BK + place < padded), other=0.0)
         if INTERPRETED:
             x = x.to(tl.float32)
-        tile = _tile(w_rows, scale_rows, bias_rows, step, words, groups, MODE, BITS, GROUP, BN, BK, EVEN, dtype)
+        tile = _tile(w_rows, scale_rows, bias_rows, step, words, groups, MODE, BITS, GROUP, PACKED, BN, BK, EVEN, dtype)
         total = dot(tile, x, total)
         if GATED:
             tile = _tile(
-                up_rows, up_scale_rows, up_bias_rows, step, words, groups, MODE, BITS, GROUP, BN, BK, EVEN, dtype
-            )
+                up_rows, up_scale_rows, up_bias_rows, step, words, groups,
+                MODE, BITS, GROUP, PACKED, BN, BK, EVEN, dtype,
+            )  # fmt: skip
             total_up = dot(tile, x, total_up)
-    if FOLD:
+    if MODE == "affine" and dtype == tl.bfloat16:
         sums_at = x_ptr + (matrices.to(tl.int64) * m * padded + source[None, :] * (2 * groups))
-        total = _biases(total, bias_rows, sums_at, groups, inside, BG)
+        total = _biases(total, biases_ptr + weight * groups, sums_at, groups, inside, BG)
         if GATED:
-            total_up = _biases(total_up, up_bias_rows, sums_at, groups, inside, BG)
+            total_up = _biases(total_up, up_biases_ptr + weight * groups, sums_at, groups, inside, BG)
     if GATED:
         total = total / (1.0 + tl.exp(-total)) * total_up
     out = out_ptr + (pairs.to(tl.int64) * m + row)[None, :] * n + column[:, None]
     tl.store(out, narrow(total, out_ptr.dtype.element_ty), mask=inside[None, :] & (column < n)[:, None])
+
+
+@triton.jit
+def tiles_kernel(
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, table_ptr,
+    m, n, padded, words, groups, divisor, matrices, slots,
+    MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
+    EVEN: tl.constexpr, PACKED: tl.constexpr, BG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    STAGES: tl.constexpr, HALVED: tl.constexpr, PDL: tl.constexpr,
+):  # fmt: skip
+    """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
+
+    x and the table are those of ``prepare_kernel``: x in the order of unpacked words, [matrices * m, padded], then the
+    groups' sums in two parts; a table of tiles, some without rows, then the pairs by expert. Programs: (tiles · blocks
+    of n). BG: a power of two, from the groups on. HALVED: a tile with half the rows or fewer takes half the products.
+    PACKED: K is whole steps of two groups or more, and scales lie at multiples of 4 bytes.
+    """
+    if PDL:
+        tl.extra.cuda.gdc_wait()
+    blocks = tl.cdiv(n, BN)
+    entry = table_ptr + tl.program_id(0) // blocks * 4
+    rows = tl.load(entry + 3)
+    if rows <= 0:
+        return
+    expert = tl.load(entry).to(tl.int64)
+    first = tl.load(entry + 2)
+    pairs_ptr = table_ptr + slots * 4 + tl.load(entry + 1)
+    column = tl.program_id(0) % blocks * BN + tl.arange(0, BN)
+    weight = (expert * n + tl.minimum(column, n - 1))[:, None]
+    if HALVED and rows <= BM // 2:
+        _rows(
+            x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, pairs_ptr,
+            first, rows, weight, column, m, n, padded, words, groups, divisor, matrices,
+            MODE, BITS, GROUP, GATED, HAS_LHS, EVEN, PACKED, BG, BM // 2, BN, BK, STAGES,
+        )  # fmt: skip
+    else:
+        _rows(
+            x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, pairs_ptr,
+            first, rows, weight, column, m, n, padded, words, groups, divisor, matrices,
+            MODE, BITS, GROUP, GATED, HAS_LHS, EVEN, PACKED, BG, BM, BN, BK, STAGES,
+        )  # fmt: skip
