@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import as_stream, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.scatter import scattered
 from rocmend.mlx.ops.shape_axes import moveaxis
@@ -88,7 +88,7 @@ def diagonal(a: array, offset: int = 0, axis1: int = 0, axis2: int = 1, stream: 
         raise ValueError(f"[diagonal] Array must have at least two dimensions, but got {ndim} dimensions.")
     for name, axis in (("axis1", axis1), ("axis2", axis2)):
         if not -ndim <= axis < ndim:
-            raise IndexError(f"[diagonal] Invalid {name} {axis} for array with {ndim} dimensions.")
+            raise AxisError(f"[diagonal] Invalid {name} {axis} for array with {ndim} dimensions.")
     axis1, axis2 = axis1 % ndim, axis2 % ndim
     if axis1 == axis2:
         raise ValueError("[diagonal] axis1 and axis2 cannot be the same axis.")

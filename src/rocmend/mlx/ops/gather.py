@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import dtypes
-from rocmend.mlx.arguments import as_stream, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.arguments import broadcast_shapes as meet
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import bool_, uint16
@@ -26,7 +26,7 @@ Axes = tuple[int, ...]
 
 
 def inside(indices: torch.Tensor, size: int) -> torch.Tensor:
-    """Return int64 places: negative ones from the end; what lies outside is brought to the nearest, as nothing is raised."""
+    """Return int64 places: negative ones from the end, and what lies outside at the nearest."""
     import torch
 
     wide = indices.to(torch.int64)
@@ -172,7 +172,7 @@ def gathered_at(x: array, indices: list[array], axes: Axes, stream: Any = None) 
 
 def _axis(op: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[{op}] Received invalid axis {axis} for array with {ndim} dimensions.")
+        raise AxisError(f"[{op}] Received invalid axis {axis} for array with {ndim} dimensions.")
     return axis + ndim if axis < 0 else axis
 
 
@@ -284,7 +284,7 @@ def _along_vmap(node: Any, arrays: Any, axes: Any) -> Any:
     return taken_along(x, indices, node.attrs + 1), 0
 
 
-def _integral(indices: array) -> array:
+def integral(indices: array) -> array:
     """Return indices as integers; numbers of other types are cut, as MLX does here."""
     dtype = indices._n.dtype
     if dtype is bool_ or dtype is uint16 or dtype.is_inexact:
@@ -320,7 +320,7 @@ def take_along_axis(a: array, /, indices: array, axis: int | None = -1, *, strea
 
         return taken_along(
             reshaped(a, (prod(a._n.shape),), stream),
-            _integral(reshaped(indices, (prod(indices._n.shape),), stream)),
+            integral(reshaped(indices, (prod(indices._n.shape),), stream)),
             0,
             stream,
         )
@@ -332,4 +332,4 @@ def take_along_axis(a: array, /, indices: array, axis: int | None = -1, *, strea
             f"[take_along_axis] Indices of dimension {len(indices._n.shape)} {shape_text(indices._n.shape)} "
             f"do not match array of dimension {ndim} {shape_text(a._n.shape)}."
         )
-    return taken_along(a, _integral(indices), axis + ndim if axis < 0 else axis, stream)
+    return taken_along(a, integral(indices), axis + ndim if axis < 0 else axis, stream)

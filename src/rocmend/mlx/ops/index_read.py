@@ -8,7 +8,7 @@ from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.ops.gather import gathered, usable
 from rocmend.mlx.ops.index_plan import integer, no_integers, plan, too_many, twice
 from rocmend.mlx.ops.rearrange import flipped
-from rocmend.mlx.ops.shape import RESHAPE, reshaped
+from rocmend.mlx.ops.shape import EXPAND_DIMS, LARGEST_SIZE, SQUEEZE, reshaped
 from rocmend.mlx.ops.shape_axes import permuted
 from rocmend.mlx.ops.slices import SLICE, cut, ones, sliced
 
@@ -51,17 +51,20 @@ def getitem(x: array, index: Any) -> array:
     if kind is int:
         size = shape[0]
         if not -size <= index < size:
+            if not -LARGEST_SIZE <= index <= LARGEST_SIZE:
+                raise _too_far(index)
             if not size:
                 raise ValueError("[take] Cannot do a non-empty take from an empty axis.")
             # MLX reads whatever lies there: anything but an error
             index = 0 if index < 0 else size - 1
         elif index < 0:
             index += size
-        return reshaped(cut(x, 0, index, index + 1), shape[1:])
+        part = cut(x, 0, index, index + 1)._n
+        return record(SQUEEZE, (part,), shape[1:], part.dtype, (0,))
     if kind is array:
         return gathered(x, [usable(index)], 0)
     if index is None:
-        return reshaped(x, (1, *shape))
+        return record(EXPAND_DIMS, (node,), (1, *shape), node.dtype, (0,))
     if index is ...:
         return wrap(node)
     if kind is list:
@@ -113,12 +116,11 @@ def box(shape: tuple[int, ...], index: tuple[Any, ...]) -> Box | None:
                     axis += left
             elif kind is int:
                 size = shape[axis]
-                if one < 0:
-                    one += size
-                if not 0 <= one < size:
+                start = one + size if one < 0 else one
+                if not 0 <= start < size:
                     return None
-                starts.append(one)
-                stops.append(one + 1)
+                starts.append(start)
+                stops.append(start + 1)
                 middle.append(1)
                 axis += 1
             elif one is None:
@@ -147,11 +149,43 @@ def _by_tuple(x: array, index: tuple[Any, ...]) -> array:
     dyn, middle, out = found
     if middle != shape:
         x = record(SLICE, (node,), middle, node.dtype, ones[len(shape)], dyn)
-        if out == middle:
-            return x
-    elif out == middle:
-        return wrap(node)
-    return record(RESHAPE, (x._n,), out, node.dtype)
+    if len(out) == len(middle) and out == middle:
+        return x if middle != shape else wrap(node)
+    return aligned(x, index, out)
+
+
+def aligned(x: array, index: tuple[Any, ...], out: tuple[int, ...]) -> array:
+    """Leave out the axes that integers cut to one element, and insert those that None asks for."""
+    gone: list[int] = []
+    new: list[int] = []
+    axis = place = 0  # of the box, of the result
+    after = sum(type(one) is _slice or type(one) is int for one in index)
+    for one in index:
+        if one is None:
+            new.append(place)
+            place += 1
+        elif one is ...:
+            left = len(x._n.shape) - after
+            axis += left
+            place += left
+        else:
+            if type(one) is int:
+                gone.append(axis)
+            else:
+                place += 1
+            axis += 1
+    node = x._n
+    if gone:
+        if new:
+            shape = tuple([size for one, size in enumerate(node.shape) if one not in gone])
+            node = record(SQUEEZE, (node,), shape, node.dtype, tuple(gone))._n
+        else:
+            return record(SQUEEZE, (node,), out, node.dtype, tuple(gone))
+    return record(EXPAND_DIMS, (node,), out, node.dtype, tuple(new))
+
+
+def _too_far(index: int) -> ValueError:
+    return ValueError(f"[index] Index {index} does not fit into 32 bits.")
 
 
 def _outside(index: int, axis: int, size: int) -> ValueError:

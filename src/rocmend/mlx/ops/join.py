@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.dtypes import promote
-from rocmend.mlx.ops.shape import expand_dims, out_of_bounds, reshaped
+from rocmend.mlx.ops.shape import LARGEST_SIZE, expand_dims, out_of_bounds, reshaped, too_large
 from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import batched, cut
 from rocmend.mlx.primitive import Primitive
@@ -100,6 +101,8 @@ def concatenate(arrays: Sequence[array], axis: int | None = 0, *, stream: Any = 
         if node.dtype is not dtype:
             dtype = promote(dtype, node.dtype)
             mixed = True
+    if total > LARGEST_SIZE:
+        raise too_large("concatenate", total)
     if mixed:
         from rocmend.mlx import ops
 
@@ -192,7 +195,7 @@ def split(a: array, /, indices_or_sections: int | Sequence[int], axis: int = 0, 
     places = [0, *indices_or_sections, size]
     # a place is brought inside; a part that would end before it begins is empty
     places = [min(max(one + size if one < 0 else one, 0), size) for one in places]
-    return [cut(a, axis, begin, max(begin, end), stream) for begin, end in zip(places[:-1], places[1:], strict=True)]
+    return [cut(a, axis, begin, max(begin, end), stream) for begin, end in pairwise(places)]
 
 
 def unstack(x: array, /, *, axis: int = 0, stream: Any = None) -> tuple[array, ...]:
@@ -271,5 +274,7 @@ def repeat(array: array, repeats: int, axis: int | None = None, *, stream: Any =
     if repeats < 0:
         raise ValueError(f"[repeat] Number of repeats cannot be negative, got {repeats}.")
     front, back = shape[: axis + 1], shape[axis + 1 :]
+    if front[-1] * repeats > LARGEST_SIZE:
+        raise too_large("repeat", front[-1] * repeats)
     wide = broadcast(reshaped(x, (*front, 1, *back), stream), (*front, repeats, *back), stream)
     return reshaped(wide, (*front[:-1], front[-1] * repeats, *back), stream)

@@ -3,16 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
-from rocmend.mlx.array import array, wrap
+from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.ops.gather import gathered
 from rocmend.mlx.ops.shape import reshaped
+from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast
-from rocmend.mlx.ops.slices import cut, ones, updated
+from rocmend.mlx.ops.slices import cut, ones, sliced
+from rocmend.mlx.primitive import Primitive
+
+if TYPE_CHECKING:
+    import torch
+
+    from rocmend.mlx.node import Node
 
 __all__ = ["pad"]
+
+
+def _pad(node: Node, x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    low, high = node.attrs
+    sizes = [size + a + b for size, a, b in zip(x.shape, low, high, strict=True)]
+    out = value.expand(sizes).contiguous()
+    out = out.clone() if out.data_ptr() == value.data_ptr() else out
+    out[tuple([slice(a, a + size) for size, a in zip(x.shape, low, strict=True)])] = x
+    return out
+
+
+# inputs: x and a scalar; attrs: how many elements stand in front of each axis, and how many behind
+PAD = Primitive("Pad", _pad)
+
+_Ints = tuple[int, ...]
+
+
+def _padded(x: array, value: array, low: _Ints, high: _Ints, stream: Any = None) -> array:
+    node = x._n
+    shape = tuple([size + a + b for size, a, b in zip(node.shape, low, high, strict=True)])
+    return record(PAD, (node, value._n), shape, node.dtype, (low, high), None, stream)
+
+
+def _inner(x: array, shape: _Ints, low: _Ints) -> array:
+    stops = tuple([a + size for size, a in zip(shape, low, strict=True)])
+    return sliced(x, low, stops, ones[len(shape)])
+
+
+@PAD.rule("vjp")
+def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
+    from rocmend.mlx import ops
+
+    x, value = primals
+    inside = _inner(cotangent, x._n.shape, node.attrs[0])
+    around = ops.subtract(ops.sum(cotangent), ops.sum(inside))
+    return inside, ops.astype(around, value._n.dtype)
+
+
+@PAD.rule("jvp")
+def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
+    from rocmend.mlx import ops
+
+    x, value = [ops.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+    return _padded(x, value, *node.attrs)
+
+
+@PAD.rule("vmap")
+def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
+    (x, value), (axis, other) = arrays, axes
+    if other is not None:
+        raise ValueError("[pad] Cannot vmap over constant_values, only over the array.")
+    low, high = node.attrs
+    return _padded(moveaxis(x, axis, 0), value, (0, *low), (0, *high)), 0
 
 
 def _widths(pad_width: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -66,8 +126,7 @@ def pad(
     Args:
         a: any shape and type.
         pad_width: how many: one number or one pair for all axes, or a pair for each.
-        mode: ``constant``; ``edge``: the element at the end; ``reflect``: mirrored at it; ``symmetric``: mirrored behind
-            it.
+        mode: ``constant``; ``edge``: the element at the end; ``reflect``: mirrored at it; ``symmetric``: behind it.
         constant_values: what is put there; converted to the type of ``a``.
         stream: where.
 
@@ -87,18 +146,15 @@ def pad(
     to = None if stream is None else as_stream(stream)
     if not any(low or high for low, high in widths):
         return wrap(a._n)
-    whole = tuple([low + size + high for size, (low, high) in zip(shape, widths, strict=True)])
-    if mode == "constant" or 0 in shape:
-        value = ops.astype(to_array(constant_values, a._n.dtype), a._n.dtype, stream=stream)
-        starts = tuple([low for low, _ in widths])
-        stops = tuple([low + size for size, (low, _) in zip(shape, widths, strict=True)])
-        if 0 in shape:
-            return ops.broadcast_to(value, whole, stream=stream)  # type: ignore[no-any-return]
-        return updated(_around(value, whole, to), a, starts, stops, ones[len(shape)], to)
+    if mode == "constant" or (0 in shape and mode == "edge"):
+        value = _corner(ops.astype(to_array(constant_values, a._n.dtype), a._n.dtype, stream=stream), to)
+        return _padded(a, value, tuple([low for low, _ in widths]), tuple([high for _, high in widths]), to)
     for axis, (low, high) in enumerate(widths):
         if not low and not high:
             continue
         size = shape[axis]
+        if size == 0:
+            raise ValueError(f"[pad] Cannot extend axis {axis}, which has no elements, in mode {mode}.")
         if mode == "edge":
             sizes = a._n.shape
             parts = [
@@ -112,20 +168,12 @@ def pad(
     return a
 
 
-def _around(value: array, shape: tuple[int, ...], stream: Any) -> array:
-    """Return a value everywhere; of several, the one that stands at a corner.
+def _corner(value: array, stream: Any) -> array:
+    """Return a value as a scalar; of several, the first.
 
     Raises:
-        ValueError: it does not broadcast.
+        ValueError: there is none.
     """
-    old = value._n.shape
-    if old:
-        value = cut_first(value, stream)
-    return broadcast(value, shape, stream)
-
-
-def cut_first(value: array, stream: Any) -> array:
-    """Return the first element of an array as a scalar."""
     if 0 in value._n.shape:
         raise ValueError(f"[pad] constant_values has no elements: shape {shape_text(value._n.shape)}.")
     for _ in value._n.shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import as_stream, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.ops.shape import out_of_bounds, reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis
@@ -125,7 +125,7 @@ def roll(
         )
     for one, by in zip(axes, shifts, strict=False):
         if not -ndim <= one < ndim:
-            raise IndexError(f"[roll] Invalid axis {one} for array with {ndim} dimensions.")
+            raise AxisError(f"[roll] Invalid axis {one} for array with {ndim} dimensions.")
         a = _rolled(a, by, one % ndim, stream)
     return wrap(a._n)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
-from rocmend.mlx.ops.gather import batched_indices, counted, gathered, taken_along, usable
+from rocmend.mlx.ops.gather import batched_indices, counted, gathered, integral, taken_along
 from rocmend.mlx.ops.shape import out_of_bounds, reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.ops.shape_broadcast import broadcast
@@ -145,7 +145,7 @@ SCATTER = Primitive("Scatter", _scatter)
 
 
 def scattered(x: array, indices: list[array], updates: array, axis: int, mode: str, stream: Any = None) -> array:
-    """Record a write at places along consecutive axes from ``axis`` on; ``updates`` as ``gathered`` would shape them."""
+    """Record a write at places along consecutive axes from ``axis`` on; ``updates`` have the shape of ``gathered``."""
     node = x._n
     return record(
         SCATTER,
@@ -316,7 +316,7 @@ def put_along_axis(a: array, /, indices: array, values: array, axis: int | None 
             values = reshaped(broadcast(values, indices._n.shape), row._n.shape, stream)
         flat = reshaped(a, (prod(shape),), stream)
         return reshaped(
-            put_along(flat, usable(row), broadcast(values, row._n.shape), 0, "assign", stream), shape, stream
+            put_along(flat, integral(row), broadcast(values, row._n.shape), 0, "assign", stream), shape, stream
         )
     if not -ndim <= axis < ndim:
         raise out_of_bounds("put_along_axis", axis, ndim)
@@ -327,5 +327,5 @@ def put_along_axis(a: array, /, indices: array, values: array, axis: int | None 
         )
     axis %= ndim
     whole = (*shape[:axis], indices._n.shape[axis], *shape[axis + 1 :])
-    indices = ops.broadcast_to(usable(indices), whole, stream=stream)
+    indices = ops.broadcast_to(integral(indices), whole, stream=stream)
     return put_along(a, indices, ops.broadcast_to(values, whole, stream=stream), axis, "assign", stream)

@@ -11,7 +11,7 @@ from rocmend.mlx.dtypes import bool_, int32, promote, uint32
 from rocmend.mlx.ops.gather import gathered
 from rocmend.mlx.ops.scatter import scattered
 from rocmend.mlx.ops.shape import reshaped
-from rocmend.mlx.ops.slices import batched, cut
+from rocmend.mlx.ops.slices import cut
 from rocmend.mlx.ops.sorting import ordered
 from rocmend.mlx.primitive import Primitive
 
@@ -47,22 +47,17 @@ def _searchsorted(node: Node, row: torch.Tensor, values: torch.Tensor) -> torch.
     side, dtype = node.attrs
     if dtype.is_complex:
         return _compared(row, values, side)
-    rows = _keys(row, dtype.is_unsigned).contiguous()
-    wanted = _keys(values, dtype.is_unsigned).contiguous()
-    shape = wanted.shape
-    if rows.dim() > 1:  # a batch of sequences: as many rows of values
-        wanted = wanted.reshape(*rows.shape[:-1], -1)
-    found = torch.searchsorted(rows, wanted, right=side == "right")
-    return found.to(torch.int32).reshape(shape)
+    found = torch.searchsorted(
+        _keys(row, dtype.is_unsigned).contiguous(), _keys(values, dtype.is_unsigned).contiguous(), right=side == "right"
+    )
+    return found.to(torch.int32)
 
 
 def _compared(row: torch.Tensor, values: torch.Tensor, side: str) -> torch.Tensor:
     """Count what stands before each value: complex numbers by their real, then their imaginary part."""
     import torch
 
-    batch = row.dim() - 1
-    a = row.reshape(*row.shape[:-1], *(1,) * (values.dim() - batch), row.shape[-1])
-    b = values.unsqueeze(-1)
+    a, b = row, values.unsqueeze(-1)
     equal = a.real == b.real
     less = (a.real < b.real) | (equal & (a.imag < b.imag))
     if side == "right":
@@ -70,7 +65,7 @@ def _compared(row: torch.Tensor, values: torch.Tensor, side: str) -> torch.Tenso
     return less.sum(-1).to(torch.int32)
 
 
-# inputs: a sorted row (a batch of rows) and values (a batch of them); attrs: the side, the type of both
+# inputs: a sorted row and values; attrs: the side, the type of both
 SEARCHSORTED = Primitive(
     "SearchSorted",
     _searchsorted,
@@ -88,11 +83,10 @@ def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
 @SEARCHSORTED.rule("vmap")
 def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
     row, values = arrays
-    if axes[0] is None and len(row._n.shape) == 1:
-        # one row serves all values
-        return record(SEARCHSORTED, (row._n, values._n), values._n.shape, uint32, node.attrs), axes[1]
-    row, values = batched(arrays, axes)
-    return record(SEARCHSORTED, (row._n, values._n), values._n.shape, uint32, node.attrs), 0
+    if axes[0] is not None:
+        raise ValueError("[searchsorted] Cannot vmap over the sorted sequence, only over the values.")
+    # one row serves all values
+    return record(SEARCHSORTED, (row._n, values._n), values._n.shape, uint32, node.attrs), axes[1]
 
 
 def searchsorted(sorted_sequence: array, values: array, /, side: str = "left", *, stream: Any = None) -> array:
@@ -141,7 +135,9 @@ def unique(
     *,
     stream: Any = None,
 ) -> Any:
-    """Return the elements that occur, each once and in order; how many there is room for is said, so nothing is evaluated.
+    """Return the elements that occur, each once and in order.
+
+    The size of the result is given and does not depend on values, so that nothing is evaluated.
 
     Args:
         a: any shape and type; each NaN is an element of its own.

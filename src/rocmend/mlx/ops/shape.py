@@ -14,7 +14,13 @@ from rocmend.mlx.primitive import Primitive
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import torch
+
+    from rocmend.mlx.node import Node
+
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flatten", "reshape", "squeeze", "unflatten"]
+
+LARGEST_SIZE = 2**31 - 1
 
 # The output's shape stands on the node. What is not contiguous is copied where no strides describe the result.
 # attrs, while a function is traced: the shape as it was asked for, with -1 for what is left; None: as on the node.
@@ -36,16 +42,78 @@ def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
     (x,), (axis,) = arrays, axes
     if axis is None:
         return reshape(x, node.shape), None
-    if axis:
-        from rocmend.mlx import ops
-
-        x = ops.moveaxis(x, axis, 0)
+    x = _fronted(x, axis)
     return reshape(x, (x._n.shape[0], *node.shape)), 0
+
+
+def _fronted(x: array, axis: int) -> array:
+    if not axis:
+        return x
+    from rocmend.mlx import ops
+
+    return ops.moveaxis(x, axis, 0)  # type: ignore[no-any-return]
+
+
+def _expand(node: Node, x: torch.Tensor) -> torch.Tensor:
+    for axis in node.attrs:
+        x = x.unsqueeze(axis)
+    return x
+
+
+# These tell no sizes, so that they hold for other shapes too where a function is traced without them.
+# attrs: new axes of the output; axes of the input; its first and last axis; its axis and the sizes asked for
+EXPAND_DIMS = Primitive("ExpandDims", _expand, view=True)
+SQUEEZE = Primitive("Squeeze", lambda node, x: x.squeeze(node.attrs), view=True)
+FLATTEN = Primitive("Flatten", lambda node, x: x.flatten(*node.attrs), view=True)
+UNFLATTEN = Primitive("Unflatten", lambda node, x: x.unflatten(*node.attrs), view=True)
+
+
+def _viewed(op: Primitive, x: array, shape: tuple[int, ...], attrs: tuple[Any, ...], stream: Any = None) -> array:
+    """Record one of them; the same node where nothing changes."""
+    node = x._n
+    if node.shape == shape:
+        return wrap(node)
+    return record(op, (node,), shape, node.dtype, attrs, None, stream)
+
+
+def _view_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
+    attrs = node.attrs
+    if node.op is EXPAND_DIMS:
+        return (squeeze(cotangent, attrs),)
+    if node.op is SQUEEZE:
+        return (expand_dims(cotangent, attrs),)
+    if node.op is FLATTEN:
+        old = primals[0]._n.shape[attrs[0] : attrs[1] + 1]
+        return (unflatten(cotangent, attrs[0], old),)
+    return (flatten(cotangent, attrs[0], attrs[0] + len(attrs[1]) - 1),)
+
+
+def _view_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
+    return _viewed(node.op, tangents[0], node.shape, node.attrs)
+
+
+def _view_vmap(node: Any, arrays: Any, axes: Any) -> Any:
+    (x,), (axis,) = arrays, axes
+    attrs = node.attrs
+    if axis is None:
+        return _viewed(node.op, x, node.shape, attrs), None
+    x = _fronted(x, axis)
+    moved = (attrs[0] + 1, attrs[1]) if node.op is UNFLATTEN else tuple([one + 1 for one in attrs])
+    return _viewed(node.op, x, (x._n.shape[0], *node.shape), moved), 0
+
+
+for _one in (EXPAND_DIMS, SQUEEZE, FLATTEN, UNFLATTEN):
+    _one.vjp, _one.jvp, _one.vmap = _view_vjp, _view_jvp, _view_vmap
 
 
 def out_of_bounds(op: str, axis: int, ndim: int) -> AxisError:
     """Return the error for an axis that is not there."""
     return AxisError(f"[{op}] Axis {axis} is out of bounds for array with {ndim} dimensions.")
+
+
+def too_large(op: str, size: int) -> OverflowError:
+    """Return the error for a size that 32 bits do not hold, in which MLX counts."""
+    return OverflowError(f"[{op}] Shape dimension {size} is outside the supported range [{-(2**31)}, {LARGEST_SIZE}].")
 
 
 def reshaped(x: array, shape: tuple[int, ...], stream: Any = None) -> array:
@@ -68,6 +136,8 @@ def _inferred(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         known = -prod(shape)
         # nothing tells the size where another one is 0: 0 fits
         shape = tuple((size // known if known > 0 else 0) if one == -1 else one for one in shape)
+    if shape and max(shape) > LARGEST_SIZE:
+        raise too_large("reshape", max(shape))
     if prod(shape) != size or (shape and min(shape) < 0):
         raise ValueError(f"[reshape] Cannot reshape array of size {size} into shape {shape_text(shape)}.")
     return shape
@@ -129,7 +199,8 @@ def flatten(a: array, /, start_axis: int = 0, end_axis: int = -1, *, stream: Any
         raise ValueError(
             f"[flatten] start_axis must not stand behind end_axis, got {start_axis} and {end_axis} for {ndim} axes."
         )
-    return reshaped(a, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]), stream)
+    out = (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :])
+    return _viewed(FLATTEN, a, out, (start, end), stream)
 
 
 def unflatten(a: array, /, axis: int, shape: Sequence[int], *, stream: Any = None) -> array:
@@ -151,11 +222,11 @@ def unflatten(a: array, /, axis: int, shape: Sequence[int], *, stream: Any = Non
     a = to_array(a)
     old = a._n.shape
     ndim = len(old)
-    new = tuple(map(index, shape))
+    new = asked = tuple(map(index, shape))
     if not new:
         raise ValueError("[unflatten] Shape to unflatten to cannot be empty.")
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[unflatten] Invalid axis {axis} for array with {ndim} dimensions.")
+        raise AxisError(f"[unflatten] Invalid axis {axis} for array with {ndim} dimensions.")
     axis %= ndim
     try:
         new = _inferred(old[axis], new)
@@ -163,7 +234,8 @@ def unflatten(a: array, /, axis: int, shape: Sequence[int], *, stream: Any = Non
         raise ValueError(
             f"[unflatten] Cannot unflatten axis {axis} with size {old[axis]} into shape {shape_text(new)}."
         ) from None
-    return reshaped(a, (*old[:axis], *new, *old[axis + 1 :]), None if stream is None else as_stream(stream))
+    out = (*old[:axis], *new, *old[axis + 1 :])
+    return _viewed(UNFLATTEN, a, out, (axis, asked), None if stream is None else as_stream(stream))
 
 
 def squeeze(a: array, /, axis: int | Sequence[int] | None = None, *, stream: Any = None) -> array:
@@ -187,7 +259,8 @@ def squeeze(a: array, /, axis: int | Sequence[int] | None = None, *, stream: Any
     ndim = len(shape)
     stream = None if stream is None else as_stream(stream)
     if axis is None:
-        return reshaped(a, tuple([size for size in shape if size != 1]), stream)
+        axes = tuple([one for one, size in enumerate(shape) if size == 1])
+        return _viewed(SQUEEZE, a, tuple([size for size in shape if size != 1]), axes, stream)
     left = list(shape)
     given = (axis,) if type(axis) is int else tuple(axis)  # type: ignore[arg-type]
     for one in given:
@@ -198,7 +271,8 @@ def squeeze(a: array, /, axis: int | Sequence[int] | None = None, *, stream: Any
                 raise ValueError("[squeeze] Received duplicate axes.")
             raise ValueError(f"[squeeze] Cannot squeeze axis {one} with size {left[one]} which is not equal to 1.")
         left[one] = None
-    return reshaped(a, tuple([size for size in left if size is not None]), stream)
+    axes = tuple([one for one, size in enumerate(left) if size is None])
+    return _viewed(SQUEEZE, a, tuple([size for size in left if size is not None]), axes, stream)
 
 
 def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: Any = None) -> array:
@@ -226,7 +300,8 @@ def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: Any = None) -
             raise out_of_bounds("expand_dims", axis, ndim)
         if axis < 0:
             axis += ndim
-        return reshaped(a, (*shape[:axis], 1, *shape[axis:]), stream)
+        node = a._n
+        return record(EXPAND_DIMS, (node,), (*shape[:axis], 1, *shape[axis:]), node.dtype, (axis,), None, stream)
     given = tuple(axis)  # type: ignore[arg-type]
     ndim = len(shape) + len(given)
     for one in given:
@@ -236,7 +311,8 @@ def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: Any = None) -
     if len(places) != len(given):
         raise ValueError("[expand_dims] Received duplicate axes.")
     old = iter(shape)
-    return reshaped(a, tuple([1 if place in places else next(old) for place in range(ndim)]), stream)
+    out = tuple([1 if place in places else next(old) for place in range(ndim)])
+    return _viewed(EXPAND_DIMS, a, out, tuple(sorted(places)), stream)
 
 
 def _atleast(arrays: tuple[Any, ...], ndim: int, stream: Any) -> Any:

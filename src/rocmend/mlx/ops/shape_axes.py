@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import as_stream, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.primitive import Primitive
 
@@ -63,7 +63,7 @@ def _order(axes: tuple[int, ...], ndim: int) -> tuple[int, ...]:
         raise ValueError(f"[transpose] Received {len(axes)} axes for array with {ndim} dimensions.")
     for axis in axes:
         if not -ndim <= axis < ndim:
-            raise IndexError(f"[transpose] Invalid axis ({axis}) for array with {ndim} dimensions.")
+            raise AxisError(f"[transpose] Invalid axis ({axis}) for array with {ndim} dimensions.")
     order = tuple([axis % ndim for axis in axes])
     if len(set(order)) != ndim:
         raise ValueError(f"[transpose] Repeat axes not allowed, got {axes}.")
@@ -115,7 +115,7 @@ permute_dims = transpose
 
 def _place(op: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
+        raise AxisError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
     return axis + ndim if axis < 0 else axis
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.arguments import broadcast_shapes as _meet
 from rocmend.mlx.array import array, record, wrap
-from rocmend.mlx.ops.shape import reshaped
+from rocmend.mlx.ops.shape import LARGEST_SIZE, reshaped, too_large
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.primitive import Primitive
 
@@ -85,6 +85,8 @@ def broadcast_to(a: Any, /, shape: Sequence[int], *, stream: Any = None) -> arra
         return wrap(a._n)
     if shape and min(shape) < 0:
         raise ValueError("[broadcast_to] Negative dimensions not allowed.")
+    if shape and max(shape) > LARGEST_SIZE:
+        raise too_large("broadcast_to", max(shape))
     if _meet(old, shape) != shape:
         raise ValueError(f"[broadcast_to] Cannot broadcast array of shape {old} into shape {shape}.")
     return broadcast(a, shape, None if stream is None else as_stream(stream))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.arguments import as_stream, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis
@@ -195,7 +195,7 @@ def _checked(op: str, a: array, starts: array, axes: Sequence[int]) -> tuple[arr
         raise ValueError(f"[{op}] Number of starting indices {count} does not match number of axes {len(axes)}.")
     for axis in axes:
         if not -ndim <= axis < ndim:
-            raise IndexError(f"[{op}] Invalid axis {axis} for array with dimension {ndim}.")
+            raise AxisError(f"[{op}] Invalid axis {axis} for array with dimension {ndim}.")
     found = tuple([axis % ndim for axis in axes])
     if len(set(found)) != len(found):
         raise ValueError(f"[{op}] Repeat axes not allowed.")
