@@ -137,7 +137,8 @@ def _problem(**change: Any) -> Problem:
     [
         ({"rows": 2}, "gfx1151", "groups"),
         ({"rows": 16}, "gfx942", "kept"),
-        ({"rows": 8}, "sm90", "kept"),
+        ({"rows": 8}, "sm90", "lanes"),
+        ({"bits": 3, "rows": 16}, "sm90", "lanes"),
         ({"rows": 17}, "gfx942", "tiles"),
         ({"rows": 2}, "gfx1030", "rows"),
         ({"dtype": "float32", "rows": 3}, "gfx1151", "rows"),
@@ -145,7 +146,9 @@ def _problem(**change: Any) -> Problem:
         ({"bits": 8}, "gfx1030", "planes"),
         ({"dtype": "float32"}, "gfx1151", "planes"),
         ({"bits": 3}, "gfx1151", "rows"),
-        ({"mode": "mxfp4", "group_size": 32}, "sm90", "tiles"),
+        ({"mode": "mxfp4", "group_size": 32}, "sm90", "lanes"),
+        ({"mode": "mxfp4", "group_size": 32}, "gfx942", "tiles"),
+        ({"dtype": "float32"}, "sm90", "planes"),
         ({"transpose": False}, "sm90", "columns"),
     ],
 )

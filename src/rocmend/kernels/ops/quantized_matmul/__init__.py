@@ -56,12 +56,16 @@ def tuning_class(problem: Problem) -> str:
 
 def many_rows(problem: Problem, target: Target) -> bool:
     """Return whether the weights are worth dequantizing once: that is little work against the product."""
-    del target
-    return problem.rows >= (CROSSOVER if problem.dtype != "float32" else 32)
+    if problem.dtype == "float32":
+        return problem.rows >= 32
+    slow = target.vendor == "nvidia" and (problem.mode != "affine" or 32 % problem.bits != 0)
+    return problem.rows >= (SLOW_CROSSOVER if slow else CROSSOVER)
 
 
 CROSSOVER = 160
 """Rows of x from which it is so: on an H200, 4 bits, 14336 by 4096, 128 take 62 µs fused, 75 apart; 192 115 and 77."""
+SLOW_CROSSOVER = 33
+"""The same where tiles gather or convert code by code: there 32 rows of 3 bits take 200 µs in tiles, of mxfp4 95."""
 
 
 def _unfit_vendor(problem: Problem, target: Target) -> str | None:

@@ -11,67 +11,22 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import shares_memory
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, reference, tuning_class
+from rocmend.kernels.ops.quantized_matmul.few import few
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel, planes4_kernel, stream_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
+from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 NAME = "quantized_matmul"
 WAVE64 = 64
-
-
-class _Operands:
-    """A problem's tensors as the kernels take them: rows of x, batches of w, each with one stride."""
-
-    def __init__(
-        self,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        scales: torch.Tensor,
-        biases: torch.Tensor | None,
-        problem: Problem,
-    ) -> None:
-        self.problem = problem
-        self.w, self.scales, self.biases = w, scales, biases
-        if w.dim() == 2:
-            self.shape = (*x.shape[:-1], problem.columns)
-            self.x = _rows(x.reshape(1, problem.rows, problem.depth))
-        else:
-            batch = torch.broadcast_shapes(x.shape[:-2], w.shape[:-2])
-            self.shape = (*batch, problem.rows, problem.columns)
-            self.x = _rows(x.expand(*batch, *x.shape[-2:]).reshape(problem.batch, *x.shape[-2:]))
-            if w.shape[:-2].numel() > 1:
-                self.w, self.scales = _batched(w, batch), _batched(scales, batch)
-                self.biases = None if biases is None else _batched(biases, batch)
-            else:
-                self.w, self.scales = w[(0,) * (w.dim() - 2)], scales[(0,) * (w.dim() - 2)]
-                self.biases = None if biases is None else biases[(0,) * (w.dim() - 2)]
-        self.w, self.scales = self.w.contiguous(), self.scales.contiguous()
-        self.biases = None if self.biases is None else self.biases.contiguous()
-        # Rows of w from one batch to the next.
-        self.w_batch = self.w.shape[-2] if self.w.dim() > 2 else 0
-
-    def unchanged(self, x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None) -> bool:
-        """Return whether the kernels are given the tensors' own addresses."""
-        same = shares_memory(self.x, x) and shares_memory(self.w, w) and shares_memory(self.scales, scales)
-        return same and (biases is None or self.biases is None or shares_memory(self.biases, biases))
-
-
-def _rows(x: torch.Tensor) -> torch.Tensor:
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
-
-
-def _batched(tensor: torch.Tensor, batch: torch.Size) -> torch.Tensor:
-    """Return [batch, rows, columns]; copied only where leading axes are broadcast in part."""
-    return tensor.expand(*batch, *tensor.shape[-2:]).reshape(-1, *tensor.shape[-2:])
 
 
 def run_reference(
@@ -112,7 +67,7 @@ def run(
 ) -> Callable[..., torch.Tensor]:
     """Plan a call; see ``function.quantized_matmul``."""
     target = executor.target_for(x.device)
-    ops = _Operands(x, w, scales, biases, problem)
+    ops = Operands(x, w, scales, biases, problem)
     output = allocate.Output(ops.shape, x.dtype, x.device)
     if 0 in ops.shape:
         return lambda *_: output()
@@ -120,8 +75,8 @@ def run(
         return lambda *_: output().zero_()
     kernel = kernel_of(problem, target)
     config = config_for(NAME, kernel, tuning_class(problem), target)
-    if kernel == "stream" and ops.unchanged(x, w, scales, biases):
-        stream = _stream(ops, config, target)
+    if kernel in _PLANS and ops.unchanged(x, w, scales, biases):
+        planned = _PLANS[kernel](ops, config, target)
 
         def at_once(
             x: torch.Tensor,
@@ -132,7 +87,7 @@ def run(
             _problem: Problem,
         ) -> torch.Tensor:
             out = output()
-            stream(x, w, scales, biases, out)
+            planned(x, w, scales, biases, out)
             return out
 
         return at_once
@@ -147,7 +102,7 @@ def run(
         problem: Problem,
     ) -> torch.Tensor:
         out = output()
-        launches(_Operands(x, w, scales, biases, problem), out, config, target)
+        launches(Operands(x, w, scales, biases, problem), out, config, target)
         return out
 
     return call
@@ -159,6 +114,9 @@ def kernel_of(problem: Problem, target: Target) -> str:
         return "columns"
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
+    lanes = target.vendor == "nvidia" or (interpreted and problem.rows % 3 == 0)
+    if lanes and matrix and problem.rows <= _most_lanes(problem):
+        return "lanes"
     if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
         # The offsets of the stream's codes are too large for a row of fp32 to forget.
         return "stream" if problem.bits == 4 and problem.dtype != "float32" else "planes"
@@ -168,9 +126,15 @@ def kernel_of(problem: Problem, target: Target) -> str:
         # Triton (3.6) stops compiling the other one with an assertion where matrix instructions are WMMA.
         return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
     # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
-    if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0):
-        return "rows"
-    return "tiles"
+    return "rows" if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0) else "tiles"
+
+
+def _most_lanes(problem: Problem) -> int:
+    """Return up to how many rows of x lanes unpack weights of their own, where lanes hold matrices as that gives them.
+
+    With codes that straddle words or stand for floats, tiles (which gather or convert code by code) take over later.
+    """
+    return FEW if problem.mode == "affine" and 32 % problem.bits == 0 else 2 * FEW
 
 
 def _splits(config: Config, target: Target, programs: int, steps: int) -> int:
@@ -201,7 +165,7 @@ def _sum(parts: torch.Tensor, out: torch.Tensor, splits: int, target: Target) ->
         launch(sum_kernel, (cdiv(size, config["BLOCK"]),), (parts, out, size), {"SPLITS": splits}, config)
 
 
-def _launch_rows(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _launch_rows(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     units = words if 32 % p.bits == 0 else words // p.bits
@@ -220,7 +184,7 @@ def _launch_rows(ops: _Operands, out: torch.Tensor, config: Config, target: Targ
     _sum(parts, out, splits, target)
 
 
-def _launch_planes(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _launch_planes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     planes = allocate.empty((p.batch, p.depth), dtype=torch.float32, device=out.device)
@@ -248,11 +212,11 @@ def _held(words: int) -> int:
     return 256 if whole * 16 <= words * 17 else 128
 
 
-def _launch_stream(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _launch_stream(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     _stream(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
-def _stream(ops: _Operands, config: Config, target: Target) -> Callable[..., None]:
+def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None]:
     """Plan the launches for one row of 4-bit codes, of ``x, w, scales, biases, out``."""
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
@@ -290,7 +254,11 @@ def _stream(ops: _Operands, config: Config, target: Target) -> Callable[..., Non
     return launches
 
 
-def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    few(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
+
+
+def _launch_groups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     tiles = cdiv(p.columns, config["BLOCK_N"])
@@ -310,7 +278,7 @@ def _launch_groups(ops: _Operands, out: torch.Tensor, config: Config, target: Ta
     _sum(parts, out, splits, target)
 
 
-def _launch_kept(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _launch_kept(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     # Four groups a wavefront.
@@ -332,7 +300,7 @@ def _launch_kept(ops: _Operands, out: torch.Tensor, config: Config, target: Targ
     _sum(parts, out, splits, target)
 
 
-def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     block_n, block_k = config["BLOCK_N"], config["BLOCK_K"]
@@ -365,7 +333,9 @@ def _launch_tiles(ops: _Operands, out: torch.Tensor, config: Config, target: Tar
     _sum(parts, out, splits, target)
 
 
+_PLANS = {"lanes": few, "stream": _stream}
 _LAUNCHES = {
+    "lanes": _launch_lanes,
     "rows": _launch_rows,
     "planes": _launch_planes,
     "stream": _launch_stream,
