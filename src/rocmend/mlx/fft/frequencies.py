@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rocmend.mlx import dtypes, ops
-from rocmend.mlx.arguments import to_array
+from rocmend.mlx.arguments import AxisError, to_array
 from rocmend.mlx.array import array
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -68,7 +68,7 @@ def _rolled(op: str, a: Any, axes: int | Sequence[int] | None, sign: int, stream
     shifts: dict[int, int] = {}
     for axis in given:
         if not -ndim <= axis < ndim:
-            raise IndexError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
+            raise AxisError(f"[{op}] Invalid axis {axis} for array with {ndim} dimensions.")
         place = axis % ndim
         shifts[place] = shifts.get(place, 0) + sign * (a.shape[place] // 2)
     if not shifts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend.mlx import dtypes, ops
-from rocmend.mlx.arguments import as_stream, to_array
+from rocmend.mlx.arguments import AxisError, as_stream, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
 
@@ -54,7 +54,7 @@ def transformed(kind: str, a: Any, s: Sequence[int] | None, axes: Axes, norm: st
     given = tuple(range(ndim)) if axes is None else tuple(axes)
     for axis in given:
         if not -ndim <= axis < ndim:
-            raise IndexError(f"[fftn] Invalid axis {axis} for array with {ndim} dimensions.")
+            raise AxisError(f"[fftn] Invalid axis {axis} for array with {ndim} dimensions.")
     found = tuple(axis % ndim for axis in given)
     if len(set(found)) != len(found):
         raise ValueError(f"[fftn] Duplicated axis received {given}.")
@@ -94,7 +94,7 @@ def _vmap(node: Node, arrays: Any, axes: Any) -> Any:
 
 def _one(kind: str, a: Any, n: int | None, axis: int, norm: str, stream: Any) -> array:
     if not -len(a.shape) <= axis < len(a.shape):
-        raise IndexError(f"[{kind}] Invalid axis {axis} for array with {len(a.shape)} dimensions.")
+        raise AxisError(f"[{kind}] Invalid axis {axis} for array with {len(a.shape)} dimensions.")
     return transformed(kind, a, None if n is None else (n,), (axis,), norm, stream)
 
 

@@ -92,10 +92,7 @@ def norm(
         axes = list(range(len(a.shape)))
     else:
         given = [axis] if isinstance(axis, int) else list(axis)
-        try:
-            axes = [axis_of("linalg::norm", one, len(a.shape)) for one in given]
-        except ValueError as error:
-            raise IndexError(str(error)) from None
+        axes = [axis_of("linalg::norm", one, len(a.shape)) for one in given]
     if ord is None:
         if axis is not None and len(axes) > 2:
             raise ValueError(f"[linalg::norm] Received too many axes for norm: {axes}.")

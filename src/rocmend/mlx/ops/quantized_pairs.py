@@ -109,7 +109,7 @@ def _finished(out: array, dtype: Any, scale_x: array | None, scale_w: array | No
     if scale_x is not None and scale_w is not None:
         factor = ops.multiply(_factor(scale_x, stream), _factor(scale_w, stream), stream=stream)
         out = _factored(out, factor, stream)
-    return out if out.dtype is dtype else ops.astype(out, dtype, stream=stream)  # type: ignore[no-any-return]
+    return out if out.dtype is dtype else ops.astype(out, dtype, stream=stream)
 
 
 def qqmm(

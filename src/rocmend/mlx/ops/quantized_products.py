@@ -372,4 +372,4 @@ def spread_back(of_pairs: array, x: array, index: array | None, stream: Any) -> 
     flat = ops.zeros((math.prod(x.shape[:-2]), *x.shape[-2:]), of_pairs.dtype, stream=stream)
     index = ops.reshape(ops.broadcast_to(index, of_pairs.shape[:-2], stream=stream), (-1,), stream=stream)
     rows = ops.reshape(of_pairs, (-1, *x.shape[-2:]), stream=stream)
-    return ops.reshape(flat.at[index].add(rows), x.shape, stream=stream)
+    return ops.reshape(flat.at[index].add(rows), x.shape, stream=stream)  # type: ignore[no-any-return]

@@ -76,7 +76,7 @@ def _contracted(axes: int | Sequence[Sequence[int]], a: array, b: array) -> tupl
     for given, shape in zip(axes, (a.shape, b.shape), strict=True):
         for axis in given:
             if not -len(shape) <= axis < len(shape):
-                raise IndexError(f"[tensordot] Axis {axis} is out of bounds for shape {shape_text(shape)}.")
+                raise AxisError(f"[tensordot] Axis {axis} is out of bounds for shape {shape_text(shape)}.")
         found.append([axis % len(shape) for axis in given])
     if len(found[0]) != len(found[1]):
         raise ValueError(f"[tensordot] axes must have the same size, got {len(found[0])} and {len(found[1])}.")

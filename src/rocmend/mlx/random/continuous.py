@@ -246,7 +246,7 @@ def multivariate_normal(
         raise ValueError(
             f"[{op}] shape {shape_text(sizes)} does not fit mean and cov, which meet in {shape_text(batch)}."
         )
-    left, values, right = svd(cov, stream=stream)
+    left, values, right = svd(as_dtype(cov, dtypes.float32, stream), stream=stream)
     root = ops.expand_dims(ops.sqrt(values, stream=stream), -2, stream=stream)
     scaled = ops.matmul(ops.multiply(left, root, stream=stream), right, stream=stream)
     drawn = normal((*sizes, 1, n), dtypes.float32, None, None, key, stream)

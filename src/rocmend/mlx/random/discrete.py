@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import dtypes, ops
-from rocmend.mlx.arguments import broadcast_shapes, shape_text, to_array
+from rocmend.mlx.arguments import AxisError, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array
 from rocmend.mlx.construct import constant
 from rocmend.mlx.random.continuous import as_dtype, gumbel, uniform
@@ -107,8 +108,12 @@ def categorical(
     if shape is not None and num_samples is not None:
         raise ValueError("[categorical] At most one of shape or num_samples can be specified.")
     if not -ndim <= axis < ndim:
-        raise IndexError(f"[categorical] Invalid axis {axis} for logits with {ndim} dimensions.")
+        raise AxisError(f"[categorical] Invalid axis {axis} for logits with {ndim} dimensions.")
     axis -= ndim if axis >= 0 else 0
+    if math.prod(logits.shape) == logits.shape[axis]:
+        sizes = _sizes_of_single(logits.shape, axis, shape, num_samples)
+        if sizes:
+            return _from_single(logits, sizes, key, stream)
     rest = logits.shape[:axis] + logits.shape[ndim + axis + 1 :]
     if num_samples is not None:
         noise = (*logits.shape, num_samples)
@@ -121,9 +126,31 @@ def categorical(
             )
         place = len(sizes) + axis + 1
         noise = (*sizes[:place], logits.shape[axis], *sizes[place:])
-    dtype = logits.dtype if logits.dtype.is_float else dtypes.float32
-    drawn = ops.add(logits, gumbel(noise, dtype, key, stream), stream=stream)
+    drawn = ops.add(logits, gumbel(noise, dtypes.float32, key, stream), stream=stream)
     return ops.argmax(drawn, axis, stream=stream)  # type: ignore[no-any-return]
+
+
+def _sizes_of_single(
+    logits: tuple[int, ...], axis: int, shape: Sequence[int] | None, num_samples: int | None
+) -> tuple[int, ...]:
+    """Return the shape of draws from one distribution."""
+    rest = logits[:axis] + logits[len(logits) + axis + 1 :]
+    if num_samples is not None:
+        return (*rest, num_samples)
+    return rest if shape is None else shape_of(shape)
+
+
+def _from_single(logits: array, sizes: tuple[int, ...], key: array | None, stream: Any) -> array:
+    """Draw from one distribution, through its cumulated probabilities: cheaper than noise for each class and draw."""
+    if not logits.shape or 0 in logits.shape:
+        raise ValueError("[categorical] Cannot draw from a distribution without classes.")
+    flat = ops.astype(ops.reshape(logits, (-1,), stream=stream), dtypes.float32, stream=stream)
+    top = ops.max(flat, 0, True, stream=stream)
+    cumulated = ops.cumsum(ops.exp(ops.subtract(flat, top, stream=stream), stream=stream), 0, stream=stream)
+    drawn = uniform(0, 1, sizes, dtypes.float32, key, stream)
+    wanted = ops.multiply(drawn, cumulated[-1], stream=stream)
+    place = ops.searchsorted(cumulated, wanted, "right", stream=stream)
+    return ops.minimum(place, flat.shape[0] - 1, stream=stream)  # type: ignore[no-any-return]
 
 
 def permutation(x: Any, axis: int = 0, key: array | None = None, stream: Any = None) -> array:
@@ -145,6 +172,6 @@ def permutation(x: Any, axis: int = 0, key: array | None = None, stream: Any = N
         return ops.argsort(bits((x,), 4, key, stream), stream=stream)  # type: ignore[no-any-return]
     x = to_array(x)
     if not -len(x.shape) <= axis < len(x.shape):
-        raise IndexError(f"[permutation] Invalid axis {axis} for array with {len(x.shape)} dimensions.")
+        raise AxisError(f"[permutation] Invalid axis {axis} for array with {len(x.shape)} dimensions.")
     order = ops.argsort(bits((x.shape[axis],), 4, key, stream), stream=stream)
     return ops.take(x, order, axis, stream=stream)  # type: ignore[no-any-return]
