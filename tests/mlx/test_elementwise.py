@@ -541,3 +541,12 @@ def test_batches() -> None:
     assert mx.vmap(lambda a: mx.where(a > 1, a, 0), out_axes=1)(x).tolist() == mx.where(x > 1, x, 0).T.tolist()
     assert mx.vmap(lambda a: a.view(mx.uint16))(x).tolist() == x.view(mx.uint16).tolist()
     assert mx.vmap(lambda a: mx.depends(a, y), in_axes=1, out_axes=1)(x).tolist() == x.tolist()
+
+
+def test_what_has_no_derivative() -> None:
+    x, t = mx.array([7.0, -2.0]), mx.array([1.0, 2.0])
+    for function in (mx.greater, mx.equal, mx.floor_divide):
+        _, (pushed,) = mx.jvp(lambda a, of=function: of(a, 3.0), [x], [t])
+        assert (pushed.tolist(), pushed.dtype) == ([0.0, 0.0], mx.float32)
+    _, pushed = mx.jvp(lambda a: mx.divmod(a, 3.0), [x], [t])
+    assert [part.tolist() for part in pushed] == [[0.0, 0.0], [0.0, 0.0]]

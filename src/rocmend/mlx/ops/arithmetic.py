@@ -234,7 +234,7 @@ def remainder(a: Any, b: Any, stream: Any = None) -> array:
 
 
 def divmod(a: Any, b: Any, stream: Any = None) -> list[array]:
-    """Return :func:`floor_divide` and :func:`remainder` of two operands.
+    """Return :func:`floor_divide` and :func:`remainder` of two operands, through which no derivative goes.
 
     Args:
         a: array or number.
@@ -248,7 +248,7 @@ def divmod(a: Any, b: Any, stream: Any = None) -> list[array]:
         ValueError: an operand is complex, or the shapes cannot be broadcast.
     """
     a, b = _real("divmod", a, b)
-    return [binary(FLOOR_DIVIDE, a, b, stream), binary(REMAINDER, a, b, stream)]
+    return [ops.stop_gradient(binary(op, a, b, stream), stream=stream) for op in (FLOOR_DIVIDE, REMAINDER)]
 
 
 def _zero(node: Node, x: array, y: array, out: array) -> array:

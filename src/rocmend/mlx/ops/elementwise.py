@@ -221,7 +221,9 @@ def flat(op: Primitive) -> None:
         return [ops.zeros_like(primal) for primal in primals]
 
     def jvp(node: Node, primals: Sequence[array], tangents: Sequence[array | None], output: array) -> array:
-        return ops.zeros_like(output)  # type: ignore[no-any-return]
+        # of the tangents' type: a comparison's own is bool
+        given = next((one for one in tangents if one is not None), output)
+        return ops.zeros(output._n.shape, given._n.dtype)  # type: ignore[no-any-return]
 
     op.vjp, op.jvp = vjp, jvp
 
