@@ -81,8 +81,13 @@ def read_stubs(folder: Path) -> dict[str, Stub]:
 def _names(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, tuple[Parameter, ...] | None]]:
     for node in body:
         if isinstance(node, ast.FunctionDef):
-            called = not any(isinstance(item, ast.Name) and item.id == "property" for item in node.decorator_list)
-            yield prefix + node.name, _parameters(node.args) if called else None
+            if node.name == "__getattr__":  # says that a module has names that are made when they are asked for
+                continue
+            attribute = any(
+                isinstance(item, ast.Attribute) or (isinstance(item, ast.Name) and item.id == "property")
+                for item in node.decorator_list
+            )
+            yield prefix + node.name, None if attribute else _parameters(node.args)
         elif isinstance(node, ast.ClassDef) and node.name not in _TYPING and not node.name.startswith("_"):
             yield prefix + node.name, None
             yield from _names(node.body, f"{prefix}{node.name}.")
@@ -131,7 +136,7 @@ def compare(core: ModuleType, stubs: dict[str, Stub]) -> list[Difference]:
             if not any(difference.name == owner for difference in differences):  # a missing class is told once
                 differences.append(Difference(stub.name, "missing"))
             continue
-        if len(stub.signatures) == 1 and not stub.name.endswith((".__init__", ".__eq__", ".__ne__")):
+        if len(stub.signatures) == 1 and not stub.name.endswith("__"):  # operators are not called by name
             what = _signature_difference(ours, stub.signatures[0])
             if what:
                 differences.append(Difference(stub.name, what))
@@ -141,7 +146,7 @@ def compare(core: ModuleType, stubs: dict[str, Stub]) -> list[Difference]:
 def _find(core: ModuleType, name: str) -> Any:
     found: Any = core
     for part in name.split("."):
-        if inspect.isclass(found) and part.startswith("__") and part not in found.__dict__:
+        if inspect.isclass(found) and part.startswith("__") and part not in ("__eq__", "__hash__"):
             # object has a __reduce_ex__ and more: what a class inherits from it is not its own
             own = next((base.__dict__[part] for base in found.__mro__[:-1] if part in base.__dict__), _UNKNOWN)
             if own is _UNKNOWN:
@@ -217,6 +222,8 @@ def _parameter_difference(found: inspect.Parameter, want: Parameter) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return list(a) == list(b)
     return a is b or (a == b and isinstance(a, int | float) == isinstance(b, int | float)) or str(a) == str(b)
 
 
