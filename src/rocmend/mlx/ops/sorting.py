@@ -76,7 +76,14 @@ ARGSORT = Primitive("ArgSort", _argsort)
 
 def _in_order(x: array, values: array, axis: int) -> array:
     """Return ``values`` in the order of ``x``."""
-    return taken_along(values, argsort(x, axis), axis)
+    return taken_along(values, _order(x, axis), axis)
+
+
+def _order(x: array, axis: int | None) -> array:
+    """Return where the elements go, through which no derivative goes."""
+    from rocmend.mlx import ops
+
+    return ops.stop_gradient(argsort(x, axis))  # type: ignore[no-any-return]
 
 
 @SORT.rule("vjp")
@@ -86,7 +93,7 @@ def _sort_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
     (x,) = primals
     axis = node.attrs[0]
     zeros = ops.zeros(node.shape, cotangent._n.dtype)
-    return (put_along(zeros, argsort(x, axis), cotangent, axis, "add"),)
+    return (put_along(zeros, _order(x, axis), cotangent, axis, "add"),)
 
 
 @SORT.rule("jvp")
@@ -210,7 +217,7 @@ TOPK = Primitive("TopK", _topk)
 def _largest(x: array, node: Any) -> array:
     axis = node.attrs[0]
     size = x._n.shape[axis]
-    return cut(argsort(x, axis), axis, size - node.shape[axis], size)
+    return cut(_order(x, axis), axis, size - node.shape[axis], size)
 
 
 @TOPK.rule("vjp")

@@ -6,6 +6,7 @@ constants. Reading one runs nothing of it but operations of this package.
 
 from __future__ import annotations
 
+import importlib
 import json
 import struct
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ def encode(value: Any) -> Any:
         return {"float": value.hex()}
     if isinstance(value, complex):
         return {"complex": [value.real.hex(), value.imag.hex()]}
+    if hasattr(type(value), "_fields"):
+        kind = type(value)
+        return {"record": [f"{kind.__module__}:{kind.__qualname__}", [encode(one) for one in value]]}
     if isinstance(value, tuple):
         return {"tuple": [encode(one) for one in value]}
     if isinstance(value, Dtype):
@@ -68,6 +72,8 @@ def decode(value: Any) -> Any:
         return complex(float.fromhex(content[0]), float.fromhex(content[1]))
     if kind == "tuple":
         return tuple(decode(one) for one in content)
+    if kind == "record":
+        return _record(content[0])(*map(decode, content[1]))
     if kind == "slice":
         return slice(*map(decode, content))
     if kind == "bytes":
@@ -76,6 +82,23 @@ def decode(value: Any) -> Any:
     if content not in table:
         raise ValueError(f"[import_function] the file names {kind} {content!r}, which this version does not have.")
     return table[content]
+
+
+def _record(name: str) -> Any:
+    """Return a named tuple of this package by module and name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    module, _, kind = name.partition(":")
+    if module.startswith("rocmend."):
+        try:
+            found = getattr(importlib.import_module(module), kind)
+        except (ImportError, AttributeError):
+            found = None
+        if isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields"):
+            return found
+    raise ValueError(f"[import_function] the file names record {name!r}, which this version does not have.")
 
 
 def write(path: Path, header: dict[str, Any], blob: bytes) -> None:

@@ -269,6 +269,10 @@ def _signature(positional: int, names: tuple[str, ...], kinds: Kinds) -> str:
     return f"Function with {positional} positional inputs and {len(names)} keyword inputs: {listed or 'none'}"
 
 
+# what MLX says of logarithms: its number of the base
+_BASES = {"Log2": 0, "Log10": 1, "Log": 2}
+
+
 def tell(callback: Callable[[dict[str, Any]], Any], fun: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Record one call of a function and tell a callback of each part of it."""
     call = recorded(fun, args, kwargs)
@@ -291,12 +295,13 @@ def tell(callback: Callable[[dict[str, Any]], Any], fun: Callable[..., Any], arg
     for node in trace.nodes:
         if node.op is ITEM or node.op is CONSTANT:
             continue
-        attrs = node.attrs
+        name = node.op.name  # type: ignore[union-attr]
+        attrs = node.dtype if name == "AsType" else _BASES.get(name, node.attrs)
         listed = [] if attrs is None else list(attrs) if isinstance(attrs, tuple) else [attrs]
         callback(
             {
                 "type": "primitive",
-                "name": node.op.name,  # type: ignore[union-attr]
+                "name": name,
                 "inputs": [spec(child) for child in node.inputs],
                 "outputs": [spec(child) for child in items.get(id(node), [node])],
                 "arguments": [*listed, *([] if node.dyn is None else [node.dyn])],

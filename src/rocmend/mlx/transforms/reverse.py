@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
     from rocmend.mlx.node import Node
 
-__all__ = ["pull"]
+__all__ = ["pull", "pulled"]
+
+# which inputs are places, of operations that read or write at places
+_PLACES = {
+    "Gather": slice(1, None), "TakeAlongAxis": slice(1, None), "Scatter": slice(2, None), "PutAlongAxis": slice(1, 2),
+}  # fmt: skip
 
 
 def pull(outputs: Sequence[Node], cotangents: Sequence[array | None], primals: Sequence[Node]) -> list[array | None]:
@@ -53,6 +58,12 @@ def pulled(node: Node, cotangent: Any, depends: set[int]) -> Sequence[array | No
         ValueError: the operation has no derivative with respect to an input that one was asked for.
     """
     op = node.op
+    places = _PLACES.get(op.name)  # type: ignore[union-attr]
+    if places is not None and any(id(child) in depends for child in node.inputs[places]):
+        raise ValueError(
+            f"[{op}] Cannot calculate VJP with respect to indices. Put stop_gradient around them: "
+            "mx.stop_gradient(indices)."
+        )
     if op is CUSTOM:
         return node.attrs.pull(node, cotangent)  # type: ignore[no-any-return]
     if op.vjp is None:  # type: ignore[union-attr]
@@ -62,17 +73,7 @@ def pulled(node: Node, cotangent: Any, depends: set[int]) -> Sequence[array | No
     ]
     if op.outputs is not None:  # type: ignore[union-attr]
         cotangent = tuple(cotangent)
-    return op.vjp(node, _Primals(primals, node, depends), results(node), cotangent)  # type: ignore[no-any-return,union-attr]
-
-
-class _Primals(list[Any]):
-    """The inputs that a rule gets; it knows which of them a derivative is asked for."""
-
-    __slots__ = ("wanted",)
-
-    def __init__(self, primals: list[Any], node: Node, depends: set[int]) -> None:
-        super().__init__(primals)
-        self.wanted = [id(child) in depends for child in node.inputs]
+    return op.vjp(node, primals, results(node), cotangent)  # type: ignore[no-any-return,union-attr]
 
 
 def _sum(a: array | None, b: array, node: Node) -> array:
