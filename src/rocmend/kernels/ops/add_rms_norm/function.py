@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.add_rms_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, of, planned
 
 _calls: Remembered[Any] = Remembered()
@@ -21,21 +23,31 @@ def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = F
     return Problem(NAMES[x.dtype], x.numel() // n if n else 0, n, weight is not None, backward=backward)
 
 
+def _planned(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    """Check arguments, and return what computes calls with arguments like them."""
+    check("add_rms_norm", x, weight)
+    if x.shape != residual.shape or x.dtype != residual.dtype:
+        raise UsageError(
+            "add_rms_norm",
+            "expected x and residual of one shape and type, "
+            f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
+        )
+    return planned(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, float(eps))
+
+
 def _forward(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     eps = float(eps)
-    key = (of(x), of(residual), None if weight is None else of(weight), eps)
+    key = (
+        x.dtype, x.device, x.shape, x.stride(), residual.dtype, residual.device, residual.shape, residual.stride(),
+        None if weight is None else of(weight), eps,
+    )  # fmt: skip
     call = _calls.get(key)
     if call is None:
-        check("add_rms_norm", x, weight)
-        if x.shape != residual.shape or x.dtype != residual.dtype:
-            raise UsageError(
-                "add_rms_norm",
-                "expected x and residual of one shape and type, "
-                f"got {tuple(x.shape)} {x.dtype} and {tuple(residual.shape)} {residual.dtype}.",
-            )
-        call = _calls.keep(key, planned(implementation(OP, x.device, _problem(x, weight)), x, residual, weight, eps))
+        call = _calls.keep(key, _planned(x, residual, weight, eps))
     result: tuple[torch.Tensor, torch.Tensor] = call(x, residual, weight, eps)
     return result
 
@@ -86,6 +98,9 @@ def add_rms_norm(
         result: tuple[torch.Tensor, torch.Tensor] = _AddRMSNorm.apply(x, residual, weight, eps)  # type: ignore[no-untyped-call]  # torch's
         return result
     return _forward(x, residual, weight, eps)
+
+
+preparer(add_rms_norm)(_planned)
 
 
 def add_rms_norm_backward(

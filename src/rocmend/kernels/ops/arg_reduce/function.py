@@ -12,6 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.arg_reduce import OP, Problem
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Planned, Remembered, of
 
 _calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
@@ -79,6 +80,14 @@ def argmax(
     Cost: reads x once.
     """
     return _run("argmax", x, axis, keepdims, index_dtype, largest=True)
+
+
+@preparer(argmax)
+def _prepared(
+    x: torch.Tensor, axis: int | None = None, *, keepdims: bool = False, index_dtype: torch.dtype = torch.int64
+) -> Callable[..., torch.Tensor]:
+    call = _plan("argmax", x, axis, keepdims, index_dtype, True)
+    return lambda x, *_, **__: call(x)
 
 
 def argmin(

@@ -11,6 +11,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.ops.attention import OP, Problem
 from rocmend.kernels.ops.attention.checks import describe
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Planned, Remembered, of
 
 _calls: Remembered[Callable[..., Any]] = Remembered()
@@ -110,6 +111,36 @@ def _planned(
     if isinstance(run, Planned):
         return run.plan(q, k, v, scale, mask, sinks, **options)
     return lambda q, k, v, scale, mask, sinks: run(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
+
+
+@preparer(scaled_dot_product_attention)
+def _prepared(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    scale: float,
+    mask: torch.Tensor | str | None = None,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float | None = None,
+    window: int | None = None,
+    return_lse: bool = False,
+) -> Callable[..., Any]:
+    scale, soft_cap = float(scale), None if soft_cap is None else float(soft_cap)
+    call = _planned(q, k, v, scale, mask, sinks, soft_cap, window, return_lse)
+
+    def prepared(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        *,
+        mask: torch.Tensor | str | None = None,
+        sinks: torch.Tensor | None = None,
+        **_: Any,
+    ) -> Any:
+        return call(q, k, v, scale, mask, sinks)
+
+    return prepared
 
 
 class _Attention(torch.autograd.Function):

@@ -10,6 +10,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import OP, Problem
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Planned, Remembered, of
 
 OP_NAME = "attention_decode"
@@ -90,7 +91,14 @@ def _planned(
     if isinstance(run, Planned):
         return run.plan(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
     names = ("scale", "mask", "sinks", "soft_cap", "window", "lengths")
-    return lambda q, k, v, *options: run(q, k, v, **dict(zip(names, options, strict=True)))
+    return lambda q, k, v, *some, **more: run(q, k, v, **dict(zip(names, some, strict=False)), **more)
+
+
+preparer(attention_decode)(
+    lambda q, k, v, *, scale, mask=None, sinks=None, soft_cap=None, window=None, lengths=None: _planned(
+        q, k, v, float(scale), mask, sinks, None if soft_cap is None else float(soft_cap), window, lengths
+    )
+)
 
 
 def _check(

@@ -155,7 +155,7 @@ def run(
         return plans.Plan(split_kernel, grid, {**constants, **more}, cut.config, numbers, types)
 
     shape = (batch, heads, queries, value_dim)
-    early = cut.splits > 1 and early_merge(target)
+    early = cut.splits > 1 and early_merge("attention_decode", target)
     split = planned(PDL=early, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
     merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target) if cut.splits > 1 else None
     counted = batch * kv_heads * cut.row_blocks
@@ -217,9 +217,9 @@ def finishing(cut: Plan, rows: int, value_dim: int) -> dict[str, int] | None:
     return {"LIVE": live, "SPLITS": splits, "WIDTH": max(min(columns, held // (live * splits)), 1)}
 
 
-def early_merge(target: Target) -> bool:
+def early_merge(op: str, target: Target) -> bool:
     """Say whether the merging kernel is launched while the parts are computed (NVIDIA's dependent launch)."""
-    return bool(config_for("attention_decode", "merge", "*", target).get("launch_pdl", 0))
+    return bool(config_for(op, "merge", "*", target).get("launch_pdl", 0))
 
 
 def merging(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,18 +12,26 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.prepare import preparer
+from rocmend.kernels.remembered import Remembered, planned
 
 _calls: Remembered[Any] = Remembered()
 
 
+def _planned(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls of ``(gate, up, kind)`` like them."""
+    _check(op, gate, up)
+    run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
+    return planned(run, gate, up, kind)
+
+
 def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
-    key = (of(gate), of(up), kind)
+    key = (
+        gate.dtype, gate.device, gate.shape, gate.stride(), up.dtype, up.device, up.shape, up.stride(), kind
+    )  # fmt: skip
     call = _calls.get(key)
     if call is None:
-        _check(op, gate, up)
-        run = implementation(OP, gate.device, Problem(NAMES[gate.dtype], gate.numel(), kind))
-        call = _calls.keep(key, planned(run, gate, up, kind))
+        call = _calls.keep(key, _planned(op, gate, up, kind))
     out: torch.Tensor = call(gate, up, kind)
     return out
 
@@ -98,6 +107,12 @@ def geglu(gate: torch.Tensor, up: torch.Tensor, *, approximate: str = "none") ->
     if approximate not in ("none", "tanh"):
         raise UsageError("geglu", f"expected approximate to be none or tanh, got {approximate!r}.")
     return _gated("geglu", gate, up, "gelu_tanh" if approximate == "tanh" else "gelu")
+
+
+@preparer(swiglu)
+def _prepared(gate: torch.Tensor, up: torch.Tensor) -> Callable[..., torch.Tensor]:
+    call = _planned("swiglu", gate, up, "silu")
+    return lambda gate, up: call(gate, up, "silu")
 
 
 def glu_backward(

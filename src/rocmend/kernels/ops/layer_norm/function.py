@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.layer_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, of, planned
 
 
@@ -35,14 +37,20 @@ def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Te
 _calls: Remembered[Any] = Remembered()
 
 
+def _planned(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
+    _check("layer_norm", x, weight, bias)
+    return planned(implementation(OP, x.device, _problem(x, weight, bias)), x, weight, bias, float(eps))
+
+
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     eps = float(eps)
     key = (of(x), None if weight is None else of(weight), None if bias is None else of(bias), eps)
     call = _calls.get(key)
     if call is None:
-        _check("layer_norm", x, weight, bias)
-        run = implementation(OP, x.device, _problem(x, weight, bias))
-        call = _calls.keep(key, planned(run, x, weight, bias, eps))
+        call = _calls.keep(key, _planned(x, weight, bias, eps))
     out: torch.Tensor = call(x, weight, bias, eps)
     return out
 
@@ -91,6 +99,9 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor 
         wired: torch.Tensor = _LayerNorm.apply(x, weight, bias, eps)  # type: ignore[no-untyped-call]  # torch's
         return wired
     return _forward(x, weight, bias, eps)
+
+
+preparer(layer_norm)(_planned)
 
 
 def layer_norm_backward(

@@ -12,6 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode.function import check_options
 from rocmend.kernels.ops.quantized_attention import OP, Problem
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Planned, Remembered, of
 
 OP_NAME = "quantized_attention"
@@ -88,7 +89,14 @@ def _planned(
     if isinstance(run, Planned):
         return run.plan(q, k, v, scale, mask, group_size, bits, lengths)
     names = ("scale", "mask", "group_size", "bits", "lengths")
-    return lambda q, k, v, *options: run(q, k, v, **dict(zip(names, options, strict=True)))
+    return lambda q, k, v, *some, **more: run(q, k, v, **dict(zip(names, some, strict=False)), **more)
+
+
+preparer(quantized_attention)(
+    lambda q, k, v, *, scale, mask=None, group_size=64, bits=8, lengths=None: _planned(
+        q, k, v, float(scale), mask, group_size, bits, lengths
+    )
+)
 
 
 def _check(q: torch.Tensor, k: Quantized, v: Quantized, group_size: int, bits: int) -> None:

@@ -15,6 +15,7 @@ from rocmend.kernels.ops.attention_decode.host import Plan as Cut
 from rocmend.kernels.ops.attention_decode.host import (
     choose_splits,
     cut_rows,
+    early_merge,
     finishing,
     mask_arguments,
     merging,
@@ -105,6 +106,7 @@ def run(
             more = {**constants, **groups, "DOT": cut.matrix}
             return Plan(quantized_kernel, grid, more, cut.config, (float(scale), *numbers), types)
         more = {**constants, "LAST": last is not None, **(last or {"LIVE": 1, "SPLITS": 1, "WIDTH": 1})}
+        more["PDL"] = last is None and splits > 1 and early_merge("quantized_attention", target)
         ones = 0x3C003C00 if q_dtype == torch.float16 else 0x3F803F80
         return Plan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
 
@@ -149,10 +151,15 @@ def _cut(problem: Problem, target: Target) -> tuple[Cut, bool]:
     """Return how a problem is cut, and whether the kernel goes group by group."""
     rows = problem.heads // problem.kv_heads * problem.queries
     matrix = uses_matrix(target, problem.dtype, rows)
-    config = config_for("quantized_attention", "split" if matrix else "split_vector", shape_class(problem), target)
-    matrix = matrix and bool(config.get("matrix", 1))
-    grouped = matrix and bool(config.get("grouped", 0)) and fits_groups(problem)
-    tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix and not grouped)
+    few = config_for("quantized_attention", "grouped", shape_class(problem), target)
+    grouped = matrix and problem.dtype != "float32" and fits_groups(problem) and rows <= int(few["most_rows"])
+    if grouped:
+        config, tile, row_blocks = few, max(power_of_two(rows), LEAST_ROWS), 1
+    else:
+        kernel = "split" if matrix else "split_vector"
+        config = config_for("quantized_attention", kernel, shape_class(problem), target)
+        matrix = matrix and bool(config.get("matrix", 1))
+        tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
     splits = choose_splits(config, target, programs, problem.keys, int(config.constants["BLOCK_N"]))
-    return Cut(config, max(tile, LEAST_ROWS) if grouped else tile, row_blocks, splits, matrix), grouped
+    return Cut(config, tile, row_blocks, splits, matrix), grouped

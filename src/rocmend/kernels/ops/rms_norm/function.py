@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rms_norm import OP, Problem
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, of, planned
 
 _calls: Remembered[Any] = Remembered()
@@ -42,13 +44,18 @@ def check(op: str, x: torch.Tensor, weight: torch.Tensor | None) -> None:
         raise UsageError(op, f"expected weight of shape ({x.shape[-1]},), got {tuple(weight.shape)}.")
 
 
+def _planned(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
+    check("rms_norm", x, weight)
+    return planned(implementation(OP, x.device, _problem(x, weight)), x, weight, float(eps))
+
+
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
     eps = float(eps)
-    key = (of(x), None if weight is None else of(weight), eps)
+    key = (x.dtype, x.device, x.shape, x.stride(), None if weight is None else of(weight), eps)
     call = _calls.get(key)
     if call is None:
-        check("rms_norm", x, weight)
-        call = _calls.keep(key, planned(implementation(OP, x.device, _problem(x, weight)), x, weight, eps))
+        call = _calls.keep(key, _planned(x, weight, eps))
     out: torch.Tensor = call(x, weight, eps)
     return out
 
@@ -88,6 +95,9 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.
         differentiable: torch.Tensor = _RMSNorm.apply(x, weight, eps)  # type: ignore[no-untyped-call]  # torch's
         return differentiable
     return _forward(x, weight, eps)
+
+
+preparer(rms_norm)(_planned)
 
 
 def rms_norm_backward(

@@ -124,10 +124,9 @@ def forward(
 
 
 def _stages(config: Config, target: Target, elements: int, read: Sequence[torch.Tensor | None]) -> int:
-    """Return the record's stages where what is copied ahead, the weight too, fits in local memory; else 1."""
+    """Return the record's stages where what is copied ahead fits in local memory; else 1."""
     stages = int(config["STAGES"])
-    sizes = [one.element_size() for one in read if one is not None]
-    ahead = (stages - 1) * elements * (sum(sizes) + max(sizes))
+    ahead = (stages - 1) * elements * sum(one.element_size() for one in read if one is not None)
     return stages if ahead <= target.lds_bytes * 7 // 8 else 1
 
 
@@ -148,6 +147,7 @@ def run_backward(
     block, together = tile(n, config)
     programs = min(ceil_div(rows, together), units(target) * config["programs_per_unit"])
     partial = None if weight is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
+    reload = block >= config.get("reload_from", 1 << 30)
     launch(
         backward_kernel,
         (programs,),
@@ -157,8 +157,8 @@ def run_backward(
         ),
         {
             "HAS_WEIGHT": weight is not None, "HAS_EXTRA": extras is not None, "BLOCK": block, "ROWS": together,
-            "RELOAD": block >= config.get("reload_from", 1 << 30),
-            "STAGES": _stages(config, target, together * block, (grads, wide, extras)),
+            "RELOAD": reload,
+            "STAGES": 1 if reload else _stages(config, target, together * block, (grads, wide, extras)),
         },
         config,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,9 +12,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.prepare import preparer
+from rocmend.kernels.remembered import Planned, Remembered, of
 
-_calls: Remembered[tuple[Any, Options]] = Remembered()
+_calls: Remembered[Any] = Remembered()
 
 
 def _call(
@@ -26,19 +28,38 @@ def _call(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Rotate; ``options`` are the values of ``Options``."""
     key = (
-        options, of(x), None if second is None else of(second), None if freqs is None else of(freqs),
-        of(offset) if isinstance(offset, torch.Tensor) else None,
+        x.dtype, x.device, x.shape, x.stride(), None if second is None else of(second),
+        None if freqs is None else of(freqs), of(offset) if isinstance(offset, torch.Tensor) else None, *options,
     )  # fmt: skip
-    found = _calls.get(key)
-    if found is None:
-        named = Options(*options)
-        _check(op, x, second, offset, freqs, named)
-        elements = x.numel() + (0 if second is None else second.numel())
-        run = implementation(OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2]))
-        found = _calls.keep(key, (planned(run, x, second, offset, freqs, named), named))
-    call, named = found
-    result: tuple[torch.Tensor, torch.Tensor | None] = call(x, second, offset, freqs, named)
+    call = _calls.get(key)
+    if call is None:
+        call = _calls.keep(key, _planned(op, x, second, offset, freqs, options))
+    result: tuple[torch.Tensor, torch.Tensor | None] = call(x, second, offset, freqs)
     return result
+
+
+def _planned(
+    op: str,
+    x: torch.Tensor,
+    second: torch.Tensor | None,
+    offset: int | torch.Tensor,
+    freqs: torch.Tensor | None,
+    options: tuple[Any, ...],
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
+    """Check arguments, and return what computes calls of ``(x, second, offset, freqs)`` like them."""
+    named = Options(*options)
+    _check(op, x, second, offset, freqs, named)
+    elements = x.numel() + (0 if second is None else second.numel())
+    run = implementation(OP, x.device, Problem(NAMES[x.dtype], elements, x.shape[-2]))
+    if isinstance(run, Planned):
+        return run.plan(x, second, offset, freqs, named)
+    return lambda x, second, offset, freqs: run(x, second, offset, freqs, named)
+
+
+def _options(
+    dims: int, traditional: bool, base: float | None, scale: float, *, inverse: bool = False
+) -> tuple[Any, ...]:
+    return (dims, traditional, None if base is None else float(base), float(scale), inverse)
 
 
 class _Rope(torch.autograd.Function):
@@ -129,7 +150,7 @@ def rope(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.fast.rope.html
     """
-    options = (dims, traditional, None if base is None else float(base), float(scale), False)
+    options = _options(dims, traditional, base, scale)
     if torch.is_grad_enabled() and x.requires_grad:
         wired: torch.Tensor = _Rope.apply("rope", x, None, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
         return wired
@@ -165,7 +186,7 @@ def rope_backward(
 
     Cost: as ``rope``.
     """
-    options = (dims, traditional, None if base is None else float(base), float(scale), True)
+    options = _options(dims, traditional, base, scale, inverse=True)
     return _call("rope_backward", grad, None, offset, freqs, options)[0]
 
 
@@ -200,7 +221,7 @@ def rope_pair(
 
     Cost: reads and writes both once, in one launch.
     """
-    options = (dims, traditional, None if base is None else float(base), float(scale), False)
+    options = _options(dims, traditional, base, scale)
     if torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad):
         wired: tuple[torch.Tensor, torch.Tensor] = _Rope.apply("rope_pair", queries, keys, offset, freqs, options)  # type: ignore[no-untyped-call]  # torch's
         return wired
@@ -208,3 +229,51 @@ def rope_pair(
     if second is None:
         raise UsageError("rope_pair", "expected an implementation to rotate both tensors.")
     return first, second
+
+
+@preparer(rope)
+def _prepared(
+    x: torch.Tensor,
+    dims: int,
+    *,
+    traditional: bool = False,
+    base: float | None = 10000.0,
+    scale: float = 1.0,
+    offset: int | torch.Tensor = 0,
+    freqs: torch.Tensor | None = None,
+) -> Callable[..., torch.Tensor]:
+    call = _planned("rope", x, None, offset, freqs, _options(dims, traditional, base, scale))
+
+    def prepared(
+        x: torch.Tensor, *_: Any, offset: int | torch.Tensor = 0, freqs: torch.Tensor | None = None, **__: Any
+    ) -> torch.Tensor:
+        return call(x, None, offset, freqs)[0]
+
+    return prepared
+
+
+@preparer(rope_pair)
+def _prepared_pair(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    dims: int,
+    *,
+    traditional: bool = False,
+    base: float | None = 10000.0,
+    scale: float = 1.0,
+    offset: int | torch.Tensor = 0,
+    freqs: torch.Tensor | None = None,
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
+    call = _planned("rope_pair", queries, keys, offset, freqs, _options(dims, traditional, base, scale))
+
+    def prepared(
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        *_: Any,
+        offset: int | torch.Tensor = 0,
+        freqs: torch.Tensor | None = None,
+        **__: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        return call(queries, keys, offset, freqs)
+
+    return prepared

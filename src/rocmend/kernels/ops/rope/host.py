@@ -50,6 +50,7 @@ def run(
     pairs = power_of_2(options.dims // 2)
     together = min(power_of_2(tokens), max(1, config["tile"] // pairs))
     tiles = ceil_div(heads, per_program) + ceil_div(others, per_program)
+    four = x.dim() == 4 and (second is None or second.dim() == 4)
     in_memory = isinstance(offset, torch.Tensor)
     constants = {
         "HAS_OFFSET": in_memory, "HAS_FREQS": freqs is not None, "HAS_SECOND": others > 0,
@@ -69,13 +70,16 @@ def run(
         second: torch.Tensor | None,
         offset: int | torch.Tensor,
         freqs: torch.Tensor | None,
-        _options: Options,
+        *_: Options,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         out = output()
         second_out = None if second_output is None else second_output()
-        other = None if second is None else _as_heads(second)
-        places, first = (offset, 0) if in_memory else (None, offset)
-        launched((_as_heads(x), out, other, second_out, places, freqs), (first,))  # type: ignore[arg-type]  # by in_memory
+        if not four:
+            x, second = _as_heads(x), None if second is None else _as_heads(second)
+        if in_memory:
+            launched((x, out, second, second_out, offset, freqs), (0,))  # type: ignore[arg-type]  # by in_memory
+        else:
+            launched((x, out, second, second_out, None, freqs), (offset,))
         return out, second_out
 
     return call

@@ -13,6 +13,7 @@ from rocmend.kernels.common.axis_rows import from_rows, normal_axes, to_rows
 from rocmend.kernels.common.rows import check_floating, shares_memory
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.softmax import OP, Problem
+from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Planned, Remembered, of
 
 _calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
@@ -109,6 +110,15 @@ def log_softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None) -> tor
     Cost: as ``softmax``.
     """
     return _softmax("log_softmax", x, axis, log=True)
+
+
+@preparer(softmax)
+def _prepared(
+    x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False
+) -> Callable[..., torch.Tensor]:
+    del precise
+    call = _plan("softmax", x, axis, False)
+    return lambda x, *_, **__: call(x)
 
 
 def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False) -> torch.Tensor:

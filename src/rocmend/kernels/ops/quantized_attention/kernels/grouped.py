@@ -8,9 +8,6 @@ A code becomes an operand with no conversion where it fits into a half type's ma
 upper bits behind a one, so that the operand is ``1 + code / 2^bits``. What the one adds is taken off again in fp32.
 """
 
-# Triton reads this: it has no unpacking in tuples.
-# ruff: noqa: RUF005
-
 from __future__ import annotations
 
 import triton
@@ -77,9 +74,11 @@ def grouped_kernel(
     KV: tl.constexpr, GROUP: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, GROUP_SIZE: tl.constexpr,
     BITS: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr, CAUSAL: tl.constexpr,
     MASK: tl.constexpr, LENGTHS: tl.constexpr, SPLIT: tl.constexpr, LAST: tl.constexpr, LIVE: tl.constexpr,
-    SPLITS: tl.constexpr, WIDTH: tl.constexpr,
+    SPLITS: tl.constexpr, WIDTH: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """Scores, running softmax and weighted sum of values of one part of the cache."""
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     DTYPE: tl.constexpr = q_ptr.dtype.element_ty
     WORDS: tl.constexpr = GROUP_SIZE * BITS // 32
     AS_IS: tl.constexpr = spare_bits(DTYPE, BITS) >= 0
