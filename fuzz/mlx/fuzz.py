@@ -1,0 +1,326 @@
+"""Random programs on rocmend's ``mlx.core`` and on real MLX, in two processes, and what differs.
+
+    python fuzz/mlx/fuzz.py --oracle /path/to/python-with-mlx --programs 20000 --state fuzz-state.json
+    python fuzz/mlx/fuzz.py --oracle /path/to/python-with-mlx --seed 17 --programs 1 --show
+
+Each program is run by both, everything computed at the end. Where the results differ, each statement is run alone on
+the reference's own values, so that a difference is the statement's; and once more eagerly by ours, so that one between
+evaluating at once and at the end is seen. What is left of it is rounding that added up, where a statement rounds.
+A program that differs is shortened and kept, with its seed, in the state file, which a later call goes on from.
+Exit code 1: there are differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import pickle
+import select
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from compare import all_exact, difference, values_differ
+from generate import Maker
+from language import Program, used
+
+from rocmend.mlx import activate
+
+BATCH = 40
+LIMIT_S = 60.0
+HERE = Path(__file__).resolve().parent
+
+
+class Worker:
+    """A process that runs programs; started anew where one takes it down."""
+
+    def __init__(self, python: str, side: str) -> None:
+        self.command = [python, str(HERE / "worker.py"), side]
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def run(self, programs: list[Program], *, eager: bool = False) -> list[Any]:
+        """Return the outcomes of each program; None for one that crashes or hangs."""
+        answer = self._ask(programs, eager=eager)
+        if answer is not None:
+            return answer
+        if len(programs) == 1:
+            return [None]
+        return [self.run([program], eager=eager)[0] for program in programs]
+
+    def _ask(self, programs: list[Program], *, eager: bool) -> list[Any] | None:
+        if self.child is None:
+            env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            self.child = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=env | {"ROCMEND_MLX_DEVICE": "cpu", "OMP_NUM_THREADS": "1"},
+            )
+        assert self.child.stdin  # noqa: S101  both are pipes
+        assert self.child.stdout  # noqa: S101
+        try:
+            self.child.stdin.write(json.dumps({"programs": programs, "eager": eager}).encode() + b"\n")
+            self.child.stdin.flush()
+            deadline = time.monotonic() + LIMIT_S + 2 * len(programs)
+            size = struct.unpack("<Q", self._read(8, deadline))[0]
+            answer: list[Any] = pickle.loads(self._read(size, deadline))  # noqa: S301  our own worker's
+        except (OSError, EOFError, TimeoutError):
+            self.close()
+            return None
+        return answer
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        assert self.child  # noqa: S101
+        assert self.child.stdout  # noqa: S101
+        data = b""
+        while len(data) < size:
+            ready, _, _ = select.select([self.child.stdout], [], [], max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise TimeoutError
+            part = os.read(self.child.stdout.fileno(), size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def close(self) -> None:
+        """End the process."""
+        if self.child is not None:
+            self.child.kill()
+            self.child.communicate()
+            self.child = None
+
+
+@dataclass
+class Finding:
+    """A program that the two do not agree on."""
+
+    seed: int
+    kind: str  # "statement", "executor", "aliasing", "crash"
+    what: str  # name of the statement and types of its operands
+    text: str
+    program: Program
+
+
+@dataclass
+class State:
+    """Where a run stands."""
+
+    next_seed: int = 0
+    programs: int = 0
+    rounding: int = 0
+    oracle_crashes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Fuzzer:
+    """Runs programs and judges them."""
+
+    def __init__(self, oracle: str, mx: Any, length: int) -> None:
+        self.theirs = Worker(oracle, "theirs")
+        self.ours = Worker(sys.executable, "ours")
+        self.mx = mx
+        self.length = length
+
+    def batch(self, seeds: list[int], state: State) -> None:
+        """Run the programs of some seeds."""
+        programs = [Maker(self.mx, seed).make(self.length) for seed in seeds]
+        theirs, ours = self.theirs.run(programs), self.ours.run(programs)
+        for seed, program, a, b in zip(seeds, programs, theirs, ours, strict=True):
+            state.programs += 1
+            if a is None:
+                state.oracle_crashes += 1
+            elif b is None:
+                state.findings.append(self.shortened(Finding(seed, "crash", "", "the process ended", program)))
+            elif any(map(_differ, program, a, b)):
+                found = self.judge(seed, program, a, b)
+                state.findings += found
+                state.rounding += not found
+
+    def judge(self, seed: int, program: Program, theirs: list[Any], ours: list[Any]) -> list[Finding]:
+        """Return what is behind a difference; nothing if it is rounding."""
+        alone = [_alone(program, at, theirs) for at in range(len(program))]
+        asked = [item for item in alone if item is not None]
+        a, b = self.theirs.run(asked), self.ours.run(asked)
+        found = []
+        for one, left, right in zip(asked, a, b, strict=True):
+            if left is None:
+                continue
+            name = one[-1]["do"]
+            text = "the process ended" if right is None else difference(name, left[-1], right[-1])
+            if text:
+                kinds = [statement["args"][0] for statement in one[:-1]]
+                found.append(Finding(seed, "statement", f"{name} {' '.join(kinds)}", text, one))
+        if found:
+            return found
+        eager = self.ours.run([program], eager=True)[0]
+        if eager is None:
+            return [Finding(seed, "crash", "eager", "the process ended when evaluated at once", program)]
+        for at, statement in enumerate(program):
+            text = _apart(ours[at], eager[at])
+            if text:
+                finding = Finding(seed, "executor", statement["do"], f"{text}, when evaluated at once", program)
+                return [self.shortened(finding)]
+        if all_exact(program):
+            at = next(at for at, s in enumerate(program) if difference(s["do"], theirs[at], ours[at]))
+            text = difference(program[at]["do"], theirs[at], ours[at])
+            return [self.shortened(Finding(seed, "aliasing", program[at]["do"], text, program))]
+        return []
+
+    def shortened(self, finding: Finding) -> Finding:
+        """Leave out every statement that a difference does not need."""
+        program = finding.program
+        for at in reversed(range(len(finding.program))):
+            shorter = _without(program, at)
+            if shorter is None:
+                continue
+            ours = self.ours.run([shorter])[0]
+            if finding.kind == "executor":
+                eager = self.ours.run([shorter], eager=True)[0]
+                still = ours is not None and eager is not None and any(map(_apart, ours, eager))
+            else:
+                theirs = self.theirs.run([shorter])[0]
+                still = theirs is not None and (ours is None or any(map(_differ, shorter, theirs, ours)))
+            if still:
+                program = shorter
+        finding.program = program
+        return finding
+
+
+def _differ(statement: Any, theirs: Any, ours: Any) -> str:
+    return difference(statement["do"], theirs, ours)
+
+
+def _apart(lazy: Any, eager: Any) -> str:
+    """Return how two runs of ours differ; sums may be taken in another order, so not by the last places."""
+    if lazy[0] in ("error", "skipped") or eager[0] in ("error", "skipped"):
+        return "" if lazy[0] == eager[0] else f"{lazy[:2]}, but {eager[:2]}"
+    if lazy[:2] != eager[:2]:
+        return f"{lazy[:2]}, but {eager[:2]}"
+    return values_differ("", eager, lazy, slack=64.0)
+
+
+def _alone(program: Program, at: int, theirs: list[Any]) -> Program | None:
+    """Return a program of one statement on the values that its operands had; None where that is not known."""
+    statement = program[at]
+    name = statement["do"]
+    if name in ("alias", "input") or theirs[at][0] == "skipped":
+        return None
+    needs = sorted(
+        used(statement.get("args", []))
+        | used(list(statement.get("kw", {}).values()))
+        | used(statement.get("chain", []))
+    )
+    changed = {
+        item for s in program for item in used(s["args"][:1]) if s["do"] == "setitem" or s["do"][:8] == "inplace."
+    }
+    if any(item in changed or theirs[item][0] in ("error", "skipped") for item in needs):
+        return None  # what it was then is not what it is at the end
+    literals: Program = [{"do": "literal", "args": [theirs[i][0], theirs[i][1], theirs[i][2].hex()]} for i in needs]
+    return [*literals, _renumbered(statement, {old: new for new, old in enumerate(needs)})]
+
+
+def _renumbered(value: Any, numbers: dict[int, int]) -> Any:
+    if isinstance(value, list):
+        return [_renumbered(item, numbers) for item in value]
+    if isinstance(value, dict):
+        if "v" in value:
+            return {"v": numbers[value["v"]]}
+        return {key: _renumbered(item, numbers) for key, item in value.items()}
+    return value
+
+
+def _without(program: Program, at: int) -> Program | None:
+    """Return a program without a statement, None where another needs it."""
+    for statement in program[at + 1 :]:
+        if at in used([statement.get("args", []), list(statement.get("kw", {}).values()), statement.get("chain", [])]):
+            return None
+    numbers = {old: old - (old > at) for old in range(len(program))}
+    return [_renumbered(statement, numbers) for old, statement in enumerate(program) if old != at]
+
+
+def _load(path: Path | None) -> State:
+    if path is None or not path.exists():
+        return State()
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    kept["findings"] = [Finding(**item) for item in kept["findings"]]
+    return State(**kept)
+
+
+def _keep(path: Path | None, state: State) -> None:
+    if path is not None:
+        text = json.dumps(state, default=vars, indent=1)
+        beside = path.with_suffix(".new")
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(path)
+
+
+def summary(state: State, *, show: bool) -> str:
+    """Return what was found, alike findings together."""
+    groups: dict[tuple[str, str, str], list[Finding]] = collections.defaultdict(list)
+    for finding in state.findings:
+        groups[finding.kind, finding.what, finding.text.partition(" ")[0]].append(finding)
+    rows = [
+        (
+            f"{state.programs} programs, {len(state.findings)} differences of {len(groups)} kinds, {state.rounding} "
+            f"programs that rounding explains, {state.oracle_crashes} that the reference did not survive"
+        )
+    ]
+    for (kind, what, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
+        first = members[0]
+        rows.append(f"{len(members):5} {kind}: {what}: {first.text.splitlines()[0]} (seed {first.seed})")
+        if show:
+            rows += [f"        {json.dumps(statement)[:400]}" for statement in first.program]
+    return "\n".join(rows)
+
+
+def main() -> int:
+    """Run programs until there were as many as asked for."""
+    parser = argparse.ArgumentParser(description="Compare rocmend.mlx with real MLX on random programs.")
+    parser.add_argument("--oracle", required=True, help="a Python that has mlx with a back end")
+    parser.add_argument("--programs", type=int, default=1000, help="how many in all, those of the state file included")
+    parser.add_argument("--length", type=int, default=14, help="statements of a program")
+    parser.add_argument("--seed", type=int, help="the first seed")
+    parser.add_argument("--state", type=Path, help="a file to keep findings in, and to go on from")
+    parser.add_argument("--show", action="store_true", help="print a program of each kind of difference")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    activate()
+    import mlx.core as mx
+
+    state = _load(options.state)
+    if options.seed is not None:
+        state.next_seed = options.seed
+    fuzzer = Fuzzer(options.oracle, mx, options.length)
+    begin, before = time.monotonic(), state.programs
+    try:
+        while state.programs < options.programs:
+            count = min(BATCH, options.programs - state.programs)
+            seeds = list(range(state.next_seed, state.next_seed + count))
+            fuzzer.batch(seeds, state)
+            state.next_seed += count
+            _keep(options.state, state)
+            if sys.stderr.isatty():
+                rate = (state.programs - before) / (time.monotonic() - begin) * 60
+                sys.stderr.write(
+                    f"\r{state.programs} programs, {len(state.findings)} differences, {rate:.0f} a minute "
+                )
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; the state file goes on from here\n")
+    finally:
+        fuzzer.theirs.close()
+        fuzzer.ours.close()
+    sys.stdout.write(summary(state, show=options.show) + "\n")
+    return 1 if state.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
