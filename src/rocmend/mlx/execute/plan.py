@@ -191,7 +191,8 @@ class _Observation:
                 free = tuple(one for one in dict.fromkeys((*ins, place)) if self.last[one] == number)
                 for one in free:
                     values[one] = None
-                    self.sharing.get(self.address.get(one, 0), set()).discard(one)
+                    if one < self.count:  # a value from before is there beyond this tape
+                        self.sharing.get(self.address.get(one, 0), set()).discard(one)
                 steps.append(Step(call, ins, (place,), free))
         plan = Plan(
             steps=rewritten(steps, tape, self.kept),
