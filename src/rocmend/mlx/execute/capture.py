@@ -102,7 +102,7 @@ class Capture:
         fixed = [k for k, dyn in enumerate(now) if dyn is not None and k not in set(varying.integers)]
         self.fixed_nodes = picker(fixed)
         self.fixed_values = self.fixed_nodes(now)
-        self.example = [now[place] for place in varying.integers]
+        self.example = [tuple(now[place] or ()) for place in varying.integers]
 
     def _shapes(self, tape: Tape, varying: Varying) -> None:
         changing = set(varying.shapes)
@@ -180,8 +180,8 @@ class Capture:
         if not reads and not takes:
             return step.call
         node = tape.nodes[step.outs[-1]]
-        rule = RULES.get(_name(node))
-        if rule is None or len(step.outs) > 1:
+        rule = step.rule or RULES.get(_name(node))
+        if rule is None or (len(step.outs) > 1 and step.rule is None):
             raise Unfit(f"{node.op} depends on an integer that changes from step to step")
         integers = tuple(
             self.slots.one(self.slot_of[step.outs[0], k]) if (step.outs[0], k) in self.slot_of else value

@@ -28,7 +28,10 @@ def rewritten(steps: Sequence[Step], tape: Tape, kept: Sequence[int]) -> list[St
         return list(steps)
     from rocmend.mlx.execute.fusion.group import fused
     from rocmend.mlx.execute.fusion.inline import inlined
+    from rocmend.mlx.execute.patterns import applied
+    from rocmend.mlx.execute.patterns.view import View
 
     steps = inlined(steps, tape.nodes)
+    steps = applied(View(steps, tape, kept))
     steps = fused(steps, tape.nodes, tape.links, kept)
     return freeing(steps, kept)

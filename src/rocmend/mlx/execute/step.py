@@ -21,6 +21,7 @@ class Step:
         outs: places of the nodes that it computes.
         free: places not needed any more afterwards.
         merged: what it does, as operations of a chain, where several nodes are one step already.
+        rule: how it reads changing integers from device memory, where several nodes are one step (see ``lifted``).
     """
 
     call: Callable[..., Any]
@@ -28,6 +29,7 @@ class Step:
     outs: tuple[int, ...]
     free: tuple[int, ...] = ()
     merged: Any = None
+    rule: Any = None
 
 
 def freeing(steps: Sequence[Step], kept: Iterable[int]) -> list[Step]:
