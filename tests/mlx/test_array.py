@@ -295,3 +295,20 @@ def test_operands_that_are_no_arrays() -> None:
 
 def test_namespace() -> None:
     assert mx.array(1).__array_namespace__().exp is mx.exp
+
+
+def test_the_namespace_tells_about_itself() -> None:
+    info = mx.array(1).__array_namespace__().__array_namespace_info__()
+    assert info.dtypes(kind=("bool", "real floating")) == {
+        "bool": mx.bool_,
+        "float32": mx.float32,
+        "float64": mx.float64,
+    }
+    assert len(info.dtypes(kind="integral")) == 8
+    assert info.default_dtypes()["integral"] is mx.int32
+    assert info.default_device() in info.devices()
+    assert info.capabilities()["boolean indexing"] is False
+    with pytest.raises(ValueError, match="kind"):
+        info.dtypes(kind="x")
+    with pytest.raises(TypeError, match="Device"):
+        info.dtypes(device="cpu")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from types import ModuleType
+import importlib as _importlib
+import pkgutil as _pkgutil
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from rocmend.mlx import ops
+from rocmend.mlx import ops as _ops
 from rocmend.mlx.arguments import ArrayLike
 from rocmend.mlx.array import array
 from rocmend.mlx.array_methods import ArrayIterator
+from rocmend.mlx.namespace import ArrayNamespaceInfo as __array_namespace_info__
+
+if _TYPE_CHECKING:
+    from types import ModuleType
 
 # the release of MLX whose interface this is
 __version__ = "0.32.4"
 
-_names: dict[str, object] = {"ArrayIterator": ArrayIterator, "ArrayLike": ArrayLike, "array": array, **ops.public()}
+_names: dict[str, object] = {"ArrayIterator": ArrayIterator, "ArrayLike": ArrayLike, "array": array, **_ops.public()}
 globals().update(_names)
 
-_modules = frozenset(info.name for info in pkgutil.iter_modules(__path__))
+_modules = frozenset(info.name for info in _pkgutil.iter_modules(__path__))
 
 __all__ = sorted({*_names, *_modules})  # noqa: PLE0605  (a list all the same)
 
@@ -26,7 +30,7 @@ def __getattr__(name: str) -> ModuleType:
     """Import ``fast``, ``random``, ``linalg`` and so on when they are first used."""
     if name not in _modules:
         raise AttributeError(f"module 'mlx.core' has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.{name}")
+    return _importlib.import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:

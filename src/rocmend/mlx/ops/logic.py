@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = [
     "bitwise_and",
     "bitwise_invert",
+    "bitwise_left_shift",
     "bitwise_or",
+    "bitwise_right_shift",
     "bitwise_xor",
     "left_shift",
     "logical_and",
@@ -228,6 +230,10 @@ def right_shift(a: Any, b: Any, stream: Any = None) -> array:
         ValueError: the shapes cannot be broadcast.
     """
     return _of_bits(RIGHT_SHIFT, "right_shift", a, b, stream, shift=True)
+
+
+# the names of the Python array API
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 def bitwise_invert(a: Any, stream: Any = None) -> array:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype
     from rocmend.mlx.node import Node
 
-__all__ = ["logaddexp", "power"]
+__all__ = ["logaddexp", "pow", "power"]
 
 
 def _integer_power(dtype: Dtype, x: Any, y: Any) -> Any:
@@ -55,6 +55,9 @@ def power(a: Any, b: Any, /, *, stream: Any = None) -> array:
         ValueError: the shapes cannot be broadcast.
     """
     return binary(POWER, a, b, stream)
+
+
+pow = power
 
 
 def _power_log(node: Node, x: array, y: array, out: array) -> array:

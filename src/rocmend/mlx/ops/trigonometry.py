@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
 __all__ = [
+    "acos",
+    "acosh",
     "arccos",
     "arccosh",
     "arcsin",
@@ -24,6 +26,11 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
     "cos",
     "cosh",
     "degrees",
@@ -204,6 +211,10 @@ def arctanh(a: array, /, *, stream: Any = None) -> array:
     return float_unary(ARCTANH, a, stream)
 
 
+# -- the names of the Python array API
+
+acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
+
 # -- derivatives
 
 
@@ -281,6 +292,9 @@ def arctan2(a: Any, b: Any, /, *, stream: Any = None) -> array:
     if a._n.dtype.is_complex or b._n.dtype.is_complex:
         raise ValueError("[arctan2] Not supported for complex64.")
     return float_binary(ARCTAN2, a, b, stream)
+
+
+atan2 = arctan2
 
 
 def _squares(x: array, y: array) -> array:
