@@ -66,5 +66,5 @@ def _make(device: torch.device, size_bytes: int, before: Room | None) -> Room:
     zeros = torch.zeros(MOST_COUNTERS, dtype=torch.int32, device=device) if before is None else before.counters
     size = max(1 << 20, 1 << (size_bytes - 1).bit_length())
     made = Room(zeros, torch.empty(size // 8, dtype=torch.int64, device=device))
-    _rooms[device.index, torch._C._cuda_getCurrentRawStream(device.index)] = made  # noqa: SLF001  see above
+    _rooms[device.index, _stream_of(device.index)] = made  # type: ignore[misc]  # room asked whether there is one
     return made
