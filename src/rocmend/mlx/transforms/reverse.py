@@ -68,12 +68,25 @@ def pulled(node: Node, cotangent: Any, depends: set[int]) -> Sequence[array | No
         return node.attrs.pull(node, cotangent)  # type: ignore[no-any-return]
     if op.vjp is None:  # type: ignore[union-attr]
         return fallback.vjp(node, cotangent, depends)
-    primals = [
+    primals = Primals(
         wrap(child) if child.op is None or child.op.outputs is None else items_of(child) for child in node.inputs
-    ]
+    )
+    primals.wanted = [id(child) in depends for child in node.inputs]
     if op.outputs is not None:  # type: ignore[union-attr]
         cotangent = tuple(cotangent)
     return op.vjp(node, primals, results(node), cotangent)  # type: ignore[no-any-return,union-attr]
+
+
+class Primals(list[Any]):
+    """The inputs that a rule gets. It can ask which of them a derivative is wanted of, and save the others.
+
+    Attributes:
+        wanted: a truth value for each input.
+    """
+
+    __slots__ = ("wanted",)
+
+    wanted: list[bool]
 
 
 def _sum(a: array | None, b: array, node: Node) -> array:
