@@ -59,24 +59,25 @@ def test_large_launches_get_no_room() -> None:
 
 
 def test_each_stream_has_its_own_room_and_a_capture_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = SimpleNamespace(type="cuda", index=0)
+    device: Any = SimpleNamespace(type="cuda", index=0)
+    room: Any = arrivals.room
     stream, capturing = [7], [False]
     monkeypatch.setattr(arrivals, "_rooms", {})
     monkeypatch.setattr(arrivals, "_stream_of", lambda _index: stream[0])
     monkeypatch.setattr(arrivals, "_capturing", lambda: capturing[0])
     monkeypatch.setattr(torch, "zeros", lambda count, **_: SimpleNamespace(counters=count))
     monkeypatch.setattr(torch, "empty", lambda count, **_: SimpleNamespace(numel=lambda: count))
-    first: Any = arrivals.room(device, 3, 100)
-    assert arrivals.room(device, 5, 1 << 20) is first
-    larger: Any = arrivals.room(device, 5, (1 << 20) + 1)
+    first: Any = room(device, 3, 100)
+    assert room(device, 5, 1 << 20) is first
+    larger: Any = room(device, 5, (1 << 20) + 1)
     assert larger.scratch.numel() * 8 == 1 << 21
     assert larger.counters is first.counters
-    assert arrivals.room(device, 5, 100) is larger
+    assert room(device, 5, 100) is larger
     stream[0] = 8
-    other: Any = arrivals.room(device, 3, 100)
+    other: Any = room(device, 3, 100)
     assert other.counters is not larger.counters
     capturing[0] = True
-    assert arrivals.room(device, 3, 100) is None
+    assert room(device, 3, 100) is None
 
 
 def test_outputs_take_torchs_short_way_on_the_current_device_only(monkeypatch: pytest.MonkeyPatch) -> None:
