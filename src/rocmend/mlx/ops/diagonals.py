@@ -29,7 +29,7 @@ def _read(x: array, offset: int, axis1: int, axis2: int, stream: Any = None) -> 
 
 
 def _first(node: Any, ndim: int) -> tuple[int, ...]:
-    """Return the transposition that brings the other axes first, as they stand in the output, then the diagonal's two."""
+    """Return the transposition that brings the diagonal's two axes behind the others."""
     _, axis1, axis2 = node.attrs
     return (*[axis for axis in range(ndim) if axis not in (axis1, axis2)], axis1, axis2)
 

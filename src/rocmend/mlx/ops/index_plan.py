@@ -72,7 +72,8 @@ class Plan:
     """
 
     __slots__ = (
-        "arrays", "bare", "box", "first", "forth", "kept", "order", "out", "outside", "starts", "stops", "strides", "turned",
+        "arrays", "bare", "box", "first", "forth", "kept", "order", "out", "outside", "starts", "stops", "strides",
+        "turned",
     )  # fmt: skip
 
     starts: tuple[int, ...]
@@ -126,7 +127,9 @@ def expanded(index: tuple[Any, ...], ndim: int) -> list[Any]:
     return items[:at] + rest + items[at:]
 
 
-def plan(shape: Sequence[int], index: tuple[Any, ...], *, writing: bool = False) -> Plan:
+def plan(  # noqa: PLR0915  # one pass over the index
+    shape: Sequence[int], index: tuple[Any, ...], *, writing: bool = False
+) -> Plan:
     """Understand an index.
 
     Args:
@@ -140,7 +143,11 @@ def plan(shape: Sequence[int], index: tuple[Any, ...], *, writing: bool = False)
     """
     items = expanded(index, len(shape))
     found = Plan()
-    starts, stops, strides, box, kept = [], [], [], [], []
+    starts: list[int] = []
+    stops: list[int] = []
+    strides: list[int] = []
+    box: list[int] = []
+    kept: list[int] = []
     layout: list[int] = []  # axes of ``kept``, _NEW, _ARRAYS
     axes: list[int] = []  # of ``kept``, read by arrays
     reading = any(type(item) is array for item in items)

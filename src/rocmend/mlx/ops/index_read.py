@@ -75,7 +75,7 @@ def getitem(x: array, index: Any) -> array:
 Box = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def box(shape: tuple[int, ...], index: tuple[Any, ...]) -> Box | None:
+def box(shape: tuple[int, ...], index: tuple[Any, ...]) -> Box | None:  # noqa: PLR0915  # one pass, for speed
     """Understand an index of integers, slices without steps, None and ``...``.
 
     Returns:

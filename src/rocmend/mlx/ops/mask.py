@@ -84,7 +84,8 @@ def _jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
 
 @MASKED_SCATTER.rule("vmap")
 def _vmap(node: Any, arrays: Any, axes: Any) -> Any:
-    return _record(*batched(arrays, axes), node.attrs + 1), 0
+    x, mask, source = batched(arrays, axes)
+    return _record(x, mask, source, node.attrs + 1), 0
 
 
 def masked(x: array, mask: array, value: array, mode: str) -> array:

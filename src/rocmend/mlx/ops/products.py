@@ -242,7 +242,7 @@ def aligned(x: array, axis: int | None, ndim: int, stream: Any) -> array:
     """Return x with its batch axis first, of size 1 where there is none, and ones up to ``ndim`` axes behind it."""
     x = ops.expand_dims(x, 0, stream=stream) if axis is None else ops.moveaxis(x, axis, 0, stream=stream)
     missing = ndim + 1 - x.ndim
-    return ops.reshape(x, (x.shape[0], *[1] * missing, *x.shape[1:]), stream=stream) if missing else x
+    return ops.expand_dims(x, range(1, 1 + missing), stream=stream) if missing else x
 
 
 @MATMUL.rule("vmap")

@@ -170,7 +170,10 @@ def _prod_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
     (x,) = primals
     axes = node.attrs[0]
-    return (ops.multiply(reshaped(cotangent, restored(x._n.shape, axes)), _others(x, axes)),)
+    others = _others(x, axes)
+    if node.dtype.is_complex:
+        others = ops.conjugate(others)
+    return (ops.multiply(reshaped(cotangent, restored(x._n.shape, axes)), others),)
 
 
 @PROD.rule("jvp")

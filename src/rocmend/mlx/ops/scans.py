@@ -34,14 +34,13 @@ def _extreme(x: torch.Tensor, axis: int, *, largest: bool) -> torch.Tensor:
             wide = x.to(torch.uint8)
             return (wide.cummax(axis) if largest else wide.cummin(axis)).values != 0
         return (x.cummax(axis) if largest else x.cummin(axis)).values
-    held, found = None, []
-    for new in x.unbind(axis):
-        if held is not None:
-            a, b = (new, held) if largest else (held, new)
-            over = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
-            new = torch.where((over | new.isnan()) & ~held.isnan(), new, held)
-        held = new
-        found.append(new)
+    held, *rest = x.unbind(axis)
+    found = [held]
+    for new in rest:
+        a, b = (new, held) if largest else (held, new)
+        over = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+        held = torch.where((over | new.isnan()) & ~held.isnan(), new, held)
+        found.append(held)
     return torch.stack(found, axis)
 
 
@@ -88,12 +87,10 @@ def _scan(op: str) -> Callable[[Node, Any], Any]:
             kernel = getattr(function, _KERNELS[op])
             return ordered(kernel(x, axis, reverse=reverse, inclusive=inclusive), turned)
         dtype = x.dtype
-        wide = x.float() if dtype in (torch.float16, torch.bfloat16) and op != "max" and op != "min" else x
+        wide = x.float() if dtype in (torch.float16, torch.bfloat16) and op not in {"max", "min"} else x
         wide = wide.flip(axis) if reverse else wide
-        if dtype == torch.bool and op == "prod":
-            out = _extreme(wide, axis, largest=False)
-        else:
-            out = _scanned(op, wide, axis)
+        kind = "min" if dtype == torch.bool and op == "prod" else op
+        out = _scanned(kind, wide, axis)
         if not inclusive:
             edge = torch.full_like(out.narrow(axis, 0, 1), _identity(op, out.dtype))
             out = torch.cat((edge, out.narrow(axis, 0, out.shape[axis] - 1)), axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
@@ -28,19 +29,16 @@ def _places(indices: tuple[torch.Tensor, ...], sizes: tuple[int, ...]) -> torch.
     """Return places in the axes of ``sizes`` made one; what lies outside of an axis lies outside of all."""
     import torch
 
-    found = None
+    found = outside = None
     for index, size in zip(indices, sizes, strict=True):
         wide = index.to(torch.int64)
         wide = torch.where(wide < 0, wide + size, wide)
-        if found is None:
-            found = wide
-        else:
-            bad = (wide < 0) | (wide >= size) | (found < 0)
-            found = torch.where(bad, -1, found * size + wide)
-    if len(sizes) > 1 or found is None:
-        first = indices[0].to(torch.int64)
-        found = torch.where(torch.where(first < 0, first + sizes[0], first) >= sizes[0], -1, found)
-    return found
+        bad = (wide < 0) | (wide >= size)
+        found = wide if found is None else found * size + wide
+        outside = bad if outside is None else outside | bad
+    if len(sizes) > 1:  # a place beyond one axis may lie inside of the axes made one
+        return torch.where(outside, -prod(sizes) - 1, found)  # type: ignore[arg-type]
+    return found  # type: ignore[return-value]
 
 
 def _wide(x: torch.Tensor, mode: str, unsigned: bool) -> torch.Tensor:
@@ -301,8 +299,6 @@ def put_along_axis(a: array, /, indices: array, values: array, axis: int | None 
         ValueError: shapes that do not fit.
         IndexError: there is no such axis.
     """
-    from math import prod
-
     from rocmend.mlx import ops
 
     a, indices, values = to_array(a), to_array(indices), to_array(values)

@@ -183,10 +183,9 @@ def _checked(op: str, a: array, starts: array, axes: Sequence[int]) -> tuple[arr
         IndexError: there is no such axis.
     """
     ndim = len(a._n.shape)
-    if len(starts._n.shape) > 1:
-        raise ValueError(
-            f"[{op}] array of starting indices must be zero or one dimensional but has dimension {len(starts._n.shape)}."
-        )
+    rank = len(starts._n.shape)
+    if rank > 1:
+        raise ValueError(f"[{op}] array of starting indices must be zero or one dimensional but has dimension {rank}.")
     if starts._n.dtype.is_inexact:
         raise ValueError(f"[{op}] Start indices must be integers, got type {starts._n.dtype.name}.")
     count = starts._n.shape[0] if starts._n.shape else 1

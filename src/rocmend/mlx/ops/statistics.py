@@ -28,7 +28,7 @@ def _floating(a: Any, stream: Any) -> array:
     from rocmend.mlx import ops
 
     a = to_array(a)
-    return a if a._n.dtype.is_inexact else ops.astype(a, dtypes.float32, stream=stream)
+    return a if a._n.dtype.is_inexact else ops.astype(a, dtypes.float32, stream=stream)  # type: ignore[no-any-return]
 
 
 def var(a: array, /, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *, stream: Any = None) -> array:
@@ -52,7 +52,7 @@ def var(a: array, /, axis: Axis = None, keepdims: bool = False, ddof: int = 0, *
 
     a = _floating(a, stream)
     dtype = a._n.dtype
-    axes, shape = plan(a._n.shape, axis, keepdims)
+    axes, _ = plan(a._n.shape, axis, keepdims)
     wide = ops.astype(a, dtypes.float32, stream=stream) if dtype.is_float and dtype.size == 2 else a
     apart = ops.subtract(wide, mean(wide, axes, True, stream=stream), stream=stream)
     if dtype.is_complex:
@@ -147,7 +147,8 @@ def _vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
     (x,) = primals
     wide = reshaped(cotangent, restored(x._n.shape, node.attrs[0]))
-    return (ops.multiply(wide, _weights(node, x, output)),)
+    weights = _weights(node, x, output)
+    return (ops.multiply(wide, ops.conjugate(weights) if node.dtype.is_complex else weights),)
 
 
 @LOGSUMEXP.rule("jvp")
