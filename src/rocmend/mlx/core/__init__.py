@@ -10,7 +10,7 @@ from rocmend.mlx import ops as _ops
 from rocmend.mlx.arguments import ArrayLike
 from rocmend.mlx.array import array
 from rocmend.mlx.array_methods import ArrayIterator
-from rocmend.mlx.namespace import ArrayNamespaceInfo as __array_namespace_info__
+from rocmend.mlx.namespace import ArrayNamespaceInfo as _ArrayNamespaceInfo
 
 if _TYPE_CHECKING:
     from types import ModuleType
@@ -24,6 +24,11 @@ globals().update(_names)
 _modules = frozenset(info.name for info in _pkgutil.iter_modules(__path__))
 
 __all__ = sorted({*_names, *_modules})  # noqa: PLE0605  (a list all the same)
+
+
+def __array_namespace_info__() -> _ArrayNamespaceInfo:
+    """Return what the Python array API asks a namespace about itself."""
+    return _ArrayNamespaceInfo()
 
 
 def __getattr__(name: str) -> ModuleType:
