@@ -81,6 +81,8 @@ def record_many(
     stream: Stream | None = None,
 ) -> tuple[array, ...]:
     """Record an operation with several outputs, given as (shape, type), and return their handles."""
+    if not outputs:
+        return ()
     whole = record(op, inputs, None, outputs[0][1], attrs, dyn, stream)._n  # type: ignore[arg-type]
     whole.outputs = tuple(outputs)
     return tuple(

@@ -74,12 +74,18 @@ def compute(roots: list[Node]) -> None:
     state = current.state
     with _lock:
         tape = state.tape
-        if settings.plans() and not state.tracing and type(tape) is list:
+        if settings.plans() and not state.tracing and type(tape) is list and len(tape) <= LONGEST_TAPE:
             state.tape = []
             if State.made > 1:
                 _claim(tape, roots)
-            if planner().run(tape, roots, _compute_singly):
-                return
+            try:
+                if planner().run(tape, roots, _compute_older):
+                    return
+            except _NotPlannedError:
+                pass
+            except BaseException:
+                seen(tape)
+                raise
             seen(tape)
         _compute_singly(roots)
         cut(state)
@@ -98,6 +104,19 @@ def _claim(tape: list[Node], roots: list[Node]) -> None:
     for link, place in zip(links, places, strict=True):
         if place >= last or (place >= 0 and tape[place] is not link):
             link.pos = SHARED
+
+
+class _NotPlannedError(Exception):
+    """Something that stands on the tape cannot be computed. It may be nothing that is asked for."""
+
+
+def _compute_older(roots: list[Node]) -> None:
+    """Compute what a tape reads from before it."""
+    try:
+        pending = schedule(roots)
+    except (ValueError, RuntimeError) as error:
+        raise _NotPlannedError from error
+    interpreter.run(pending, keep=False)
 
 
 def _compute_singly(roots: list[Node]) -> None:

@@ -7,15 +7,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.array import array, record_many, wrap
-from rocmend.mlx.node import current
+from rocmend.mlx.node import Node, current
+from rocmend.mlx.primitive import ITEM
 from rocmend.mlx.transforms import tree
 from rocmend.mlx.transforms.graph import apart, placeholder
 from rocmend.mlx.transforms.trace import COMPILED, Trace, gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from rocmend.mlx.node import Node
 
 __all__ = ["compiled", "disable", "enable"]
 
@@ -222,10 +221,17 @@ def compiled(fun: Callable[..., Any], inputs: Any, outputs: Any, *, shapeless: b
                     trace = traces.find(key, list(args), args, kwargs, len(args))
                 if trace.constants:
                     nodes += trace.constants
-                if not trace.specs:
-                    return _filled(trace.tree, iter(()))
-                found = record_many(COMPILED, tuple(nodes), trace.specs, trace)
-                return found[0] if trace.tree is _ONE else _filled(trace.tree, iter(found))
+                if trace.tree is not _ONE:
+                    return _filled(trace.tree, iter(record_many(COMPILED, tuple(nodes), trace.specs, trace)))
+                # ``record_many`` of one output, without its calls: this is done once a layer
+                tape = state.tape
+                dtype = trace.specs[0][1]
+                whole = Node(COMPILED, tuple(nodes), trace, None, None, dtype, stream, None, len(tape))
+                whole.outputs = trace.specs
+                tape.append(whole)
+                node = Node(ITEM, (whole,), 0, None, trace.specs[0][0], dtype, stream, None, len(tape))
+                tape.append(node)
+                return wrap(node)
         return _general(traces, stream, args, kwargs)
 
     call.__wrapped__ = fun  # type: ignore[attr-defined]
@@ -250,8 +256,7 @@ def _general(traces: _Traces, stream: Any, args: Any, kwargs: Any) -> Any:
     if trace is None:
         trace = traces.find(key, arrays, args, kwargs, count)
     inputs = (*(x._n for x in arrays), *trace.constants)
-    found = record_many(COMPILED, inputs, trace.specs, trace) if trace.specs else ()
-    values = iter(found)
+    values = iter(record_many(COMPILED, inputs, trace.specs, trace))
     result = _filled(trace.tree, values)
     if trace.captured:
         tree.fill(traces.outputs, lambda old: next(values, old))

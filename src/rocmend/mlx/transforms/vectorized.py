@@ -96,8 +96,7 @@ def vmap_of(fun: Callable[..., Any], in_axes: Any, out_axes: Any) -> Callable[..
 def _placed(x: array, axis: int | None, where: int | None, size: int) -> array:
     """Return an output with its batch where it is wanted."""
     if axis is None:
-        if where is None:
-            return x
         shape = x._n.shape
+        where = len(shape) if where is None else where  # as MLX has it
         return ops.broadcast_to(ops.expand_dims(x, where), (*shape[:where], size, *shape[where:]))  # type: ignore[no-any-return]
     return x if where is None or where == axis else ops.moveaxis(x, axis, where)
