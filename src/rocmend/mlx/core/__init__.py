@@ -26,7 +26,7 @@ _modules = frozenset(info.name for info in _pkgutil.iter_modules(__path__))
 __all__ = sorted({*_names, *_modules})  # noqa: PLE0605  (a list all the same)
 
 
-def __array_namespace_info__() -> _ArrayNamespaceInfo:
+def __array_namespace_info__() -> _ArrayNamespaceInfo:  # noqa: N807  (the array API has it so)
     """Return what the Python array API asks a namespace about itself."""
     return _ArrayNamespaceInfo()
 
