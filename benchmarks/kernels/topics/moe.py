@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
+from benchmarks.kernels import reading
 from benchmarks.kernels.bench import Bench, Peer
 
 from rocmend.kernels.common.formats import format_of
@@ -18,6 +19,7 @@ EXPERTS, TOP, HIDDEN, INNER = 128, 8, 2048, 768
 FORMATS = (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32))
 MATRIX = (14336, 4096)
 TOKENS = (1, 2, 4, 8, 16, 32, 128, 512, 2048)
+FEW = 16
 
 
 class Size(NamedTuple):
@@ -72,9 +74,7 @@ def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: boo
         else (("of_peer:torch, dense", 0.4),)
         if tokens == 512 and not gated
         else (),
-        peers={}
-        if gated or tokens < 32
-        else {"torch, dense": Peer(torch.matmul, functools.partial(_dense, size=size))},
+        peers=_peers(tokens, size, gated=gated),
         mlx=None
         if gated or form != FORMATS[0]
         else (
@@ -82,6 +82,13 @@ def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: boo
             {"tokens": tokens, "mode": of.mode, "bits": of.bits, "group_size": of.group_size},
         ),
     )
+
+
+def _peers(tokens: int, size: Size, *, gated: bool) -> dict[str, Peer]:
+    """Return a dense product for many rows; for few, the plain reading of what the indices name."""
+    if tokens <= FEW:
+        return {"plain read": Peer(reading.read, reading.arguments)}
+    return {} if gated else {"torch, dense": Peer(torch.matmul, functools.partial(_dense, size=size))}
 
 
 def _dense(call: Call, *, size: Size) -> Call:
