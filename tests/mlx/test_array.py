@@ -29,6 +29,7 @@ UNSIGNED = {"uint8": 2**8, "uint16": 2**16, "uint32": 2**32, "uint64": 2**64}
         (True, mx.bool_, ()),
         (3, mx.int32, ()),
         (2**31, mx.int64, ()),
+        (2**63, mx.uint64, ()),
         (1.5, mx.float32, ()),
         (1j, mx.complex64, ()),
         ([], mx.float32, (0,)),

@@ -83,6 +83,8 @@ def weak_dtype(value: Any, other: Dtype) -> Dtype:
             low, high = dtypes.limits(other)
             if not low <= value <= high:
                 raise ValueError(f"Converting {value} to {other.name} would result in overflow.")
+        elif not other.is_inexact:
+            default_dtype(value)  # it raises for what does not fit into 64 bits
         return other
     if isinstance(value, float):
         return other if other.is_inexact else dtypes.float32

@@ -9,7 +9,7 @@ import torch
 
 from rocmend.mlx import dtypes
 from rocmend.mlx.array import array, leaf, record
-from rocmend.mlx.dtypes import Dtype, bool_, complex64, float32, float64, int32, int64
+from rocmend.mlx.dtypes import Dtype, bool_, complex64, float32, float64, int32, int64, uint64
 from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
 
@@ -32,13 +32,14 @@ def number_of(attrs: Any) -> Any:
 def key_of(value: Any) -> Any:
     """Return what stands for a number in ``attrs``.
 
-    The number itself; text where numbers that differ compare equal or equal ones do not (-0.0, NaN).
+    The number itself; text where numbers that differ compare equal or equal ones do not (-0.0, NaN, complex numbers).
     """
-    if value and value == value and type(value) is not complex:  # noqa: PLR0124  (NaN)
+    if isinstance(value, int):
         return value
-    if type(value) is float:
-        return value if value == 0 and copysign(1.0, value) > 0 else repr(value)
-    return repr(value) if isinstance(value, complex) else value
+    if isinstance(value, float):
+        whole = float(value)  # numpy's float64 is a float with a text of its own
+        return whole if whole > 0 or whole < 0 or (whole == 0 and copysign(1.0, whole) > 0) else repr(whole)
+    return repr(complex(value))
 
 
 def filled(shape: tuple[int, ...], attrs: Any, dtype: Dtype, device: torch.device) -> torch.Tensor:
@@ -72,7 +73,10 @@ CONSTANT = Primitive("Constant", _constant)
 
 def constant(value: bool | complex, dtype: Dtype) -> array:
     """Return a 0-d array of a number."""
-    return record(CONSTANT, (), (), dtype, value if type(value) is int else key_of(value))
+    kind = type(value)
+    # what most numbers are, without a call
+    plain = kind is int or (kind is float and (value > 0 or value < 0))  # type: ignore[operator]
+    return record(CONSTANT, (), (), dtype, value if plain else key_of(value))
 
 
 # -- anything
@@ -90,7 +94,8 @@ def node_of(value: Any, dtype: Dtype | None = None) -> Node:
     if isinstance(value, array):
         return _converted(value._n, dtype)
     if isinstance(value, bool | int | float | complex):
-        return constant(value, dtype or default_dtype(value))._n
+        natural = default_dtype(value) if dtype is None or isinstance(value, int) else dtype
+        return constant(value, dtype or natural)._n
     if isinstance(value, list | tuple):
         return _of_rows(value, dtype)
     if value is None:
@@ -106,9 +111,11 @@ def default_dtype(value: Any) -> Dtype:
     if isinstance(value, bool):
         return bool_
     if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
+        if -(2**31) <= value < 2**31:
+            return int32
+        if not -(2**63) <= value < 2**64:
             raise ValueError(f"[array] the integer {value} does not fit into 64 bits.")
-        return int32 if -(2**31) <= value < 2**31 else int64
+        return int64 if value < 2**63 else uint64
     return float32 if isinstance(value, float) else complex64
 
 
