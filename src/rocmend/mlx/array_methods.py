@@ -241,8 +241,10 @@ def bind() -> None:
 
     for method, function in (
         ("__add__", ops.add),
+        ("__radd__", ops.add),  # the order of two numbers does not matter here
         ("__sub__", ops.subtract),
         ("__mul__", ops.multiply),
+        ("__rmul__", ops.multiply),
         ("__truediv__", ops.divide),
         ("__lt__", ops.less),
         ("__le__", ops.less_equal),

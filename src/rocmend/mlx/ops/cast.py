@@ -11,7 +11,7 @@ from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, wrap
 from rocmend.mlx.dtypes import Dtype, bfloat16, bool_, complex64, float32, uint8
 from rocmend.mlx.ops.conversion import ASTYPE
-from rocmend.mlx.ops.elementwise import batched, primitive, unary
+from rocmend.mlx.ops.elementwise import batched, flat, primitive, unary
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -264,4 +264,5 @@ def from_fp8(x: array, dtype: Dtype = bfloat16, *, stream: Any = None) -> array:
     return record(FROM_FP8, (n,), n.shape, dtype, None, None, stream if stream is None else as_stream(stream))
 
 
-TO_FP8.vmap = FROM_FP8.vmap = batched
+for _op in (TO_FP8, FROM_FP8):
+    flat(_op)
