@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.kernels import allocate, choose, remembered
-from rocmend.kernels.ops.quantized_matmul import Problem, host
+from rocmend.kernels.ops.quantized_matmul import Problem, few_class, host
 from rocmend.kernels.ops.quantized_matmul.few import MOST_STEPS, parts_of, unit_of
 from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
 from rocmend.kernels.ops.quantized_matmul.reference import quantized_matmul as reference
@@ -113,7 +113,7 @@ H200 = by_name("sm90", compute_units=132)
 def test_all_of_a_row_is_cut(form: tuple[str, int, int], columns: int, depth: int) -> None:
     problem = _problem(mode=form[0], bits=form[1], group_size=form[2], columns=columns, depth=depth)
     for aligned in (True, False):
-        config = config_for("quantized_matmul", "lanes", "m1", H200)
+        config = config_for("quantized_matmul", "lanes", few_class(problem), H200)
         cut = parts_of(problem, config, 132, aligned=aligned)
         unit = unit_of(problem)
         units = depth // unit
@@ -130,10 +130,10 @@ def test_all_of_a_row_is_cut(form: tuple[str, int, int], columns: int, depth: in
 
 @pytest.mark.parametrize(
     ("columns", "depth", "slices"),
-    [(14336, 4096, 2), (28672, 8192, 2), (4096, 4096, 8), (4096, 14336, 8), (3072, 1024, 4), (151936, 1024, 1)],
+    [(14336, 4096, 4), (28672, 8192, 2), (4096, 4096, 8), (4096, 14336, 8), (3072, 1024, 4), (151936, 1024, 1)],
 )
 def test_few_tiles_have_more_wavefronts_each(columns: int, depth: int, slices: int) -> None:
-    config = config_for("quantized_matmul", "lanes", "m1", H200)
-    cut = parts_of(_problem(columns=columns, depth=depth), config, 132)
+    problem = _problem(columns=columns, depth=depth)
+    cut = parts_of(problem, config_for("quantized_matmul", "lanes", few_class(problem), H200), 132)
     assert cut.slices == slices
     assert cut.steps <= MOST_STEPS

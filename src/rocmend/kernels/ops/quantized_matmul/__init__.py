@@ -54,6 +54,13 @@ def tuning_class(problem: Problem) -> str:
     return "f32" if problem.dtype == "float32" else odd + rows_class(problem.rows)
 
 
+def few_class(problem: Problem) -> str:
+    """Name the class of tuning records of the kernel for a few rows: the format up to 8 rows, m32 with more."""
+    if problem.rows > FEW // 2:
+        return "m32"
+    return f"b{problem.bits}" if problem.mode == "affine" else problem.mode
+
+
 def many_rows(problem: Problem, target: Target) -> bool:
     """Return whether the weights are worth dequantizing once: that is little work against the product."""
     if problem.dtype == "float32":
