@@ -51,8 +51,11 @@ def _identity(op: str, dtype: torch.dtype) -> Any:
         return int(op == "prod")
     if dtype == torch.bool:
         return op == "min"
-    if dtype.is_complex or dtype.is_floating_point:
-        return inf if op == "min" else -inf
+    edge = inf if op == "min" else -inf
+    if dtype.is_complex:
+        return edge if op == "logsumexp" else complex(edge, edge)
+    if dtype.is_floating_point:
+        return edge
     info = torch.iinfo(dtype)
     return info.max if op == "min" else info.min
 

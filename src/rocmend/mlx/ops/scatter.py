@@ -93,6 +93,8 @@ def _join(
     x: torch.Tensor, places: torch.Tensor, updates: torch.Tensor, axis: int, mode: str, unsigned: bool, along: bool
 ) -> torch.Tensor:
     dtype = x.dtype
+    if x.is_complex() and mode not in ("assign", "add"):
+        return _one_by_one(x, places, updates, axis, mode, along)
     mode = _plain(mode, dtype)
     out = _wide(x, mode, unsigned)
     out = out.clone() if out is x else out
@@ -117,6 +119,30 @@ def _join(
         shape[axis] = places.numel()
         out.scatter_reduce_(axis, places.reshape(shape).expand(source.shape), source, _REDUCE[mode])
     return _back(out, dtype, mode, unsigned)
+
+
+def _one_by_one(
+    x: torch.Tensor, places: torch.Tensor, updates: torch.Tensor, axis: int, mode: str, along: bool
+) -> torch.Tensor:
+    """Join complex numbers, for which torch has no product or extreme of several."""
+    import torch
+
+    out = x.clone()
+    for number in range(updates.shape[axis]):
+        new = updates.narrow(axis, number, 1)
+        if along:
+            at = places.expand(updates.shape).narrow(axis, number, 1)
+        else:
+            at = places.reshape(-1)[number].expand(new.shape)
+        old = out.gather(axis, at)
+        if mode == "prod":
+            joined = old * new
+        else:
+            a, b = (new, old) if mode == "max" else (old, new)
+            over = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+            joined = torch.where((over | new.isnan()) & ~old.isnan(), new, old)
+        out.scatter_(axis, at, joined)
+    return out
 
 
 def _scatter(node: Node, x: torch.Tensor, updates: torch.Tensor, *indices: torch.Tensor) -> torch.Tensor:

@@ -59,9 +59,9 @@ def _compared(row: torch.Tensor, values: torch.Tensor, side: str) -> torch.Tenso
 
     a, b = row, values.unsqueeze(-1)
     equal = a.real == b.real
-    less = (a.real < b.real) | (equal & (a.imag < b.imag))
+    less = (a.real < b.real) | (equal & (a.imag < b.imag)) | (b.isnan() & ~a.isnan())
     if side == "right":
-        less = less | (equal & (a.imag == b.imag))
+        less = less | (equal & (a.imag == b.imag)) | (a.isnan() & b.isnan())
     return less.sum(-1).to(torch.int32)
 
 
