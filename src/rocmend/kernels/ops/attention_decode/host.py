@@ -61,10 +61,22 @@ def cut_rows(rows: int, most: int, *, matrix: bool) -> tuple[int, int]:
     return tile, -(-rows // tile)
 
 
-def choose_splits(config: Config, target: Target, programs: int, keys: int, block: int) -> int:
-    """Return into how many parts the cache is cut: enough to fill the device, each of a few blocks at least."""
+def choose_splits(
+    config: Config, target: Target, programs: int, keys: int, block: int, per_unit: int | None = None
+) -> int:
+    """Return into how many parts the cache is cut: enough to fill the device, each of a few blocks at least.
+
+    Args:
+        config: The tuning record.
+        target: Where it runs.
+        programs: Programs for each part.
+        keys: Of the cache.
+        block: Keys of a block.
+        per_unit: Programs wanted for each compute unit; the record's where None.
+    """
     units = target.compute_units or int(config.get("units", UNITS))
-    wanted = max(int(config.get("programs_per_unit", 2)) * units // max(programs, 1), 1)
+    wanted = int(config.get("programs_per_unit", 2)) if per_unit is None else per_unit
+    wanted = max(wanted * units // max(programs, 1), 1)
     blocks = -(-keys // block)
     wanted = min(wanted, max(blocks // int(config.get("least_blocks", 2)), 1), MOST_SPLITS)
     return -(-blocks // -(-blocks // wanted))

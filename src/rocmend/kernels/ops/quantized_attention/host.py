@@ -161,5 +161,8 @@ def _cut(problem: Problem, target: Target) -> tuple[Cut, bool]:
         matrix = matrix and bool(config.get("matrix", 1))
         tile, row_blocks = cut_rows(rows, int(config.get("most_rows", 16)), matrix=matrix)
     programs = problem.batch * problem.kv_heads * row_blocks
-    splits = choose_splits(config, target, programs, problem.keys, int(config.constants["BLOCK_N"]))
+    per_unit = config.get("programs_per_unit", 2)
+    if problem.bits == 8:  # they take more registers
+        per_unit = config.get("programs_per_unit_8bit", per_unit)
+    splits = choose_splits(config, target, programs, problem.keys, int(config.constants["BLOCK_N"]), per_unit)
     return Cut(config, tile, row_blocks, splits, matrix), grouped
