@@ -256,9 +256,9 @@ def imported(value: Any, dtype: Dtype | None = None, *, copy: bool | None = None
 
 
 def checked(shape: Sequence[int]) -> None:
-    """Raise OverflowError if an axis is longer than a 32-bit integer can say."""
+    """Raise OverflowError if a size is none that a 32-bit integer can say."""
     for size in shape:
-        if size >= 2**31:
+        if not -(2**31) <= size < 2**31:
             raise OverflowError(
                 f"Shape dimension {size} is outside the supported range [-2147483648, 2147483647]. "
                 "MLX currently uses 32-bit integers for shape dimensions."

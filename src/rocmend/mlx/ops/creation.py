@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend.mlx import ops
-from rocmend.mlx.arguments import as_stream, to_array
+from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import checked, default_dtype, filled, imported, key_of
 from rocmend.mlx.dtypes import Dtype, bool_, float32
@@ -47,11 +47,9 @@ FULL = Primitive("Full", _full)
 
 def _shape(shape: Any) -> tuple[int, ...]:
     whole = (shape,) if isinstance(shape, int) else tuple(shape)
-    for size in whole:
-        if size < 0:
-            raise ValueError("[full] Negative dimensions not allowed.")
-        if size >= 2**31:
-            checked(whole)
+    if whole and (min(whole) < 0 or max(whole) >= 2**31):
+        checked(whole)
+        raise ValueError(f"[full] Negative dimensions not allowed, got {shape_text(whole)}.")
     return whole
 
 
