@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry
+from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry, remembered
+from rocmend.kernels import target as targets
 from rocmend.kernels.choose import UnfitError, choose, prefer
 from rocmend.kernels.ops.conv import host, shape_class
 from rocmend.kernels.ops.conv.cases import SHAPES
@@ -140,3 +141,30 @@ def test_a_sum_that_is_split_is_the_same_sum(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_phase_has_a_case() -> None:
     steps = {(s.options.get("stride", 1), s.options.get("input_dilation", 1)) for s in SHAPES}
     assert any(a != 1 and b != 1 for a, b in steps)
+
+
+def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few tiles on a GPU with many units: the sum over taps and channels is split."""
+    wide = dataclasses.replace(targets.CPU, compute_units=64)
+    monkeypatch.setattr(targets, "of_device", lambda _device: wide)
+    planned: list[int] = []
+    parts = host._plan_parts
+
+    def counted(launched: Any, output: Any, splits: int, *rest: Any) -> Any:
+        planned.append(splits)
+        return parts(launched, output, splits, *rest)
+
+    monkeypatch.setattr(host, "_plan_parts", counted)
+    torch.manual_seed(4)
+    x, weight, bias = torch.randn(1, 4, 4, 256), torch.randn(8, 3, 3, 256), torch.randn(8)
+    remembered.forget()
+    with prefer("triton"):
+        got, again = (conv2d(x, weight, padding=1) for _ in range(2))
+        biased = conv2d(x, weight, bias, padding=1)
+    remembered.forget()
+    assert planned
+    assert planned[0] > 1
+    wanted = torch.nn.functional.conv2d(x.double().movedim(-1, 1), weight.double().movedim(-1, 1), padding=1)
+    assert torch.equal(got, again)
+    torch.testing.assert_close(got.double(), wanted.movedim(1, -1), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(biased.double(), wanted.movedim(1, -1) + bias, rtol=1e-5, atol=1e-4)
