@@ -175,7 +175,7 @@ def istft(
     out = ops.divide(out, safe, stream=stream)
     first, last = (n_fft // 2, total - n_fft // 2) if center else (0, total)
     if length is not None:
-        last = min(last, first + length) if center else min(total, length)
+        last = min(total, first + length)
     out = out[..., first : max(first, last)]
     if length is not None and out.shape[-1] < length:
         pads = [(0, 0)] * (len(out.shape) - 1) + [(0, length - out.shape[-1])]
