@@ -86,7 +86,7 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
         node = self._n
         if prod(node.shape) != 1:
             raise ValueError("[convert] Only length-1 arrays can be converted to Python scalars.")
-        value = evaluate.value(node).item()
+        value = evaluate.host_value(node).item()
         return value % (1 << (node.dtype.size * 8)) if node.dtype.is_unsigned else value
 
     def tolist(self) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import memory
 from rocmend.mlx.execute import interpreter, settings
+from rocmend.mlx.execute.fetch import fetched
 from rocmend.mlx.execute.planner import planner
 from rocmend.mlx.execute.trace import OWNED, SHARED, seen
 from rocmend.mlx.node import Node, State, current
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from rocmend.mlx.array import array
 
-__all__ = ["compute", "evaluate", "schedule", "value"]
+__all__ = ["compute", "evaluate", "host_value", "schedule", "value"]
 
 # Longer tapes are dropped: no step of a program is that long, and what nobody evaluates must not pile up.
 LONGEST_TAPE = 200_000
@@ -134,10 +135,19 @@ def cut(state: State) -> None:
 
 
 def value(node: Node) -> Any:
-    """Return a node's tensor, computed if it is not yet."""
+    """Return a node's tensor, computed if it is not yet. From now on others may see it: it is not written to."""
     if node.data is None:
         compute([node])
+    if node.pos == OWNED:
+        node.pos = SHARED
     return node.data
+
+
+def host_value(node: Node) -> Any:
+    """Return a node's value as a tensor on the CPU, without waiting for work that was queued after it."""
+    if node.data is None:
+        compute([node])
+    return fetched(node.data)
 
 
 def evaluate(arrays: Sequence[array], *, wait: bool) -> None:

@@ -82,7 +82,7 @@ class Capture:
 
     def _integers(self, tape: Tape, before: Snapshot, varying: Varying, device: torch.device) -> None:
         """Find the integers that change, and which of them are always the same number."""
-        now = tape.dyn()
+        now = now_dyn = tape.dyn()
         places: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for place in varying.integers:
             old, new = before.dyn[place] or (), now[place] or ()
@@ -93,16 +93,25 @@ class Capture:
         self.slots = Slots(max(len(groups), 1), device)
         self.slot_of = {one: index for index, group in enumerate(groups) for one in group}
         self.first = [group[0] for group in groups]
-        # every changing integer of every node, in order, must be what the first of its group says
-        self.varying_nodes = picker(varying.integers)
-        self.pattern = [
-            [(k, self.slot_of.get((place, k), -1)) for k in range(len(now[place] or ()))] for place in varying.integers
+        # nodes whose integers were equal in both steps must have equal ones again; of each such group one is looked at
+        alike: dict[Any, list[int]] = {}
+        for place in varying.integers:
+            alike.setdefault((before.dyn[place], now_dyn[place]), []).append(place)
+        self.groups = [
+            (
+                picker(members),
+                len(members),
+                members[0],
+                [
+                    (k, self.slot_of.get((members[0], k), -1), value)
+                    for k, value in enumerate(now_dyn[members[0]] or ())
+                ],
+            )
+            for members in alike.values()
         ]
-        self.fixed_dyn = [None if k in set(varying.integers) else dyn for k, dyn in enumerate(now)]
         fixed = [k for k, dyn in enumerate(now) if dyn is not None and k not in set(varying.integers)]
         self.fixed_nodes = picker(fixed)
         self.fixed_values = self.fixed_nodes(now)
-        self.example = [tuple(now[place] or ()) for place in varying.integers]
 
     def _shapes(self, tape: Tape, varying: Varying) -> None:
         changing = set(varying.shapes)
@@ -210,9 +219,12 @@ class Capture:
         numbers = [0] * len(self.first)
         for place_k, (place, k) in enumerate(self.first):
             numbers[place_k] = tuple(dyn[place] or ())[k]
-        for node_dyn, example, pattern in zip(self.varying_nodes(dyn), self.example, self.pattern, strict=True):
-            for k, slot in pattern:
-                if node_dyn[k] != (example[k] if slot < 0 else numbers[slot]):
+        for pick, count, member, pattern in self.groups:
+            one = dyn[member] or ()
+            if pick(dyn) != (one,) * count:
+                return False
+            for k, slot, value in pattern:
+                if one[k] != (value if slot < 0 else numbers[slot]):
                     return False
         self.numbers = numbers
         for value, size in zip(map(_data, self.copied(links)), self.fixed_sizes, strict=True):

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.execute import compare, settings
+from rocmend.mlx.execute import compare, fetch, settings
 from rocmend.mlx.execute.capture import Capture, Snapshot
 from rocmend.mlx.execute.lifted import Unfit
 from rocmend.mlx.execute.plan import Plan, observe
@@ -132,6 +132,7 @@ class Planner:
                     return False
                 entry = self._remember(tape, plan)
             owned = entry.plan.owned
+            fetch.start([root.data for root in roots])
         finally:
             seen(nodes, owned=owned)
         if self.last is not None:
