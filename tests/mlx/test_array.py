@@ -282,7 +282,8 @@ def test_operands_that_are_no_arrays() -> None:
     x = mx.array([1, 2])
     assert (x == "a") is False
     assert (x != [1, 2]) is True
-    for bad in ("a", [1, 2], {}):
+    refused: list[Any] = ["a", [1, 2], {}]
+    for bad in refused:
         with pytest.raises(ValueError, match="Invalid type"):
             x + bad
         with pytest.raises(ValueError, match="Invalid type"):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib as _importlib
 import pkgutil as _pkgutil
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from rocmend.mlx import ops as _ops
-from rocmend.mlx.arguments import ArrayLike
-from rocmend.mlx.array import array
-from rocmend.mlx.array_methods import ArrayIterator
+from rocmend.mlx.arguments import ArrayLike as ArrayLike
+from rocmend.mlx.array import array as array
+from rocmend.mlx.array_methods import ArrayIterator as ArrayIterator
+from rocmend.mlx.dtypes import Dtype as Dtype
 from rocmend.mlx.namespace import ArrayNamespaceInfo as _ArrayNamespaceInfo
-
-if _TYPE_CHECKING:
-    from types import ModuleType
 
 # the release of MLX whose interface this is
 __version__ = "0.32.4"
@@ -31,7 +29,7 @@ def __array_namespace_info__() -> _ArrayNamespaceInfo:  # noqa: N807  (the array
     return _ArrayNamespaceInfo()
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> _Any:
     """Import ``fast``, ``random``, ``linalg`` and so on when they are first used."""
     if name not in _modules:
         raise AttributeError(f"module 'mlx.core' has no attribute {name!r}")

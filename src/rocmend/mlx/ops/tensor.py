@@ -12,6 +12,7 @@ import torch
 from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import AxisError, as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
+from rocmend.mlx.construct import checked
 from rocmend.mlx.ops.products import matmul
 from rocmend.mlx.primitive import Primitive
 
@@ -164,6 +165,7 @@ def kron(a: Any, b: Any, *, stream: Any = None) -> array:
 
     Raises:
         ValueError: one of them is empty.
+        OverflowError: an axis of the product has 2**31 elements or more.
     """
     a, b = to_array(a), to_array(b)
     if 0 in a.shape or 0 in b.shape:
@@ -172,8 +174,10 @@ def kron(a: Any, b: Any, *, stream: Any = None) -> array:
     first, second = (((1,) * (ndim - len(one.shape)) + one.shape) for one in (a, b))
     left = [size for one in first for size in (one, 1)]
     right = [size for one in second for size in (1, one)]
+    sizes = [x * y for x, y in zip(first, second, strict=True)]
+    checked(sizes)
     made = ops.multiply(ops.reshape(a, left, stream=stream), ops.reshape(b, right, stream=stream), stream=stream)
-    return ops.reshape(made, [x * y for x, y in zip(first, second, strict=True)], stream=stream)  # type: ignore[no-any-return]
+    return ops.reshape(made, sizes, stream=stream)  # type: ignore[no-any-return]
 
 
 # First rows of the circulants A, B, C, D of Williamson's construction, a bit an element, 1 for -1.
