@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["istft", "stft"]
 
 _PADS = ("reflect", "constant", "edge")
-_LEAST = 1e-11  # an envelope under it is taken for 1
+_LEAST = 1e-8  # what a sum of squared windows is taken for where it is less
 
 
 def _run_frames(node: Node, x: torch.Tensor) -> torch.Tensor:
@@ -171,8 +171,7 @@ def istft(
     out = record(OVERLAP, (frames._n,), (*frames.shape[:-2], total), dtypes.float32, (n_fft, hop), None, where)
     squares = ops.broadcast_to(ops.square(shape, stream=stream), (count, n_fft), stream=stream)
     envelope = record(OVERLAP, (squares._n,), (total,), dtypes.float32, (n_fft, hop), None, where)
-    safe = ops.where(ops.greater(envelope, _LEAST, stream=stream), envelope, 1.0, stream=stream)
-    out = ops.divide(out, safe, stream=stream)
+    out = ops.divide(out, ops.maximum(envelope, _LEAST, stream=stream), stream=stream)
     first, last = (n_fft // 2, total - n_fft // 2) if center else (0, total)
     if length is not None:
         last = min(total, first + length)

@@ -28,22 +28,50 @@ __all__ = ["bits", "key", "next_key", "seed", "shape_of", "split", "state"]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
+_FEW = 32  # words
+_CHUNK = 1 << 17  # counters that stay in a cache through all rounds
 _BY_WIDTH = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32}
 _TORCH_BY_WIDTH = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
-def _threefry(
-    schedule: tuple[torch.Tensor, torch.Tensor, torch.Tensor], a: torch.Tensor, b: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return two words for each counter ``(a, b)``, all int32, whose sums wrap around as those of uint32 do."""
-    a, b = a + schedule[0], b + schedule[1]
+def _threefry(schedule: tuple[Any, Any, Any], a: torch.Tensor, b: torch.Tensor) -> None:
+    """Turn counters ``(a, b)`` into two words each, in place; all int32, whose sums wrap around as uint32's do."""
+    a += schedule[0]
+    b += schedule[1]
     for step in range(5):
         for turn in _ROTATIONS[step % 2]:
-            a = a + b
-            b = ((b << turn) | ((b >> (32 - turn)) & ((1 << turn) - 1))) ^ a
-        a = a + schedule[(step + 1) % 3]
-        b = b + (schedule[(step + 2) % 3] + (step + 1))
+            a += b
+            low = (b >> (32 - turn)).bitwise_and_((1 << turn) - 1)
+            b.bitwise_left_shift_(turn).bitwise_or_(low).bitwise_xor_(a)
+        a += schedule[(step + 1) % 3]
+        b += schedule[(step + 2) % 3] + (step + 1)
+
+
+def _threefry_of_one(key: tuple[int, int], a: int, b: int) -> tuple[int, int]:
+    """Return the two words of one counter."""
+    schedule = (*key, key[0] ^ key[1] ^ _PARITY)
+    a, b = (a + key[0]) & _WORD, (b + key[1]) & _WORD
+    for step in range(5):
+        for turn in _ROTATIONS[step % 2]:
+            a = (a + b) & _WORD
+            b = (((b << turn) & _WORD) | (b >> (32 - turn))) ^ a
+        a = (a + schedule[(step + 1) % 3]) & _WORD
+        b = (b + schedule[(step + 2) % 3] + step + 1) & _WORD
     return a, b
+
+
+def _few_words(keys: torch.Tensor, count: int) -> torch.Tensor:
+    """Return what ``words`` does for keys on the CPU: for few words, Python's numbers are faster than tensors."""
+    half, odd = count // 2, count % 2
+    rows = []
+    for one, two in keys.tolist():
+        key = (one & _WORD, two & _WORD)
+        pairs = [_threefry_of_one(key, i, i + count - half) for i in range(half)]
+        middle = [_threefry_of_one(key, half, 0)[0]] if odd else []
+        rows.append([low for low, _ in pairs] + middle + [high for _, high in pairs])
+    signed = [[word - (1 << 32) if word >> 31 else word for word in row] for row in rows]
+    return torch.tensor(signed, dtype=torch.int32).reshape(len(rows), count)
 
 
 def words(keys: torch.Tensor, count: int) -> torch.Tensor:
@@ -52,6 +80,8 @@ def words(keys: torch.Tensor, count: int) -> torch.Tensor:
     A stream is cut in halves: word i of the first and of the second come from one counter. Where its length is odd,
     the word in the middle is alone, with the counter ``(half, 0)``.
     """
+    if keys.device.type == "cpu" and keys.shape[0] * count <= _FEW:
+        return _few_words(keys, count)
     half = count // 2
     first = torch.arange(half + count % 2, device=keys.device)
     second = first + (count - half)
@@ -59,7 +89,9 @@ def words(keys: torch.Tensor, count: int) -> torch.Tensor:
         second[half] = 0
     one, two = keys[:, :1], keys[:, 1:]
     schedule = (one, two, one ^ two ^ _PARITY)
-    low, high = _threefry(schedule, first.to(torch.int32), second.to(torch.int32))
+    low, high = (counter.to(torch.int32).repeat(keys.shape[0], 1) for counter in (first, second))
+    for at in range(0, low.shape[1], _CHUNK):
+        _threefry(schedule, low[:, at : at + _CHUNK], high[:, at : at + _CHUNK])
     return torch.cat((low, high[:, :half]), 1)
 
 
