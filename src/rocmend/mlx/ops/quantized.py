@@ -8,7 +8,7 @@ import torch
 
 from rocmend import kernels
 from rocmend.core.errors import UsageError
-from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, MODES, Format, format_of, unpack
+from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, MODES, Format, format_of
 from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, record_many
@@ -96,25 +96,6 @@ def check_words(op: str, form: Format, w: array, scales: array, biases: array | 
                 f"bits={form.bits}."
             )
     return columns
-
-
-def _bytewise(words: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return codes of 2, 4 or 8 bits as uint8, several times as fast as through words."""
-    octets = words.contiguous().view(torch.uint8)
-    if bits == 8:
-        return octets
-    if bits == 4:
-        return torch.stack((octets & 15, octets >> 4), -1).flatten(-2)
-    return torch.stack((octets & 3, (octets >> 2) & 3, (octets >> 4) & 3, octets >> 6), -1).flatten(-2)
-
-
-def affine_values(
-    words: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, form: Format, dtype: torch.dtype
-) -> torch.Tensor:
-    """Return ``scale · code + bias`` computed in ``dtype``."""
-    codes = _bytewise(words, form.bits) if form.bits in (2, 4, 8) else unpack(words, form.bits)
-    groups = codes.unflatten(-1, (scales.shape[-1], form.group_size)).to(dtype)
-    return torch.addcmul(biases.unsqueeze(-1).to(dtype), groups, scales.unsqueeze(-1).to(dtype)).flatten(-2)
 
 
 def _run_quantize(node: Node, w: torch.Tensor, *scale: torch.Tensor) -> Any:

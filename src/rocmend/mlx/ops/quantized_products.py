@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.kernels.common.formats import Format, dequantize
+from rocmend.kernels.common.formats import Format
 from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.ops.products import check_indices, product, sum_to, wanted
-from rocmend.mlx.ops.quantized import affine_values, check_global_scale, check_words, format_for, group_gradients
+from rocmend.mlx.ops.quantized import check_global_scale, check_words, format_for, group_gradients
+from rocmend.mlx.ops.quantized_values import values
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ _products: dict[Any, tuple[tuple[int, ...], Dtype, Any, bool]] = {}
 _gathered: dict[Any, tuple[tuple[int, ...], Dtype, Any, bool]] = {}
 
 
-def _values(w: torch.Tensor, parts: tuple[torch.Tensor, ...], form: Format, dtype: torch.dtype) -> torch.Tensor:
-    """Return the values of weights on the CPU, in float32 at least."""
-    wide = torch.float64 if dtype is torch.float64 else torch.float32
-    if form.affine:
-        return affine_values(w, parts[0], parts[1], form, wide)
-    return dequantize(w, parts[0], None, form, wide)
-
-
 def _run(node: Node, x: torch.Tensor, w: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
     transpose, form = node.attrs
     if x.is_cuda and x.dtype is not torch.float64:
@@ -45,7 +38,7 @@ def _run(node: Node, x: torch.Tensor, w: torch.Tensor, *parts: torch.Tensor) -> 
         )
         return out
     dtype = node.dtype.storage
-    weights = _values(w, parts, form, dtype)
+    weights = values(w, parts, form, dtype)
     return product(x.to(weights.dtype), weights.mT if transpose else weights).to(dtype)
 
 
@@ -69,7 +62,7 @@ def _run_gather(node: Node, x: torch.Tensor, w: torch.Tensor, *rest: torch.Tenso
     flat = matrices.new_empty((len(lhs), *node.shape[-2:]), dtype=dtype)
     for expert in rhs.unique().tolist():  # only chosen experts are unpacked
         mine = (rhs == expert).nonzero()[:, 0]
-        weights = _values(words[expert], tuple(one[expert] for one in scales), form, dtype)
+        weights = values(words[expert], tuple(one[expert] for one in scales), form, dtype)
         chosen = matrices[lhs[mine]].to(weights.dtype)
         flat[mine] = product(chosen, weights.mT if transpose else weights).to(dtype)
     return flat.view(node.shape)
