@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, executor
 from rocmend.kernels.executor import Recorder
-from rocmend.kernels.ops.quantized_matmul import OP, Problem
+from rocmend.kernels.ops.quantized_matmul import OP, Problem, few
 from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
 from rocmend.kernels.ops.quantized_matmul.host import kernel_of
 from rocmend.kernels.target import by_name
@@ -153,13 +153,22 @@ def _problem(**change: Any) -> Problem:
         ({"transpose": False}, "sm90", "columns"),
     ],
 )
-def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str) -> None:
+def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few, "SUITED", True)
     assert kernel_of(_problem(**change), by_name(target)) == kernel
 
 
+def test_where_triton_spreads_lanes_otherwise_the_kernel_for_a_few_rows_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(few, "SUITED", False)
+    taken = [kernel_of(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
+    assert taken == ["stream", "kept", "tiles"]
+
+
 def test_many_rows_are_the_vendors() -> None:
-    few, many = (choose.choose(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
-    assert (few.implementation, many.implementation) == ("fused", "dequantize+matmul")
+    some, many = (choose.choose(OP, _problem(rows=rows), by_name("gfx942")) for rows in (64, 4096))
+    assert (some.implementation, many.implementation) == ("fused", "dequantize+matmul")
     huge = choose.choose(OP, _problem(rows=4096, columns=1 << 20), by_name("gfx942"))
     assert huge.implementation == "fused"
 

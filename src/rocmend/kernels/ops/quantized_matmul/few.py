@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+import triton
 
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.plans import Plan
@@ -19,6 +20,9 @@ from rocmend.kernels.tuning import Config
 
 TILE = 16
 """Rows of weights of a program."""
+SUITED = triton.__version__.startswith("3.6.")
+"""Whether Triton gives lanes what the kernel means them to have. Where nothing else decides, 3.6 spreads a tensor's
+first axes over lanes, 3.9 its last: the kernel is right there too, but weights would go through shared memory."""
 MOST_STEPS = 32
 """Of a wavefront, where there can be more of those instead."""
 Launches = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], None]
@@ -79,7 +83,7 @@ def _with_warps(config: Config, warps: int) -> Config:
     return Config({**config.items(), "num_warps": warps}, config.source)
 
 
-def few(ops: Operands, config: Config, target: Target) -> Launches:
+def plan(ops: Operands, config: Config, target: Target) -> Launches:
     """Plan the launch of ``x, w, scales, biases, out``."""
     planned = _planned(ops, config, target, aligned=True)
     # Scales in the middle of a larger tensor may stand anywhere; the widest word is 8 bytes.

@@ -12,8 +12,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few_class, reference, tuning_class
-from rocmend.kernels.ops.quantized_matmul.few import few
+from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, few_class, reference, tuning_class
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
@@ -114,7 +113,7 @@ def kernel_of(problem: Problem, target: Target) -> str:
         return "columns"
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
-    lanes = target.vendor == "nvidia" or (interpreted and problem.rows % 3 == 0)
+    lanes = (target.vendor == "nvidia" and few.SUITED) or (interpreted and problem.rows % 3 == 0)
     if lanes and matrix and problem.rows <= _most_lanes(problem) and not _streams(problem):
         return "lanes"
     if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
@@ -265,7 +264,7 @@ def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None
 
 
 def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
-    few(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
+    few.plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
 def _launch_groups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
@@ -343,7 +342,7 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     _sum(parts, out, splits, target)
 
 
-_PLANS = {"lanes": few, "stream": _stream}
+_PLANS = {"lanes": few.plan, "stream": _stream}
 _LAUNCHES = {
     "lanes": _launch_lanes,
     "rows": _launch_rows,
