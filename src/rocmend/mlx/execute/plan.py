@@ -37,6 +37,7 @@ class Plan:
         owned: places of kept nodes whose buffers nothing else sees.
         donated: places in ``links`` whose buffers are written to.
         donated_held: reference counts of these nodes when nobody else holds them.
+        shared: places in ``links`` whose buffers a kept value sees from now on.
     """
 
     steps: list[Step]
@@ -46,6 +47,7 @@ class Plan:
     owned: frozenset[int]
     donated: tuple[int, ...]
     donated_held: list[int]
+    shared: tuple[int, ...] = ()
     runs: int = 0
 
     def fits(self, tape: Tape) -> bool:
@@ -202,6 +204,7 @@ class _Observation:
             owned=self._owned(),
             donated=tuple(self.donated),
             donated_held=references(tape, self.donated),
+            shared=self._shared(),
         )
         for place in plan.kept:
             nodes[place].data = values[place]
@@ -244,6 +247,22 @@ class _Observation:
         node = self.tape.links[link]
         # once in the inputs of each node that uses it, and once in links for each of these
         return node.pos == OWNED and held - 2 * self.uses[id(node)] == ALONE
+
+    def _shared(self) -> tuple[int, ...]:
+        """Return the links whose buffer a kept value sees, or might see with other strides."""
+        seen = {self.address.get(place, 0) for place in self.kept}
+        through = set()
+        for kept in self.kept:
+            source = kept
+            while source < self.count and self.nodes[source].op.view:  # type: ignore[union-attr]
+                source = self.ins[source][0]
+            through.add(source)
+        written = set(self.donated)
+        return tuple(
+            link
+            for link in self.outside
+            if link not in written and (self.address.get(self.count + link, -1) in seen or self.count + link in through)
+        )
 
     def _owned(self) -> frozenset[int]:
         """Return the kept slice updates whose storage no other kept value and no value from before sees."""

@@ -11,7 +11,7 @@ from rocmend.mlx.execute import compare, fetch, settings
 from rocmend.mlx.execute.capture import Capture, Snapshot
 from rocmend.mlx.execute.lifted import Unfit
 from rocmend.mlx.execute.plan import Plan, observe
-from rocmend.mlx.execute.trace import Tape, seen
+from rocmend.mlx.execute.trace import SHARED, Tape, seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +132,8 @@ class Planner:
                     return False
                 entry = self._remember(tape, plan)
             owned = entry.plan.owned
+            for link in entry.plan.shared:
+                tape.links[link].pos = SHARED
             fetch.start([root.data for root in roots])
         finally:
             seen(nodes, owned=owned)
