@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from operator import attrgetter
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +19,7 @@ from rocmend.mlx.execute.slots import Slots
 from rocmend.mlx.execute.trace import picker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rocmend.mlx.execute.plan import Plan
     from rocmend.mlx.execute.step import Step
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Capture", "Snapshot"]
 
+_ALONE = next(map(getrefcount, [object()]))  # what is said of an object that one list holds
 LARGEST = 1 << 22  # elements of a value that is computed in a graph
 
 _data = attrgetter("data")
@@ -188,15 +190,20 @@ class Capture:
         takes = [place for place in step.ins if self._is_prefix(tape, place)]
         if not reads and not takes:
             return step.call
+        if step.rule is not None:
+            return step.rule(tape.nodes, lambda place: self._integers_of(tape, place))  # type: ignore[no-any-return]
         node = tape.nodes[step.outs[-1]]
-        rule = step.rule or RULES.get(_name(node))
-        if rule is None or (len(step.outs) > 1 and step.rule is None):
+        rule = RULES.get(_name(node))
+        if rule is None or len(step.outs) > 1:
             raise Unfit(f"{node.op} depends on an integer that changes from step to step")
-        integers = tuple(
-            self.slots.one(self.slot_of[step.outs[0], k]) if (step.outs[0], k) in self.slot_of else value
-            for k, value in enumerate(node.dyn or ())
+        return rule(node, self._integers_of(tape, step.outs[0]), getattr(step.call, "in_place", False))
+
+    def _integers_of(self, tape: Tape, place: int) -> tuple[Any, ...]:
+        """Return a node's changing integers: numbers, or where they change, their places in device memory."""
+        return tuple(
+            self.slots.one(self.slot_of[place, k]) if (place, k) in self.slot_of else value
+            for k, value in enumerate(tape.nodes[place].dyn or ())
         )
-        return rule(node, integers, getattr(step.call, "in_place", False))
 
     def _changes(self, tape: Tape, place: int) -> bool:
         return any((place, k) in self.slot_of for k in range(len(tape.nodes[place].dyn or ())))
@@ -231,6 +238,21 @@ class Capture:
             if (tuple(value.shape), value.dtype) != size:
                 return False
         return True
+
+    def uses(self) -> list[int]:
+        """Return the identities of the buffers that the graph holds, each as often as it does."""
+        return [*self.addresses, *(id(value) for value, same in zip(self.results, self.same, strict=True) if same)]
+
+    def stale(self, uses: Mapping[int, int]) -> bool:
+        """Return whether a buffer of the graph is held by graphs alone: no step will come with it again.
+
+        Args:
+            uses: how often all graphs hold each buffer.
+        """
+        return any(
+            count - _ALONE < uses[address]
+            for count, address in zip(map(getrefcount, self.held), self.addresses, strict=True)
+        )
 
     def run(self, tape: Tape) -> None:
         """Replay for a tape that fits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.execute import compare, fetch, settings
@@ -160,6 +160,15 @@ class Planner:
             if self.last is old:
                 self.last = None
         return entry
+
+    def trim(self) -> None:
+        """Drop captured steps that stand on buffers which nothing else holds: of models and caches that are gone."""
+        uses: Counter[int] = Counter()
+        for entry in self.entries.values():
+            for capture in entry.captures:
+                uses.update(capture.uses())
+        for entry in self.entries.values():
+            entry.captures = [capture for capture in entry.captures if not capture.stale(uses)]
 
     def forget(self) -> None:
         """Drop all plans, and the memory that captured steps hold."""

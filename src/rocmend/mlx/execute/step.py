@@ -21,7 +21,9 @@ class Step:
         outs: places of the nodes that it computes.
         free: places not needed any more afterwards.
         merged: what it does, as operations of a chain, where several nodes are one step already.
-        rule: how it reads changing integers from device memory, where several nodes are one step (see ``lifted``).
+        rule: of several nodes in one step: ``rule(nodes, integers)`` returns the call that reads changing integers from
+            device memory, ``integers(place)`` those of a node: numbers, or where they change, their places there.
+            It raises ``Unfit`` where there is no such form.
     """
 
     call: Callable[..., Any]
