@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocmend.kernels.ops.logsumexp.cases import DTYPES
-from rocmend.kernels.suite import Call, Case, Maker
+from rocmend.kernels.suite import Call, Case, Maker, Size
 
 
 def _case(
@@ -48,7 +48,7 @@ def _case(
         return Call((*tensors, turned), given, ("freqs",))
 
     reference = "rocmend.kernels.ops.heads_into_cache.reference:heads_into_cache"
-    size_class = "tiny" if batch * heads * tokens * size < 2048 else "small"
+    size_class: Size = "tiny" if batch * heads * tokens * size < 2048 else "small"
     return Case(f"{dtype}-{label}", make, dtype, size_class, reference=reference, compiled=compiled)
 
 

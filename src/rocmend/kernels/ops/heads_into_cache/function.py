@@ -121,6 +121,22 @@ def _check(
             raise UsageError(NAME, f"expected {name} of shape {shape}, got {tuple(tensor.shape)}.")
     if kv == 0 or heads % kv:
         raise UsageError(NAME, f"expected a multiple of {kv} query heads, got {heads}.")
+    _check_rotation(queries, offset, query_weight, key_weight, freqs, options)
+    if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+        raise UsageError(
+            NAME, "expected heads without a gradient.", next_step="Train with rms_norm, rope and copies, one by one."
+        )
+
+
+def _check_rotation(
+    queries: torch.Tensor,
+    offset: int | torch.Tensor,
+    query_weight: torch.Tensor | None,
+    key_weight: torch.Tensor | None,
+    freqs: torch.Tensor | None,
+    options: Options,
+) -> None:
+    size = queries.shape[3]
     if not 0 <= options.dims <= size or options.dims % 2:
         raise UsageError(NAME, f"expected an even dims of at most {size}, got {options.dims}.")
     if (options.base is None) == (freqs is None):
@@ -132,7 +148,3 @@ def _check(
             raise UsageError(NAME, f"expected {name} of shape ({size},), got {tuple(weight.shape)} {weight.dtype}.")
     if isinstance(offset, torch.Tensor) and (offset.numel() != 1 or offset.dtype not in (torch.int32, torch.int64)):
         raise UsageError(NAME, f"expected one int32 or int64 offset, got {tuple(offset.shape)} {offset.dtype}.")
-    if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-        raise UsageError(
-            NAME, "expected heads without a gradient.", next_step="Train with rms_norm, rope and copies, one by one."
-        )

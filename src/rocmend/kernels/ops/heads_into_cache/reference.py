@@ -29,7 +29,8 @@ def run(
         if options.dims == 0:
             return x
         return rope(
-            x, options.dims, traditional=options.traditional, base=options.base, scale=options.scale, offset=offset, freqs=freqs
+            x, options.dims, traditional=options.traditional, base=options.base, scale=options.scale, offset=offset,
+            freqs=freqs,
         )  # fmt: skip
 
     places = torch.arange(queries.shape[2], device=queries.device) + offset
