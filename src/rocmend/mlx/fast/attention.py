@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
@@ -68,7 +68,7 @@ def attend(
 def _run(node: Node, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
     mask, sinks = _parts(node.attrs, rest)
     scale = node.attrs[0]
-    if q.is_cuda and q.dtype is not torch.float64 and not torch.is_grad_enabled():
+    if kernel_use.fits(q) and not torch.is_grad_enabled():
         out: torch.Tensor = kernels.scaled_dot_product_attention(q, k, v, scale=scale, mask=mask, sinks=sinks)
         return out
     return attend(q, k, v, scale, mask, sinks)
@@ -81,7 +81,7 @@ def _run_back(
     scale, kind, _ = node.attrs
     mask, sinks = _parts(node.attrs, rest)
     twice = torch.is_grad_enabled()
-    if q.is_cuda and q.dtype is not torch.float64 and kind != ADDITIVE and not twice:
+    if kernel_use.fits(q) and kind != ADDITIVE and not twice:
         found = kernels.attention_backward(grad, q, k, v, scale=scale, mask=mask, sinks=sinks)
         return tuple(one for one in found if one is not None)
     with torch.enable_grad():

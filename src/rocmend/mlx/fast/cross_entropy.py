@@ -8,7 +8,7 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.ops.cross_entropy import reference
-from rocmend.mlx import dtypes
+from rocmend.mlx import dtypes, kernel_use
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
@@ -20,14 +20,14 @@ __all__ = ["cross_entropy"]
 
 
 def _run(_: Node, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    if logits.is_cuda and logits.dtype is not torch.float64:
+    if kernel_use.fits(logits):
         out: torch.Tensor = kernels.cross_entropy(logits, targets)
         return out
     return reference.cross_entropy(logits, targets).float()
 
 
 def _run_back(_: Node, grad: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    plain = torch.is_grad_enabled() or not logits.is_cuda or logits.dtype is torch.float64
+    plain = torch.is_grad_enabled() or not kernel_use.fits(logits)
     run = reference.cross_entropy_backward if plain else kernels.cross_entropy_backward
     out: torch.Tensor = run(grad, logits, targets)
     return out

@@ -8,7 +8,7 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.ops.gated_delta import reference
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text
 from rocmend.mlx.array import array, record_many
 from rocmend.mlx.dtypes import promote
@@ -25,7 +25,7 @@ def _run(node: Node, *inputs: torch.Tensor) -> Any:
     q, k, v, g, beta, *rest = inputs
     state = rest[0] if has_state else None
     mask = rest[-1] if has_mask else None
-    plain = torch.is_grad_enabled() or not q.is_cuda or q.dtype is torch.float64
+    plain = torch.is_grad_enabled() or not kernel_use.fits(q)
     y, new = (reference.gated_delta if plain else kernels.gated_delta)(q, k, v, g, beta, state=state, mask=mask)
     return y, new.float()
 

@@ -9,7 +9,7 @@ import torch
 from rocmend import kernels
 from rocmend.kernels.ops.layer_norm import reference as layer_reference
 from rocmend.kernels.ops.rms_norm import reference as rms_reference
-from rocmend.mlx import ops
+from rocmend.mlx import kernel_use, ops
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
@@ -24,20 +24,15 @@ _rms: dict[Any, Dtype] = {}
 _layer: dict[Any, Dtype] = {}
 
 
-def _kernels(x: torch.Tensor) -> bool:
-    """Return whether a tensor is one for the kernels, and not one that torch is to differentiate twice."""
-    return x.is_cuda and x.dtype is not torch.float64
-
-
 def _run_rms(node: Node, x: torch.Tensor, *weight: torch.Tensor) -> torch.Tensor:
-    run = kernels.rms_norm if _kernels(x) else rms_reference.rms_norm
+    run = kernels.rms_norm if kernel_use.fits(x) else rms_reference.rms_norm
     out: torch.Tensor = run(x, weight[0] if weight else None, node.attrs)
     return out if out.dtype is node.dtype.storage else out.to(node.dtype.storage)
 
 
 def _run_rms_back(node: Node, grad: torch.Tensor, x: torch.Tensor, *weight: torch.Tensor) -> Any:
     eps, dtype = node.attrs
-    plain = torch.is_grad_enabled() or not _kernels(x)
+    plain = torch.is_grad_enabled() or not kernel_use.fits(x)
     run = rms_reference.rms_norm_backward if plain else kernels.rms_norm_backward
     dx, dw = run(grad, x, weight[0] if weight else None, eps)
     return (dx.to(dtype.storage),) if dw is None else (dx.to(dtype.storage), dw)
@@ -45,14 +40,14 @@ def _run_rms_back(node: Node, grad: torch.Tensor, x: torch.Tensor, *weight: torc
 
 def _run_layer(node: Node, x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
     eps, has_weight, has_bias = node.attrs
-    run = kernels.layer_norm if _kernels(x) else layer_reference.layer_norm
+    run = kernels.layer_norm if kernel_use.fits(x) else layer_reference.layer_norm
     out: torch.Tensor = run(x, rest[0] if has_weight else None, rest[-1] if has_bias else None, eps)
     return out if out.dtype is node.dtype.storage else out.to(node.dtype.storage)
 
 
 def _run_layer_back(node: Node, grad: torch.Tensor, x: torch.Tensor, *rest: torch.Tensor) -> Any:
     eps, has_weight, has_bias = node.attrs
-    plain = torch.is_grad_enabled() or not _kernels(x)
+    plain = torch.is_grad_enabled() or not kernel_use.fits(x)
     run = layer_reference.layer_norm_backward if plain else kernels.layer_norm_backward
     found = run(grad, x, rest[0] if has_weight else None, rest[-1] if has_bias else None, eps)
     return tuple(one for one in found if one is not None)

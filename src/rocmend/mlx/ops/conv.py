@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from rocmend import kernels
-from rocmend.mlx import ops
+from rocmend.mlx import kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
@@ -90,7 +90,7 @@ def _run(node: Node, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     options: Options = node.attrs
     if 0 in node.shape or 0 in x.shape or 0 in weight.shape:
         return x.new_zeros(node.shape)
-    if x.is_cuda and x.dtype is not torch.float64:
+    if kernel_use.fits(x):
         out: torch.Tensor = kernels.conv_general(
             x, weight, stride=options.stride, padding=(options.low, options.high), kernel_dilation=options.kernel,
             input_dilation=options.input, groups=options.groups, flip=options.flip,
@@ -104,7 +104,7 @@ def _run_weight(node: Node, x: torch.Tensor, cotangent: torch.Tensor) -> torch.T
     shape = node.shape
     if 0 in shape or 0 in x.shape or 0 in cotangent.shape:
         return x.new_zeros(shape)
-    if x.is_cuda and x.dtype is not torch.float64 and not torch.is_grad_enabled():
+    if kernel_use.fits(x) and not torch.is_grad_enabled():
         out: torch.Tensor = kernels.conv_weight_gradient(
             x, cotangent, shape[1:-1], stride=options.stride, padding=(options.low, options.high),
             kernel_dilation=options.kernel, input_dilation=options.input, groups=options.groups, flip=options.flip,

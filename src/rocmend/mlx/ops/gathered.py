@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.products import check_indices, checked_dtype, checked_shape, matmul, product, wanted
@@ -26,7 +26,7 @@ def _run_gather(node: Node, a: torch.Tensor, b: torch.Tensor, *rest: torch.Tenso
     indices = list(rest)
     lhs = indices.pop(0) if left else None
     rhs = indices.pop(0) if right else None
-    if a.is_cuda and a.dtype in (torch.float32, torch.float16, torch.bfloat16) and not torch.is_grad_enabled():
+    if kernel_use.fits(a) and not torch.is_grad_enabled():
         out: torch.Tensor = kernels.gather_mm(a, b, lhs, rhs, sorted_indices=ordered)
         return out
     pairs = node.shape[:-2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, axes_of, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
@@ -25,7 +25,7 @@ _inferred: dict[Any, tuple[Any, Dtype]] = {}
 
 def _run(node: Node, x: torch.Tensor) -> torch.Tensor:
     axis, _ = node.attrs
-    if x.is_cuda and type(axis) is int and x.dtype is not torch.float64:
+    if type(axis) is int and kernel_use.fits(x):
         return kernels.softmax(x, axis)  # type: ignore[no-any-return]
     if type(axis) is int:
         return torch.softmax(x, axis)  # half types in float32, rounded once

@@ -9,7 +9,7 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.common.formats import Format
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
@@ -32,7 +32,7 @@ _gathered: dict[Any, tuple[tuple[int, ...], Dtype, Any, bool]] = {}
 
 def _run(node: Node, x: torch.Tensor, w: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
     transpose, form = node.attrs
-    if x.is_cuda and x.dtype is not torch.float64:
+    if kernel_use.fits(x):
         out: torch.Tensor = kernels.quantized_matmul(
             x, w, parts[0], parts[1] if form.affine else None, transpose, form.group_size, form.bits, form.mode
         )
@@ -48,7 +48,7 @@ def _run_gather(node: Node, x: torch.Tensor, w: torch.Tensor, *rest: torch.Tenso
     parts, indices = rest[:count], list(rest[count:])
     lhs = indices.pop(0) if left else None
     rhs = indices.pop(0) if right else None
-    if x.is_cuda and x.dtype is not torch.float64:
+    if kernel_use.fits(x):
         out: torch.Tensor = kernels.gather_qmm(
             x, w, parts[0], parts[1] if form.affine else None, lhs, rhs, transpose, form.group_size, form.bits,
             form.mode, sorted_indices=ordered,

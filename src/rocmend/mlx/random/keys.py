@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, ops
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text
 from rocmend.mlx.array import array, leaf, record
 from rocmend.mlx.node import current
@@ -98,7 +98,7 @@ def words(keys: torch.Tensor, count: int) -> torch.Tensor:
 def _run(node: Node, keys: torch.Tensor) -> torch.Tensor:
     width, sizes = node.attrs
     storage = _TORCH_BY_WIDTH[width]
-    if keys.is_cuda:
+    if kernel_use.on_gpu(keys):
         out: torch.Tensor = kernels.random_bits(keys.contiguous(), sizes, width=width)
         return out.view(storage)
     elements = math.prod(sizes)
