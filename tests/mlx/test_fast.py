@@ -356,3 +356,29 @@ def test_foreign_kernels_can_be_named_and_not_called() -> None:
             name="twice", compiled_source=b"", inputs=[], output_shapes=[], output_dtypes=[], scalars=[],
             grid=(1, 1, 1), threadgroup=(1, 1, 1),
         )  # fmt: skip
+
+
+def test_batches() -> None:
+    x, w = make(3, 2, 4, 6, 32), make(6, 3, 32, seed=1)
+    options = {"traditional": False, "base": 100.0, "scale": 1.0}
+    for offset in (3, mx.array(3), mx.array([3, 5])):
+        found = mx.vmap(lambda x, offset=offset: mx.fast.rope(x, 16, offset=offset, **options))(x)
+        near(found, np.stack([wide(mx.fast.rope(x[i], 16, offset=offset, **options)) for i in range(3)]))
+    places = mx.array([1, 7, 9])
+    found = mx.vmap(lambda x, offset: mx.fast.rope(x, 16, offset=offset, **options))(x, places)
+    near(found, np.stack([wide(mx.fast.rope(x[i], 16, offset=places[i], **options)) for i in range(3)]))
+    norm = mx.vmap(lambda x, w, b: mx.fast.layer_norm(x, w, b, 1e-5), in_axes=(1, None, None), out_axes=1)
+    near(norm(x, w[0, 0], w[0, 1]), wide(mx.fast.layer_norm(x, w[0, 0], w[0, 1], 1e-5)))
+    each = mx.vmap(lambda x, w: mx.fast.layer_norm(x, w, None, 1e-5))(x, w[:3, 0])
+    near(each, np.stack([wide(mx.fast.layer_norm(x[i], w[i, 0], None, 1e-5)) for i in range(3)]))
+    image, taps = make(3, 2, 9, 4), make(3, 5, 3, 4, seed=1)
+    near(
+        mx.vmap(mx.conv1d, in_axes=(0, None))(image, taps[0]),
+        np.stack([wide(mx.conv1d(one, taps[0])) for one in image]),
+    )
+    both = np.stack([wide(mx.conv1d(image[i], taps[i])) for i in range(3)])
+    near(mx.vmap(mx.conv1d)(image, taps), both)
+    words, scales, biases = mx.quantize(make(8, 64))
+    rows = make(5, 2, 64, seed=2)
+    found = mx.vmap(lambda x: mx.quantized_matmul(x, words, scales, biases))(rows)
+    near(found, wide(mx.quantized_matmul(rows, words, scales, biases)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rocmend.mlx.accelerated import install
 from rocmend.mlx.fast.attention import scaled_dot_product_attention
 from rocmend.mlx.fast.cross_entropy import cross_entropy
 from rocmend.mlx.fast.custom import cuda_kernel, metal_kernel, precompiled_cuda_kernel
@@ -20,3 +21,5 @@ __all__ = [
     "rope",
     "scaled_dot_product_attention",
 ]
+
+install.fast(globals())

@@ -14,6 +14,7 @@ from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype
@@ -193,6 +194,18 @@ def _rms_vmap(node: Node, arrays: Any, axes: Any) -> Any:
     scale = ops.moveaxis(weight[0], axes[1], 0, stream=s)
     scale = ops.reshape(scale, (scale.shape[0], *[1] * (x.ndim - 2), scale.shape[1]), stream=s)
     return ops.multiply(rms_norm(x, None, node.attrs, stream=s), scale, stream=s), 0
+
+
+@LAYER_NORM.rule("vmap")
+def _layer_vmap(node: Node, arrays: Any, axes: Any) -> Any:
+    s = node.stream
+    eps, has_weight, has_bias = node.attrs
+    if axes[0] is None or any(axis is not None for axis in axes[1:]):
+        size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+        return fallback.vmap(node, list(arrays), list(axes), size)
+    x = ops.moveaxis(arrays[0], axes[0], 0, stream=s)
+    weight, bias = arrays[1] if has_weight else None, arrays[-1] if has_bias else None
+    return layer_norm(x, weight, bias, eps, stream=s), 0
 
 
 @LAYER_NORM.rule("vjp")

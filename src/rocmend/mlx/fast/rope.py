@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes
+from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
@@ -80,8 +81,6 @@ def rope(
     key = (shape, node.dtype, dims, traditional, base, scale, places, divisors)
     attrs = _known.get(key) or _check(key, shape, node.dtype, dims, traditional, base, scale, places, divisors)
     if divisors is not None and not divisors[1].is_float:
-        from rocmend.mlx import ops
-
         inputs[-1] = ops.astype(freqs, dtypes.float32, stream=stream)._n
     where = stream if stream is None else as_stream(stream)
     return record(ROPE, tuple(inputs), shape, node.dtype, attrs, dyn, where)
@@ -138,6 +137,18 @@ def _turned(node: Node, x: array, rest: Any, *, inverse: bool) -> array:
 @ROPE.rule("vjp")
 def _vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
     return (_turned(node, cotangent, primals[1:], inverse=not node.attrs[-1]), *(None for _ in primals[1:]))
+
+
+@ROPE.rule("vmap")
+def _vmap(node: Node, arrays: Any, axes: Any) -> Any:
+    s = node.stream
+    x, *rest = arrays
+    shared = all(axis is None for axis in axes[1:]) and (not node.attrs[4] or rest[0].size == 1)
+    if axes[0] is None or not shared:
+        size = next(one.shape[axis] for one, axis in zip(arrays, axes, strict=True) if axis is not None)
+        return fallback.vmap(node, list(arrays), list(axes), size)
+    x = ops.moveaxis(x, axes[0], 0, stream=s)
+    return record(ROPE, (x._n, *(one._n for one in rest)), x.shape, x.dtype, node.attrs, node.dyn, s), 0
 
 
 @ROPE.rule("jvp")

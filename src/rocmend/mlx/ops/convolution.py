@@ -13,6 +13,7 @@ from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
@@ -199,6 +200,17 @@ def _weight_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
         _input_gradient(x.shape, cotangent, upper, node.attrs, s),
         convolved(x, cotangent, node.attrs, s),
     )
+
+
+@CONV.rule("vmap")
+def _vmap(node: Node, arrays: Any, axes: Any) -> Any:
+    if axes[0] is None or axes[1] is not None:
+        size = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+        return fallback.vmap(node, list(arrays), list(axes), size)
+    s = node.stream
+    x = ops.moveaxis(arrays[0], axes[0], 0, stream=s)
+    out = convolved(ops.flatten(x, 0, 1, stream=s), arrays[1], node.attrs, s)
+    return ops.unflatten(out, 0, x.shape[:2], stream=s), 0
 
 
 @CONV.rule("jvp")

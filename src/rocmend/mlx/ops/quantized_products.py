@@ -17,6 +17,7 @@ from rocmend.mlx.ops.products import check_indices, product, sum_to, wanted
 from rocmend.mlx.ops.quantized import check_global_scale, check_words, format_for, group_gradients
 from rocmend.mlx.ops.quantized_values import values
 from rocmend.mlx.primitive import Primitive
+from rocmend.mlx.transforms import fallback
 
 if TYPE_CHECKING:
     from rocmend.mlx.dtypes import Dtype
@@ -312,6 +313,19 @@ def _jvp(node: Node, primals: Any, tangents: Any, _: array) -> array:
     return quantized_matmul(
         tangents[0], primals[1], primals[2], biases, transpose, form.group_size, form.bits, form.mode, stream=s
     )
+
+
+@QUANTIZED_MATMUL.rule("vmap")
+def _vmap(node: Node, arrays: Any, axes: Any) -> Any:
+    x, w, *parts = arrays
+    if axes[0] is None or any(axis is not None for axis in axes[1:]) or len(w.shape) > 2:
+        size = next(one.shape[axis] for one, axis in zip(arrays, axes, strict=True) if axis is not None)
+        return fallback.vmap(node, list(arrays), list(axes), size)
+    (transpose, form), s = node.attrs, node.stream
+    x = ops.moveaxis(x, axes[0], 0, stream=s)
+    biases = parts[1] if form.affine else None
+    out = quantized_matmul(x, w, parts[0], biases, transpose, form.group_size, form.bits, form.mode, stream=s)
+    return out, 0
 
 
 @GATHER_QMM.rule("vjp")

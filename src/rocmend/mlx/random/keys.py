@@ -106,7 +106,16 @@ def _run(node: Node, keys: torch.Tensor) -> torch.Tensor:
     return drawn.view(storage)[:, :elements].reshape(node.shape)
 
 
+def _run_one_of_two(node: Node, key: torch.Tensor) -> torch.Tensor:
+    if kernel_use.on_gpu(key):
+        both: torch.Tensor = kernels.random_bits(key.contiguous(), (2, 2), width=4)
+        return both.view(torch.int32)[node.attrs]
+    return words(key.reshape(1, 2), 4)[0].view(2, 2)[node.attrs].clone()
+
+
 RANDOM_BITS = Primitive("RandomBits", _run)
+# One of the two keys that a key is split into: a draw needs the second at once, the first only at the next draw.
+ONE_OF_TWO = Primitive("RandomKey", _run_one_of_two)
 
 
 @RANDOM_BITS.rule("vmap")
@@ -124,6 +133,11 @@ def _vjp(_: Node, primals: Any, __: array, ___: array) -> Any:
 @RANDOM_BITS.rule("jvp")
 def _jvp(_: Node, __: Any, ___: Any, output: array) -> array:
     return ops.zeros_like(output)  # type: ignore[no-any-return]
+
+
+@ONE_OF_TWO.rule("vjp")
+def _key_vjp(_: Node, primals: Any, __: array, ___: array) -> Any:
+    return tuple(None for _ in primals)
 
 
 class _RandomState(list[array]):
@@ -221,9 +235,10 @@ def split(key: array, num: int = 2, stream: Any = None) -> array:
 
 def next_key(stream: Any = None) -> array:
     """Return a key that was not drawn from, and go on to the next."""
-    both = split(state[0], 2, stream)
-    state[0] = both[0]
-    return both[1]
+    before = state[0]
+    where = stream if stream is None else as_stream(stream)
+    state[0] = record(ONE_OF_TWO, (before._n,), (2,), dtypes.uint32, 0, None, where)
+    return record(ONE_OF_TWO, (before._n,), (2,), dtypes.uint32, 1, None, where)
 
 
 def shape_of(shape: Sequence[int]) -> tuple[int, ...]:
