@@ -1,0 +1,83 @@
+"""Several products of one x with quantized weights in one launch; two of them gated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.quantized_projections"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+MOST_ROWS = 8
+"""Rows of x up to which the products wait for memory, and little else."""
+
+
+class Problem(NamedTuple):
+    """What choices depend on; ``columns`` are those of all products together."""
+
+    dtype: str
+    mode: str
+    bits: int
+    group_size: int
+    gated: bool
+    products: int
+    rows: int
+    columns: int
+    depth: int
+
+
+def _unfit(problem: Problem, target: Target) -> str | None:
+    if problem.dtype not in {"float16", "bfloat16"}:
+        return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
+    if problem.rows > MOST_ROWS:
+        return f"with {problem.rows} rows of x, more than {MOST_ROWS}, a launch costs little beside its work"
+    if problem.depth == 0 or not 2 <= problem.products <= 3:
+        return f"a launch takes 2 or 3 products, not {problem.products} of a depth of {problem.depth}"
+    return None if _suited(target) else "lanes hold matrices otherwise than the kernel unpacks weights"
+
+
+def _suited(target: Target) -> bool:
+    from rocmend.kernels.ops.quantized_matmul import few
+
+    return target.vendor == "cpu" or (target.vendor == "nvidia" and few.SUITED)
+
+
+def _cost(problem: Problem) -> Cost:
+    weights, size = problem.columns * problem.depth, BYTES.get(problem.dtype, 8)
+    scale = 2.0 * size if problem.mode == "affine" else 1.0
+    written = problem.columns // (2 if problem.gated else 1)
+    vectors = problem.rows * (written + problem.depth) * size
+    return Cost(
+        2.0 * weights * problem.rows, weights * problem.bits / 8 + weights / problem.group_size * scale + vectors
+    )
+
+
+OP = register(
+    Op(
+        name="quantized_projections",
+        summary="Up to three products of one x with quantized weights in one launch, or two and silu(gate) · up.",
+        functions={
+            "quantized_matmul_many": f"{HERE}.function:quantized_matmul_many",
+            "quantized_swiglu": f"{HERE}.function:quantized_swiglu",
+        },
+        reference=f"{HERE}.reference:quantized_matmul_many",
+        problem=Problem,
+        implementations=(
+            Implementation("lanes", "triton", f"{HERE}.host:run", _unfit, note="up to 8 rows of x"),
+            Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="Formats as quantized_matmul; w of two axes, scales of affine of the type of x.",
+        cost=_cost,
+        # As quantized_matmul; a gate adds the roundings of both products, of the sigmoid and of silu.
+        tolerance={
+            "float32": Tolerance(ulps=4, scaled=8e-6),
+            "float16": Tolerance(ulps=3, scaled=2.0**-10),
+            "bfloat16": Tolerance(ulps=3, scaled=2.0**-7),
+        },
+        cases=f"{HERE}.cases:cases",
+        sources=("https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantized_matmul.html",),
+    )
+)

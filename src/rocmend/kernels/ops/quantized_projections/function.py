@@ -1,0 +1,134 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.formats import Format, as_int32, format_of
+from rocmend.kernels.dtypes import NAMES
+from rocmend.kernels.ops.quantized_projections import BYTES, OP, Problem
+from rocmend.kernels.remembered import Remembered, of, planned
+
+Weights = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
+_calls: Remembered[Callable[..., Any]] = Remembered()
+
+
+def quantized_matmul_many(
+    x: torch.Tensor,
+    weights: Sequence[Weights],
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+) -> tuple[torch.Tensor, ...]:
+    """Multiply one x with several quantized weights: ``x @ dequantize(w).T`` for each.
+
+    Args:
+        x: ``[..., k]``, float32, float16 or bfloat16, of any strides.
+        weights: One or more of words ``[n, k * bits / 32]``, uint32 or int32, scales ``[n, k / group_size]`` (affine:
+            of the type of x; else uint8) and biases like them, or None. All are of one format, n may differ.
+        group_size: As for ``quantized_matmul``.
+        bits: As for ``quantized_matmul``.
+        mode: As for ``quantized_matmul``.
+
+    Returns:
+        ``[..., n]`` for each, contiguous, of the type of x.
+
+    Raises:
+        UsageError: Shapes or types that do not fit, or a gradient is asked for.
+
+    Cost: as the products; one launch up to 8 rows of x of a half type and 3 weights, where the GPU's matrix unit suits.
+    """
+    found: tuple[torch.Tensor, ...] = _call("quantized_matmul_many", x, tuple(weights), group_size, bits, mode)
+    return found
+
+
+def quantized_swiglu(
+    x: torch.Tensor,
+    gate: Weights,
+    up: Weights,
+    group_size: int | None = None,
+    bits: int | None = None,
+    mode: str = "affine",
+) -> torch.Tensor:
+    """Compute ``silu(x @ gate.T) * (x @ up.T)`` with quantized weights.
+
+    Args:
+        x: ``[..., k]``, float32, float16 or bfloat16, of any strides.
+        gate: Words, scales and biases (or None) as for ``quantized_matmul_many``.
+        up: The same, of the same shapes.
+        group_size: As for ``quantized_matmul``.
+        bits: As for ``quantized_matmul``.
+        mode: As for ``quantized_matmul``.
+
+    Returns:
+        ``[..., n]``, contiguous, of the type of x. Both products are rounded to it; so are, in one launch, the sigmoid
+        and silu.
+
+    Raises:
+        UsageError: Shapes or types that do not fit, or a gradient is asked for.
+
+    Cost: as ``quantized_matmul_many``.
+    """
+    if gate[0].shape != up[0].shape:
+        raise UsageError(
+            "quantized_swiglu", f"expected gate and up of one shape, got {tuple(gate[0].shape)}, {tuple(up[0].shape)}."
+        )
+    found: torch.Tensor = _call("quantized_swiglu", x, (gate, up), group_size, bits, mode)
+    return found
+
+
+def _call(
+    name: str, x: torch.Tensor, weights: tuple[Weights, ...], group_size: int | None, bits: int | None, mode: str
+) -> Any:
+    key = (
+        name, group_size, bits, mode, of(x),
+        tuple([(of(w), of(scales), None if biases is None else of(biases)) for w, scales, biases in weights]),
+    )  # fmt: skip
+    call = _calls.get(key)
+    if call is None:
+        form = format_of(name, mode, bits, group_size)
+        _check(name, x, weights, form)
+        depth = x.shape[-1]
+        problem = Problem(
+            NAMES[x.dtype], *form, name == "quantized_swiglu", len(weights), x.numel() // depth if depth else 0,
+            sum(w.shape[0] for w, _, _ in weights), depth,
+        )  # fmt: skip
+        words = tuple([(as_int32(w), *rest) for w, *rest in weights])
+        run = planned(implementation(OP, x.device, problem), x, words, form, problem)
+
+        def call(x: torch.Tensor, weights: tuple[Weights, ...]) -> Any:
+            return run(x, tuple([(as_int32(w), scales, biases) for w, scales, biases in weights]), form, problem)
+
+        _calls.keep(key, call)
+    return call(x, weights)
+
+
+def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Format) -> None:
+    if x.dim() < 1 or NAMES.get(x.dtype) not in BYTES:
+        raise UsageError(name, f"expected x of {', '.join(BYTES)} with 1 axis or more, got {x.dtype}, {x.dim()} axes.")
+    if not weights:
+        raise UsageError(name, "expected one product or more, got none.")
+    wanted = x.dtype if form.affine else torch.uint8
+    for w, scales, biases in weights:
+        if w.dim() != 2 or w.dtype not in (torch.int32, torch.uint32) or form.columns(w.shape[-1]) != x.shape[-1]:
+            raise UsageError(
+                name,
+                f"expected words [n, {form.words(x.shape[-1])}] of int32 or uint32, got {tuple(w.shape)} {w.dtype}.",
+                why=f"x has a last axis of {x.shape[-1]}, and a code {form.bits} bits.",
+            )
+        shape = (w.shape[0], x.shape[-1] // form.group_size)
+        for one in (scales, biases) if form.affine else (scales,):
+            if one is None or tuple(one.shape) != shape or one.dtype != wanted:
+                got = "none" if one is None else f"{tuple(one.shape)} {one.dtype}"
+                raise UsageError(name, f"expected scales{' and biases' * form.affine} {shape} of {wanted}, got {got}.")
+        if biases is not None and not form.affine:
+            raise UsageError(name, f"expected no biases with mode {form.mode}.")
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise UsageError(
+            name, "expected x without a gradient.", next_step="Train with quantized_matmul, one product after another."
+        )
