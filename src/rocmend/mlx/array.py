@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rocmend.mlx.accelerated import native
 from rocmend.mlx.array_methods import ArrayMethods
+from rocmend.mlx.dtypes import Dtype
 from rocmend.mlx.node import Node, current
 from rocmend.mlx.primitive import ITEM
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     import torch
 
     from rocmend.mlx.device import Stream
-    from rocmend.mlx.dtypes import Dtype
     from rocmend.mlx.primitive import Primitive
 
 __all__ = ["array", "leaf", "record", "record_many", "wrap"]
@@ -70,6 +71,11 @@ def record(
     )
     tape.append(node)
     return handle
+
+
+if native is not None and not TYPE_CHECKING:
+    native.bind(array, Dtype)
+    wrap, record = native.wrap, native.record
 
 
 def record_many(

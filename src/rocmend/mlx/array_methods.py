@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import evaluate, ops
+from rocmend.mlx.accelerated import native
 from rocmend.mlx.array_functions import ArrayFunctions
 from rocmend.mlx.array_operators import ArrayOperators
 
@@ -239,6 +240,11 @@ def bind() -> None:
     from rocmend.mlx.ops.index_read import getitem
     from rocmend.mlx.ops.index_write import setitem
 
+    if native is not None:
+        from rocmend.mlx.accelerated.install import methods
+
+        methods(array)
+        return
     for method, function in (
         ("__add__", ops.add),
         ("__radd__", ops.add),  # the order of two numbers does not matter here

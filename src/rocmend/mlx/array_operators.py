@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import ops
+from rocmend.mlx.accelerated import native
 
 if TYPE_CHECKING:
     from rocmend.mlx.array import array
@@ -28,10 +29,17 @@ def comparable(value: Any) -> bool:
     )
 
 
-class ArrayOperators:
+# what holds ``_n``: in C where there is one
+if TYPE_CHECKING or native is None:  # noqa: SIM108  mypy wants it so
+    _Base = object
+else:
+    _Base = native.Handle
+
+
+class ArrayOperators(_Base):
     """Operators, as functions of ``ops``."""
 
-    __slots__ = ("_n",)
+    __slots__ = ("_n",) if native is None else ()
 
     _n: Node  # the value that the handle stands for
 

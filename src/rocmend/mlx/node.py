@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from rocmend.mlx.accelerated import native
+
 if TYPE_CHECKING:
     from rocmend.mlx.device import Device, Stream
     from rocmend.mlx.dtypes import Dtype
@@ -61,7 +63,14 @@ class Node:
         self.pos = pos
 
 
-class State:
+if TYPE_CHECKING or native is None:
+    _Base = object
+else:
+    Node = native.Node  # the same in C, and so the three attributes of a state that recording uses
+    _Base = native.StateBase
+
+
+class State(_Base):
     """What holds for operations recorded by one thread.
 
     Attributes:
@@ -75,7 +84,7 @@ class State:
 
     made = 0
 
-    __slots__ = ("device", "stream", "streams", "tape", "tracing")
+    __slots__ = ("device", "streams") if native is not None else ("device", "stream", "streams", "tape", "tracing")
 
     def __init__(self) -> None:
         from rocmend.mlx import device
@@ -97,3 +106,5 @@ class _Current(threading.local):
 
 # ``current.state``: this thread's
 current = _Current()
+if native is not None:
+    native.set_current(current)

@@ -2,7 +2,8 @@
 
 A program that generates text or trains records the same nodes at every step. The tape of a thread holds what was
 recorded since the last evaluation; a ``Signature`` is all of it that a plan depends on, gathered by a few passes that
-run in C: about 0.3 µs a node. A plan made for a signature holds for every tape with an equal one.
+run in C: about 0.3 µs a node, and 0.1 µs where recording is accelerated. A plan made for a signature holds for every
+tape with an equal one.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from operator import attrgetter, itemgetter
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
+from rocmend.mlx.accelerated import native
+
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
-__all__ = ["OWNED", "SHARED", "Tape", "seen"]
+__all__ = ["ALONE", "OWNED", "SHARED", "Tape", "seen"]
 
 # Values of ``Node.pos`` outside a tape. OWNED: nothing else sees the buffer, so it may be written to once no handle
 # holds the node. SHARED: it may be seen from elsewhere.
 SHARED = -1
 OWNED = -3  # hash(-1) == hash(-2)
+
+# What ``getrefcount`` says, mapped over a list, of an object that only the list holds.
+ALONE = next(map(getrefcount, [object()]))
 
 _op = attrgetter("op")
 _attrs = attrgetter("attrs")
@@ -49,9 +55,16 @@ class Tape:
 
     def __init__(self, nodes: list[Node], roots: list[Node]) -> None:
         self.nodes = nodes
+        self.held: list[int]
+        self.links: list[Node]
+        self.shapes: list[tuple[int, ...]]
+        self.structure: tuple[list[Any], ...]
+        if native is not None:
+            self.held, self.links, self.shapes, self.structure = native.scan(nodes, roots, ALONE)
+            return
         self.held = list(map(getrefcount, nodes))
         inputs = list(map(_inputs, nodes))
-        self.links: list[Node] = list(chain.from_iterable(inputs))
+        self.links = list(chain.from_iterable(inputs))
         self.shapes = list(map(_shape, nodes))
         self.structure = (
             list(map(_op, nodes)),
@@ -89,7 +102,10 @@ def seen(nodes: list[Node], *, owned: frozenset[int] = frozenset()) -> None:
         nodes: of a tape that was evaluated.
         owned: places of the nodes whose buffers nothing else sees.
     """
-    for node in nodes:
-        node.pos = SHARED
+    if native is not None:
+        native.seen(nodes, SHARED)
+    else:
+        for node in nodes:
+            node.pos = SHARED
     for place in owned:
         nodes[place].pos = OWNED

@@ -10,6 +10,8 @@ import importlib
 import pkgutil
 from typing import Any
 
+from rocmend.mlx.accelerated import native
+
 _found: dict[str, Any] = {}
 
 
@@ -25,6 +27,10 @@ def public() -> dict[str, Any]:
                     raise ImportError(f"mlx function {name} is defined in {owners[name]} and in {info.name}.")
                 owners[name] = info.name
                 found[name] = getattr(module, name)
+        if native is not None:
+            from rocmend.mlx.accelerated.install import functions
+
+            functions(found, owners)
         _found.update(found)
         # From now on a name is found at once; a function wins over the module of its name.
         globals().update(found)

@@ -6,6 +6,7 @@ import functools
 import os
 from typing import TYPE_CHECKING, Any
 
+from rocmend.mlx.accelerated.install import forget, remembering
 from rocmend.mlx.array import array, record_many, wrap
 from rocmend.mlx.node import Node, current
 from rocmend.mlx.primitive import ITEM
@@ -26,11 +27,13 @@ _enabled = [not os.environ.get("MLX_DISABLE_COMPILE")]
 def disable() -> None:
     """Make compiled functions call what they were made of."""
     _enabled[0] = False
+    forget()
 
 
 def enable() -> None:
     """Undo ``disable``."""
     _enabled[0] = True
+    forget()
 
 
 def record_body(
@@ -234,9 +237,9 @@ def compiled(fun: Callable[..., Any], inputs: Any, outputs: Any, *, shapeless: b
                 return wrap(node)
         return _general(traces, stream, args, kwargs)
 
-    call.__wrapped__ = fun  # type: ignore[attr-defined]
     functools.update_wrapper(call, fun)
-    return call
+    # what state was captured may have changed from call to call: only without it a call says all
+    return remembering(call) if plain else call
 
 
 def _general(traces: _Traces, stream: Any, args: Any, kwargs: Any) -> Any:

@@ -1,0 +1,47 @@
+"""Recording operations in C, where there is a C compiler: the same behaviour at a fraction of the cost.
+
+A step of a language model records hundreds of nodes, and Python needs about 2 µs for each where C needs 0.2. The
+sources in this folder are compiled on first use and kept in the user's cache folder. Without a compiler, without
+Python's headers, or with ``ROCMEND_MLX_ACCELERATED=0``, the Python code that they stand before does all.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import logging
+import os
+from typing import Any
+
+from rocmend.mlx.accelerated.build import NAME, BuildError, built
+
+__all__ = ["native", "reason"]
+
+LOG = logging.getLogger("rocmend.mlx")
+CHOICES = ("0", "1", "auto")
+
+
+def _load() -> tuple[Any, str]:
+    asked = os.environ.get("ROCMEND_MLX_ACCELERATED", "auto")
+    if asked not in CHOICES:
+        raise ValueError(f"[ROCMEND_MLX_ACCELERATED] expected one of {', '.join(CHOICES)}, got {asked!r}.")
+    if asked == "0":
+        return None, "switched off by ROCMEND_MLX_ACCELERATED=0"
+    try:
+        path = str(built())
+        loader = importlib.machinery.ExtensionFileLoader(NAME, path)
+        module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(NAME, loader, origin=path))
+        loader.exec_module(module)
+    except (BuildError, ImportError, OSError) as error:
+        if asked == "1":
+            raise ImportError(
+                f"[ROCMEND_MLX_ACCELERATED] recording in C was asked for, and there is none: {error}. Set it to auto "
+                "to go on without."
+            ) from error
+        LOG.debug("recording in Python: %s", error)
+        return None, str(error)
+    return module, ""
+
+
+# the compiled module, or None and why there is none
+native, reason = _load()
