@@ -1,4 +1,4 @@
 """``mlx.core.random``: random numbers."""
 
 from rocmend.mlx.random import *  # noqa: F403
-from rocmend.mlx.random import __all__ as __all__
+from rocmend.mlx.random import __all__  # noqa: F401
