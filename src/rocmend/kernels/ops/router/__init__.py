@@ -1,0 +1,59 @@
+"""Which experts of a mixture a token takes, and with which weights: softmax and its k largest values in one launch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
+from rocmend.kernels.registry import register
+from rocmend.kernels.target import Target
+
+HERE = "rocmend.kernels.ops.router"
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+MOST_EXPERTS = 4096
+MOST_CHOSEN = 32
+"""Experts of a token: each is looked for by itself."""
+
+
+class Problem(NamedTuple):
+    """What choices depend on."""
+
+    dtype: str
+    rows: int
+    experts: int
+    chosen: int
+
+
+def _unfit(problem: Problem, _target: Target) -> str | None:
+    if problem.dtype not in BYTES:
+        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+    if problem.experts > MOST_EXPERTS or problem.chosen > MOST_CHOSEN:
+        return f"a program holds {MOST_EXPERTS} experts and chooses {MOST_CHOSEN} at most"
+    return None
+
+
+OP = register(
+    Op(
+        name="router",
+        summary="The k largest values of a softmax, and where they stand; their sum made one where asked.",
+        functions={"router": f"{HERE}.function:router"},
+        reference=f"{HERE}.reference:router",
+        problem=Problem,
+        implementations=(
+            Implementation("rows", "triton", f"{HERE}.host:run", _unfit, note="one program a row"),
+            Implementation("torch", "reference", f"{HERE}.reference:run"),
+        ),
+        dtypes=("float32", "float16", "bfloat16"),
+        domain="x of any leading axes; 1 <= k <= experts.",
+        cost=lambda p: Cost(
+            10.0 * p.rows * p.experts, p.rows * (p.experts + p.chosen) * BYTES.get(p.dtype, 8) + 4.0 * p.rows * p.chosen
+        ),
+        # As softmax; a sum and a division of values that are rounded already come on top.
+        tolerance={
+            "float32": Tolerance(ulps=32, scaled=1e-6),
+            "float16": Tolerance(ulps=2.1, scaled=1e-4),
+            "bfloat16": Tolerance(ulps=2.1, scaled=1e-4),
+        },
+        cases=f"{HERE}.cases:cases",
+    )
+)
