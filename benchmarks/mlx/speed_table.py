@@ -87,7 +87,8 @@ def page(result: dict[str, Any]) -> str:
                     floor = f"{rate * (about['weight_bytes'] + cache) / copy / 1e9:.0%}"
                 places = 0 if kind == "prompt" else 1
                 row = [
-                    model, f"{depth:,}", kind, f"{value:,.{places}f}", "" if beside is None else f"{beside:,.{places}f}",
+                    model, f"{depth:,}", kind, f"{value:,.{places}f}",
+                    "" if beside is None else f"{beside:,.{places}f}",
                     "" if times is None else f"{times:.2f}", told(times, TARGETS[model][index], depth), floor,
                 ]  # fmt: skip
                 text += f"| {' | '.join(row)} |\n"
