@@ -187,6 +187,7 @@ static PyMethodDef functions[] = {
     {"bind", bind, METH_VARARGS, NULL},
     {"forget", forget, METH_NOARGS, NULL},
     {"reading", reading, METH_O, NULL},
+    {"holding", (PyCFunction)(void (*)(void))holding, METH_FASTCALL, NULL},
     {"memo", memo, METH_VARARGS, NULL},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"scan", (PyCFunction)(void (*)(void))scan, METH_FASTCALL, NULL},

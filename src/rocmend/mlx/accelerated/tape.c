@@ -26,7 +26,7 @@ static PyObject *positions_of(PyObject *nodes)
 }
 
 /* scan(nodes, roots, alone): counts of references, of which ``alone`` is that of an object that only a list holds;
-   links; shapes; and the parts of the structure. */
+   links; shapes; the parts of the structure; and the links from before the tape that have no value yet. */
 static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given)
 {
     if (given != 3 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || !PyLong_Check(args[2]))
@@ -44,7 +44,7 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
     PyObject *held = new_list(count, &failed), *links = new_list(total, &failed), *shapes = new_list(count, &failed);
     PyObject *ops = new_list(count, &failed), *counts = new_list(count, &failed), *attrs = new_list(count, &failed);
     PyObject *dtypes = new_list(count, &failed), *streams = new_list(count, &failed);
-    PyObject *places = NULL, *roots = NULL, *result = NULL;
+    PyObject *places = NULL, *roots = NULL, *result = NULL, *older = new_list(0, &failed);
     if (failed) goto done;
     /* first, as lists made below refer to nodes too */
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -55,8 +55,13 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
     for (Py_ssize_t i = 0; i < count; i++) {
         Node *node = (Node *)PyList_GET_ITEM(nodes, i);
         Py_ssize_t width = PyTuple_GET_SIZE(node->inputs);
-        for (Py_ssize_t k = 0; k < width; k++)
-            PyList_SET_ITEM(links, link++, Py_NewRef(PyTuple_GET_ITEM(node->inputs, k)));
+        for (Py_ssize_t k = 0; k < width; k++) {
+            Node *input = (Node *)PyTuple_GET_ITEM(node->inputs, k);
+            PyList_SET_ITEM(links, link++, Py_NewRef((PyObject *)input));
+            if (Py_IS_TYPE((PyObject *)input, NodeType) && input->data == Py_None && input->pos < 0 &&
+                PyList_Append(older, (PyObject *)input) < 0)
+                goto done;
+        }
         PyList_SET_ITEM(shapes, i, Py_NewRef(node->shape));
         PyList_SET_ITEM(ops, i, Py_NewRef(node->op));
         PyList_SET_ITEM(attrs, i, Py_NewRef(node->attrs));
@@ -69,11 +74,29 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
     places = positions_of(links);
     roots = places ? positions_of(args[1]) : NULL;
     if (roots)
-        result = Py_BuildValue("OOO(OOOOOOO)", held, links, shapes, ops, counts, places, attrs, dtypes, streams, roots);
+        result = Py_BuildValue("OOO(OOOOOOO)O", held, links, shapes, ops, counts, places, attrs, dtypes, streams,
+                               roots, older);
 done:
     Py_XDECREF(held); Py_XDECREF(links); Py_XDECREF(shapes); Py_XDECREF(ops); Py_XDECREF(counts);
     Py_XDECREF(attrs); Py_XDECREF(dtypes); Py_XDECREF(streams); Py_XDECREF(places); Py_XDECREF(roots);
+    Py_XDECREF(older);
     return result;
+}
+
+/* holding(nodes, addresses): whether the values of nodes are the objects at these addresses. */
+static PyObject *holding(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t given)
+{
+    if (given != 2 || !PyTuple_Check(args[0]) || !PyList_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "[holding] expected a tuple of nodes and a list of addresses.");
+    Py_ssize_t count = PyTuple_GET_SIZE(args[0]);
+    if (count != PyList_GET_SIZE(args[1])) Py_RETURN_FALSE;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *node = PyTuple_GET_ITEM(args[0], i);
+        void *address = PyLong_AsVoidPtr(PyList_GET_ITEM(args[1], i));
+        if (!address && PyErr_Occurred()) return NULL;
+        if (!Py_IS_TYPE(node, NodeType) || (void *)((Node *)node)->data != address) Py_RETURN_FALSE;
+    }
+    Py_RETURN_TRUE;
 }
 
 /* seen(nodes, pos): take nodes off the tape. */

@@ -14,6 +14,11 @@
 
 #define FAST_DIMS 16
 
+#ifndef Py_TRASHCAN_BEGIN /* interpreters whose own deallocation takes care */
+#define Py_TRASHCAN_BEGIN(op, dealloc)
+#define Py_TRASHCAN_END
+#endif
+
 typedef struct {
     PyObject_HEAD
     PyObject *op, *inputs, *attrs, *dyn, *shape, *dtype, *stream, *data, *outputs;

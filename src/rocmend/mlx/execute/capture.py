@@ -16,7 +16,7 @@ import torch
 
 from rocmend.mlx.execute.lifted import RULES, Unfit
 from rocmend.mlx.execute.slots import Slots
-from rocmend.mlx.execute.trace import picker
+from rocmend.mlx.execute.trace import hold, picker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -216,7 +216,7 @@ class Capture:
     def fits(self, tape: Tape) -> bool:
         """Return whether the graph holds for a step, whose integers are then known."""
         links = tape.links
-        if list(map(id, map(_data, self.direct(links)))) != self.addresses:
+        if not hold(self.direct(links), self.addresses):
             return False
         if self.fixed_shapes(tape.shapes) != self.shapes:
             return False

@@ -114,9 +114,8 @@ class Planner:
         if any(root.pos < 0 for root in roots):
             return False
         tape = Tape(nodes, roots)
-        before = [link for link in tape.links if link.data is None and link.pos < 0]
-        if before:
-            pending(before)
+        if tape.older:
+            pending(tape.older)
         entry = self._find(tape)
         owned: frozenset[int] = frozenset()
         try:

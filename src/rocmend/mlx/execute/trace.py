@@ -49,18 +49,20 @@ class Tape:
         shapes: of each node.
         held: how many references each node has. Where two tapes have equal structure, equal counts mean that the same
             nodes are held by handles.
+        older: the links from before the tape that are not computed yet.
     """
 
-    __slots__ = ("held", "links", "nodes", "shapes", "structure")
+    __slots__ = ("held", "links", "nodes", "older", "shapes", "structure")
 
     def __init__(self, nodes: list[Node], roots: list[Node]) -> None:
         self.nodes = nodes
         self.held: list[int]
         self.links: list[Node]
+        self.older: list[Node]
         self.shapes: list[tuple[int, ...]]
         self.structure: tuple[list[Any], ...]
         if native is not None:
-            self.held, self.links, self.shapes, self.structure = native.scan(nodes, roots, ALONE)
+            self.held, self.links, self.shapes, self.structure, self.older = native.scan(nodes, roots, ALONE)
             return
         self.held = list(map(getrefcount, nodes))
         inputs = list(map(_inputs, nodes))
@@ -75,6 +77,7 @@ class Tape:
             list(map(_stream, nodes)),
             list(map(_pos, roots)),
         )
+        self.older = [link for link in self.links if link.data is None and link.pos < 0]
 
     def outside(self) -> list[int]:
         """Return the places in ``links`` of values that were there before the tape began."""
@@ -83,6 +86,13 @@ class Tape:
     def dyn(self) -> list[tuple[int, ...] | None]:
         """Return the changing integers of each node."""
         return list(map(_dyn, self.nodes))
+
+
+def hold(nodes: tuple[Node, ...], addresses: list[int]) -> bool:
+    """Return whether the values of nodes are the objects of these ids."""
+    if native is not None:
+        return bool(native.holding(nodes, addresses))
+    return list(map(id, map(_data, nodes))) == addresses
 
 
 def picker(places: list[int]) -> Any:
