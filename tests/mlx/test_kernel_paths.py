@@ -1,7 +1,7 @@
 """What goes to kernels on a GPU, sent there on the CPU: kernels' functions check alike and compute references.
 
-With TRITON_INTERPRET=1 and ROCMEND_KERNELS=triton the kernels themselves compute, in Triton's interpreter (slow, and numpy
-warns there: add ``-W ignore``).
+With TRITON_INTERPRET=1 and ROCMEND_KERNELS=triton the kernels themselves compute, in Triton's interpreter: slowly, and
+numpy warns there (add ``-W ignore``).
 """
 
 from __future__ import annotations
