@@ -58,7 +58,10 @@ def _compiler() -> list[str]:
 
 def _folder() -> Path:
     asked = os.environ.get("XDG_CACHE_HOME")
-    base = Path(asked) if asked else Path.home() / ".cache"
+    try:
+        base = Path(asked) if asked else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise BuildError(f"no folder for it: {error}") from error
     return base / "rocmend" / "mlx"
 
 
