@@ -88,7 +88,7 @@ def _rolled(x: array, shift: int, axis: int, stream: Any) -> array:
 
 
 def roll(
-    a: array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None, /, *, stream: Any = None
+    a: array, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None, *, stream: Any = None
 ) -> array:
     """Move elements along axes; what leaves at one end comes in at the other.
 

@@ -75,6 +75,9 @@ def _vjp_of(node: Node, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         result = call.run(node.stream, inputs)
         values = [result] if call.given is None else [result[i] for i in call.given]
         pairs = [(v, c.to(v.dtype)) for v, c in zip(values, cotangents, strict=True) if v.requires_grad]
+        if not pairs and call.op is VJP_OF:
+            # derivatives of what is linear do not depend on where they are taken
+            return tuple(torch.zeros_like(inputs[place]) for place in call.wanted)
         if not pairs:
             raise ValueError(
                 f"[vjp] {call.op} has no derivative: no rule is written for it, and torch cannot differentiate it. "
@@ -125,9 +128,9 @@ def jvp(node: Node, tangents: list[array | None]) -> Any:
 
     specs = node.outputs if node.op.outputs is not None else ((node.shape, node.dtype),)  # type: ignore[union-attr]
     real = [dtype.is_inexact for _, dtype in specs]
-    # Any value does for a cotangent: what it is multiplied with is what counts.
+    # Any value does for a cotangent: what it is multiplied with is what counts. Zeros are where rules divide by it.
     cotangents = [
-        primal(ops.zeros(shape, dtype)) if inexact else None
+        primal(ops.ones(shape, dtype)) if inexact else None
         for (shape, dtype), inexact in zip(specs, real, strict=True)
     ]
     depends = {id(child) for child, tangent in zip(node.inputs, tangents, strict=True) if tangent is not None}
