@@ -25,7 +25,9 @@ from rocmend.kernels.tuning import Config, config_for
 
 _NO_WEIGHTS = (None, None, None)
 SINGLE, SEVERAL = 64, 128
-"""Rows up to which there are hardly two with one expert, and hardly four."""
+"""Rows on matrix units up to which a launch is bound by latency, and up to which few of them share an expert."""
+SINGLE_PAIRS = 16
+"""Rows by themselves up to which a launch is bound by latency."""
 
 
 def run(a: Arguments) -> torch.Tensor:
@@ -61,13 +63,14 @@ def _constants(a: Arguments) -> dict[str, object]:
 def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Plan:
     """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
     rows = a.pairs.count * a.x.shape[-2]
-    size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
     target = executor.target_for(a.x.device)
     if _has_diagonal(a, target):
+        size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
         return _diagonal(
             a, config_for("gather_qmm", "diagonal", f"{size}-gated" if a.up is not None else size, target), types
         )
     m, k = a.x.shape[-2:]
+    size = "single" if rows <= SINGLE_PAIRS else "several"
     config = config_for("gather_qmm", "pairs" if a.up is None else "gated", size, target)
     constants = _constants(a) | {"BK": _width(k, config["BK"], a.form.group_size)}
     grid = (rows * cdiv(a.n, config["BN"]),)
@@ -201,7 +204,7 @@ def _tiles(
     )
     constants = _constants(a) | {
         "BK": wide, "EVEN": even, "PACKED": even and form.affine and wide // form.group_size % 2 == 0,
-        "BG": max(16, next_power_of_2(groups)), "PDL": bool(config.get("launch_pdl", 0)),
+        "BG": max(16, next_power_of_2(groups)),
     }  # fmt: skip
     main = Plan(
         tiles_kernel,

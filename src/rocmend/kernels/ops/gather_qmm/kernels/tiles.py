@@ -142,7 +142,7 @@ def tiles_kernel(
     m, n, padded, words, groups, divisor, matrices, slots,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
     EVEN: tl.constexpr, PACKED: tl.constexpr, BG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    STAGES: tl.constexpr, HALVED: tl.constexpr, PDL: tl.constexpr,
+    STAGES: tl.constexpr, HALVED: tl.constexpr,
 ):  # fmt: skip
     """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
@@ -151,8 +151,6 @@ def tiles_kernel(
     of n). BG: a power of two, from the groups on. HALVED: a tile with half the rows or fewer takes half the products.
     PACKED: K is whole steps of two groups or more, and scales lie at multiples of 4 bytes.
     """
-    if PDL:
-        tl.extra.cuda.gdc_wait()
     blocks = tl.cdiv(n, BN)
     entry = table_ptr + tl.program_id(0) // blocks * 4
     rows = tl.load(entry + 3)
