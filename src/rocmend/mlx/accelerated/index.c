@@ -1,5 +1,6 @@
 /* Reading and writing a box of an array, as a cache of keys and values does at every token: ``x[..., a:b, :]``. What
-   is no tuple of slices without steps and ``...`` is left to the Python functions. */
+   is no tuple of slices without steps and ``...`` is left to the Python functions; what these record for an index that
+   stays the same is remembered. */
 
 #include "types.h"
 
@@ -120,6 +121,26 @@ static PyObject *recorded(PyObject *op, PyObject *inputs, PyObject *attrs, PyObj
     return append(state, node);
 }
 
+/* Whether an index is one that is likely to stay from step to step: whole axes, new ones, the first and last elements.
+   Others would fill the memory with every place that a loop passes. */
+static int stays(PyObject *index)
+{
+    if (index == Py_None || index == Py_Ellipsis) return 1;
+    if (PyLong_CheckExact(index)) {
+        int overflow;
+        long number = PyLong_AsLongAndOverflow(index, &overflow);
+        return !overflow && number >= -2 && number <= 1;
+    }
+    if (Py_IS_TYPE(index, &PySlice_Type)) {
+        PySliceObject *slice = (PySliceObject *)index;
+        return slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
+    }
+    if (!PyTuple_CheckExact(index)) return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+        if (PyTuple_Check(PyTuple_GET_ITEM(index, i)) || !stays(PyTuple_GET_ITEM(index, i))) return 0;
+    return 1;
+}
+
 static PyObject *get_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Box box;
@@ -140,6 +161,7 @@ static PyObject *get_call(PyObject *callable, PyObject *const *args, size_t narg
     Py_XDECREF(shape);
     return new_handle(made);
 python:
+    if (PyVectorcall_NARGS(nargsf) == 2 && stays(args[1])) return memo_call(callable, args, nargsf, names);
     return PyObject_Vectorcall(((Memo *)callable)->function, args, nargsf, names);
 }
 

@@ -81,6 +81,11 @@ static int mix_value(PyObject *value, Py_uhash_t *h, int depth)
         *h = mixed(*h, (Py_uhash_t)PyObject_Hash(value));
         return 1;
     }
+    if (type == &PySlice_Type && depth < 3) {
+        PySliceObject *slice = (PySliceObject *)value;
+        *h = mixed(*h, 13);
+        return mix_value(slice->start, h, 3) && mix_value(slice->stop, h, 3) && mix_value(slice->step, h, 3);
+    }
     if (type == &PyTuple_Type && depth < 3) {
         Py_ssize_t length = PyTuple_GET_SIZE(value);
         *h = mixed(*h, (Py_uhash_t)length + 31);
@@ -108,6 +113,10 @@ static int equal_values(PyObject *a, PyObject *b)
         return memcmp(&x, &y, sizeof x) == 0;
     }
     if (type == &PyUnicode_Type) return PyUnicode_Compare(a, b) == 0;
+    if (type == &PySlice_Type) {
+        PySliceObject *x = (PySliceObject *)a, *y = (PySliceObject *)b;
+        return equal_values(x->start, y->start) && equal_values(x->stop, y->stop) && equal_values(x->step, y->step);
+    }
     if (type == &PyTuple_Type) {
         Py_ssize_t length = PyTuple_GET_SIZE(a);
         if (length != PyTuple_GET_SIZE(b)) return 0;
