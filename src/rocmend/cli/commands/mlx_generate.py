@@ -1,0 +1,31 @@
+"""``rocmend mlx generate``."""
+
+from __future__ import annotations
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.mlx import device_option, start_program
+
+
+@rocmend_command(
+    "generate",
+    examples=(
+        ('rocmend mlx generate --model ./Qwen3-0.6B-4bit --prompt "Hello"', "a model of a local folder"),
+        (
+            'rocmend mlx generate --model mlx-community/Qwen3-0.6B-4bit --prompt "Hello" --max-tokens 200',
+            "one of the hub, and an option of mlx_lm",
+        ),
+    ),
+    context_settings={"ignore_unknown_options": True},
+)
+@click.option("--model", required=True, metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
+@device_option
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[MLX_LM OPTION]...")
+def command(model: str, device: str, arguments: tuple[str, ...]) -> None:
+    """Generate text with a language model.
+
+    This is mlx_lm's own program on rocmend's mlx.core; it takes all of that program's options. Before anything is
+    loaded, the files of the model and the free memory are checked.
+    """
+    start_program("generate", model, device, arguments)

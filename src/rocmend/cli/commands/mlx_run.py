@@ -1,0 +1,27 @@
+"""``rocmend mlx run``."""
+
+from __future__ import annotations
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.mlx import device_option, hand_over, need
+
+
+@rocmend_command(
+    "run",
+    examples=(
+        ("rocmend mlx run train.py --epochs 3", "a script that imports mlx.core"),
+        ("rocmend mlx run -m mlx_lm lora --help", "a module"),
+    ),
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@device_option
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[-m MODULE|SCRIPT] [ARGUMENT]...")
+def command(device: str, program: tuple[str, ...]) -> None:
+    """Run a Python program with mlx.core replaced by rocmend's.
+
+    The same as `python -m rocmend.mlx`. Python processes that the program starts have it too.
+    """
+    need("torch", "mlx")
+    hand_over(device, program)

@@ -1,0 +1,177 @@
+"""What the commands of ``rocmend mlx`` share: whether a program can be started, and starting it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rocmend.core.errors import UsageError
+
+NEEDED = {
+    "torch": "Install the torch of your GPU; `rocmend wheel choose` says which one.",
+    "mlx_lm": "Install it with `pip install 'rocmend[mlx]'`; no back end of MLX is needed.",
+    "mlx": "Install it with `pip install 'rocmend[mlx]'`; no back end of MLX is needed.",
+}
+_HEADER_LIMIT = 100_000_000
+_RESERVE = 1 << 29  # for activations and the caches of a short conversation
+
+
+def need(*packages: str) -> None:
+    """Make sure that packages are installed, without importing them.
+
+    Raises:
+        UsageError: one is not.
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise UsageError("mlx", f"{package} is not installed.", next_step=NEEDED[package])
+
+
+def weights_bytes(folder: Path) -> int:
+    """Return the bytes of a model's tensors, by the headers of its safetensors files.
+
+    Raises:
+        UsageError: there are none, or one is broken or incomplete.
+    """
+    if not (folder / "config.json").is_file():
+        raise UsageError("--model", f"{folder} has no config.json.", next_step="Give the folder of a whole model.")
+    files = sorted(folder.glob("model*.safetensors"))
+    if not files:
+        raise UsageError(
+            "--model", f"{folder} has no model*.safetensors.", next_step="Download the model's weights too."
+        )
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        try:
+            named = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, AttributeError):
+            raise UsageError("--model", f"{index} is broken.", next_step="Download it again.") from None
+        if missing := sorted(named - {path.name for path in files}):
+            raise UsageError(
+                "--model", f"{folder} lacks {', '.join(missing)}.", next_step="Download the missing files."
+            )
+    return sum(_tensor_bytes(path) for path in files)
+
+
+def _tensor_bytes(path: Path) -> int:
+    size = path.stat().st_size
+    with path.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        try:
+            if not 2 <= length <= min(size - 8, _HEADER_LIMIT):
+                raise ValueError  # noqa: TRY301  one error for all
+            entries = json.loads(opened.read(length))
+            ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
+            total = max(ends, default=0)
+            if not isinstance(total, int) or total > size - 8 - length:
+                raise ValueError  # noqa: TRY301
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+            raise UsageError(
+                "--model", f"{path} is broken or was not downloaded whole.", next_step="Download it again."
+            ) from None
+    return total
+
+
+def free_bytes(device: str) -> tuple[int, str]:
+    """Return the memory that a model may take, and whose it is. On an APU the GPU's is part of the machine's."""
+    import psutil  # type: ignore[import-untyped,unused-ignore]
+
+    free = psutil.virtual_memory().available
+    if device != "cpu":
+        import torch
+
+        if torch.cuda.is_available():
+            own = torch.cuda.mem_get_info()[0]
+            shared = getattr(torch.cuda.get_device_properties(0), "is_integrated", False)
+            return (min(own, free), "the GPU, which shares the machine's") if shared else (own, "the GPU")
+    return free, "the machine"
+
+
+def check_model(model: str, device: str) -> None:
+    """Make sure that a model can be loaded, before anything is.
+
+    Raises:
+        UsageError: a folder lacks files, a model is larger than the free memory, or a hub name cannot be resolved.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        needed = weights_bytes(folder)
+        free, whose = free_bytes(device)
+        if needed + _RESERVE > free:
+            raise UsageError(
+                "--model",
+                f"the weights of {folder} take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of the memory of "
+                f"{whose} are free ({_RESERVE / 2**30:.1f} GiB are kept for activations and caches).",
+                next_step="Free memory, or take a model with fewer bits (`python -m rocmend.mlx -m mlx_lm convert -q`).",
+            )
+        return
+    if folder.exists() or model.startswith((".", "/", "~")) or model.count("/") != 1:
+        raise UsageError(
+            "--model", f"{model} is neither a folder nor a name of the hub.", next_step="Names are OWNER/NAME."
+        )
+    _check_hub(model)
+
+
+def _check_hub(name: str) -> None:
+    import socket
+    from urllib.parse import urlsplit
+
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        snapshot_download(name, local_files_only=True)
+    except LocalEntryNotFoundError:
+        pass
+    except HFValidationError as error:
+        raise UsageError(
+            "--model", f"{name} is no name of the hub: {error}", next_step="Names are OWNER/NAME."
+        ) from None
+    else:
+        return  # it is in the cache
+    address = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
+    host = address.hostname or ""
+    offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+    proxied = any(os.environ.get(key) for key in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"))
+    try:
+        if offline:
+            raise OSError("HF_HUB_OFFLINE is set")  # noqa: TRY301
+        if not proxied:
+            socket.create_connection((host, address.port or 443), timeout=10).close()
+    except OSError as error:
+        raise UsageError(
+            "--model",
+            f"{name} is not in the local cache, and {host} cannot be reached: {error}.",
+            next_step="Download it where there is a network, copy the folder here, and give the folder.",
+        ) from None
+
+
+def hand_over(device: str, arguments: Sequence[str]) -> None:
+    """Become ``python -m rocmend.mlx`` with these arguments."""
+    chosen = [] if device == "auto" else ["--device", device]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "rocmend.mlx", *chosen, *arguments])  # noqa: S606
+
+
+def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
+    """Check what a program of mlx_lm needs, and become it."""
+    need("torch", "mlx", "mlx_lm")
+    check_model(model, device)
+    click.echo(f"rocmend mlx: {program} with {model}", err=True)
+    hand_over(device, ["-m", "mlx_lm", program, "--model", model, *arguments])
+
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "gpu"]),
+    default="auto",
+    show_default=True,
+    help="Where arrays are by default; auto: the GPU where torch sees one.",
+)

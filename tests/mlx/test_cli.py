@@ -1,0 +1,68 @@
+"""``rocmend mlx``: what is checked before a model is loaded."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from rocmend.cli import mlx as shared
+from rocmend.core.errors import UsageError
+
+
+def _model(folder: Path, size: int = 64, *, claim: int | None = None) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    end = size if claim is None else claim
+    header = json.dumps({"w": {"dtype": "U8", "shape": [end], "data_offsets": [0, end]}}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(size))
+    return folder
+
+
+def test_a_model_that_fits_passes_and_one_that_does_not_is_told_in_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _model(tmp_path / "m", 1 << 20)
+    assert shared.weights_bytes(folder) == 1 << 20
+    monkeypatch.setattr(shared, "free_bytes", lambda device: (1 << 30, f"the {device}"))
+    shared.check_model(str(folder), "machine")
+    monkeypatch.setattr(shared, "weights_bytes", lambda folder: 18 << 30)
+    with pytest.raises(UsageError, match=r"take 18\.0 GiB, and 1\.0 GiB of the memory of the machine are free"):
+        shared.check_model(str(folder), "machine")
+
+
+def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no config\.json"):
+        shared.check_model(str(tmp_path), "cpu")
+    folder = _model(tmp_path / "cut", 10, claim=64)
+    with pytest.raises(UsageError, match="not downloaded whole"):
+        shared.check_model(str(folder), "cpu")
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(UsageError, match="not downloaded whole"):
+        shared.check_model(str(folder), "cpu")
+    whole = _model(tmp_path / "index")
+    names = {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}
+    (whole / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+    with pytest.raises(UsageError, match="lacks model-00002-of-00002"):
+        shared.check_model(str(whole), "cpu")
+    (whole / "model.safetensors").unlink()
+    with pytest.raises(UsageError, match=r"has no model\*\.safetensors"):
+        shared.check_model(str(whole), "cpu")
+
+
+def test_a_name_without_a_network_is_told_early(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(UsageError, match="is not in the local cache"):
+        shared.check_model("rocmend-test/there-is-no-such-model", "cpu")
+    with pytest.raises(UsageError, match="neither a folder nor a name"):
+        shared.check_model(str(tmp_path / "nothing"), "cpu")
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "mlx_lm" else object())
+    with pytest.raises(UsageError, match="mlx_lm is not installed") as error:
+        shared.need("torch", "mlx", "mlx_lm")
+    assert "rocmend[mlx]" in str(error.value.next_step)
