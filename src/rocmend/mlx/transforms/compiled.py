@@ -203,8 +203,12 @@ def compiled(fun: Callable[..., Any], inputs: Any, outputs: Any, *, shapeless: b
 
     def call(*args: Any, **kwargs: Any) -> Any:
         state = current.state
-        if state.tracing or not _enabled[0]:
+        if state.tracing:
             # its body becomes part of what is being traced
+            return fun(*args, **kwargs)
+        if not _enabled[0]:
+            # Another tape of the same nodes: a call that changes tapes is not remembered, and ``fun`` called each time.
+            state.tape = [*state.tape]
             return fun(*args, **kwargs)
         # The common call: arrays only, nothing captured.
         stream = state.stream

@@ -1,0 +1,122 @@
+"""Devices, streams, threads and memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+
+from rocmend.mlx import core as mx
+
+pytestmark = pytest.mark.cpu
+
+
+def in_thread(work: Any) -> Any:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_devices_are_compared_by_type_and_index() -> None:
+    assert mx.Device(mx.cpu) == mx.cpu
+    assert mx.cpu == mx.Device(mx.cpu)
+    assert mx.Device(mx.gpu, 1) != mx.gpu
+    assert (str(mx.Device(mx.cpu)), repr(mx.gpu)) == ("Device(cpu, 0)", "DeviceType.gpu")
+    with pytest.raises(TypeError, match="device type"):
+        mx.Device("cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("call", [mx.set_default_device, mx.default_stream, mx.new_stream, mx.device_info])
+def test_a_gpu_that_is_not_there(call: Any) -> None:
+    assert not mx.is_available(mx.gpu)
+    assert mx.device_count(mx.gpu) == 0
+    with pytest.raises(ValueError, match="sees no such device"):
+        call(mx.gpu)
+
+
+def test_contexts_are_left_as_they_were_entered() -> None:
+    before = mx.default_device()
+    outer, inner = mx.new_stream(mx.cpu), mx.new_stream(mx.cpu)
+    with mx.stream(outer):
+        with mx.stream(inner):
+            assert mx.default_stream(mx.cpu) == inner
+            assert (mx.array(1) + 1)._n.stream == inner
+        assert mx.default_stream(mx.cpu) == outer
+    assert mx.default_device() == before
+    assert mx.default_stream(mx.cpu) not in (inner, outer)
+    assert mx.add(1, 2, stream=inner)._n.stream == inner
+    with pytest.raises(TypeError, match="stream"):
+        mx.stream(3)
+
+
+def test_a_stream_belongs_to_the_thread_that_made_it() -> None:
+    mine, each = mx.new_stream(mx.cpu), mx.new_thread_local_stream(mx.cpu)
+
+    def foreign() -> str:
+        try:
+            with mx.stream(mine):
+                return "entered"
+        except RuntimeError as error:
+            return str(error)
+
+    def own() -> tuple[Any, list[int]]:
+        with mx.stream(each):
+            return mx.default_stream(mx.cpu), mx.arange(3).tolist()
+
+    assert "no Stream(cpu" in in_thread(foreign)
+    stream, values = in_thread(own)
+    assert values == [0, 1, 2]
+    assert own()[0] != stream
+    assert own()[0] == own()[0]
+
+
+def test_what_is_known_of_a_device() -> None:
+    info = mx.device_info(mx.cpu)
+    assert info["device_name"]
+    assert info["architecture"]
+    assert int(info["memory_size"]) > 2**20
+    assert mx.device_count(mx.cpu) == 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
+def test_memory_in_use_is_counted_once_a_buffer() -> None:
+    gc.collect()
+    before = mx.get_active_memory()
+    a = mx.ones((64, 1024))
+    b = a.T
+    mx.eval(a, b)
+    assert mx.get_active_memory() - before == a.nbytes
+    assert mx.get_peak_memory() >= a.nbytes
+    assert mx.get_array_buffer_size(a, [b, 3]) == a.nbytes
+    del a, b
+    assert mx.get_active_memory() == before
+    mx.reset_peak_memory()
+    assert mx.get_peak_memory() == 0
+    assert mx.get_cache_memory() == 0
+    with pytest.raises(ValueError, match="evaluated"):
+        mx.get_array_buffer_size(mx.ones(3) + 1)
+
+
+@pytest.mark.parametrize("setter", [mx.set_memory_limit, mx.set_cache_limit, mx.set_wired_limit])
+def test_limits_give_back_what_was_set_before(setter: Any) -> None:
+    before = setter(1000)
+    assert setter(2000) == 1000
+    assert (mx.ones(3) + 1).tolist() == [2, 2, 2]  # a limit is a guideline
+    assert setter(before) == 2000
+    with pytest.raises(ValueError, match="expected a limit"):
+        setter(-1)
+
+
+def test_metal_and_cuda_are_not_here() -> None:
+    assert not mx.metal.is_available()
+    assert not mx.cuda.is_available()
+    with pytest.raises(NotImplementedError, match="no Metal"):
+        mx.metal.start_capture("trace")
