@@ -108,7 +108,7 @@ def check_model(model: str, device: str) -> None:
                 "--model",
                 f"the weights of {folder} take {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of the memory of "
                 f"{whose} are free ({_RESERVE / 2**30:.1f} GiB are kept for activations and caches).",
-                next_step="Free memory, or take a model with fewer bits (`python -m rocmend.mlx -m mlx_lm convert -q`).",
+                next_step="Free memory, or take a model with fewer bits (`rocmend mlx run -m mlx_lm convert -q`).",
             )
         return
     if folder.exists() or model.startswith((".", "/", "~")) or model.count("/") != 1:

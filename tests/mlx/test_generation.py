@@ -1,0 +1,34 @@
+"""What small models of mlx_lm's own classes generate, against results recorded with real MLX on a CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mlx_lm")
+
+from rocmend.mlx import activate
+
+activate()
+from benchmarks.mlx import small_models
+
+pytestmark = [pytest.mark.cpu, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_generation.json").read_text())["results"]
+
+
+@pytest.mark.parametrize("case", [name for name in RECORDED if not name.startswith("bfloat16/")])
+def test_tokens_are_those_of_real_mlx(case: str) -> None:
+    assert small_models.CASES[case]() == RECORDED[case]
+
+
+@pytest.mark.parametrize("case", [name for name in RECORDED if name.startswith("bfloat16/")])
+def test_logits_in_bfloat16_are_near_those_of_real_mlx(case: str) -> None:
+    expected = RECORDED[case]
+    got = small_models.CASES[case]()[: len(expected)]
+    # a few steps of bfloat16 at the size of the logits, after all layers
+    allowed = 2**-5 * max(map(abs, expected))
+    assert max(abs(a - b) for a, b in zip(got, expected, strict=True)) <= allowed
