@@ -46,7 +46,9 @@ def getitem(x: array, index: Any) -> array:
                 start, stop, _ = index.indices(shape[0])
             except TypeError:
                 raise no_integers() from None
-            return cut(x, 0, start, max(start, stop))
+            if stop == shape[0] and index.stop is not None and index.stop > LARGEST_SIZE:
+                raise _too_far(index.stop)
+            return cut(x, 0, start, stop if stop > start else start)  # noqa: FURB136  # a call of max costs more
         return _by_tuple(x, (index,))
     if kind is int:
         size = shape[0]
