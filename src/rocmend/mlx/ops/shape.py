@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "flatten", "reshape", "squeeze", "unflatten"]
 
 LARGEST_SIZE = 2**31 - 1
+LARGEST_MEMORY = 4096
+# (shape, what was asked for) -> the new shape
+_asked: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
 
 # The output's shape stands on the node. What is not contiguous is copied where no strides describe the result.
 # attrs, while a function is traced: the shape as it was asked for, with -1 for what is left; None: as on the node.
@@ -162,13 +165,17 @@ def reshape(a: array, /, shape: Sequence[int], *, stream: Any = None) -> array:
     node = a._n
     shape = asked = tuple(map(index, shape))
     old = node.shape
+    key = (old, asked)
+    shape = _asked.get(key, asked)
+    if shape is asked:
+        if prod(shape) != prod(old) or (shape and min(shape) < 0):
+            shape = _inferred(prod(old), shape)
+        if len(_asked) > LARGEST_MEMORY:
+            _asked.clear()
+        _asked[key] = shape
     if shape == old:
         return wrap(node)
-    if prod(shape) != prod(old) or (shape and min(shape) < 0):
-        shape = _inferred(prod(old), shape)
-        if shape == old:
-            return wrap(node)
-    attrs = asked if asked is not shape and current.state.tracing else None
+    attrs = asked if current.state.tracing and asked != shape else None
     return record(RESHAPE, (node,), shape, node.dtype, attrs, None, None if stream is None else as_stream(stream))
 
 
