@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("mlx_lm")
 
 from rocmend.mlx import activate
 
 activate()
+pytest.importorskip("mlx_lm")
 from benchmarks.mlx import small_models
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
