@@ -148,8 +148,13 @@ def test_what_is_not_captured_is_refused() -> None:
 
 
 def test_what_leaks_from_a_trace_cannot_be_computed() -> None:
-    leaked = []
-    mx.compile(lambda a: leaked.append(a) or a)(mx.array([1.0]))
+    leaked: list[Any] = []
+
+    def leaks(a: Any) -> Any:
+        leaked.append(a)
+        return a
+
+    mx.compile(leaks)(mx.array([1.0]))
     useless = leaked[0] + 1
     assert (mx.array([1.0]) * 2).item() == 2  # and disturbs nothing
     with pytest.raises(RuntimeError, match="captured"):

@@ -220,14 +220,14 @@ def test_an_operation_that_torch_cannot_differentiate_says_so() -> None:
 
 
 def test_rules_by_hand() -> None:
-    @mx.custom_function
+    @mx.custom_function  # type: ignore[untyped-decorator]
     def pair(a: Any, b: Any) -> Any:
         return {"o": a * b, "r": a + b}
 
     total = mx.grad(lambda a, b: pair(a, b)["o"].sum(), argnums=1)
     close(total(x(), x()), X)
 
-    @pair.vjp
+    @pair.vjp  # type: ignore[untyped-decorator]
     def _(primals: Any, cotangents: Any, outputs: Any) -> Any:
         return primals[0] * cotangents["o"], cotangents["r"] + outputs["o"]
 
@@ -242,11 +242,11 @@ def test_rules_by_hand() -> None:
 
 def test_captured_arrays_of_custom_functions_are_constants() -> None:
     def outer(a: Any, b: Any) -> Any:
-        @mx.custom_function
+        @mx.custom_function  # type: ignore[untyped-decorator]
         def inner(c: Any) -> Any:
             return c * b
 
-        @inner.vjp
+        @inner.vjp  # type: ignore[untyped-decorator]
         def _(_primal: Any, cotangent: Any, _output: Any) -> Any:
             return cotangent * 7
 
@@ -259,7 +259,7 @@ def test_captured_arrays_of_custom_functions_are_constants() -> None:
 def test_checkpoints() -> None:
     calls = []
 
-    @mx.checkpoint
+    @mx.checkpoint  # type: ignore[untyped-decorator]
     def layer(parameters: Any, a: Any) -> Any:
         calls.append(1)
         return (mx.sin(a) * parameters["w"]).sum()
