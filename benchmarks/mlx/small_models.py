@@ -211,7 +211,7 @@ def lora(family: str) -> list[float]:
     model = build(family)
     nn.quantize(model, group_size=32, bits=4)
     model.freeze()
-    linear_to_lora_layers(model, 2, {"rank": 4, "scale": 10.0, "dropout": 0.0})
+    linear_to_lora_layers(model, 2, {"rank": 4, "scale": 1.0, "dropout": 0.0})
     adapters = [
         (name, mx.array(_weight(name, tuple(x.shape)) * (0.0 if name.endswith("lora_b") else 1.0)))
         for name, x in mlx.utils.tree_flatten(model.trainable_parameters())
