@@ -8,15 +8,18 @@ for those buffers, and a step with other ones is captured anew.
 from __future__ import annotations
 
 import math
+import weakref
 from operator import attrgetter
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rocmend.mlx.execute import device_graph
 from rocmend.mlx.execute.lifted import RULES, Unfit
 from rocmend.mlx.execute.slots import Slots
 from rocmend.mlx.execute.trace import hold, picker
+from rocmend.mlx.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,14 +27,26 @@ if TYPE_CHECKING:
     from rocmend.mlx.execute.plan import Plan
     from rocmend.mlx.execute.step import Step
     from rocmend.mlx.execute.trace import Tape
-    from rocmend.mlx.node import Node
 
-__all__ = ["Capture", "Snapshot"]
+__all__ = ["Capture", "Snapshot", "Varying"]
 
 _ALONE = next(map(getrefcount, [object()]))  # what is said of an object that one list holds
+MOST_COPIED = 1 << 25  # bytes that are copied to fixed places before a replay
 LARGEST = 1 << 22  # elements of a value that is computed in a graph
 
 _data = attrgetter("data")
+
+
+class Snapshot:
+    """Shapes, changing integers and identities of the values of one step. It keeps no value alive."""
+
+    __slots__ = ("dyn", "shapes", "values")
+
+    def __init__(self, tape: Tape, plan: Plan) -> None:
+        self.dyn = tape.dyn()
+        self.shapes = tape.shapes
+        data = [tape.links[place].data for place in plan.outside]
+        self.values = [None if type(value) is tuple else weakref.ref(value) for value in data]
 
 
 class Varying:
@@ -40,45 +55,48 @@ class Varying:
     Attributes:
         integers: places of nodes whose changing integers differed.
         shapes: places of nodes whose shapes differed.
-        values: places in ``outside`` order of values from before that were other tensors.
+        values: places in ``links`` of values from before that were other tensors.
+        steady: whether a graph of the later step would hold for the next: the same buffers are written to, no shape
+            differs but those of slices, and what is to be copied at each step is little (not another model's weights).
     """
 
-    __slots__ = ("integers", "shapes", "values")
+    __slots__ = ("integers", "shapes", "steady", "values")
 
-    def __init__(self, before: Snapshot, now: Snapshot) -> None:
+    def __init__(self, before: Snapshot, now: Snapshot, tape: Tape, plan: Plan) -> None:
         self.integers = [k for k, (a, b) in enumerate(zip(before.dyn, now.dyn, strict=True)) if a != b]
         self.shapes = [k for k, (a, b) in enumerate(zip(before.shapes, now.shapes, strict=True)) if a != b]
-        self.values = [k for k, (a, b) in enumerate(zip(before.values, now.values, strict=True)) if a != b]
-
-
-class Snapshot:
-    """Shapes, changing integers and identities of the values of one step."""
-
-    __slots__ = ("dyn", "shapes", "values")
-
-    def __init__(self, tape: Tape, plan: Plan) -> None:
-        self.dyn = tape.dyn()
-        self.shapes = tape.shapes
-        self.values = [id(tape.links[place].data) for place in plan.outside]
+        pairs = zip(plan.outside, before.values, now.values, strict=True)
+        self.values = {place for place, a, b in pairs if a is None or b is None or a() is not b()}
+        copied = [tape.links[place].data for place in self.values]
+        self.steady = (
+            not self.values.intersection(plan.donated)
+            and all(_name(tape.nodes[k]) == "Slice" for k in self.shapes)
+            and sum(value.nbytes for value in copied if type(value) is not tuple) <= MOST_COPIED
+        )
 
 
 class Capture:
     """One captured step."""
 
-    def __init__(self, tape: Tape, plan: Plan, before: Snapshot, now: Snapshot) -> None:
+    def __init__(self, tape: Tape, plan: Plan, before: Snapshot, varying: Varying) -> None:
         """Capture a step; nothing is computed yet.
+
+        Args:
+            tape: of the step.
+            plan: of the tape.
+            before: the step before.
+            varying: what differs, and is steady.
 
         Raises:
             Unfit: an operation of it cannot be part of a graph.
         """
         self.plan = plan
-        varying = Varying(before, now)
         device = tape.nodes[0].stream.device.torch
         self._integers(tape, before, varying, device)
         self._shapes(tape, varying)
         self._inputs(tape, plan, varying)
-        self.graph = torch.cuda.CUDAGraph()
-        self._capture(tape, plan, device)
+        self.graph = device_graph.make(device)
+        self._capture(tape, plan)
 
     # -- what a step must be like ----------------------------------------------------------------------------------
 
@@ -95,6 +113,7 @@ class Capture:
         self.slots = Slots(max(len(groups), 1), device)
         self.slot_of = {one: index for index, group in enumerate(groups) for one in group}
         self.first = [group[0] for group in groups]
+        self.slots.set([(now[place] or ())[k] for place, k in self.first] or [0])
         # nodes whose integers were equal in both steps must have equal ones again; of each such group one is looked at
         alike: dict[Any, list[int]] = {}
         for place in varying.integers:
@@ -117,72 +136,82 @@ class Capture:
 
     def _shapes(self, tape: Tape, varying: Varying) -> None:
         changing = set(varying.shapes)
-        stray = [k for k in changing if _name(tape.nodes[k]) != "Slice"]
-        if stray:
-            raise Unfit(f"the shape of {tape.nodes[stray[0]].op} changes from step to step")
         self.fixed_shapes = picker([k for k in range(len(tape.nodes)) if k not in changing])
         self.shapes = self.fixed_shapes(tape.shapes)
-
-        largest = max((math.prod(node.shape) for node in tape.nodes if _computes(node)), default=0)
+        computed = [tape.nodes[place] for step in self.plan.steps for place in step.outs]
+        largest = max((math.prod(node.shape) for node in computed if _computes(node)), default=0)
         if largest > LARGEST:
             raise Unfit(f"a value of {largest} elements: its computation takes longer than its launch")
 
     def _inputs(self, tape: Tape, plan: Plan, varying: Varying) -> None:
         """Tell values that are copied to a fixed place from those that are read where they are."""
+        device = tape.nodes[0].stream.device.torch
         donated = set(plan.donated)
-        changing = {plan.outside[k] for k in varying.values} - donated
-        direct: list[int] = []
-        copied: list[int] = []
+        kinds: dict[str, list[int]] = {"written": [], "held": [], "copied": []}
         for place in plan.outside:
             value = tape.links[place].data
             if type(value) is tuple:
                 raise Unfit("several values of one operation come from before the step")
-            if value.device != tape.nodes[0].stream.device.torch:
-                if value.numel() > 1:
-                    raise Unfit("a value from another device")
-                copied.append(place)
+            if value.device != device and value.numel() > 1:
+                raise Unfit("a value from another device")
+            if place in donated:
+                kinds["written"].append(place)
             else:
-                (copied if place in changing else direct).append(place)
-        self.copied, self.direct = picker(copied), picker(direct)
-        self.copied_places, self.direct_places = copied, direct
-        device = tape.nodes[0].stream.device.torch
-        self.fixed = [torch.empty_like(tape.links[place].data, device=device) for place in copied]
+                kinds["copied" if place in varying.values or value.device != device else "held"].append(place)
+        self.copied_places = kinds["copied"]
+        self.copied = picker(kinds["copied"])
+        self.fixed = [tape.links[place].data.to(device, copy=True) for place in kinds["copied"]]
         self.fixed_sizes = [(tuple(t.shape), t.dtype) for t in self.fixed]
-        self.held = [tape.links[place].data for place in direct]  # keeps their memory theirs
+        # Weights are known by being the same tensors, which are kept alive here. Buffers that are written to are known
+        # by where they are: a cache that is dropped goes, and the next one may lie in its place.
+        self.held_places = kinds["held"]
+        self.direct = picker(kinds["held"])
+        self.held = [tape.links[place].data for place in kinds["held"]]
         self.addresses = [id(value) for value in self.held]
+        self.written_places = kinds["written"]
+        self.written = picker(kinds["written"])
+        self.written_at = list(map(_where, map(_data, self.written(tape.links))))
 
     # -- capturing -------------------------------------------------------------------------------------------------
 
-    def _capture(self, tape: Tape, plan: Plan, device: torch.device) -> None:
+    def _capture(self, tape: Tape, plan: Plan) -> None:
         count = len(tape.nodes)
         values: list[Any] = [None] * (count + len(tape.links))
         for place, value in zip(self.copied_places, self.fixed, strict=True):
             values[count + place] = value
-        for place, value in zip(self.direct_places, self.held, strict=True):
+        for place, value in zip(self.held_places, self.held, strict=True):
             values[count + place] = value
+        for place in self.written_places:
+            values[count + place] = tape.links[place].data
         calls = [self._call(tape, step) for step in plan.steps]  # Unfit before anything is under way
-        pool = _pool(device)
-        side = _side_stream(device)
-        side.wait_stream(torch.cuda.current_stream(device))
-        with torch.no_grad(), torch.cuda.stream(side):
-            self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                for step, call in zip(plan.steps, calls, strict=True):
-                    result = call(tape.nodes, *[values[i] for i in step.ins])
-                    if len(step.outs) == 1:
-                        values[step.outs[0]] = result
-                    else:
-                        for place, value in zip(step.outs, result, strict=True):
-                            values[place] = value
-                    for place in step.free:
-                        values[place] = None
-            finally:
-                self.graph.capture_end()
-        torch.cuda.current_stream(device).wait_stream(side)
-        inputs = {id(value) for value in self.held}
-        self.results = [values[place] for place in plan.kept]
-        # written in place, a buffer is the node's value itself; everything else is copied out of the graph's memory
-        self.same = [id(value) in inputs for value in self.results]
+
+        # what operations read of their nodes, without what the nodes keep alive
+        nodes = [
+            Node(node.op, (), node.attrs, node.dyn, node.shape, node.dtype, node.stream, None, -1)
+            for node in tape.nodes
+        ]
+
+        def work() -> list[Any]:
+            filled = list(values)
+            for step, call in zip(plan.steps, calls, strict=True):
+                result = call(nodes, *[filled[i] for i in step.ins])
+                if len(step.outs) == 1:
+                    filled[step.outs[0]] = result
+                else:
+                    for place, value in zip(step.outs, result, strict=True):
+                        filled[place] = value
+                for place in step.free:
+                    filled[place] = None
+            return [filled[kept] for kept in plan.kept]
+
+        with torch.no_grad():
+            made = dict(zip(plan.kept, self.graph.capture(work), strict=True))
+        # Written in place, a buffer is the node's value itself, and so is one handed through; everything else is copied
+        # out of the graph's memory.
+        through = {id(tape.links[place].data): place for place in (*self.held_places, *self.written_places)}
+        self.same = [(kept, through[id(value)]) for kept, value in made.items() if id(value) in through]
+        self.made = [kept for kept, value in made.items() if id(value) not in through]
+        self.results = [made[kept] for kept in self.made]
 
     def _call(self, tape: Tape, step: Step) -> Callable[..., Any]:
         """Return what a step calls in the graph: the form that reads changing integers from device memory."""
@@ -218,6 +247,8 @@ class Capture:
         links = tape.links
         if not hold(self.direct(links), self.addresses):
             return False
+        if list(map(_where, map(_data, self.written(links)))) != self.written_at:
+            return False
         if self.fixed_shapes(tape.shapes) != self.shapes:
             return False
         dyn = tape.dyn()
@@ -240,8 +271,8 @@ class Capture:
         return True
 
     def uses(self) -> list[int]:
-        """Return the identities of the buffers that the graph holds, each as often as it does."""
-        return [*self.addresses, *(id(value) for value, same in zip(self.results, self.same, strict=True) if same)]
+        """Return the identities of the tensors that the graph keeps alive."""
+        return self.addresses
 
     def stale(self, uses: Mapping[int, int]) -> bool:
         """Return whether a buffer of the graph is held by graphs alone: no step will come with it again.
@@ -262,11 +293,21 @@ class Capture:
             if self.fixed:
                 torch._foreach_copy_(self.fixed, list(map(_data, self.copied(tape.links))))
             self.graph.replay()
-            for place, value, same in zip(self.plan.kept, self.results, self.same, strict=True):
-                node = tape.nodes[place]
-                node.data = value if same else value.clone()
-                node.inputs = ()
+            nodes, links = tape.nodes, tape.links
+            for place, link in self.same:
+                nodes[place].data = links[link].data
+            values = [torch.empty_like(value) for value in self.results]
+            if values:
+                torch._foreach_copy_(values, self.results)
+            for place, value in zip(self.made, values, strict=True):
+                nodes[place].data = value
+            for place in self.plan.kept:
+                nodes[place].inputs = ()
         self.plan.runs += 1
+
+
+def _where(value: torch.Tensor) -> tuple[int, torch.Size, tuple[int, ...]]:
+    return value.data_ptr(), value.shape, value.stride()
 
 
 def _name(node: Node) -> str:
@@ -276,32 +317,3 @@ def _name(node: Node) -> str:
 def _computes(node: Node) -> bool:
     """Return whether an operation computes all of its value: it is no view, and no write into a buffer."""
     return node.op is not None and not node.op.view and node.op.name != "SliceUpdate" and node.shape is not None
-
-
-_anchors: dict[torch.device, torch.cuda.CUDAGraph] = {}
-_sides: dict[torch.device, torch.cuda.Stream] = {}
-
-
-def _pool(device: torch.device) -> Any:
-    """Return the memory that all graphs share: they run one after another, and results are copied out.
-
-    Torch gives the memory up with the last graph that uses it; a graph of nothing much is kept so that this never is.
-    """
-    anchor = _anchors.get(device)
-    if anchor is None:
-        anchor = torch.cuda.CUDAGraph()
-        side = _side_stream(device)
-        side.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(side):
-            anchor.capture_begin(capture_error_mode="thread_local")
-            torch.zeros(1, device=device)
-            anchor.capture_end()
-        _anchors[device] = anchor
-    return anchor.pool()
-
-
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    side = _sides.get(device)
-    if side is None:
-        side = _sides[device] = torch.cuda.Stream(device)
-    return side

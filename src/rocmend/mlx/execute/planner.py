@@ -7,8 +7,8 @@ import threading
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from rocmend.mlx.execute import compare, fetch, settings
-from rocmend.mlx.execute.capture import Capture, Snapshot
+from rocmend.mlx.execute import compare, device_graph, fetch, settings
+from rocmend.mlx.execute.capture import Capture, Snapshot, Varying
 from rocmend.mlx.execute.lifted import Unfit
 from rocmend.mlx.execute.plan import Plan, observe
 from rocmend.mlx.execute.trace import SHARED, Tape, seen
@@ -23,7 +23,8 @@ __all__ = ["Entry", "Planner", "planner"]
 LOG = logging.getLogger("rocmend.mlx")
 LIMIT = 256  # plans that a thread remembers
 GRAPHS = 4  # captured steps of one plan: a cache that has grown needs another
-TRIES = 8  # captures of one plan that were needed and then not
+TRIES = 8  # captures of one plan that may turn out to be needed once
+WORTH = 16  # replays that are worth another capture
 
 
 class Entry:
@@ -37,10 +38,11 @@ class Entry:
         before: shapes and integers of the last step.
         captures: of this plan, the last used one last.
         tries: how many captures were made.
+        replays: how many steps they computed.
         unfit: why its steps cannot be captured; empty while they may.
     """
 
-    __slots__ = ("before", "captures", "following", "held", "plan", "structure", "tries", "unfit")
+    __slots__ = ("before", "captures", "following", "held", "plan", "replays", "structure", "tries", "unfit")
 
     def __init__(self, tape: Tape, plan: Plan) -> None:
         self.structure = tape.structure
@@ -50,6 +52,7 @@ class Entry:
         self.before: Snapshot | None = None
         self.captures: list[Capture] = []
         self.tries = 0
+        self.replays = 0
         self.unfit = ""
 
     def matches(self, tape: Tape) -> bool:
@@ -61,29 +64,40 @@ class Entry:
         for capture in reversed(self.captures):
             if capture.fits(tape):
                 capture.run(tape)
+                self.replays += 1
                 return
-        now = Snapshot(tape, self.plan) if self._may_capture(tape) else None
-        if now is not None and self.before is not None and self.tries < TRIES:
-            try:
-                self.tries += 1
-                capture = Capture(tape, self.plan, self.before, now)
-            except Unfit as reason:
-                self.unfit = str(reason)
-                LOG.debug("not captured: %s", reason)
-            except RuntimeError as error:  # the driver's or torch's refusal: the plan can run without
-                self.unfit = str(error)
-                LOG.warning("a step could not be captured and runs call by call: %s", error)
-            else:
-                if capture.fits(tape):
-                    self.captures = [*self.captures[1 - GRAPHS :], capture]
-                    capture.run(tape)
-                    self.before = now
-                    return
+        if not self._may_capture(tape):
+            self.plan.run(tape)
+            return
+        before, self.before = self.before, Snapshot(tape, self.plan)
+        if before is not None:
+            varying = Varying(before, self.before, tape, self.plan)
+            found = self._captured(tape, before, varying) if varying.steady else None
+            if found is not None:
+                self.captures = [*self.captures[1 - GRAPHS :], found]
+                found.run(tape)
+                return
         self.plan.run(tape)
-        self.before = now
+
+    def _captured(self, tape: Tape, before: Snapshot, varying: Varying) -> Capture | None:
+        """Capture a step, if that can be done and has been worth it."""
+        if self.tries >= TRIES + self.replays // WORTH:
+            return None
+        self.tries += 1
+        try:
+            capture = Capture(tape, self.plan, before, varying)
+        except Unfit as reason:
+            self.unfit = str(reason)
+            LOG.debug("not captured: %s", reason)
+        except RuntimeError as error:  # the driver's or torch's refusal: the plan can run without
+            self.unfit = str(error)
+            LOG.warning("a step could not be captured and runs call by call: %s", error)
+        else:
+            return capture if capture.fits(tape) else None
+        return None
 
     def _may_capture(self, tape: Tape) -> bool:
-        return not self.unfit and settings.captures() and tape.nodes[0].stream.device.torch.type == "cuda"
+        return not self.unfit and settings.captures() and device_graph.can(tape.nodes[0].stream.device.torch)
 
 
 class Planner:

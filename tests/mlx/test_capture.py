@@ -1,0 +1,206 @@
+"""Captured steps: what is copied, what is read where it is, which integers come from memory, and when a graph holds.
+
+A stand-in takes the place of a device's graph: it calls the captured work again, with the tensors it was captured with.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is imported
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+
+from rocmend.mlx import evaluate, ops
+from rocmend.mlx.array import array, leaf
+from rocmend.mlx.core import fast
+from rocmend.mlx.dtypes import float32
+from rocmend.mlx.execute import device_graph, settings
+from rocmend.mlx.execute.planner import Planner, planner
+from rocmend.mlx.node import current
+
+pytestmark = [
+    pytest.mark.cpu,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="triton was imported without its interpreter"),
+]
+
+HEADS, SIZE, LENGTH = 2, 16, 12
+
+
+class Again:
+    """Does the captured work again, into the tensors of the first time."""
+
+    count = 0
+
+    def __init__(self, _: Any) -> None:
+        Again.count += 1
+        self.replays = 0
+
+    def capture(self, work: Callable[[], list[Any]]) -> list[Any]:
+        self.work = work
+        self.results = work()
+        return self.results
+
+    def replay(self) -> None:
+        self.replays += 1
+        for old, new in zip(self.results, self.work(), strict=True):
+            if old is not new:
+                old.copy_(new)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Planner]:
+    monkeypatch.setattr(device_graph, "can", lambda _: True)
+    monkeypatch.setattr(device_graph, "make", Again)
+    monkeypatch.setattr(Again, "count", 0)
+    current.state.tape = []
+    planner().forget()
+    with settings.use("graph"):
+        yield planner()
+    planner().forget()
+
+
+def normal(seed: int, *shape: int) -> array:
+    return leaf(torch.randn(shape, generator=torch.Generator().manual_seed(seed)), float32)
+
+
+class Decoder:
+    """One attention layer with a cache: what a decode step of a model records."""
+
+    def __init__(self, length: int = LENGTH) -> None:
+        self.weight = ops.multiply(normal(1, SIZE, SIZE), 0.2)
+        evaluate.evaluate([self.weight], wait=True)
+        self.keys = leaf(torch.zeros(1, HEADS, length, SIZE), float32)
+        self.values = leaf(torch.zeros(1, HEADS, length, SIZE), float32)
+        self.offset = 0
+
+    def step(self, x: array) -> array:
+        q = ops.matmul(x, self.weight)
+        k = fast.rope(q, SIZE, traditional=False, base=100.0, scale=1.0, offset=self.offset)
+        at = self.offset
+        self.keys[..., at : at + 1, :] = k
+        self.values[..., at : at + 1, :] = ops.add(k, x)
+        self.offset += 1
+        keys, values = self.keys[..., : self.offset, :], self.values[..., : self.offset, :]
+        return ops.add(fast.scaled_dot_product_attention(k, keys, values, scale=0.3), ops.multiply(x, 0.5))
+
+
+def ran(decoder: Decoder, x: array, steps: int) -> list[Any]:
+    found = []
+    for _ in range(steps):
+        x = decoder.step(x)
+        evaluate.evaluate([x], wait=False)
+        found.append(x._n.data.clone())
+    return found
+
+
+def test_a_captured_step_computes_what_the_interpreter_does(fresh: Planner) -> None:
+    with settings.use("interpreter"):
+        expected = ran(Decoder(), normal(2, 1, HEADS, 1, SIZE), 10)
+    found = ran(Decoder(), normal(2, 1, HEADS, 1, SIZE), 10)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert fresh.last is not None
+    assert len(fresh.last.captures) == 1
+    assert fresh.last.replays >= 5
+
+
+def test_results_are_not_overwritten_by_later_steps(fresh: Planner) -> None:
+    decoder, x, kept = Decoder(), normal(2, 1, HEADS, 1, SIZE), []
+    for _ in range(9):
+        x = decoder.step(x)
+        evaluate.evaluate([x], wait=False)
+        kept.append((x, x._n.data.clone()))
+    assert fresh.last is not None
+    assert fresh.last.captures
+    for one, then in kept:
+        assert torch.equal(one._n.data, then)
+
+
+def test_another_cache_is_another_capture_and_both_are_right() -> None:
+    with settings.use("interpreter"):
+        expected = ran(Decoder(), normal(2, 1, HEADS, 1, SIZE), 8)
+    first = ran(Decoder(), normal(2, 1, HEADS, 1, SIZE), 8)
+    held = Decoder()
+    second = ran(held, normal(2, 1, HEADS, 1, SIZE), 8)
+    for found in (first, second):
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_longer_cache_does_not_end_capturing(fresh: Planner) -> None:
+    decoder = Decoder(length=6)
+    x = normal(2, 1, HEADS, 1, SIZE)
+    twin = Decoder(length=40)
+    for number in range(24):
+        if decoder.offset == decoder.keys.shape[2]:
+            for name in ("keys", "values"):
+                more = ops.zeros((1, HEADS, 6, SIZE))
+                setattr(decoder, name, ops.concatenate([getattr(decoder, name), more], axis=2))
+        out = decoder.step(x)
+        evaluate.evaluate([out], wait=False)
+        with settings.use("interpreter"):
+            other = twin.step(x)
+            evaluate.evaluate([other], wait=False)
+        torch.testing.assert_close(out._n.data, other._n.data, rtol=1e-4, atol=1e-5, msg=f"step {number}")
+        x = leaf(out._n.data.clone(), float32)
+    assert all(not entry.unfit for entry in fresh.entries.values())
+    assert Again.count >= 3
+
+
+def test_integers_that_part_are_noticed() -> None:
+    decoder, x = Decoder(), normal(2, 1, HEADS, 1, SIZE)
+    twin = Decoder()
+    for number in range(9):
+        if number == 7:
+            decoder.offset = twin.offset = 2  # not one further: the offset goes back, all of its uses with it
+        out = decoder.step(x)
+        evaluate.evaluate([out], wait=False)
+        with settings.use("interpreter"):
+            other = twin.step(x)
+            evaluate.evaluate([other], wait=False)
+        torch.testing.assert_close(out._n.data, other._n.data, rtol=1e-4, atol=1e-5)
+
+
+def test_a_cache_is_let_go_with_its_last_handle(fresh: Planner) -> None:
+    decoder = Decoder()
+    x = normal(2, 1, HEADS, 1, SIZE)
+    ran(decoder, x, 8)
+    assert fresh.last is not None
+    assert fresh.last.captures
+    where = weakref.ref(decoder.keys._n)
+    del decoder
+    current.state.tape = []
+    gc.collect()
+    assert where() is None
+
+
+def test_weights_that_are_gone_take_their_captures_along(fresh: Planner) -> None:
+    decoder = Decoder()
+    ran(decoder, normal(2, 1, HEADS, 1, SIZE), 8)
+    fresh.trim()
+    assert any(entry.captures for entry in fresh.entries.values())
+    del decoder
+    current.state.tape = []
+    for entry in fresh.entries.values():
+        for capture in entry.captures:
+            del capture.graph.work  # which keeps the weights; a device's graph does not
+    fresh.trim()
+    assert not any(entry.captures for entry in fresh.entries.values())
+
+
+def test_captures_that_are_used_once_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocmend.mlx.execute.planner.TRIES", 2)
+    weight = normal(5, 4, 4)
+    for number in range(40):
+        if number % 3 == 0:
+            weight = normal(number, 4, 4)
+        evaluate.evaluate([ops.matmul(weight, weight)], wait=False)
+    assert Again.count <= 2 + 40 // 16 + 1
