@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cpu, pytest.mark.slow, pytest.mark.filterwarnings("ign
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_generation.json").read_text())["results"]
 
 
-@pytest.mark.parametrize("case", [name for name in RECORDED if not name.startswith("bfloat16/")])
+@pytest.mark.parametrize("case", [name for name in RECORDED if not name.startswith(("bfloat16/", "lora/"))])
 def test_tokens_are_those_of_real_mlx(case: str) -> None:
     assert small_models.CASES[case]() == RECORDED[case]
 
@@ -32,3 +32,7 @@ def test_logits_in_bfloat16_are_near_those_of_real_mlx(case: str) -> None:
     # a few steps of bfloat16 at the size of the logits, after all layers
     allowed = 2**-5 * max(map(abs, expected))
     assert max(abs(a - b) for a, b in zip(got, expected, strict=True)) <= allowed
+
+
+def test_losses_of_fine_tuning_are_those_of_real_mlx() -> None:
+    assert small_models.CASES["lora/llama"]() == pytest.approx(RECORDED["lora/llama"], abs=1e-4)
