@@ -64,6 +64,10 @@ def heads_into_cache(
 
     Cost: reads all heads once and writes them once, in one launch.
     """
+    if torch.is_grad_enabled() and any(one.requires_grad for one in (queries, keys, values)):
+        raise UsageError(
+            NAME, "expected heads without a gradient.", next_step="Train with rms_norm, rope and copies, one by one."
+        )
     options = Options(
         dims, traditional, None if base is None else float(base), float(scale), float(query_eps), float(key_eps)
     )
@@ -122,10 +126,6 @@ def _check(
     if kv == 0 or heads % kv:
         raise UsageError(NAME, f"expected a multiple of {kv} query heads, got {heads}.")
     _check_rotation(queries, offset, query_weight, key_weight, freqs, options)
-    if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-        raise UsageError(
-            NAME, "expected heads without a gradient.", next_step="Train with rms_norm, rope and copies, one by one."
-        )
 
 
 def _check_rotation(

@@ -85,6 +85,10 @@ def quantized_swiglu(
 def _call(
     name: str, x: torch.Tensor, weights: tuple[Weights, ...], group_size: int | None, bits: int | None, mode: str
 ) -> Any:
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise UsageError(
+            name, "expected x without a gradient.", next_step="Train with quantized_matmul, one product after another."
+        )
     key = (
         name, group_size, bits, mode, of(x),
         tuple([(of(w), of(scales), None if biases is None else of(biases)) for w, scales, biases in weights]),
@@ -128,7 +132,3 @@ def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Forma
                 raise UsageError(name, f"expected scales{' and biases' * form.affine} {shape} of {wanted}, got {got}.")
         if biases is not None and not form.affine:
             raise UsageError(name, f"expected no biases with mode {form.mode}.")
-    if torch.is_grad_enabled() and x.requires_grad:
-        raise UsageError(
-            name, "expected x without a gradient.", next_step="Train with quantized_matmul, one product after another."
-        )

@@ -43,6 +43,10 @@ def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
 
     Cost: reads x once, in one launch up to 4096 experts of which 32 are taken.
     """
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise UsageError(
+            "router", "expected x without a gradient.", next_step="Train with softmax, argsort and take_along_axis."
+        )
     key = (of(x), k, normalise)
     call = _calls.get(key)
     if call is None:
@@ -50,10 +54,6 @@ def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
             raise UsageError("router", f"expected x of {', '.join(BYTES)} with 1 axis or more, got {x.dtype}.")
         if not 1 <= k <= x.shape[-1]:
             raise UsageError("router", f"expected 1 <= k <= {x.shape[-1]}, got {k}.")
-        if torch.is_grad_enabled() and x.requires_grad:
-            raise UsageError(
-                "router", "expected x without a gradient.", next_step="Train with softmax, argsort and take_along_axis."
-            )
         problem = Problem(NAMES[x.dtype], x.numel() // x.shape[-1], x.shape[-1], k)
         call = _calls.keep(key, planned(implementation(OP, x.device, problem), x, k, normalise))
     return Routes(*call(x, k, normalise))

@@ -30,6 +30,10 @@ def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
     Cost: reads x once, in one launch up to 32 rows.
     """
+    if torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad):
+        raise UsageError(
+            "weighted_sum", "expected x and weights without a gradient.", next_step="Train with torch.matmul."
+        )
     key = (of(x), of(weights))
     call = _calls.get(key)
     if call is None:
@@ -41,10 +45,6 @@ def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         if NAMES.get(x.dtype) not in BYTES or weights.dtype != x.dtype:
             raise UsageError(
                 "weighted_sum", f"expected one type of {', '.join(BYTES)}, got {x.dtype} and {weights.dtype}."
-            )
-        if torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad):
-            raise UsageError(
-                "weighted_sum", "expected x and weights without a gradient.", next_step="Train with torch.matmul."
             )
         rows, size = x.shape[-2:]
         problem = Problem(NAMES[x.dtype], x.shape[:-2].numel(), rows, size)
