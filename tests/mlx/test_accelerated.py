@@ -218,6 +218,28 @@ def test_cycles_are_collected() -> None:
     assert gone() is None
 
 
+def test_cycles_through_attributes_are_collected() -> None:
+    class Holder:
+        later: Any = None
+
+    attrs: Any = Holder()
+    x = record(ADD, (X._n, X._n), X.shape, X.dtype, attrs)
+    attrs.later = mx.multiply(mx.add(x, X), 2.0)  # what was made of it holds it, and is held by its attributes
+    gone = weakref.ref(x._n), weakref.ref(attrs.later._n)
+    current.state.tape = []
+    del x, attrs
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+
+
+@compiled
+def test_the_collector_does_not_see_plain_nodes() -> None:
+    assert not gc.is_tracked(mx.add(X, Y)._n)
+    assert not gc.is_tracked(mx.reshape(X, (6, 4))._n.inputs)
+    assert gc.is_tracked(record(ADD, (X._n, X._n), X.shape, X.dtype, object())._n)
+    current.state.tape = []
+
+
 def _held(x: Any) -> int:
     """Return how many references the node of a handle has; a test that rewrites ``assert`` holds some of its own."""
     return sys.getrefcount(x._n)

@@ -76,12 +76,16 @@ def fast(namespace: dict[str, Any]) -> None:
 
 def methods(kind: Any) -> None:
     """Put remembering methods in place of the plain ones of ``array``."""
+    from rocmend.kernels.common.formats import Format
     from rocmend.mlx import ops
     from rocmend.mlx.ops.index_read import getitem
     from rocmend.mlx.ops.index_write import setitem
     from rocmend.mlx.ops.slices import SLICE, SLICE_UPDATE
+    from rocmend.mlx.transforms.trace import Trace
 
     native.slices(SLICE, SLICE_UPDATE)
+    # attributes that hold no function of a user
+    native.close((Format, Trace))
     kind.__getitem__ = native.reading(getitem)
     kind.__setitem__ = native.writing(setitem)
     for method, name in OPERATORS.items():

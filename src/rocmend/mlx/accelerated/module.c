@@ -173,6 +173,14 @@ static PyObject *bind(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* close(types): types of attributes whose values refer to no handle. */
+static PyObject *close_types(PyObject *Py_UNUSED(module), PyObject *types)
+{
+    if (!PyTuple_CheckExact(types)) return PyErr_Format(PyExc_TypeError, "[close] expected a tuple of types.");
+    Py_XSETREF(Closed, Py_NewRef(types));
+    Py_RETURN_NONE;
+}
+
 /* slices(Slice, SliceUpdate): the two operations that boxes record. */
 static PyObject *slices(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -185,6 +193,7 @@ static PyObject *slices(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyMethodDef functions[] = {
     {"bind", bind, METH_VARARGS, NULL},
+    {"close", close_types, METH_O, NULL},
     {"forget", forget, METH_NOARGS, NULL},
     {"reading", reading, METH_O, NULL},
     {"holding", (PyCFunction)(void (*)(void))holding, METH_FASTCALL, NULL},

@@ -34,6 +34,38 @@ static void node_dealloc(PyObject *self)
     Py_TRASHCAN_END
 }
 
+static PyObject *Closed; /* a tuple of types whose values refer to no handle */
+
+/* Whether attributes can lead to no handle, and so not to a node that was made after them.
+
+   A node refers to its inputs, which are older, to values, and to its attributes. Only through attributes that hold a
+   function of the user can there be a cycle. All other nodes are hidden from the collector of garbage: a step leaves
+   thousands of them, which it would walk through again and again, and after some hundred steps everything else too. */
+static int closed(PyObject *attrs)
+{
+    if (attrs == Py_None || PyLong_Check(attrs) || PyFloat_CheckExact(attrs) || PyUnicode_CheckExact(attrs) ||
+        Py_TYPE(attrs) == DtypeType)
+        return 1;
+    if (PyTuple_Check(attrs)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(attrs); i++)
+            if (!closed(PyTuple_GET_ITEM(attrs, i))) return 0;
+        return 1;
+    }
+    for (Py_ssize_t i = 0; Closed && i < PyTuple_GET_SIZE(Closed); i++)
+        if (PyTuple_GET_ITEM(Closed, i) == (PyObject *)Py_TYPE(attrs)) return 1;
+    return 0;
+}
+
+static char is_open(PyObject *inputs, PyObject *attrs)
+{
+    if (!closed(attrs)) return 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
+        Node *input = (Node *)PyTuple_GET_ITEM(inputs, i);
+        if (!Py_IS_TYPE((PyObject *)input, NodeType) || (input->open && input->data == Py_None)) return 1;
+    }
+    return 0;
+}
+
 static PyObject *new_node(PyObject *op, PyObject *inputs, PyObject *attrs, PyObject *dyn, PyObject *shape,
                           PyObject *dtype, PyObject *stream, PyObject *data, Py_ssize_t pos)
 {
@@ -44,7 +76,9 @@ static PyObject *new_node(PyObject *op, PyObject *inputs, PyObject *attrs, PyObj
     n->outputs = NULL;
     n->weakrefs = NULL;
     n->pos = pos;
-    PyObject_GC_Track((PyObject *)n);
+    n->open = is_open(inputs, attrs);
+    if (n->open || data != Py_None || op == Py_None) PyObject_GC_Track((PyObject *)n);
+    else PyObject_GC_UnTrack(inputs);
     return (PyObject *)n;
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     PyObject *op, *inputs, *attrs, *dyn, *shape, *dtype, *stream, *data, *outputs;
     Py_ssize_t pos;
     PyObject *weakrefs;
+    char open; /* attributes of its own or of an uncomputed input may lead back to it: see ``closed`` */
 } Node;
 
 typedef struct {
