@@ -151,8 +151,8 @@ def test_a_longer_cache_does_not_end_capturing(fresh: Planner) -> None:
             evaluate.evaluate([other], wait=False)
         torch.testing.assert_close(out._n.data, other._n.data, rtol=1e-4, atol=1e-5, msg=f"step {number}")
         x = leaf(out._n.data.clone(), float32)
-    assert all(not entry.unfit for entry in fresh.entries.values())
-    assert Again.count >= 3
+    assert max(len(entry.captures) for entry in fresh.entries.values()) >= 3
+    assert not any("shape" in entry.unfit for entry in fresh.entries.values())
 
 
 def test_integers_that_part_are_noticed() -> None:
@@ -202,5 +202,15 @@ def test_captures_that_are_used_once_end(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(40):
         if number % 3 == 0:
             weight = normal(number, 4, 4)
-        evaluate.evaluate([ops.matmul(weight, weight)], wait=False)
+        out = weight
+        for _ in range(5):
+            out = ops.matmul(weight, out)
+        evaluate.evaluate([out], wait=False)
     assert Again.count <= 2 + 40 // 16 + 1
+
+
+def test_a_step_of_few_operations_is_not_captured() -> None:
+    weight = normal(5, 4, 4)
+    for _ in range(5):
+        evaluate.evaluate([ops.matmul(weight, weight)], wait=False)
+    assert Again.count == 0

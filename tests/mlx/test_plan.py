@@ -17,7 +17,7 @@ from rocmend.mlx.execute.planner import Planner, planner
 from rocmend.mlx.execute.trace import Tape
 from rocmend.mlx.node import current
 
-pytestmark = [pytest.mark.cpu]
+pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 LENGTH = 16
 

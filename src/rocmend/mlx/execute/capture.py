@@ -32,6 +32,7 @@ __all__ = ["Capture", "Snapshot", "Varying"]
 
 _ALONE = next(map(getrefcount, [object()]))  # what is said of an object that one list holds
 MOST_COPIED = 1 << 25  # bytes that are copied to fixed places before a replay
+LEAST = 4  # operations that a graph is worth
 LARGEST = 1 << 22  # elements of a value that is computed in a graph
 
 _data = attrgetter("data")
@@ -139,7 +140,10 @@ class Capture:
         self.fixed_shapes = picker([k for k in range(len(tape.nodes)) if k not in changing])
         self.shapes = self.fixed_shapes(tape.shapes)
         computed = [tape.nodes[place] for step in self.plan.steps for place in step.outs]
-        largest = max((math.prod(node.shape) for node in computed if _computes(node)), default=0)
+        sizes = [math.prod(node.shape) for node in computed if _computes(node)]
+        if len(sizes) < LEAST:
+            raise Unfit(f"{len(sizes)} operations, whose launches cost no more than a graph's")
+        largest = max(sizes)
         if largest > LARGEST:
             raise Unfit(f"a value of {largest} elements: its computation takes longer than its launch")
 
