@@ -135,12 +135,17 @@ def weighted(view: View) -> list[Step]:
             continue
         if view.node(scores).shape != node.shape[:-1]:
             continue
-        placed[number] = Step(_sum, (y, scores), step.outs)
+        parts = [view.steps[one] for one in (wide, product, number)]
+        placed[number] = Step(_sum(one_by_one(parts, (y, scores), step.outs)), (y, scores), step.outs)
         gone.add(product)
         if view.only_user(factor) == product:
             gone.add(wide)
     return view.replaced(placed, gone)
 
 
-def _sum(_nodes: Any, y: Any, scores: Any) -> Any:
-    return kernels.weighted_sum(y, scores)
+def _sum(apart: Any) -> Any:
+    def call(nodes: Any, y: Any, scores: Any) -> Any:
+        # With one structure, another step may broadcast.
+        return kernels.weighted_sum(y, scores) if y.shape[:-1] == scores.shape else apart(nodes, y, scores)
+
+    return call

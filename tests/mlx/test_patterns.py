@@ -1,0 +1,194 @@
+"""Patterns: each joins the steps that it should, keeps what is used elsewhere, and gives the interpreter's values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is imported
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+
+from rocmend.mlx import evaluate, ops
+from rocmend.mlx.array import array, leaf
+from rocmend.mlx.core import fast
+from rocmend.mlx.dtypes import bfloat16, float32
+from rocmend.mlx.execute import device_graph, settings
+from rocmend.mlx.execute.planner import Planner, planner
+from rocmend.mlx.node import current
+
+pytestmark = [
+    pytest.mark.cpu,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="triton was imported without its interpreter"),
+]
+
+HEADS, SIZE, LENGTH = 2, 16, 12
+
+
+class Again:
+    """Does captured work again, into the tensors of the first time."""
+
+    def __init__(self, _: Any) -> None:
+        pass
+
+    def capture(self, work: Callable[[], list[Any]]) -> list[Any]:
+        self.work = work
+        self.results = work()
+        return self.results
+
+    def replay(self) -> None:
+        for old, new in zip(self.results, self.work(), strict=True):
+            if old is not new:
+                old.copy_(new)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[Planner]:
+    current.state.tape = []
+    planner().forget()
+    with settings.use("plan"):
+        yield planner()
+    planner().forget()
+
+
+def normal(seed: int, *shape: int) -> array:
+    return leaf(torch.randn(shape, generator=torch.Generator().manual_seed(seed)), float32)
+
+
+def patterns_of(fresh: Planner) -> list[str]:
+    """Return the patterns whose steps the last plan has."""
+    assert fresh.last is not None
+    modules = [step.call.__module__.rpartition(".") for step in fresh.last.plan.steps]
+    return [name for package, _, name in modules if package.endswith("execute.patterns")]
+
+
+class Decoder:
+    """A layer that normalises, rotates and writes to a cache; keys may be watched, and queries rotated further."""
+
+    def __init__(self, *, watched: bool = False, apart: int = 0) -> None:
+        self.gain = normal(1, SIZE)
+        self.keys, self.values = (leaf(torch.zeros(1, HEADS, LENGTH, SIZE), float32) for _ in range(2))
+        self.offset, self.watched, self.apart = 0, watched, apart
+
+    def step(self, x: array) -> array:
+        source = ops.multiply(x, 1.5)
+        turned = [ops.transpose(fast.rms_norm(source, self.gain, eps), (0, 2, 1, 3)) for eps in (1e-5, 1e-3)]
+        q, k = (
+            fast.rope(one, SIZE, traditional=False, base=100.0, scale=1.0, offset=self.offset + apart)
+            for one, apart in zip(turned, (self.apart, 0), strict=True)
+        )
+        at = self.offset
+        self.keys[..., at : at + 1, :] = k
+        self.values[..., at : at + 1, :] = ops.transpose(source, (0, 2, 1, 3))
+        self.offset += 1
+        keys, values = self.keys[..., : self.offset, :], self.values[..., : self.offset, :]
+        out = fast.scaled_dot_product_attention(q, keys, values, scale=0.3)
+        out = ops.add(out, k) if self.watched else out
+        return ops.transpose(out, (0, 2, 1, 3))
+
+
+def ran(decoder: Decoder, steps: int) -> list[Any]:
+    x, found = normal(2, 1, 1, HEADS, SIZE), []
+    for _ in range(steps):
+        x = decoder.step(x)
+        evaluate.evaluate([x], wait=False)
+        found.append(x._n.data.clone())
+    return [*found, decoder.keys._n.data.clone(), decoder.values._n.data.clone()]
+
+
+def both(make: Callable[[], Decoder], steps: int = 6) -> None:
+    with settings.use("interpreter"):
+        expected = ran(make(), steps)
+    for one, other in zip(ran(make(), steps), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("executor", ["plan", "graph"])
+def test_heads_are_one_step(fresh: Planner, executor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_graph, "can", lambda _: True)
+    monkeypatch.setattr(device_graph, "make", Again)
+    with settings.use(executor):
+        both(Decoder)
+        assert patterns_of(fresh).count("heads") == 1
+        assert fresh.last is not None
+        assert len(fresh.last.captures) == (executor == "graph")
+
+
+def test_rotated_keys_that_are_used_elsewhere_stay(fresh: Planner) -> None:
+    both(lambda: Decoder(watched=True))
+    assert "heads" not in patterns_of(fresh)
+
+
+def test_heads_of_another_place_than_the_cache_s_stay(fresh: Planner) -> None:
+    both(lambda: Decoder(apart=1))
+    assert "heads" not in patterns_of(fresh)
+
+
+def twice(work: Callable[[], list[array]], fresh: Planner) -> list[str]:
+    """Compute three times by a plan and once without, compare, and return the plan's patterns."""
+    with settings.use("interpreter"):
+        expected = work()
+        evaluate.evaluate(expected, wait=True)
+    for _ in range(3):
+        found = work()
+        evaluate.evaluate(found, wait=True)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one._n.data, other._n.data, rtol=2e-2, atol=2e-2)
+    return patterns_of(fresh)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_mixture_s_router_and_sum_are_one_step_each(fresh: Planner, watched: bool) -> None:
+    logits, y = normal(3, 2, 8), normal(4, 2, 3, 5)
+    evaluate.evaluate([logits, y], wait=True)
+
+    def work() -> list[array]:
+        gates = ops.softmax(ops.multiply(logits, 1.5), -1)
+        places = ops.argpartition(gates, -3, -1)[..., -3:]
+        scores = ops.take_along_axis(gates, places, -1)
+        scores = ops.divide(scores, ops.sum(scores, -1, True))
+        product = ops.multiply(y, ops.expand_dims(scores, -1))
+        return [ops.sum(product, -2), *([gates, product] if watched else [])]
+
+    assert twice(work, fresh).count("mixture") == (0 if watched else 2)
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_products_of_one_x_are_one_step(fresh: Planner, other: bool) -> None:
+    def made(seed: int) -> Any:
+        return ops.quantize(ops.astype(normal(seed, 16, 64), bfloat16), 32, 4)
+
+    weights = [made(seed) for seed in (5, 6)]
+    x, z = (ops.astype(normal(seed, 1, 64), bfloat16) for seed in (7, 8))
+    evaluate.evaluate([x, z, *[part for one in weights for part in one]], wait=True)
+
+    def work() -> list[array]:
+        inputs = (x, z if other else x)
+        return [
+            ops.quantized_matmul(one, *parts, group_size=32, bits=4) for one, parts in zip(inputs, weights, strict=True)
+        ]
+
+    assert twice(work, fresh).count("projections") == (0 if other else 1)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_gate_is_one_step_with_its_products(fresh: Planner, watched: bool) -> None:
+    x = ops.astype(normal(9, 1, 64), bfloat16)
+    weights = [ops.quantize(ops.astype(normal(seed, 16, 64), bfloat16), 32, 4) for seed in (5, 6)]
+    evaluate.evaluate([x, *[part for one in weights for part in one]], wait=True)
+    swiglu = ops.compile(lambda gate, up: ops.multiply(ops.multiply(gate, ops.sigmoid(gate)), up))
+
+    def work() -> list[array]:
+        gate, up = (ops.quantized_matmul(x, *parts, group_size=32, bits=4) for parts in weights)
+        return [swiglu(gate, up), *([gate] if watched else [])]
+
+    # A gate that is wanted itself is computed beside its neighbour.
+    found = twice(work, fresh)
+    assert found.count("projections") == 1
+    assert fresh.last is not None
+    joined = [step for step in fresh.last.plan.steps if step.call.__module__.endswith("projections")]
+    assert len(joined[0].outs) == (2 if watched else 1)
