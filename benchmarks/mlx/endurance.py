@@ -58,7 +58,8 @@ def main() -> int:
             times.append(time.perf_counter() - start)
         gc.collect()
         tenths.append({
-            "step_ms": round(statistics.median(times) * 1e3, 3), "resident_mb": round(process.memory_info().rss / 1e6, 1),
+            "step_ms": round(statistics.median(times) * 1e3, 3),
+            "resident_mb": round(process.memory_info().rss / 1e6, 1),
             "active_mb": round(mx.get_active_memory() / 1e6, 2), "objects": len(gc.get_objects()),
             "plans": len(planner().entries), "plans_made": planner().made,
         })  # fmt: skip
