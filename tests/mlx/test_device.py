@@ -78,6 +78,19 @@ def test_a_stream_belongs_to_the_thread_that_made_it() -> None:
     assert own()[0] == own()[0]
 
 
+def test_a_shared_stream_is_used_by_any_thread() -> None:
+    shared = mx.new_thread_unsafe_stream(mx.cpu)
+    assert shared not in (mx.default_stream(mx.cpu), mx.new_thread_unsafe_stream(mx.cpu))
+
+    def foreign() -> tuple[Any, list[int]]:
+        with mx.stream(shared):
+            return mx.default_stream(mx.cpu), mx.arange(3).tolist()
+
+    assert in_thread(foreign) == (shared, [0, 1, 2])
+    with pytest.raises(TypeError, match="new_thread_unsafe_stream"):
+        mx.new_thread_unsafe_stream(3)
+
+
 def test_what_is_known_of_a_device() -> None:
     info = mx.device_info(mx.cpu)
     assert info["device_name"]
@@ -113,6 +126,16 @@ def test_limits_give_back_what_was_set_before(setter: Any) -> None:
     assert setter(before) == 2000
     with pytest.raises(ValueError, match="expected a limit"):
         setter(-1)
+
+
+def test_the_memory_limit_is_told() -> None:
+    before = mx.get_memory_limit()
+    assert before > 2**20
+    mx.set_memory_limit(1000)
+    try:
+        assert mx.get_memory_limit() == 1000
+    finally:
+        mx.set_memory_limit(before)
 
 
 def test_metal_and_cuda_are_not_here() -> None:

@@ -86,6 +86,15 @@ def differences(core: types.ModuleType) -> list[surface.Difference]:
 
 
 @pytest.mark.cpu
+def test_second_names_are_of_the_same_functions(core: Any) -> None:
+    assert core.cumulative_sum is core.cumsum
+    assert core.cumulative_prod is core.cumprod
+    assert core.matrix_norm is core.linalg.norm
+    assert core.cumulative_sum(core.array([1, 2, 3])).tolist() == [1, 3, 6]
+    assert core.matrix_norm(core.array([3.0, 4.0])).item() == 5
+
+
+@pytest.mark.cpu
 def test_every_name_of_mlx_is_there_or_has_a_reason(differences: list[surface.Difference]) -> None:
     assert [item.name for item in differences if item.what == "missing" and item.name not in LEFT_OUT] == []
 

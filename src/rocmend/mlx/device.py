@@ -174,10 +174,10 @@ def default_stream_of(device: Device) -> Stream:
     return stream
 
 
-def new_stream_of(device: Device) -> Stream:
-    """Return a new stream, which only the thread that calls may use.
+def new_stream_of(device: Device, *, shared: bool = False) -> Stream:
+    """Return a new stream, which only the thread that calls may use, or any where it is shared.
 
     Raises:
         ValueError: there is no such device.
     """
-    return Stream(require("new_stream", device), next(_numbers), threading.get_ident())
+    return Stream(require("new_stream", device), next(_numbers), None if shared else threading.get_ident())

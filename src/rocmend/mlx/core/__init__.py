@@ -11,12 +11,15 @@ from rocmend.mlx.arguments import ArrayLike as ArrayLike
 from rocmend.mlx.array import array as array
 from rocmend.mlx.array_methods import ArrayIterator as ArrayIterator
 from rocmend.mlx.dtypes import Dtype as Dtype
+from rocmend.mlx.linalg import norm as _norm
 from rocmend.mlx.namespace import ArrayNamespaceInfo as _ArrayNamespaceInfo
 
 # the release of MLX whose interface this is
 __version__ = "0.32.4"
 
 _names: dict[str, object] = {"ArrayIterator": ArrayIterator, "ArrayLike": ArrayLike, "array": array, **_ops.public()}
+# further names of the same functions
+_names |= {"cumulative_prod": _names["cumprod"], "cumulative_sum": _names["cumsum"], "matrix_norm": _norm}
 globals().update(_names)
 
 _modules = frozenset(info.name for info in _pkgutil.iter_modules(__path__))

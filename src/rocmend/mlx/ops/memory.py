@@ -8,8 +8,8 @@ from rocmend.mlx import memory
 from rocmend.mlx.transforms import tree
 
 __all__ = [
-    "clear_cache", "get_active_memory", "get_array_buffer_size", "get_cache_memory", "get_peak_memory",
-    "reset_peak_memory", "set_cache_limit", "set_memory_limit", "set_wired_limit",
+    "clear_cache", "get_active_memory", "get_array_buffer_size", "get_cache_memory", "get_memory_limit",
+    "get_peak_memory", "reset_peak_memory", "set_cache_limit", "set_memory_limit", "set_wired_limit",
 ]  # fmt: skip
 
 
@@ -72,6 +72,11 @@ def set_memory_limit(limit: int) -> int:
         ValueError: it is negative.
     """
     return memory.set_limit("memory", limit, memory.total())
+
+
+def get_memory_limit() -> int:
+    """Return the bytes above which unused memory is given back, as ``set_memory_limit`` sets them."""
+    return memory.LIMITS.get("memory", memory.total())
 
 
 def set_cache_limit(limit: int) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Device", "DeviceType", "Stream", "StreamContext", "ThreadLocalStream", "clear_streams", "cpu", "default_device",
     "default_stream", "device_count", "device_info", "gpu", "is_available", "new_stream", "new_thread_local_stream",
-    "set_default_device", "set_default_stream", "stream", "synchronize",
+    "new_thread_unsafe_stream", "set_default_device", "set_default_stream", "stream", "synchronize",
 ]  # fmt: skip
 
 
@@ -140,6 +140,18 @@ def new_stream(device: Device | DeviceType) -> Stream:
         ValueError: there is no such device.
     """
     return devices.new_stream_of(_device("new_stream", device))
+
+
+def new_thread_unsafe_stream(device: Device | DeviceType) -> Stream:
+    """Return a new stream that any thread may use. Evaluations wait for one another, so that none disturbs another.
+
+    Args:
+        device: a device or a device type.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    return devices.new_stream_of(_device("new_thread_unsafe_stream", device), shared=True)
 
 
 def new_thread_local_stream(device: Device | DeviceType) -> ThreadLocalStream:
