@@ -19,7 +19,7 @@ from typing import Any
 
 import mlx.core
 import mlx.nn
-import psutil
+import psutil  # type: ignore[import-untyped]
 from mlx_lm.models import cache as caches
 
 from rocmend.mlx.execute.planner import planner

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,7 +16,7 @@ from rocmend.kernels.choose import prefer
 pytestmark = [pytest.mark.cpu]
 
 
-def _operands(tokens: int = 1) -> list[torch.Tensor]:
+def _operands(tokens: int = 1) -> list[Any]:
     generator = torch.Generator().manual_seed(3)
     shapes = [(1, 4, tokens, 16), (1, 2, tokens, 16), (1, 2, tokens, 16), (1, 2, 8, 16), (1, 2, 8, 16)]
     return [torch.randn(shape, generator=generator) for shape in shapes]

@@ -22,7 +22,7 @@ class _Loader:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002  the import system gives it
         module = importlib.import_module(self.name)
         # The import system writes the spec it was given into the module: the module keeps its own.
         self.kept = (module.__spec__, module.__loader__)
@@ -36,8 +36,12 @@ class Finder:
     """Answers for ``mlx.core`` and its submodules, and for nothing else."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002  the import system gives it
+        target: ModuleType | None = None,  # noqa: ARG002  the same
     ) -> ModuleSpec | None:
+        """Return where a module is found, None where another finder is to be asked."""
         if fullname != THEIRS and not fullname.startswith(THEIRS + "."):
             return None
         ours = OURS + fullname[len(THEIRS) :]

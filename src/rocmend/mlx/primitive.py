@@ -29,9 +29,11 @@ class Primitive:
         elementwise: the output at an index depends on the inputs at that index alone (inputs are broadcast).
         view: the output is, without computing, a view of the first input.
         vjp: ``vjp(node, primals, output, cotangent) -> sequence of array | None``, one for each input. ``primals``,
-            ``output`` and ``cotangent`` are arrays (tuples of arrays where ``outputs`` is set; a cotangent may be None there).
+            ``output`` and ``cotangent`` are arrays (tuples of arrays where ``outputs`` is set; a cotangent may be None
+            there).
         jvp: ``jvp(node, primals, tangents, output) -> array`` (tuple); a tangent is None where it is zero.
-        vmap: ``vmap(node, arrays, axes) -> (array or tuple, axis or tuple)``; an axis is None where an input is not batched.
+        vmap: ``vmap(node, arrays, axes) -> (array or tuple, axis or tuple)``; an axis is None where an input is not
+            batched.
     """
 
     __slots__ = ("elementwise", "jvp", "name", "outputs", "run", "view", "vjp", "vmap")

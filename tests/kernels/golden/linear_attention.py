@@ -9,10 +9,11 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from mlx import nn
 from mlx_lm.models.gated_delta import gated_delta_ops
 from mlx_lm.models.rwkv7 import _wkv7_step_ops
 from mlx_lm.models.ssm import ssm_attn
+
+from mlx import nn
 
 EVERY = 7
 

@@ -5,7 +5,6 @@ needs no arithmetic.
 """
 
 # Triton reads this: no sets, only whole chains of if and else are left out at compile time, constants are parameters.
-# ruff: noqa: PLR1714
 
 from __future__ import annotations
 

@@ -130,8 +130,7 @@ def jvp(node: Node, tangents: list[array | None]) -> Any:
     real = [dtype.is_inexact for _, dtype in specs]
     # Any value does for a cotangent: what it is multiplied with is what counts. Zeros are where rules divide by it.
     cotangents = [
-        primal(ops.ones(shape, dtype)) if inexact else None
-        for (shape, dtype), inexact in zip(specs, real, strict=True)
+        primal(ops.ones(shape, dtype)) if inexact else None for (shape, dtype), inexact in zip(specs, real, strict=True)
     ]
     depends = {id(child) for child, tangent in zip(node.inputs, tangents, strict=True) if tangent is not None}
     single = node.op.outputs is None  # type: ignore[union-attr]

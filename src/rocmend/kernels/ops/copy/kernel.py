@@ -1,7 +1,7 @@
 """The Triton kernels: lines of any strides, and tiles that are turned through LDS."""
 
 # Triton reads this: no sets, only whole chains of if and else are left out at compile time, constants are parameters.
-# ruff: noqa: SIM300, PLR1714
+# ruff: noqa: SIM300
 
 from __future__ import annotations
 
