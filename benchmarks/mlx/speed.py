@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+CHILD = HERE.parents[1] / "src" / "rocmend" / "mlx" / "programs" / "speed.py"
 MODELS = ("qwen3-0.6b", "llama-3.1-8b", "qwen3-30b-a3b")
 
 
@@ -83,7 +84,7 @@ def main() -> None:
     for model in asked.models.split(","):
         for name, start, environment in backends:
             command = [
-                *start, str(HERE / "speed_child.py"), model, "--depths", asked.depths, "--prompt", asked.prompt,
+                *start, str(CHILD), "--shape", model, "--depths", asked.depths, "--prompt", asked.prompt,
                 "--generate", asked.generate, "--reps", asked.reps, "--layers", asked.layers,
             ]  # fmt: skip
             began = time.perf_counter()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import torch
 
-__all__ = ["CHOICES", "captures", "compares", "fuses", "plans", "use"]
+__all__ = ["CHOICES", "captures", "chosen", "compares", "fuses", "plans", "use"]
 
 # interpreter: one torch call after another. plan: repeated steps by a plan. graph: and captured on a GPU.
 # compare: as graph, each planned step beside the interpreter's values.
@@ -26,6 +26,11 @@ def _asked() -> str:
 
 
 _chosen = [_asked()]
+
+
+def chosen() -> str:
+    """Return the executor in force."""
+    return _chosen[0]
 
 
 def plans() -> bool:

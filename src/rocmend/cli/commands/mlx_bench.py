@@ -1,0 +1,130 @@
+"""``rocmend mlx bench``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.mlx import check_model, device_option, need
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.stored import store_option
+from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.verdict import Verdict
+from rocmend.mlx.programs.bench import SHAPES
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.mlx.programs.bench import BenchRun
+
+
+def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError("--depth", f"{text!r} is no list of numbers of tokens.", next_step="Write 0, or 0,2048,8192.")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+@rocmend_command(
+    "bench",
+    examples=(
+        ("rocmend mlx bench --shape qwen3-0.6b", "a built-in shape with random 4-bit weights; nothing is downloaded"),
+        ("rocmend mlx bench --model ./Qwen3-0.6B-4bit --depth 0,8192", "a model of a folder, and with a long context"),
+        ("rocmend mlx bench --shape tiny --device cpu --reps 1", "a model of no use, to try the command"),
+    ),
+)
+@click.option("--model", default="", metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
+@click.option("--shape", type=click.Choice(SHAPES), default=None, help="A built-in shape, with random 4-bit weights.")
+@device_option
+@click.option(
+    "--depth",
+    "depths",
+    metavar="TOKENS",
+    default="0",
+    show_default=True,
+    callback=_depths,
+    help="Tokens in the cache before the prompt; several with commas.",
+)
+@click.option("--prompt", type=click.IntRange(1), default=512, show_default=True, help="Tokens of the prompt.")
+@click.option("--generate", type=click.IntRange(2), default=128, show_default=True, help="Tokens generated.")
+@click.option(
+    "--reps",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Repetitions; of several, the first is left out.",
+)
+@click.option("--steps", type=click.IntRange(1), default=200, show_default=True, help="Steps timed on the CPU alone.")
+@click.option("--layers", type=click.IntRange(1), default=None, help="Layers of a smaller model of the shape.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(1),
+    default=1800.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For all of it.",
+)
+@store_option
+@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@output_options("md")
+def command(
+    model: str,
+    shape: str | None,
+    device: str,
+    depths: tuple[int, ...],
+    prompt: int,
+    generate: int,
+    reps: int,
+    steps: int,
+    layers: int | None,
+    time_limit: float,
+    store_path: Path | None,
+    no_store: bool,
+    output_format: str,
+) -> None:
+    """Time a language model: tokens a second of the prompt and of generation, beside what reading alone would take.
+
+    The model runs through mlx_lm's generate_step in a child process: one that hangs or crashes keeps what it measured
+    until then. It is told, too, how steps were computed (plans, captured graphs, recording in C) and why not faster.
+    The result is kept as evidence. Exit code 1 means that not all could be measured.
+    """
+    from rocmend.cli.views.bench import bench_document
+    from rocmend.mlx.programs.bench import Request, bench
+
+    if bool(model) == bool(shape):
+        raise UsageError("mlx bench", "one of --model and --shape is needed, and not both.")
+    if model and layers:
+        raise UsageError("--layers", "it is for a --shape; a model has the layers that it has.")
+    if no_store and store_path:
+        raise UsageError("--no-store", "it cannot be given together with --store.")
+    need("torch", "mlx", "mlx_lm")
+    if model:
+        check_model(model, device)
+    request = Request(model, shape or "", device, depths, prompt, generate, reps, steps, layers or 0)
+    progress(f"rocmend mlx bench: {model or shape}")
+    try:
+        run = bench(request, time_limit_s=time_limit)
+    finally:
+        progress_done()
+    kept = "" if no_store else _keep(run, store_path)
+    outcome = Outcome("mlx bench", {"group": kept, "run": run}, CLEAN if run.verdict is Verdict.PASS else FINDINGS)
+    finish(outcome, output_format, lambda: bench_document(run, kept))
+
+
+def _keep(run: BenchRun, path: Path | None) -> str:
+    """Keep a run as evidence; one that cannot be kept is still shown. Returns the id it is kept under."""
+    from rocmend.mlx.programs.bench import evidence_of
+    from rocmend.store.store import Store
+
+    group = f"mlx-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    try:
+        with Store.open(path) as store:
+            store.add(evidence_of(run, group))
+    except RocmendError as error:
+        click.echo(f"rocmend: the run is not kept: {error}", err=True)
+        return ""
+    return group
