@@ -14,6 +14,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mlx.core
@@ -133,13 +134,15 @@ def greedy(family: str) -> list[int]:
     return _tokens(generating.generate_step(mx.array(PROMPT), build(family), max_tokens=64))
 
 
-def logits(family: str, bits: int = 0, group: int = 0, mode: str = "affine") -> list[float]:
-    """Logits after the prompt in bfloat16, the weights quantized where bits are given."""
+def logits(family: str, bits: int = 0, group: int = 0, mode: str = "affine", *, wide: bool = False) -> list[float]:
+    """Logits after the prompt in bfloat16, or of the same weights in float32; quantized where bits are given."""
     model = build(family, mx.bfloat16)
     if bits:
         nn.quantize(model, group_size=group, bits=bits, mode=mode)
+    if wide:
+        model.set_dtype(mx.float32)
     found: list[float] = model(mx.array(PROMPT)[None])[0, -1].astype(mx.float32).tolist()
-    return [round(value, 4) for value in found]
+    return [round(value, 6) for value in found]
 
 
 def quantized_tokens(family: str) -> list[int]:
@@ -234,17 +237,17 @@ def lora(family: str) -> list[float]:
     return found
 
 
-CASES: dict[str, Callable[[], Any]] = {f"greedy/{family}": lambda family=family: greedy(family) for family in CONFIGS}
+CASES: dict[str, Callable[[], Any]] = {f"greedy/{family}": partial(greedy, family) for family in CONFIGS}
 EXPERTS = ("qwen3_moe", "qwen3_next", "deepseek_v3", "gpt_oss")
 """Families whose experts real MLX multiplies on a CPU in float32 or quantized only."""
-CASES |= {f"bfloat16/{family}": lambda family=family: logits(family) for family in CONFIGS if family not in EXPERTS}
+_LOGITS: dict[str, tuple[Any, ...]] = {f"bfloat16/{family}": (family,) for family in CONFIGS if family not in EXPERTS}
+_LOGITS |= {f"quantized/{mode}-{bits}-{group}": ("llama", bits, group, mode) for bits, group, mode in QUANTIZATIONS}
+_LOGITS |= {f"quantized/{family}": (family, 4, 32) for family in EXPERTS}
+for _name, _case in _LOGITS.items():
+    CASES[_name] = partial(logits, *_case)
+    CASES[f"wide-{_name}"] = partial(logits, *_case, wide=True)
 CASES |= {
-    f"quantized/{mode}-{bits}-{group}": lambda one=(bits, group, mode): logits("llama", *one)
-    for bits, group, mode in QUANTIZATIONS
-}
-CASES |= {f"quantized/{family}": lambda family=family: logits(family, 4, 32) for family in EXPERTS}
-CASES |= {
-    f"{name}/{family}": lambda case=case, family=family: case(family)
+    f"{name}/{family}": partial(case, family)
     for name, case, families in (
         ("quantized-tokens", quantized_tokens, ("llama", "qwen3_moe", "gpt_oss")),
         ("prompt-cache", prompt_cache, ("llama", "gemma3", "mamba2", "qwen3_next")),

@@ -17,16 +17,16 @@ COLOURS = {"rocmend": "#c8102e", "mlx": "#4285f4"}
 HEAD = """# How fast MLX programs run
 
 One run on {gpu}, {date}: torch {torch}, triton {triton}, Python {python}.
-It says nothing of an AMD GPU: no record from one is here. `rocmend mlx bench` on a machine with one makes it.
+It says nothing of an AMD GPU: no record from one is here. The commands below make one on a machine that has one.
 
 Models of the shapes named, with random weights of 4 bits in groups of 64, computed on in bfloat16, through the
 unmodified `mlx_lm.generate.generate_step`: a prompt of {prompt} tokens, then {generate} generated ones, behind `depth`
-tokens in the cache. Each figure is the median of the repetitions behind the first, which compiles. Beside it stands
-MLX's own CUDA back end in the same run. The floor is what must be read for a token (the weights it needs, the cache)
-over the measured copy bandwidth, {copy:,.0f} GB/s.
+tokens in the cache. Each figure is the median of the repetitions behind the first, which compiles. {beside}
+The floor is what must be read for a token (the weights it needs, the cache) over the measured copy bandwidth,
+{copy:,.0f} GB/s.
 
 ```console
-$ python benchmarks/mlx/speed.py --out result.json --depths {depths} --oracle PYTHON-WITH-MLX
+$ python benchmarks/mlx/speed.py --out result.json --models {models} --depths {depths}{oracle}
 $ python benchmarks/mlx/speed_table.py result.json docs/reference/mlx-speed.md
 ```
 
@@ -35,6 +35,9 @@ $ python benchmarks/mlx/speed_table.py result.json docs/reference/mlx-speed.md
 | model | depth | | rocmend, tok/s | MLX, tok/s | times | target | of the floor |
 |---|--:|---|--:|--:|--:|---|--:|
 """
+
+
+NOT_COMPARED = "MLX's own back end was not measured."
 
 
 def speeds(run: dict[str, Any]) -> dict[int, tuple[float, float, int]]:
@@ -64,6 +67,7 @@ def page(result: dict[str, Any]) -> str:
     """Return the page."""
     runs = {(run["backend"], run["model"]): run for run in result["runs"]}
     models = list(dict.fromkeys(run["model"] for run in result["runs"]))
+    compared = any(run["backend"] == "mlx" for run in result["runs"])
     first = next(line for run in result["runs"] for line in run["lines"] if line["what"] == "speed")
     copies = [line["copy_gb_s"] for run in result["runs"] for line in run["lines"] if line.get("copy_gb_s")]
     copy = copies[0] if copies else float("nan")
@@ -71,12 +75,14 @@ def page(result: dict[str, Any]) -> str:
     text = HEAD.format(
         **{"gpu": "the CPU", "torch": "?", "triton": "?"} | result["versions"], date=result["date"],
         prompt=first["prompt"], generate=first["generate"], copy=copy, depths=",".join(map(str, depths)),
+        models=",".join(models), oracle=" --oracle PYTHON-WITH-MLX" if compared else "",
+        beside="Beside it stands MLX's own CUDA back end in the same run." if compared else NOT_COMPARED,
     )  # fmt: skip
-    notes = []
+    notes = [f"* {note}" for note in result.get("notes", ())]
     for model in models:
         ours, theirs = runs.get(("rocmend", model)), runs.get(("mlx", model))
         mine, other = speeds(ours) if ours else {}, speeds(theirs) if theirs else {}
-        about = next((line for line in (ours or {"lines": []})["lines"] if line["what"] == "model"), {})
+        about: dict[str, Any] = next((line for line in (ours or {"lines": []})["lines"] if line["what"] == "model"), {})
         for depth, (prompt, rate, cache) in mine.items():
             for index, kind in enumerate(("prompt", "generation")):
                 value = (prompt, rate)[index]
@@ -92,13 +98,13 @@ def page(result: dict[str, Any]) -> str:
                     "" if times is None else f"{times:.2f}", told(times, TARGETS[model][index], depth), floor,
                 ]  # fmt: skip
                 text += f"| {' | '.join(row)} |\n"
-        for run in (ours, theirs):
-            if run and run["failed"]:
+        for run in [one for one in (ours, theirs) if one]:
+            if run["failed"]:
                 notes.append(f"* {run['backend']}, {model}: {run['failed'].splitlines()[0][:200]}")
             notes.extend(
                 f"* {run['backend']}, {model}: a decode step takes {line['record_ms']:.2f} ms to record and "
                 f"{line['hand_over_ms']:.2f} ms to hand over, on the CPU."
-                for line in (run["lines"] if run else ())
+                for line in run["lines"]
                 if line["what"] == "steps"
             )
     return text + "\n" + "\n".join(notes) + "\n"

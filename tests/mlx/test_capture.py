@@ -81,7 +81,7 @@ class Decoder:
         self.values = leaf(torch.zeros(1, HEADS, length, SIZE), float32)
         self.offset = 0
 
-    def step(self, x: array) -> array:
+    def step(self, x: array) -> Any:
         q = ops.matmul(x, self.weight)
         k = fast.rope(q, SIZE, traditional=False, base=100.0, scale=1.0, offset=self.offset)
         at = self.offset

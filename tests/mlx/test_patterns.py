@@ -74,7 +74,7 @@ class Decoder:
         self.keys, self.values = (leaf(torch.zeros(1, HEADS, LENGTH, SIZE), float32) for _ in range(2))
         self.offset, self.watched, self.apart = 0, watched, apart
 
-    def step(self, x: array) -> array:
+    def step(self, x: array) -> Any:
         source = ops.multiply(x, 1.5)
         turned = [ops.transpose(fast.rms_norm(source, self.gain, eps), (0, 2, 1, 3)) for eps in (1e-5, 1e-3)]
         q, k = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def token(value: float = 1.0) -> array:
     return leaf(torch.full((1, 2, 1, 4), value), float32)
 
 
-def view_of(held: array, kind: str) -> array:
+def view_of(held: array, kind: str) -> Any:
     """Return a view of a cache: what a program may keep of it."""
     if kind == "slice":
         return held[..., :8, :]
@@ -49,7 +50,7 @@ def view_of(held: array, kind: str) -> array:
     return ops.transpose(held) if kind == "transpose" else ops.transpose(held[..., 2:9, :])[0]
 
 
-def step(held: array, value: array, at: int) -> array:
+def step(held: array, value: array, at: int) -> Any:
     """Write one place of a cache, and sum what is there so far."""
     held[..., at : at + 1, :] = value
     return ops.add(ops.sum(held[..., : at + 1, :], axis=2, keepdims=True), value)

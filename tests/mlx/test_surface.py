@@ -69,7 +69,7 @@ def test_annotations_only_names_are_not_looked_for(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def core() -> types.ModuleType:
+def core() -> Any:
     pytest.importorskip("torch")
     pytest.importorskip("mlx.utils")
     from rocmend import mlx
