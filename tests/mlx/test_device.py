@@ -128,6 +128,25 @@ def test_limits_give_back_what_was_set_before(setter: Any) -> None:
         setter(-1)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
+def test_the_peak_is_counted_at_evaluations() -> None:
+    mx.reset_peak_memory()
+    base = mx.zeros((8,)) + 1
+    mx.eval(base)
+    before = mx.get_peak_memory()
+    a, b = mx.zeros((1 << 22,)), mx.ones((1 << 22,))
+    mx.eval(a, b)
+    mx.eval(a.reshape(2, -1))  # the same buffer
+    size = a.nbytes
+    assert mx.get_peak_memory() - before >= 2 * size
+    del a, b
+    mx.eval(mx.ones((1 << 21,)))
+    assert mx.get_peak_memory() - before < 3 * size
+    mx.reset_peak_memory()
+    mx.eval(mx.ones((1 << 21,)))
+    assert size // 2 <= mx.get_peak_memory() < 2 * size
+
+
 def test_the_memory_limit_is_told() -> None:
     before = mx.get_memory_limit()
     assert before > 2**20

@@ -8,6 +8,7 @@ from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import memory
+from rocmend.mlx.device import cpu
 from rocmend.mlx.execute import interpreter, settings
 from rocmend.mlx.execute.fetch import fetched
 from rocmend.mlx.execute.planner import planner
@@ -81,6 +82,7 @@ def compute(roots: list[Node]) -> None:
                 _claim(tape, roots)
             try:
                 if planner().run(tape, roots, _compute_older):
+                    _note(state, roots)
                     return
             except _NotPlannedError:
                 pass
@@ -90,6 +92,13 @@ def compute(roots: list[Node]) -> None:
             seen(tape)
         _compute_singly(roots)
         cut(state)
+        _note(state, roots)
+
+
+def _note(state: State, roots: list[Node]) -> None:
+    """Count what was computed towards the peak where torch does not."""
+    if state.device.type is cpu:
+        memory.note([root.data for root in roots])
 
 
 def _claim(tape: list[Node], roots: list[Node]) -> None:

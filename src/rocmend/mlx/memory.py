@@ -1,25 +1,28 @@
 """How much memory arrays take, and the limits set on it.
 
 On a GPU torch's allocator is asked. On the CPU torch keeps no record: what is in use is counted when it is asked for,
-over all arrays that are there, and the peak is the most that was counted.
+over all tensors that are there, and the peak is the most that was counted, then or after an evaluation. After an
+evaluation only values that were asked for are counted, this one's and those of earlier ones that are still held.
 """
 
 from __future__ import annotations
 
 import gc
+import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from rocmend.mlx.device import gpu
-from rocmend.mlx.node import Node, current
+from rocmend.mlx.node import current
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocmend.mlx.device import Device
 
-__all__ = ["LIMITS", "active", "buffers", "cached", "clear", "peak", "reset_peak", "set_limit", "trim"]
+__all__ = ["LIMITS", "active", "buffers", "cached", "clear", "note", "peak", "reset_peak", "set_limit", "trim"]
 
 # bytes, as set; absent: not set
 LIMITS: dict[str, int] = {}
@@ -50,15 +53,75 @@ def buffers(values: Iterable[Any]) -> int:
 
 
 def _counted() -> int:
-    """Return the bytes of all arrays on the CPU that are there now."""
-    found = []
-    for one in gc.get_objects():
-        if type(one) is Node and one.data is not None:
-            data = one.data if isinstance(one.data, tuple) else (one.data,)
-            found += [t for t in data if isinstance(t, torch.Tensor) and t.device.type == "cpu"]
+    """Return the bytes of all tensors on the CPU that are there now."""
+    # nodes are not asked: the collector of garbage does not know of all of them, but of every tensor
+    found = [one for one in gc.get_objects() if type(one) is torch.Tensor and one.device.type == "cpu"]
     total = buffers(found)
     _peak_on_cpu[0] = max(_peak_on_cpu[0], total)
     return total
+
+
+class _Held(weakref.ref[torch.Tensor]):
+    """A value that was asked for, by the place of its buffer."""
+
+    __slots__ = ("key", "place")
+
+    key: int
+    place: int
+
+
+class _Ledger:
+    """The buffers of values that evaluations were asked for, as long as someone holds them.
+
+    Attributes:
+        total: their bytes, each buffer counted once.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._values: dict[int, _Held] = {}
+        # of each buffer: how many values see it, and its bytes
+        self._buffers: dict[int, list[int]] = {}
+        # values that are gone: they go at any time, in any thread, so that they are only written down then
+        self._gone: deque[_Held] = deque()
+
+    def add(self, values: Iterable[Any]) -> None:
+        """Count values: tensors and tuples of tensors. Those that are counted already, and others' devices, are not."""
+        while self._gone:
+            self._remove(self._gone.popleft())
+        stack = list(values)
+        while stack:
+            one = stack.pop()
+            if type(one) is tuple:
+                stack += one
+            elif one is not None and id(one) not in self._values and one.device.type == "cpu":
+                storage = one.untyped_storage()
+                held = _Held(one, self._gone.append)
+                held.key, held.place = id(one), storage.data_ptr()
+                self._values[held.key] = held
+                seen = self._buffers.setdefault(held.place, [0, 0])
+                if not seen[0]:
+                    seen[1] = storage.nbytes()
+                    self.total += seen[1]
+                seen[0] += 1
+
+    def _remove(self, held: _Held) -> None:
+        if self._values.get(held.key) is held:
+            del self._values[held.key]
+        seen = self._buffers[held.place]
+        seen[0] -= 1
+        if not seen[0]:
+            self.total -= seen[1]
+            del self._buffers[held.place]
+
+
+_asked_for = _Ledger()
+
+
+def note(values: Iterable[Any]) -> None:
+    """Count values that were computed just now towards the peak on the CPU. One thread at a time may call this."""
+    _asked_for.add(values)
+    _peak_on_cpu[0] = max(_peak_on_cpu[0], _asked_for.total)
 
 
 def active() -> int:

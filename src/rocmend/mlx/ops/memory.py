@@ -16,7 +16,7 @@ __all__ = [
 def get_active_memory() -> int:
     """Return the bytes that arrays take on the default device, without what is held for later.
 
-    On the CPU this counts all arrays, which takes some milliseconds.
+    On the CPU this counts all of torch's tensors, which takes some milliseconds.
     """
     return memory.active()
 
@@ -24,7 +24,8 @@ def get_active_memory() -> int:
 def get_peak_memory() -> int:
     """Return the most bytes in use since the program began or ``reset_peak_memory`` was called.
 
-    On the CPU this is the most that ``get_active_memory`` has returned: torch keeps no record there.
+    On the CPU, where torch keeps no record, this is the most that ``get_active_memory`` has returned or that the
+    arrays that evaluations were asked for have taken. What is let go during an evaluation is not in it.
     """
     return memory.peak()
 
