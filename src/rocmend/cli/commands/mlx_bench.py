@@ -89,7 +89,7 @@ def command(
     """Time a language model: tokens a second of the prompt and of generation, beside what reading alone would take.
 
     The model runs through mlx_lm's generate_step in a child process: one that hangs or crashes keeps what it measured
-    until then. It is told, too, how steps were computed (plans, captured graphs, recording in C) and why not faster.
+    until then. Printed beside it is how steps were computed: by plans, captured graphs, recording in C, or why not.
     The result is kept as evidence. Exit code 1 means that not all could be measured.
     """
     from rocmend.cli.views.bench import bench_document
