@@ -1,4 +1,4 @@
-"""Generate the reference pages from the program itself: commands, entries, gfx targets, facts, compiled kernels.
+"""Generate the reference pages from the program itself: commands, entries, gfx targets, facts, kernels, MLX.
 
 A command or entry with no page fails the documentation build, because its page is made here from its own text.
 """
@@ -24,6 +24,7 @@ from rocmend.kb.load import load_entries
 from rocmend.kb.template import plain
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
+from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, LEFT_OUT, TESTS
 from rocmend.report import markdown
 
 
@@ -112,6 +113,27 @@ def _compiled_kernels(folder: Path) -> None:
     write_atomic(folder / "kernels-compiled.md", _page("Compiled kernels", text, [f"compiled/{op}" for op in by_op]))
 
 
+_MLX = """`rocmend.mlx.core` has every public name of mlx.core 0.32.4, with its signature, but for what stands here.
+Tests compare names and signatures with the stubs that the `mlx` package ships, and fail for a difference without a
+reason; `python -m rocmend.mlx.programs.surface` prints them."""
+
+_MLX_TABLES = (
+    ("Left out", "name", "why", LEFT_OUT, "A call raises NotImplementedError and says why; an import never does."),
+    ("Signatures that differ", "name", "how", DIFFERENT, ""),
+    ("What behaves otherwise", "name", "how", BEHAVES, "These are called as in MLX."),
+    ("MLX's own tests", "test", "why", TESTS, "Tests of MLX's own suite that are known not to pass here, on the CPU."),
+)
+
+
+def _mlx_coverage(folder: Path) -> None:
+    parts = [_MLX]
+    for title, first, second, table, text in _MLX_TABLES:
+        rows = [f"| `{name}` | {_cell(reason)} |" for name, reason in sorted(table.items())]
+        said = "\n".join([f"| {first} | {second} |", "|---|---|", *rows]) if rows else "None."
+        parts.append("\n\n".join(filter(None, (f"## {title}", text, said))))
+    write_atomic(folder / "mlx-coverage.md", _page("MLX coverage", "\n\n".join(parts)))
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "\\<")
 
@@ -120,7 +142,7 @@ def generate(folder: Path) -> None:
     """Write every generated page below ``folder``, after removing those of an earlier run."""
     for page in folder.rglob("*.md"):
         page.unlink()
-    for part in (_commands, _knowledge, _targets, _facts, _compiled_kernels):
+    for part in (_commands, _knowledge, _targets, _facts, _compiled_kernels, _mlx_coverage):
         part(folder)
 
 

@@ -2,16 +2,91 @@
 
 A name that is missing altogether, or whose call raises ``NotImplementedError``, stands in ``LEFT_OUT``; one whose
 signature differs, in ``DIFFERENT``. The test of the surface fails for anything that stands in neither, and for anything
-here that is there after all.
+here that is there after all. ``BEHAVES`` holds what is called as in MLX and does something else.
 """
 
 from __future__ import annotations
 
-__all__ = ["DIFFERENT", "LEFT_OUT", "TESTS"]
+__all__ = ["BEHAVES", "DIFFERENT", "LEFT_OUT", "TESTS"]
 
-LEFT_OUT: dict[str, str] = {}
+_NO_METAL = "There is no Metal to record. `torch.profiler` records what torch does, `rocprofv3` what an AMD GPU does."
+
+LEFT_OUT: dict[str, str] = {
+    "fast.metal_kernel": "Source text in Metal is not compiled. A kernel can be named; calling it raises.",
+    "fast.cuda_kernel": "Source text in CUDA is not compiled. A kernel can be named; calling it raises.",
+    "fast.precompiled_cuda_kernel": "Code for NVIDIA GPUs is not loaded: AMD GPUs cannot run it.",
+    "metal.start_capture": _NO_METAL,
+    "metal.stop_capture": _NO_METAL,
+}
 
 DIFFERENT: dict[str, str] = {}
 
-TESTS: dict[str, str] = {}
+BEHAVES: dict[str, str] = {
+    "array": (
+        "`memoryview(x)` needs Python 3.12: before, a class written in Python cannot lend its memory as a buffer. "
+        "`numpy.asarray(x)` and DLPack work with every version."
+    ),
+    "async_eval": "On the CPU the arrays are computed when it returns. On a GPU it returns while the GPU computes.",
+    "compile": (
+        "With `shapeless=True` a traced body is recorded again for other shapes of the same numbers of axes. "
+        "Operations that cannot say their shape for other inputs raise ValueError; which they are is not the same as "
+        "in MLX. `zeros_like`, `ones_like`, `full_like` and `broadcast_arrays` in such a body keep shapes of the first "
+        "call. The result of a compiled function does not lie in its argument's buffer."
+    ),
+    "cuda.is_available": "Returns False, also on an NVIDIA GPU: torch computes. `is_available(gpu)` tells.",
+    "distributed.init": (
+        "Speaks through `torch.distributed`: `ring` is gloo, `nccl` is RCCL on ROCm, `mpi` needs a torch that was "
+        "built with it, and `jaccl` is never there."
+    ),
+    "export_function": (
+        "The format of the file is rocmend's: MLX cannot read it. An operation that depends on a value of a type which "
+        "the format does not have raises NotImplementedError."
+    ),
+    "exporter": "Writes the format of `export_function`.",
+    "get_active_memory": (
+        "On a GPU, what torch's allocator has given out. On the CPU all tensors that torch has there are counted when "
+        "it is called, those that the program made itself included."
+    ),
+    "get_peak_memory": (
+        "On the CPU, the most that was counted when `get_active_memory` was called or an evaluation had ended: no true "
+        "peak, since values in the middle of an evaluation are not in it."
+    ),
+    "import_function": "Reads what `export_function` of rocmend wrote. Files that MLX exported raise RuntimeError.",
+    "load": "Of GGUF's block formats, Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K are read; a tensor in another one raises.",
+    "metal.is_available": "Returns False.",
+    "new_stream": (
+        "All streams of a GPU are one stream of torch's. Work on two of them is done in the order of its dependencies "
+        "and never at the same time."
+    ),
+    "set_memory_limit": (
+        "A guideline: above it, unused memory is given back after each evaluation; no evaluation fails for it. By "
+        "default it is the memory of the device, where MLX takes a part of it."
+    ),
+    "set_wired_limit": "The limit is remembered and has no effect.",
+}
+"""Names that are called as in MLX and do something else, and what."""
+
+_KERNELS = "Calls a kernel whose source text is in Metal."
+_BUFFERS = "Takes `memoryview` of an array, which needs Python 3.12."
+
+TESTS: dict[str, str] = {
+    "test_array.py::TestArray::test_buffer_protocol": _BUFFERS,
+    "test_array.py::TestArray::test_buffer_protocol_ref_counting": _BUFFERS,
+    "test_array.py::TestArray::test_from_dlpack_cpu_strided": _BUFFERS,
+    "test_autograd.py::TestAutograd::test_complex_prod_vjp": (
+        "Asks for the derivative of a complex product bit by bit; ours is not equal in the last bits."
+    ),
+    "test_compile.py::TestCompile::test_compile_donates_input_buffer": (
+        "Asks that the result of a compiled function lies in its argument's buffer."
+    ),
+    "test_compile.py::TestCompile::test_compile_shapeless_with_broadcast": (
+        "The gradient of a batched product, compiled with `shapeless=True`, is refused where the operands broadcast in "
+        "another way than at the first call."
+    ),
+    "test_compile.py::TestCompile::test_shapeless_compile_full_like": (
+        "`zeros_like` in a body compiled with `shapeless=True` keeps the shape of the first call."
+    ),
+    "test_export_import.py::TestExportImport::test_export_custom_metal_kernel_with_math_mode": _KERNELS,
+    "test_export_import.py::TestExportImport::test_export_custom_metal_kernel_without_evaluation": _KERNELS,
+}
 """Tests of MLX's and mlx-lm's own suites that do not pass here, ``FILE::CLASS::TEST``, and why."""
