@@ -5,7 +5,8 @@
 
 Each program is run by both, everything computed at the end. Where the results differ, each statement is run alone on
 the reference's own values, so that a difference is the statement's; and once more eagerly by ours, so that one between
-evaluating at once and at the end is seen. What is left of it is rounding that added up, where a statement rounds.
+evaluating at once and at the end is seen. What is left of it is rounding that added up, where a statement rounds. Differences that are
+known, each for a reason, stand in ``explained.py``: they are counted, and are no findings.
 A program that differs is shortened and kept, with its seed, in the state file, which a later call goes on from.
 Exit code 1: there are differences.
 """
@@ -28,6 +29,7 @@ from typing import Any
 
 import torch
 from compare import all_exact, difference, values_differ
+from explained import unexplained
 from generate import Maker
 from language import Program, used
 
@@ -110,6 +112,9 @@ class Finding:
     program: Program
 
 
+Judgement = tuple[list[Finding], set[str]]
+
+
 @dataclass
 class State:
     """Where a run stands."""
@@ -118,6 +123,7 @@ class State:
     programs: int = 0
     rounding: int = 0
     oracle_crashes: int = 0
+    explained: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -141,39 +147,46 @@ class Fuzzer:
             elif b is None:
                 state.findings.append(self.shortened(Finding(seed, "crash", "", "the process ended", program)))
             elif any(map(_differ, program, a, b)):
-                found = self.judge(seed, program, a, b)
+                found, reasons = self.judge(seed, program, a, b)
                 state.findings += found
-                state.rounding += not found
+                state.rounding += not found and not reasons
+                for reason in reasons:
+                    state.explained[reason] = state.explained.get(reason, 0) + 1
 
-    def judge(self, seed: int, program: Program, theirs: list[Any], ours: list[Any]) -> list[Finding]:
-        """Return what is behind a difference; nothing if it is rounding."""
+    def judge(self, seed: int, program: Program, theirs: list[Any], ours: list[Any]) -> Judgement:
+        """Return what is behind a difference, and which explanations hold of it; nothing of either: rounding."""
         alone = [_alone(program, at, theirs) for at in range(len(program))]
         asked = [item for item in alone if item is not None]
         a, b = self.theirs.run(asked), self.ours.run(asked)
-        found = []
+        found: list[Finding] = []
+        reasons: set[str] = set()
         for one, left, right in zip(asked, a, b, strict=True):
             if left is None:
                 continue
             name = one[-1]["do"]
             text = "the process ended" if right is None else difference(name, left[-1], right[-1])
+            if text and right is not None:
+                remains, reason = unexplained(one, left[-1], right[-1])
+                reasons |= {reason} - {""}
+                text = text if remains else ""
             if text:
                 kinds = [statement["args"][0] for statement in one[:-1]]
                 found.append(Finding(seed, "statement", f"{name} {' '.join(kinds)}", text, one))
-        if found:
-            return found
+        if found or reasons:
+            return found, reasons
         eager = self.ours.run([program], eager=True)[0]
         if eager is None:
-            return [Finding(seed, "crash", "eager", "the process ended when evaluated at once", program)]
+            return [Finding(seed, "crash", "eager", "the process ended when evaluated at once", program)], reasons
         for at, statement in enumerate(program):
             text = _apart(ours[at], eager[at])
             if text:
                 finding = Finding(seed, "executor", statement["do"], f"{text}, when evaluated at once", program)
-                return [self.shortened(finding)]
+                return [self.shortened(finding)], reasons
         if all_exact(program):
             at = next(at for at, s in enumerate(program) if difference(s["do"], theirs[at], ours[at]))
             text = difference(program[at]["do"], theirs[at], ours[at])
-            return [self.shortened(Finding(seed, "aliasing", program[at]["do"], text, program))]
-        return []
+            return [self.shortened(Finding(seed, "aliasing", program[at]["do"], text, program))], reasons
+        return [], reasons
 
     def shortened(self, finding: Finding) -> Finding:
         """Leave out every statement that a difference does not need."""
@@ -202,7 +215,10 @@ def _differ(statement: Any, theirs: Any, ours: Any) -> str:
 def _apart(lazy: Any, eager: Any) -> str:
     """Return how two runs of ours differ; sums may be taken in another order, so not by the last places."""
     if lazy[0] in ("error", "skipped") or eager[0] in ("error", "skipped"):
-        return "" if lazy[0] == eager[0] else f"{lazy[:2]}, but {eager[:2]}"
+        # what raises as it is computed is an error at the end of the lazy run, and what needs it is left out of the other
+        return (
+            "" if lazy[0] == eager[0] or (lazy[0], eager[0]) == ("error", "skipped") else f"{lazy[:2]}, but {eager[:2]}"
+        )
     if lazy[:2] != eager[:2]:
         return f"{lazy[:2]}, but {eager[:2]}"
     return values_differ("", eager, lazy, slack=64.0)
@@ -279,6 +295,7 @@ def summary(state: State, *, show: bool) -> str:
         rows.append(f"{len(members):5} {kind}: {what}: {first.text.splitlines()[0]} (seed {first.seed})")
         if show:
             rows += [f"        {json.dumps(statement)[:400]}" for statement in first.program]
+    rows += [f"{count:5} explained: {reason}" for reason, count in sorted(state.explained.items())]
     return "\n".join(rows)
 
 

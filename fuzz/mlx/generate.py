@@ -209,7 +209,7 @@ class Maker:
         elif which == "tile":
             self.do(which, v, [r.randint(1, 2) for _ in range(r.randint(1, x.ndim + 1))])
         elif which == "pad":
-            self.do(which, v, [[r.randint(0, 2), r.randint(0, 2)] for _ in range(x.ndim)], r.choice((0, 1)))
+            self.do(which, v, [[r.randint(0, 2), r.randint(0, 2)] for _ in range(x.ndim)], "constant", r.choice((0, 1)))
         elif which == "roll":
             self.do(which, v, r.randint(-4, 4), axis=self.axis(x))
         elif which == "tril":
@@ -234,6 +234,8 @@ class Maker:
         items: list[Any] = []
         ellipsis = False
         for size in x.shape[: r.randint(0, x.ndim)]:
+            if ellipsis:  # which axis comes next is left open: an index that each of them has
+                size = min(x.shape)  # noqa: PLW2901
             which = r.random()
             if which < 0.45:
                 step = r.choice((1, 1, 1, 2, -1, -2, 3))

@@ -9,6 +9,7 @@ None). An argument is a JSON value, or one of::
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def make_input(mx: Any, shape: list[int], dtype: str, kind: str, seed: int) -> A
         return mx.array(np.nan_to_num(raw.astype(np.float64), posinf=7, neginf=-7).astype(np.int64).astype(dtype))
 
 
-def decoded(mx: Any, value: Any, variables: list[Any]) -> Any:
+def decoded(mx: Any, value: Any, variables: list[Any]) -> Any:  # noqa: PLR0911  one for each kind
     """Return the Python value of an argument."""
     if isinstance(value, list):
         return [decoded(mx, item, variables) for item in value]
@@ -92,16 +93,13 @@ def chain(mx: Any, steps: list[list[Any]], others: list[Any]) -> Any:
     def run(x: Any) -> Any:
         for name, second in steps:
             function = _function(mx, name)
-            if second is None:
-                x = function(x)
-            else:
-                x = function(x, decoded(mx, second, others))
+            x = function(x) if second is None else function(x, decoded(mx, second, others))
         return x
 
     return run
 
 
-def apply(mx: Any, statement: Statement, variables: list[Any]) -> Any:
+def apply(mx: Any, statement: Statement, variables: list[Any]) -> Any:  # noqa: PLR0911  one for each kind
     """Run one statement and return its variable."""
     name = statement["do"]
     args = [decoded(mx, item, variables) for item in statement.get("args", [])]
@@ -124,8 +122,7 @@ def apply(mx: Any, statement: Statement, variables: list[Any]) -> Any:
         return getattr(args[0], name[7:])(*args[1:], **kw)
     if name.startswith("inplace."):
         target = args[0]
-        result = getattr(target, f"__i{name[8:]}__")(args[1])
-        return result
+        return getattr(target, f"__i{name[8:]}__")(args[1])
     if name.startswith("first."):  # of several outputs
         return _function(mx, name[6:])(*args, **kw)[0]
     if name.startswith("transform."):
@@ -133,7 +130,7 @@ def apply(mx: Any, statement: Statement, variables: list[Any]) -> Any:
     return _function(mx, name)(*args, **kw)
 
 
-def _transformed(mx: Any, kind: str, statement: Statement, variables: list[Any]) -> Any:
+def _transformed(mx: Any, kind: str, statement: Statement, variables: list[Any]) -> Any:  # noqa: PLR0911  one for each kind
     x = variables[statement["args"][0]["v"]]
     run = chain(mx, statement["chain"], variables)
     if kind == "grad":
@@ -207,10 +204,8 @@ def run_program(mx: Any, program: Program, *, eager: bool) -> list[Any]:
             variables.append(None)
             outcomes.append(("error", type(error).__name__, str(error)[:200]))
     alive = [x for x, outcome in zip(variables, outcomes, strict=True) if outcome is None]
-    try:
+    with contextlib.suppress(Exception):  # told one by one below
         mx.eval(alive)
-    except Exception:  # noqa: BLE001, S110  told one by one below
-        pass
     for at, x in enumerate(variables):
         if outcomes[at] is None:
             try:

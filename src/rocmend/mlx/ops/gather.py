@@ -214,11 +214,11 @@ def take(a: array, /, indices: int | array, axis: int | None = None, *, stream: 
         raise TypeError(f"[take] indices must be an integer or an array of integers, got {type(indices).__name__}.")
     place = int(indices)
     size = shape[axis]
+    if 0 in shape:
+        raise ValueError("[take] Cannot do a non-empty take from an array with zero elements.")
     if place < 0:
         place += size
     if not 0 <= place < size:
-        if not size:
-            raise ValueError("[take] Cannot do a non-empty take from an empty axis.")
         raise ValueError(f"[take] Index {indices} is out of bounds for axis {axis} with size {size}.")
     return reshaped(cut(a, axis, place, place + 1, stream), (*shape[:axis], *shape[axis + 1 :]), stream)
 

@@ -168,6 +168,21 @@ class ArrayAt:
             raise ValueError("[at] Must give indices to array.at (e.g. `x.at[0].add(4)`).")
         return put(self._array, self._index, value, mode)
 
+    def _whole(self, value: Any, name: str) -> array | None:
+        """Return the result for an index that means the whole array by itself: MLX then promotes the types."""
+        from rocmend.mlx import ops
+
+        x, index = self._array, self._index
+        shape = x._n.shape
+        if not self._told or not (index is None or index is Ellipsis or (type(index) is tuple and not index + shape)):
+            return None
+        value = to_array(value, x._n.dtype)
+        if index is None and len(value._n.shape) > len(shape):
+            raise ValueError(
+                f"[index] Cannot broadcast array of shape {shape_text(value._n.shape)} into shape {shape_text(shape)}."
+            )
+        return getattr(ops, name)(x, fitted(value, shape))  # type: ignore[no-any-return]
+
     def _value(self, value: Any) -> array:
         from rocmend.mlx import ops
 
@@ -176,28 +191,34 @@ class ArrayAt:
 
     def add(self, value: Any) -> array:
         """Return the array with ``value`` added."""
-        return self._put(value, "add")
+        found = self._whole(value, "add")
+        return self._put(value, "add") if found is None else found
 
     def subtract(self, value: Any) -> array:
         """Return the array with ``value`` subtracted."""
         from rocmend.mlx import ops
 
-        return self._put(ops.negative(self._value(value)), "add")
+        found = self._whole(value, "subtract")
+        return self._put(ops.negative(self._value(value)), "add") if found is None else found
 
     def multiply(self, value: Any) -> array:
         """Return the array multiplied by ``value``."""
-        return self._put(value, "prod")
+        found = self._whole(value, "multiply")
+        return self._put(value, "prod") if found is None else found
 
     def divide(self, value: Any) -> array:
         """Return the array divided by ``value``: multiplied by its reciprocal in the array's type, as MLX does."""
         from rocmend.mlx import ops
 
-        return self._put(ops.reciprocal(self._value(value)), "prod")
+        found = self._whole(value, "divide")
+        return self._put(ops.reciprocal(self._value(value)), "prod") if found is None else found
 
     def maximum(self, value: Any) -> array:
         """Return the array with the larger of its elements and ``value``."""
-        return self._put(value, "max")
+        found = self._whole(value, "maximum")
+        return self._put(value, "max") if found is None else found
 
     def minimum(self, value: Any) -> array:
         """Return the array with the smaller of its elements and ``value``."""
-        return self._put(value, "min")
+        found = self._whole(value, "minimum")
+        return self._put(value, "min") if found is None else found

@@ -135,12 +135,15 @@ def pad(
 
     Raises:
         ValueError: sizes that do not fit, or another mode.
+        TypeError: a mode that is no string.
     """
     from rocmend.mlx import ops
 
     a = to_array(a)
     shape = a._n.shape
     widths = _widths(pad_width, shape)
+    if type(mode) is not str:
+        raise TypeError(f"[pad] mode must be a string, got {type(mode).__name__}.")
     if mode not in ("constant", "edge", "reflect", "symmetric"):
         raise ValueError(f"[pad] Invalid padding mode ({mode}) passed to pad.")
     to = None if stream is None else as_stream(stream)

@@ -101,8 +101,9 @@ def logaddexp(a: Any, b: Any, /, *, stream: Any = None) -> array:
     return float_binary(LOGADDEXP, a, b, stream)
 
 
-def _share(x: array, out: array) -> array:
-    return ops.exp(ops.subtract(x, out))  # type: ignore[no-any-return]
+def _share(x: array, other: array) -> array:
+    # not exp(x - out): that is NaN where x is infinite, and holds no digits of a small share once out is large
+    return ops.sigmoid(ops.subtract(x, other))  # type: ignore[no-any-return]
 
 
-derived_pair(LOGADDEXP, lambda node, x, y, out: _share(x, out), lambda node, x, y, out: _share(y, out))
+derived_pair(LOGADDEXP, lambda node, x, y, out: _share(x, y), lambda node, x, y, out: _share(y, x))

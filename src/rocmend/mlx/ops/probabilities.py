@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["softmax"]
 
 _MOST = 4096
-_inferred: dict[Any, tuple[Any, Dtype]] = {}
+_inferred: dict[Any, tuple[Any, Dtype, bool]] = {}  # attrs, type of the computation, whether the input's comes back
 
 
 def _run(node: Node, x: torch.Tensor) -> torch.Tensor:
@@ -45,13 +45,14 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
     """Return ``exp(a) / Σ exp(a)`` along axes, without overflow.
 
     Args:
-        a: any shape; integers become float32.
+        a: any shape; integers become float32, and stay what they are (so that only 0 and 1 are left) where the last axis
+            is not among the axes, as in MLX.
         axis: an axis, several, or None for all.
         precise: sums of half types in float32. Here they always are.
         stream: where it is computed.
 
     Returns:
-        The shape of a, of its type or float32.
+        The shape of a, of its type, or float32 of integers along the last axis.
 
     Raises:
         ValueError: there is no such axis, or one stands twice.
@@ -64,7 +65,10 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
     found = _inferred.get(key)
     if found is None:
         found = _infer(key)
-    attrs, dtype = found
+    attrs, dtype, back = found
+    if back:
+        made = softmax(ops.astype(a, dtype, stream=stream), axis, stream=stream)
+        return ops.astype(made, node.dtype, stream=stream)  # type: ignore[no-any-return]
     if attrs is None:
         return _others(a, axes_of("softmax", key[2], len(node.shape)), dtype, stream)
     if dtype is not node.dtype:
@@ -72,7 +76,7 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
     return record(SOFTMAX, (node,), node.shape, dtype, attrs, None, stream if stream is None else as_stream(stream))
 
 
-def _infer(key: Any) -> tuple[Any, Dtype]:
+def _infer(key: Any) -> tuple[Any, Dtype, bool]:
     shape, dtype, axis = key
     made = dtype if dtype.is_inexact else dtypes.float32
     axes = axes_of("softmax", axis, len(shape))
@@ -81,7 +85,8 @@ def _infer(key: Any) -> tuple[Any, Dtype]:
         attrs = (axes[0] if len(axes) == 1 else axes, made)
     if len(_inferred) >= _MOST:
         _inferred.clear()
-    found = _inferred[key] = (attrs, made)
+    back = made is not dtype and (len(shape) - 1 not in axes or 0 in shape)
+    found = _inferred[key] = (attrs, made, back)
     return found
 
 

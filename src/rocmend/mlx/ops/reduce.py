@@ -218,7 +218,7 @@ def _reduced(op: Primitive, a: Any, axis: Axis, keepdims: bool, dtype: Dtype | N
     kept = node.dtype
     axes, shape = plan(node.shape, axis, keepdims)
     if dtype is None:
-        dtype = _WIDER.get(kept, kept)
+        dtype = _WIDER.get(kept, kept) if axes else kept  # MLX widens only what it adds up
     if not axes:
         from rocmend.mlx import ops
 
@@ -240,7 +240,8 @@ def sum(a: array, /, axis: Axis = None, keepdims: bool = False, *, stream: Any =
         stream: where.
 
     Returns:
-        The type of ``a``; small integers and bools are summed in 32 bits, half types in float32.
+        The type of ``a``; small integers and bools are summed in 32 bits, half types in float32. Without an axis, as of
+        a number, ``a`` itself.
 
     Raises:
         IndexError: there is no such axis.

@@ -48,10 +48,13 @@ def randint(
     if dtype.is_inexact:
         raise ValueError(f"[randint] Only integer types and bool are supported, got {dtype}.")
     drawn = uniform(low, high, shape, dtypes.float32, key, stream)
-    least = as_dtype(low, dtypes.float32, stream)
-    most = ops.subtract(as_dtype(high, dtypes.float32, stream), constant(1.0, dtypes.float32), stream=stream)
-    whole = ops.maximum(ops.minimum(ops.floor(drawn, stream=stream), most, stream=stream), least, stream=stream)
-    return ops.astype(whole, dtype, stream=stream)  # type: ignore[no-any-return]
+    whole = ops.astype(ops.floor(drawn, stream=stream), dtype, stream=stream)
+    if dtype is dtypes.bool_:
+        return whole  # type: ignore[no-any-return]
+    # Bounds that the type does not hold wrap before they bound, as in MLX
+    least = ops.astype(to_array(low), dtype, stream=stream)
+    most = ops.subtract(ops.astype(to_array(high), dtype, stream=stream), constant(1, dtype), stream=stream)
+    return ops.maximum(ops.minimum(whole, most, stream=stream), least, stream=stream)  # type: ignore[no-any-return]
 
 
 def bernoulli(p: Any = 0.5, shape: Sequence[int] | None = None, key: array | None = None, stream: Any = None) -> array:

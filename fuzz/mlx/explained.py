@@ -1,0 +1,197 @@
+"""Differences from the reference that are known and right to keep: each a narrow rule with its reason.
+
+A rule looks at one statement on given operands. It excuses the elements for which its reason holds, and no others: what
+it leaves is a finding. A rule of the wrong type or shape, or of an error, excuses the statement as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from compare import EPSILON, wrong_elements
+from language import Program, array_of
+
+_EXTREMES = {"maximum", "minimum", "clip", "max", "min", "cummax", "cummin", "at.maximum", "at.minimum"}
+_ITEM = {"float16": 2, "bfloat16": 2, "float32": 4, "complex64": 8}
+_VIEW = {"int8": 1, "uint8": 1, "uint16": 2, "int32": 4, "float32": 4}
+_TENDS_TO_ONE = {"sigmoid", "tanh", "erf", "logaddexp"}
+
+
+@dataclass
+class Case:
+    """One statement, its operands, and both outcomes."""
+
+    name: str
+    statement: dict[str, Any]
+    dtypes: list[str]
+    operands: list[Any]
+    theirs: Any
+    ours: Any
+    a: Any  # values of the reference; None where there are not two of one type and shape
+    b: Any
+
+    @property
+    def chain(self) -> list[str]:
+        """Names of the functions that a transformation is of."""
+        return [step[0] for step in self.statement.get("chain", [])]
+
+    @property
+    def refused(self) -> str:
+        """Text of the reference's error where ours gives a value."""
+        return self.theirs[2] if self.theirs[0] == "error" and self.ours[0] != "error" else ""
+
+    @property
+    def refuses(self) -> str:
+        """Text of our error where the reference gives a value."""
+        return self.ours[2] if self.ours[0] == "error" and self.theirs[0] != "error" else ""
+
+
+Excuse = Callable[[Case], Any]
+
+
+def _zeros(case: Case) -> Any:
+    return case.a is not None and case.name in _EXTREMES and (case.a == 0) & (case.b == 0)
+
+
+def _scattered_nan(case: Case) -> Any:
+    return (
+        case.a is not None
+        and case.name in ("at.maximum", "at.minimum")
+        and case.b.dtype.kind == "f"
+        and np.isnan(case.b) & ~np.isnan(case.a)
+    )
+
+
+def _half_nan(case: Case) -> Any:
+    half = case.a is not None and case.name in ("cummax", "cummin") and case.dtypes[0] in ("float16", "bfloat16")
+    return half and np.isnan(case.b) & (case.a == 0)
+
+
+def _kept_axis(case: Case) -> Any:
+    return case.name in ("argmax", "argmin") and case.operands[0].ndim == 0 and "max_size" in case.refused
+
+
+def _empty_slice(case: Case) -> Any:
+    return (
+        case.name.startswith("at.")
+        and "Negative dimensions" in case.refused
+        and np.array_equal(array_of(case.ours), case.operands[0], equal_nan=case.operands[0].dtype.kind in "fc")
+    )
+
+
+def _by_zero(case: Case) -> Any:
+    whole = case.name in ("floor_divide", "remainder") and "ZeroDivisionError" in case.refuses
+    return whole and len(case.operands) == 2 and bool((case.operands[1] == 0).any())
+
+
+def _complex_floor(case: Case) -> Any:
+    return case.name == "floor_divide" and "Complex" in case.refuses and "complex64" in case.dtypes
+
+
+def _wide_floor(case: Case) -> Any:
+    if case.a is None or case.name != "floor_divide" or case.theirs[0] not in ("uint64", "int64"):
+        return False
+    places = [np.broadcast_to(np.abs(x.astype(np.float64)) >= 2**53, case.a.shape) for x in case.operands]
+    return np.logical_or.reduce(places)
+
+
+def _nan_bits(case: Case) -> Any:
+    if case.a is None or case.name != "method.view" or case.dtypes[0] not in _ITEM or not case.a.ndim:
+        return False
+    nan = np.repeat(np.isnan(case.operands[0]), _ITEM[case.dtypes[0]], axis=-1)
+    return nan.reshape(*case.a.shape, _VIEW[case.theirs[0]]).any(-1)
+
+
+def _sum_wraps(case: Case) -> Any:
+    if case.a is None or case.name not in ("mean", "var", "std") or case.operands[0].dtype.kind not in "iu":
+        return False
+    x = np.abs(case.operands[0].astype(np.float64))
+    bound = 2.0**63 if case.operands[0].dtype.itemsize == 8 else 2.0**31
+    return float((x if case.name == "mean" else x * x).sum()) >= bound
+
+
+def _wraps_below_zero(case: Case) -> Any:
+    if case.a is None or case.name not in ("logsumexp", "softmax") or case.operands[0].dtype.kind not in "ub":
+        return False
+    ndim = case.operands[0].ndim
+    axis = case.statement.get("kw", {}).get("axis")
+    return ndim > 1 and (axis is None or axis not in (-1, ndim - 1))
+
+
+def _no_factors(case: Case) -> Any:
+    return case.a is not None and case.name == "prod" and case.operands[0].size == 0 and case.b == 1
+
+
+def _flat_tanh(case: Case) -> Any:
+    return case.name == "transform.second" and "tanh" in case.chain and np.isnan(case.a) & np.isfinite(case.b)
+
+
+def _one_minus(case: Case) -> Any:
+    if case.a is None or not case.name.startswith("transform.") or not _TENDS_TO_ONE & {*case.chain}:
+        return False
+    return np.abs(case.a - case.b) <= EPSILON[case.theirs[0]] * 24
+
+
+def _log_of_erf(case: Case) -> Any:
+    names = case.chain
+    if case.a is None or "erf" not in names or "log1p" not in names[names.index("erf") :]:
+        return False
+    return np.abs(case.a - case.b) <= 1e-3 * np.abs(case.a)
+
+
+def _large_terms(case: Case) -> Any:
+    if case.a is None or case.name not in ("sum", "mean", "cumsum", "fast.rope") or case.a.dtype.kind != "f":
+        return False
+    x = np.abs(case.operands[0].astype(np.float64))
+    x = x[np.isfinite(x)]
+    terms = float(x.max()) if x.size else 0.0
+    return np.abs(case.a - case.b) <= EPSILON[case.theirs[0]] * 24 * terms
+
+
+RULES: dict[str, Excuse] = {
+    "which of 0 and -0 an extreme gives is not defined; MLX's depends on the order of the operands": _zeros,
+    "a scatter's extreme drops NaN in MLX, where maximum and max keep it; ours keeps it": _scattered_nan,
+    "MLX's cummax and cummin of half types turn NaN into 0, those of float32 do not": _half_nan,
+    "MLX cannot keep the axes that a number has not": _kept_axis,
+    "MLX refuses to join values to an empty slice with start beyond stop; ours leaves the array as it is": _empty_slice,
+    "integers divided by zero are undefined in MLX (its CPU build may end); ours raises": _by_zero,
+    "MLX's floor_divide of complex numbers does not round; ours refuses": _complex_floor,
+    "MLX divides 64-bit integers as floats of 53 bits; ours is exact": _wide_floor,
+    "which bits a NaN has is not defined": _nan_bits,
+    "MLX adds integers for a mean in their own width, which wraps; ours adds floats": _sum_wraps,
+    "MLX takes the maximum from unsigned integers and bools in their own type, which wraps": _wraps_below_zero,
+    "MLX leaves the product of no elements unset at times; it is 1": _no_factors,
+    "MLX's second derivative of tanh is NaN far from 0, where it is 0": _flat_tanh,
+    "derivatives of what tends to 1 take 1 from nearly 1: their error is one of terms of size 1": _one_minus,
+    "MLX's erf is off by 1e-7 near -1, which log1p there makes large": _log_of_erf,
+    "sums that cancel: their error is relative to the greatest term": _large_terms,
+}
+
+
+def unexplained(program: Program, theirs: Any, ours: Any) -> tuple[bool, str]:
+    """Return whether a difference is left, and what explains (a part of) it.
+
+    Args:
+        program: literals, and the statement that differs.
+        theirs: its outcome at the reference.
+        ours: its outcome at ``rocmend.mlx``.
+    """
+    statement = program[-1]
+    literals = [one["args"] for one in program[:-1]]
+    operands = [array_of((dtype, shape, bytes.fromhex(data))) for dtype, shape, data in literals]
+    failed = {"error", "skipped"} & {theirs[0], ours[0]}
+    valued = not failed and theirs[:2] == ours[:2]
+    a, b = (array_of(theirs), array_of(ours)) if valued else (None, None)
+    case = Case(statement["do"], statement, [one[0] for one in literals], operands, theirs, ours, a, b)
+    left = wrong_elements(case.name, theirs, ours) if valued else np.array(True)
+    reasons = []
+    with np.errstate(all="ignore"):
+        for reason, excuse in RULES.items():
+            after = left & ~np.asarray(excuse(case), dtype=bool) if operands else left
+            if (after != left).any():
+                reasons.append(reason)
+                left = after
+    return bool(left.any()), "; ".join(reasons)

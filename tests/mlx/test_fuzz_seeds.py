@@ -1,0 +1,110 @@
+"""What random programs (``fuzz/mlx``) found to differ from MLX 0.32.4, with the seed; values are MLX's on the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("torch")
+
+from rocmend.mlx import core as mx
+
+if TYPE_CHECKING:
+    from typing import Any
+
+pytestmark = pytest.mark.cpu
+
+
+def same(got: mx.array, dtype: mx.Dtype, values: Any) -> None:
+    """Check type and values."""
+    assert got.dtype == dtype
+    assert got.tolist() == values
+
+
+@pytest.mark.parametrize("dtype", [mx.bool_, mx.int8, mx.int16, mx.uint8, mx.uint16])
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_nothing_to_add_keeps_the_type(name: str, dtype: mx.Dtype) -> None:
+    """Seeds 1025, 1119, 1639, 1644, 2977: a sum over no axis is the array."""
+    same(getattr(mx, name)(mx.array(1, dtype), keepdims=True), dtype, 1)
+    same(getattr(mx, name)(mx.array([1, 0], dtype), axis=()), dtype, [1, 0])
+    wider = mx.uint32 if dtype in (mx.uint8, mx.uint16) else mx.int32
+    assert getattr(mx, name)(mx.array([1], dtype)).dtype == wider
+
+
+def test_softmax_of_integers() -> None:
+    """Seeds 1220, 1352, 1424: they stay integers unless the last axis is among the axes."""
+    rows = mx.array([[1, 90], [30, 9]])
+    same(mx.softmax(rows, axis=0), mx.int32, [[0, 1], [1, 0]])
+    same(mx.softmax(mx.array(3)), mx.int32, 1)
+    same(mx.softmax(mx.array([[True, False]]), axis=0), mx.bool_, [[True, True]])
+    assert mx.softmax(rows, axis=-1).dtype == mx.float32
+    assert mx.softmax(rows).dtype == mx.float32
+    same(mx.softmax(mx.zeros((0, 3), mx.int32), axis=1), mx.int32, [])
+
+
+@pytest.mark.parametrize(("low", "high", "dtype", "least", "most"), [
+    (-5, 20, mx.uint8, 251, 251), (250, 300, mx.uint8, 250, 250), (0, 300, mx.int8, 0, 43), (-5, 20, mx.int8, -5, 19),
+])  # fmt: skip
+def test_bounds_that_the_type_does_not_hold(low: int, high: int, dtype: mx.Dtype, least: int, most: int) -> None:
+    """Seeds 1132, 1371, 1389: bounds of ``randint`` wrap to the type, and then bound what is drawn."""
+    drawn = mx.random.randint(low, high, [500], dtype, key=mx.random.key(3))
+    same(mx.stack([drawn.min(), drawn.max()]), dtype, [least, most])
+
+
+def test_randint_of_wide_and_narrow_types() -> None:
+    """Recorded: the draws themselves are as they were."""
+    key = mx.random.key(3)
+    same(mx.random.randint(0, 300, [6], mx.int8, key=key), mx.int8, [43, 43, 0, 0, 0, 0])
+    wide = [438596480, 807254848, 975063552, 1724208512, 1411764224, 1764512384]
+    same(mx.random.randint(0, 2**31 - 1, [6], mx.uint32, key=key), mx.uint32, wide)
+    same(mx.random.randint(0, 2, [6], mx.bool_, key=key), mx.bool_, [False, False, False, True, True, True])
+
+
+@pytest.mark.parametrize(("name", "value", "dtype", "out"), [
+    ("add", 2.5, mx.float32, [3.5, 92.5]), ("subtract", 2.5, mx.float32, [-1.5, 87.5]),
+    ("multiply", 2.5, mx.float32, [2.5, 225.0]), ("divide", 2, mx.float32, [0.5, 45.0]),
+    ("maximum", 2.5, mx.float32, [2.5, 90.0]), ("minimum", 2, mx.int32, [1, 2]),
+])  # fmt: skip
+def test_a_join_with_the_whole_array_promotes(name: str, value: float, dtype: mx.Dtype, out: list[float]) -> None:
+    """Seeds 1008, 1009, 1165, 2322, 2555: ``x.at[...]`` and ``x.at[None]`` give the type of ``x + value``."""
+    x = mx.array([1, 90])
+    for whole in (x.at[...], x.at[None]):
+        same(getattr(whole, name)(value), dtype, out)
+    assert getattr(x.at[:], name)(value).dtype == mx.int32
+    assert getattr(mx.array(1).at[()], name)(2.5).dtype == mx.float32
+
+
+def test_a_new_axis_joins_no_larger_update() -> None:
+    """Seeds 1005, 2115, 2231: ``at[None]`` takes updates of the array's own shape."""
+    x = mx.zeros((1, 3))
+    with pytest.raises(ValueError, match="broadcast"):
+        x.at[None].add(mx.ones((1, 1, 3)))
+    same(x.at[...].add(mx.ones((1, 1, 3))), mx.float32, [[1.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_nothing_is_taken_from_an_empty_array(axis: int) -> None:
+    """Seeds 1066, 1133, 1366: whichever axis is the empty one."""
+    with pytest.raises(ValueError, match="non-empty take"):
+        mx.take(mx.zeros((2, 0, 3)), 0, axis=axis)
+
+
+def test_a_mode_of_padding_is_a_string() -> None:
+    """Seeds 1562, 1752, 1776."""
+    with pytest.raises(TypeError, match="mode"):
+        mx.pad(mx.zeros((2,)), 1, 0)
+
+
+def test_the_derivative_of_logaddexp_far_out() -> None:
+    """Seeds 1080, 1254, 2397: the share of an operand is 1 or 0 at infinity, and has all its digits before."""
+    x = mx.array([mx.inf, 2.0, -mx.inf])
+    for function in (lambda w: mx.logaddexp(w, 0.5).sum(), lambda w: mx.logaddexp(0.5, w).sum()):
+        got = mx.grad(function)(x).tolist()
+        assert got == [1.0, pytest.approx(0.8175745, rel=1e-6), 0.0]
+
+    def slope(v: mx.array) -> mx.array:
+        return mx.grad(lambda w: mx.logaddexp(mx.exp(w), 2.0).sum())(v).sum()
+
+    second = mx.grad(slope)(mx.array([63.75, 2.0, -3.0])).tolist()
+    assert second == pytest.approx([4.8559407e27, 7.6025167, 0.0064702309], rel=1e-5)
