@@ -114,9 +114,18 @@ def bytes_of_a_token(model: Any, config: dict[str, Any]) -> int | None:
 
 
 def bytes_of_the_cache(cache: Any) -> int:
-    """Return the bytes that a cache holds, without the room for more."""
-    states = [value for one in cache for _, value in mlx.utils.tree_flatten(one.state)]
-    return sum(value.nbytes for value in states if isinstance(value, mx.array))  # offsets stand there too
+    """Return the bytes that a cache holds, without the room for more that buffers ``[B, H, room, D]`` have."""
+    total = 0
+    for one in cache:
+        if hasattr(one, "caches"):
+            total += bytes_of_the_cache(one.caches)
+            continue
+        length = getattr(one, "offset", None)
+        for _, value in mlx.utils.tree_flatten(one.state):
+            if isinstance(value, mx.array):  # offsets stand there too
+                roomy = isinstance(length, int) and value.ndim == 4 and value.shape[2] > length
+                total += value.nbytes * length // value.shape[2] if roomy else value.nbytes
+    return total
 
 
 def run(model: Any, prompt: Any, cache: Any, generate: int) -> tuple[float, float, bool]:
@@ -280,7 +289,7 @@ def main() -> None:
                 prompt_tok_s=prompt_rate, generate_tok_s=rate, finite=finite,
                 cache_bytes=round(after - (after - before) * share), peak_gb=mx.get_peak_memory() / 1e9,
             )  # fmt: skip
-            if caches.can_trim_prompt_cache(cache):
+            if caches.can_trim_prompt_cache(cache) and isinstance(getattr(cache[0], "offset", None), int):
                 caches.trim_prompt_cache(cache, cache[0].offset - depth)
             elif rep + 1 < asked.reps:
                 cache = filled(model, depth)
