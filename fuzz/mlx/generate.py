@@ -233,9 +233,11 @@ class Maker:
         r = self.random
         items: list[Any] = []
         ellipsis = False
-        for size in x.shape[: r.randint(0, x.ndim)]:
+        sizes = list(x.shape[: r.randint(0, x.ndim)])
+        while sizes:
+            size = sizes.pop(0)
             if ellipsis:  # which axis comes next is left open: an index that each of them has
-                size = min(x.shape)  # noqa: PLW2901
+                size = min(x.shape)
             which = r.random()
             if which < 0.45:
                 step = r.choice((1, 1, 1, 2, -1, -2, 3))
@@ -244,6 +246,7 @@ class Maker:
                 items.append(r.randint(-size, size - 1))
             elif which < 0.72:
                 items.append(None)
+                sizes.insert(0, size)
             elif which < 0.78 and not ellipsis:
                 items.append({"e": 0})
                 ellipsis = True

@@ -104,7 +104,14 @@ def test_the_derivative_of_logaddexp_far_out() -> None:
         assert got == [1.0, pytest.approx(0.8175745, rel=1e-6), 0.0]
 
     def slope(v: mx.array) -> mx.array:
-        return mx.grad(lambda w: mx.logaddexp(mx.exp(w), 2.0).sum())(v).sum()
+        found: mx.array = mx.grad(lambda w: mx.logaddexp(mx.exp(w), 2.0).sum())(v)
+        return found.sum()
 
     second = mx.grad(slope)(mx.array([63.75, 2.0, -3.0])).tolist()
     assert second == pytest.approx([4.8559407e27, 7.6025167, 0.0064702309], rel=1e-5)
+
+
+@pytest.mark.parametrize(("axes", "out"), [([0, 2], []), ([0, 1], [1.0] * 4), ([1], [[1.0] * 4] * 3), (None, 1.0)])
+def test_products_over_and_beside_an_empty_axis(axes: list[int] | None, out: Any) -> None:
+    """Seed 20204: no elements, of which each is a product of some."""
+    same(mx.prod(mx.zeros((3, 0, 4), mx.float16), axis=axes), mx.float16, out)

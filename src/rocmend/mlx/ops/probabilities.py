@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["softmax"]
 
 _MOST = 4096
-_inferred: dict[Any, tuple[Any, Dtype, bool]] = {}  # attrs, type of the computation, whether the input's comes back
+# attrs, type of the computation, whether the input's comes back
+_inferred: dict[Any, tuple[Any, Dtype, bool]] = {}
 
 
 def _run(node: Node, x: torch.Tensor) -> torch.Tensor:
@@ -45,8 +46,8 @@ def softmax(a: Any, /, axis: int | Sequence[int] | None = None, *, precise: bool
     """Return ``exp(a) / Σ exp(a)`` along axes, without overflow.
 
     Args:
-        a: any shape; integers become float32, and stay what they are (so that only 0 and 1 are left) where the last axis
-            is not among the axes, as in MLX.
+        a: any shape; integers become float32, and stay what they are (so that only 0 and 1 are left) where the last
+            axis is not among the axes, as in MLX.
         axis: an axis, several, or None for all.
         precise: sums of half types in float32. Here they always are.
         stream: where it is computed.

@@ -12,7 +12,7 @@ from rocmend.mlx.dtypes import bool_, int32
 from rocmend.mlx.ops.reduce_plan import Axis, plan, restored
 from rocmend.mlx.ops.shape import reshaped
 from rocmend.mlx.ops.shape_axes import moveaxis, permuted
-from rocmend.mlx.ops.shape_broadcast import broadcast
+from rocmend.mlx.ops.shape_broadcast import broadcast, broadcast_like
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _prod(node: Node, x: torch.Tensor) -> torch.Tensor:
     axes, _, dtype = node.attrs
     x = _numbers(node, x)
     rest = [axis for axis in range(x.dim()) if axis not in axes]
-    rows = x.permute(*rest, *axes).reshape(*[x.shape[axis] for axis in rest], -1)
+    rows = x.permute(*rest, *axes).reshape(*[x.shape[axis] for axis in rest], _count(tuple(x.shape), axes))
     kept = torch.float32 if dtype.is_float and dtype.size == 2 else node.dtype.storage
     return rows.prod(-1, dtype=kept).to(node.dtype.storage).reshape(node.shape)
 
@@ -121,8 +121,8 @@ for _one in (SUM, PROD, MEAN, MAX, MIN, ALL, ANY):
 
 @SUM.rule("vjp")
 def _sum_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
-    shape = primals[0]._n.shape
-    return (broadcast(reshaped(cotangent, restored(shape, node.attrs[0])), shape),)
+    (x,) = primals
+    return (broadcast_like(reshaped(cotangent, restored(x._n.shape, node.attrs[0])), x),)
 
 
 @SUM.rule("jvp")

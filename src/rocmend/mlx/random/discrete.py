@@ -10,7 +10,7 @@ from rocmend.mlx import dtypes, ops
 from rocmend.mlx.arguments import AxisError, broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array
 from rocmend.mlx.construct import constant
-from rocmend.mlx.random.continuous import as_dtype, gumbel, uniform
+from rocmend.mlx.random.continuous import gumbel, uniform
 from rocmend.mlx.random.keys import bits, shape_of
 
 if TYPE_CHECKING:
