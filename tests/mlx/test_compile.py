@@ -197,6 +197,43 @@ def test_one_trace_for_all_shapes(function: Any) -> None:
     assert body.calls == 1
 
 
+def test_arrays_like_others_have_the_shapes_of_a_call() -> None:
+    filled = mx.compile(lambda a: (mx.zeros_like(a), mx.ones_like(a, mx.int32), mx.full_like(a, 3)), shapeless=True)
+    for shape in ((1, 4), (3, 2)):
+        zeros, ones, threes = filled(mx.arange(shape[0] * shape[1]).reshape(shape))
+        assert (zeros.tolist(), zeros.dtype) == (np.zeros(shape).tolist(), mx.int32)
+        assert ones.tolist() == np.ones(shape).tolist()
+        assert threes.tolist() == np.full(shape, 3).tolist()
+    slope = mx.compile(mx.grad(lambda a: (a * mx.ones_like(a)).sum()), shapeless=True)
+    assert [slope(mx.zeros(shape)).shape for shape in ((2, 1), (1, 3))] == [(2, 1), (1, 3)]
+    many = mx.compile(mx.vmap(mx.ones_like), shapeless=True)
+    assert [many(mx.zeros(shape)).shape for shape in ((2, 1), (1, 3))] == [(2, 1), (1, 3)]
+    _, along = mx.jvp(mx.compile(mx.ones_like, shapeless=True), [mx.zeros((2, 3))], [mx.ones((2, 3))])
+    assert along[0].tolist() == [[0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [((2, 1, 4, 2), (3, 2, 5)), ((3, 1, 4, 2), (2, 2, 5))],
+        [((3, 4, 2), (2, 5)), ((1, 6, 3), (3, 2))],
+        [((4,), (3, 4, 2)), ((2,), (1, 2, 5))],
+        [((3, 2, 4), (4,)), ((1, 5, 2), (2,))],
+        [((4,), (4,)), ((7,), (7,))],
+    ],
+)
+def test_gradients_of_products_have_the_shapes_of_a_call(calls: Any) -> None:
+    def loss(a: Any, b: Any) -> Any:
+        return (a @ b).square().sum()
+
+    compiled = mx.compile(mx.grad(loss, (0, 1)), shapeless=True)
+    for shapes in calls:
+        a, b = (mx.random.normal(shape, key=mx.random.key(i)) for i, shape in enumerate(shapes))
+        for ours, expected in zip(compiled(a, b), mx.grad(loss, (0, 1))(a, b), strict=True):
+            assert ours.shape == expected.shape
+            assert mx.allclose(ours, expected, rtol=1e-5, atol=1e-5).item()
+
+
 def test_shapes_that_cannot_be_inferred() -> None:
     compiled = mx.compile(lambda a: a.reshape(6, -1), shapeless=True)
     assert compiled(mx.zeros((2, 3))).shape == (6, 1)

@@ -78,13 +78,18 @@ class State(_Base):
         streams: the default stream of each device, where it was set.
         stream: the stream that an operation without one is recorded on.
         tracing: how many transformations are under way; while it is not 0, computed nodes keep their inputs.
+        shapeless: how many functions are being traced for shapes that may change.
         tape: the nodes recorded since the last evaluation, in order.
         made: how many threads have a state, or had one.
     """
 
     made = 0
 
-    __slots__ = ("device", "streams") if native is not None else ("device", "stream", "streams", "tape", "tracing")
+    __slots__ = (
+        ("device", "shapeless", "streams")
+        if native is not None
+        else ("device", "shapeless", "stream", "streams", "tape", "tracing")
+    )
 
     def __init__(self) -> None:
         from rocmend.mlx import device
@@ -94,6 +99,7 @@ class State(_Base):
         self.streams: dict[Device, Stream] = {}
         self.stream: Stream = device.default_stream_of(self.device)
         self.tracing = 0
+        self.shapeless = 0
         self.tape: list[Node] = []
 
 

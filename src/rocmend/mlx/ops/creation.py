@@ -11,6 +11,7 @@ from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.construct import checked, default_dtype, filled, imported, key_of
 from rocmend.mlx.dtypes import Dtype, bool_, float32
+from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -43,6 +44,33 @@ def _full(node: Node) -> torch.Tensor:
 
 
 FULL = Primitive("Full", _full)
+
+
+def _full_like(node: Node, x: torch.Tensor) -> torch.Tensor:
+    return filled(tuple(x.shape), node.attrs, node.dtype, node.stream.device.torch)
+
+
+# Of the shape of an input, in bodies whose shapes may change.
+FULL_LIKE = Primitive("FullLike", _full_like, vjp=lambda node, primals, output, cotangent: (None,))
+
+
+@FULL_LIKE.rule("jvp")
+def _full_like_jvp(node: Node, primals: Any, tangents: Any, output: array) -> array:
+    return zeros_like(output)
+
+
+@FULL_LIKE.rule("vmap")
+def _full_like_vmap(node: Node, arrays: Any, axes: Any) -> Any:
+    x = arrays[0]._n
+    return record(FULL_LIKE, (x,), x.shape, node.dtype, node.attrs, None, node.stream), axes[0]
+
+
+def _filled_like(x: Node, value: Any, dtype: Dtype | None, stream: Any) -> array:
+    dtype = dtype or x.dtype
+    if not current.state.shapeless:
+        return _filled(x.shape, value, dtype, stream)
+    where = stream if stream is None else as_stream(stream)
+    return record(FULL_LIKE, (x,), x.shape, dtype, key_of(value), None, where)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -125,8 +153,7 @@ def zeros_like(a: array, /, dtype: Dtype | None = None, *, stream: Any = None) -
         dtype: type of the result; None: that of ``a``.
         stream: where to compute it.
     """
-    x = to_array(a)._n
-    return _filled(x.shape, 0, dtype or x.dtype, stream)
+    return _filled_like(to_array(a)._n, 0, dtype, stream)
 
 
 empty_like = zeros_like
@@ -140,8 +167,7 @@ def ones_like(a: array, /, dtype: Dtype | None = None, *, stream: Any = None) ->
         dtype: type of the result; None: that of ``a``.
         stream: where to compute it.
     """
-    x = to_array(a)._n
-    return _filled(x.shape, 1, dtype or x.dtype, stream)
+    return _filled_like(to_array(a)._n, 1, dtype, stream)
 
 
 def full_like(a: array, vals: Any, dtype: Dtype | None = None, *, stream: Any = None) -> array:
@@ -156,7 +182,7 @@ def full_like(a: array, vals: Any, dtype: Dtype | None = None, *, stream: Any = 
     x = to_array(a)._n
     target = dtype or x.dtype
     if isinstance(vals, bool | int | float | complex):
-        return _filled(x.shape, vals, target, stream)
+        return _filled_like(x, vals, target, stream)
     value = ops.astype(to_array(vals, target), target, stream=stream)
     return ops.broadcast_to(value, x.shape, stream=stream)  # type: ignore[no-any-return]
 

@@ -10,6 +10,7 @@ from rocmend.mlx import ops
 from rocmend.mlx.arguments import as_stream, broadcast_shapes, pair, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.dtypes import promote
+from rocmend.mlx.node import current
 from rocmend.mlx.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -177,6 +178,27 @@ def sum_to(x: array, shape: tuple[int, ...], stream: Any = None) -> array:
     return ops.reshape(x, shape, stream=stream)  # type: ignore[no-any-return]
 
 
+# inputs: what is summed, and what has the shape of the sum, in bodies whose shapes may change
+SUM_LIKE = Primitive("SumLike", lambda node, x, like: x.sum_to_size(like.shape))
+
+
+@SUM_LIKE.rule("vjp")
+def _sum_like_vjp(node: Node, primals: Any, _: array, cotangent: array) -> Any:
+    return ops.broadcast_to(cotangent, primals[0].shape, stream=node.stream), None
+
+
+@SUM_LIKE.rule("jvp")
+def _sum_like_jvp(node: Node, primals: Any, tangents: Any, output: array) -> array:
+    if tangents[0] is None:
+        return ops.zeros_like(output)  # type: ignore[no-any-return]
+    return sum_like(tangents[0], primals[1], node.stream)
+
+
+def sum_like(x: array, like: array, stream: Any = None) -> array:
+    """Sum an array over the axes along which the shape of another was broadcast to it, whatever that shape will be."""
+    return record(SUM_LIKE, (x._n, like._n), like.shape, x.dtype, None, None, stream)
+
+
 def wanted(primals: Any, place: int) -> bool:
     """Return whether the derivative with respect to an input is asked for."""
     flags = getattr(primals, "wanted", None)
@@ -197,23 +219,33 @@ def product_gradients(
     a: array, b: array, cotangent: array, stream: Any, *, of_a: bool = True, of_b: bool = True
 ) -> tuple[array | None, array | None]:
     """Return the gradients of both factors of a matrix product; None for one that is not asked for."""
+    whole_a, whole_b = a, b
     a_shape, b_shape = a.shape, b.shape
+    shapeless = current.state.shapeless
     if len(a_shape) == 1:
         a = ops.expand_dims(a, 0, stream=stream)
         cotangent = ops.expand_dims(cotangent, -1 if len(b_shape) == 1 else -2, stream=stream)
     if len(b_shape) == 1:
         b = ops.expand_dims(b, 1, stream=stream)
         cotangent = ops.expand_dims(cotangent, -1, stream=stream)
-    if len(b.shape) == 2 and len(a.shape) > 2:  # one product for the whole batch, in place of a sum of products
+    if (
+        len(b.shape) == 2 and len(a.shape) > 2 and not shapeless
+    ):  # one product for the whole batch, in place of a sum of products
         a = ops.flatten(a, 0, -2, stream=stream)
         cotangent = ops.flatten(cotangent, 0, -2, stream=stream)
     first = second = None
     if of_a:
         first = matmul(cotangent, _turned(b, stream), stream=stream)
-        first = ops.reshape(sum_to(first, a.shape, stream), a_shape, stream=stream)
+        if shapeless:
+            first = sum_like(first, whole_a, stream)
+        else:
+            first = ops.reshape(sum_to(first, a.shape, stream), a_shape, stream=stream)
     if of_b:
-        second = sum_to(matmul(_turned(a, stream), cotangent, stream=stream), b.shape, stream)
-        second = ops.reshape(second, b_shape, stream=stream)
+        second = matmul(_turned(a, stream), cotangent, stream=stream)
+        if shapeless:
+            second = sum_like(ops.squeeze(second, -1, stream=stream) if len(b_shape) == 1 else second, whole_b, stream)
+        else:
+            second = ops.reshape(sum_to(second, b.shape, stream), b_shape, stream=stream)
     return first, second
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rocmend.mlx.arguments import as_stream, to_array
 from rocmend.mlx.arguments import broadcast_shapes as _meet
 from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.node import current
 from rocmend.mlx.ops.shape import LARGEST_SIZE, reshaped, too_large
 from rocmend.mlx.ops.shape_axes import moveaxis
 from rocmend.mlx.primitive import Primitive
@@ -47,6 +48,32 @@ def broadcast(x: array, shape: tuple[int, ...], stream: Any = None) -> array:
     if node.shape == shape:
         return wrap(node)
     return record(BROADCAST, (node,), shape, node.dtype, None, None, stream)
+
+
+# inputs: what is repeated, and what has the shape of the result, in bodies whose shapes may change
+BROADCAST_LIKE = Primitive("BroadcastLike", lambda node, x, like: x.expand(like.shape), view=True)
+
+
+@BROADCAST_LIKE.rule("vjp")
+def _like_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
+    return unbroadcast(cotangent, primals[0]._n.shape), None
+
+
+@BROADCAST_LIKE.rule("jvp")
+def _like_jvp(node: Any, primals: Any, tangents: Any, output: Any) -> Any:
+    if tangents[0] is None:
+        from rocmend.mlx import ops
+
+        return ops.zeros_like(output)
+    return broadcast_like(tangents[0], primals[1])
+
+
+def broadcast_like(x: array, like: array) -> array:
+    """Repeat an array to the shape of another; where a body is traced for any shapes, to what that will be."""
+    shape = like._n.shape
+    if not current.state.shapeless:
+        return broadcast(x, shape)
+    return record(BROADCAST_LIKE, (x._n, like._n), shape, x._n.dtype)
 
 
 def unbroadcast(x: array, shape: tuple[int, ...]) -> array:

@@ -118,7 +118,12 @@ class _Traces:
                     tree.restore(self.inputs, captures, nodes, originals)
             return (value, len(captured)), outputs
 
-        inputs, (value, captured), outputs, constants, nodes = record_body(body, arrays)
+        state = current.state
+        state.shapeless += self.shapeless
+        try:
+            inputs, (value, captured), outputs, constants, nodes = record_body(body, arrays)
+        finally:
+            state.shapeless -= self.shapeless
         return Trace(
             inputs, constants, nodes, outputs, tree=_shape_of(value), captured=captured,
             stream=current.state.stream,

@@ -84,11 +84,19 @@ def _rule(*names: str) -> Callable[[Callable[[Node, tuple[Node, ...]], Any]], No
 
 
 @_rule(
-    "Contiguous", "CumMax", "CumMin", "CumProd", "CumSum", "Flip", "Hadamard", "LayerNorm", "LogCumSumExp", "RMSNorm",
-    "RoPE", "Scatter", "Softmax", "Sort", "ArgSort",
+    "Contiguous", "CumMax", "CumMin", "CumProd", "CumSum", "Flip", "FullLike", "Hadamard", "LayerNorm",
+    "LogCumSumExp", "RMSNorm", "RoPE", "Scatter", "Softmax", "Sort", "ArgSort",
 )  # fmt: skip
 def _like_first(node: Node, inputs: tuple[Node, ...]) -> Shape:
     return inputs[0].shape  # type: ignore[no-any-return]
+
+
+@_rule("SumLike")
+def _summed(node: Node, inputs: tuple[Node, ...]) -> Shape:
+    shape: Shape = inputs[1].shape
+    if broadcast_shapes(shape, inputs[0].shape) != inputs[0].shape:
+        raise ValueError(f"[sum] {shape_text(inputs[0].shape)} cannot be summed to {shape_text(shape)}.")
+    return shape
 
 
 @_rule("Sum", "Prod", "Mean", "Max", "Min", "All", "Any")
@@ -132,6 +140,14 @@ def _broadcast(node: Node, inputs: tuple[Node, ...]) -> Shape:
             f"[broadcast_to] {shape_text(inputs[0].shape)} does not broadcast to {shape_text(shape)}, for which the "
             "function was traced."
         )
+    return shape
+
+
+@_rule("BroadcastLike")
+def _broadcast_like(node: Node, inputs: tuple[Node, ...]) -> Shape:
+    shape: Shape = inputs[1].shape
+    if broadcast_shapes(inputs[0].shape, shape) != shape:
+        raise ValueError(f"[broadcast_to] {shape_text(inputs[0].shape)} does not broadcast to {shape_text(shape)}.")
     return shape
 
 
