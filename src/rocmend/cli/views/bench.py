@@ -38,7 +38,8 @@ def bench_document(run: BenchRun, kept: str) -> Document:
         ]
         columns = ["depth", "prompt tok/s", "generate tok/s", "floor tok/s", "of floor", "peak GB"]
         blocks.append(table(columns, rows))
-    blocks.append(Pairs(_pairs(run)))
+    if pairs := _pairs(run):
+        blocks.append(Pairs(pairs))
     if not passed:
         blocks.append(Code(run.reason))
     if run.versions:
