@@ -117,8 +117,8 @@ _MLX = """`rocmend.mlx.core` has every public name of mlx.core 0.32.4, with its 
 Tests compare names and signatures with the stubs that the `mlx` package ships, and fail for a difference without a
 reason; `python -m rocmend.mlx.programs.surface` prints them."""
 
-_MLX_TESTS = """Tests of MLX's own suite (`python/tests`) that are known not to pass here, on the CPU under Python 3.11. They were
-found in the files `test_array`, `test_autograd`, `test_compile`, `test_double`, `test_einsum`, `test_eval`,
+_MLX_TESTS = """Tests of MLX's own suite (`python/tests`) that are known not to pass here, on the CPU under Python 3.11.
+They were found in the files `test_array`, `test_autograd`, `test_compile`, `test_double`, `test_einsum`, `test_eval`,
 `test_export_import`, `test_fast`, `test_load`, `test_memory`, `test_ops` and `test_vmap`; of the other files nothing is
 said here. `benchmarks/mlx/suite.py CHECKOUT` runs all of them, and prints what does not pass and has no reason."""
 
