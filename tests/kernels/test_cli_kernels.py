@@ -93,6 +93,7 @@ def test_what_does_not_pass_is_a_finding(rocmend: Run, monkeypatch: pytest.Monke
     )
     done = rocmend("kernels", "check", "rms_norm", "--device", "cuda", "--no-store")
     assert done.code == 1
+    assert "Kept as" not in done.out
     assert "f16-3x7: wrong-output, at (0,): got nan" in done.out
     assert "WRONG-OUTPUT" in done.out
     lines = rocmend("kernels", "check", "rms_norm", "--no-store", "--format", "jsonl").out.splitlines()

@@ -103,7 +103,7 @@ def test_the_derivative_of_logaddexp_far_out() -> None:
         got = mx.grad(function)(x).tolist()
         assert got == [1.0, pytest.approx(0.8175745, rel=1e-6), 0.0]
 
-    def slope(v: mx.array) -> mx.array:
+    def slope(v: mx.array) -> Any:
         found: mx.array = mx.grad(lambda w: mx.logaddexp(mx.exp(w), 2.0).sum())(v)
         return found.sum()
 

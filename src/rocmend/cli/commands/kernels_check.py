@@ -95,7 +95,7 @@ def command(
     finish(
         outcome,
         output_format,
-        lambda: check_document(runs, group),
+        lambda: check_document(runs, None if no_store else group),
         others={"jsonl": lambda: json_lines(check_rows(runs))},
     )
 

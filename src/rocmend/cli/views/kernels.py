@@ -184,8 +184,8 @@ def check_rows(runs: Sequence[OpRun]) -> list[dict[str, Any]]:
     return [dict(msgspec.to_builtins(run)) for run in runs]
 
 
-def check_document(runs: Sequence[OpRun], group: str) -> Document:
-    """Lay out a check: the answer, a row an op, and what did not pass."""
+def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
+    """Lay out a check: the answer, a row an op, what did not pass, and where it is kept, if it is."""
     failed = [run for run in runs if run.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
     cases, passed = sum(run.count for run in runs), sum(run.passed for run in runs)
     device = runs[0].device_name if runs else ""
@@ -209,7 +209,9 @@ def check_document(runs: Sequence[OpRun], group: str) -> Document:
         versions = ", ".join(f"{name} {version}" for name, version in runs[0].versions.items())
         blocks.append(Text(f"With {versions}. An error of 1 is all that is allowed.", Tone.MUTED))
     tone = Tone.ERROR if failed else Tone.GOOD
-    footer = f"Kept as {group}: `rocmend store ls` lists it, `rocmend kernels list` shows what ran where."
+    footer = (
+        f"Kept as {kept}: `rocmend store ls` lists it, `rocmend kernels list` shows what ran where." if kept else ""
+    )
     return Document("Kernels checked", summary, tone, tuple(blocks), footer)
 
 
