@@ -173,8 +173,7 @@ def _prod_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
     others = _others(x, axes)
     if node.dtype.is_complex:
         others = ops.conjugate(others)
-    # the derivative first: with fused multiply-add, a complex product is not the same in the other order
-    return (ops.multiply(others, reshaped(cotangent, restored(x._n.shape, axes))),)
+    return (ops.multiply(reshaped(cotangent, restored(x._n.shape, axes)), others),)
 
 
 @PROD.rule("jvp")
