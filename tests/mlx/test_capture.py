@@ -6,14 +6,12 @@ A stand-in takes the place of a device's graph: it calls the captured work again
 from __future__ import annotations
 
 import gc
-import os
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is imported
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
@@ -57,6 +55,7 @@ class Again:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Planner]:
+    monkeypatch.setenv("ROCMEND_MLX_FUSE", "1")
     monkeypatch.setattr(device_graph, "can", lambda _: True)
     monkeypatch.setattr(device_graph, "make", Again)
     monkeypatch.setattr(Again, "count", 0)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is imported
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
@@ -47,7 +45,8 @@ class Again:
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[Planner]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Planner]:
+    monkeypatch.setenv("ROCMEND_MLX_FUSE", "1")
     current.state.tape = []
     planner().forget()
     with settings.use("plan"):

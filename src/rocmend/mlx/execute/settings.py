@@ -49,8 +49,11 @@ def compares() -> bool:
 
 
 def fuses(device: torch.device) -> bool:
-    """Return whether chains become generated kernels: on a GPU, and where Triton's interpreter stands in for one."""
-    return device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+    """Return whether steps are joined and chains become kernels: on a GPU, or anywhere with ``ROCMEND_MLX_FUSE=1``.
+
+    On a CPU that is for tests: Triton's interpreter (``TRITON_INTERPRET=1``) computes the kernels.
+    """
+    return device.type == "cuda" or os.environ.get("ROCMEND_MLX_FUSE") == "1"
 
 
 @contextlib.contextmanager
