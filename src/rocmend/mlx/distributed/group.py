@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 from pathlib import Path
@@ -160,7 +161,16 @@ def _connect(backend: str) -> Group | None:
     if "nccl" in kind:
         _own_gpu()
     dist.init_process_group(kind)
+    atexit.register(_leave)
     return Group(dist.group.WORLD)
+
+
+def _leave() -> None:
+    """Leave the group before the interpreter ends: gloo's threads abort a process that ends under them."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _launched_by_mlx() -> None:
