@@ -77,7 +77,7 @@ def _kept_axis(case: Case) -> Any:
 def _refused_join(case: Case) -> Any:
     ufunc = {"at.add": np.add, "at.maximum": np.maximum, "at.minimum": np.minimum}.get(case.name)
     if ufunc is None or not any(
-        text in case.refused for text in ("Negative dimensions", "[broadcast_shapes]", "too large")
+        text in case.refused for text in ("Negative dimensions", "[broadcast_shapes]", "too large", "Cannot broadcast")
     ):
         return False
     _, where, value = (decoded(None, item, case.operands) for item in case.statement["args"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from rocmend.mlx import core as mx
 
@@ -115,3 +115,41 @@ def test_the_derivative_of_logaddexp_far_out() -> None:
 def test_products_over_and_beside_an_empty_axis(axes: list[int] | None, out: Any) -> None:
     """Seed 20204: no elements, of which each is a product of some."""
     same(mx.prod(mx.zeros((3, 0, 4), mx.float16), axis=axes), mx.float16, out)
+
+
+def test_the_second_derivative_of_arctan_far_out() -> None:
+    """Seed 10923: of half types, where twice the operand is infinite."""
+    x = mx.array([-65504.0, 65504.0, 2.0], mx.float16)
+    slope = mx.grad(lambda v: mx.arctan(v).sum())
+    got = mx.grad(lambda v: slope(v).sum())(x)
+    assert got.tolist() == [0.0, 0.0, pytest.approx(-0.16, rel=2e-3)]
+
+
+@pytest.mark.parametrize("index", [..., None, (), (None,), (..., None)])
+def test_writing_a_whole_array_takes_the_value_s_type(index: Any) -> None:
+    """Seed 30269: by indices for a whole array; the others keep the array's."""
+    number = mx.array(7, mx.int8)
+    alias = number
+    number[index] = 2.5
+    same(alias, mx.float32, 2.5)
+    row = mx.array([7, 8], mx.int8)
+    row[index] = 2.5
+    same(row, *((mx.int8, [2, 2]) if type(index) is tuple else (mx.float32, [2.5, 2.5])))
+    row[:] = 3.5
+    assert row.dtype == (mx.int8 if type(index) is tuple else mx.float32)
+
+
+@pytest.mark.parametrize("index", [(None,), (None, ...), (None, None)])
+def test_a_join_with_a_number_promotes(index: Any) -> None:
+    """Beside seed 30269: an array without axes is whole by any index."""
+    same(mx.array(1, mx.int8).at[index].add(mx.array([[2.5]])), mx.float32, 3.5)
+
+
+def test_a_join_after_an_ellipsis_takes_what_it_reads() -> None:
+    """Seed 30546: an update of the shape that the index reads, which MLX 0.32.4 refuses."""
+    x = mx.zeros((4, 3, 5, 5))
+    where = (mx.array([-4, -2, 1]), ..., slice(4, None, 3))
+    got = x.at[where].minimum(mx.full((3, 3, 5, 1), -2.0))
+    expected = torch.zeros(4, 3, 5, 5)
+    expected[[0, 2, 1], :, :, 4] = -2
+    assert got.tolist() == expected.tolist()

@@ -11,7 +11,10 @@ from rocmend.mlx import ops
 from rocmend.mlx.ops.elementwise import derived, float_unary, real_unary, simple, unary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rocmend.mlx.array import array
+    from rocmend.mlx.node import Node
 
 __all__ = [
     "erf",
@@ -235,8 +238,24 @@ derived(LOG10, lambda node, x, y: ops.reciprocal(ops.multiply(x, math.log(10))))
 derived(LOG1P, lambda node, x, y: ops.reciprocal(ops.add(x, 1)))
 derived(SQRT, lambda node, x, y: ops.divide(0.5, y))
 derived(RSQRT, lambda node, x, y: ops.multiply(-0.5, ops.divide(y, x)))
-derived(SQUARE, lambda node, x, y: ops.multiply(x, 2))
 derived(RECIPROCAL, lambda node, x, y: ops.negative(ops.square(y)))
 derived(SIGMOID, lambda node, x, y: ops.multiply(y, ops.subtract(1, y)))
 derived(ERF, lambda node, x, y: ops.multiply(2 / math.sqrt(math.pi), ops.exp(ops.negative(ops.square(x)))))
 derived(ERFINV, lambda node, x, y: ops.multiply(math.sqrt(math.pi) / 2, ops.exp(ops.square(y))))
+
+
+def _square_vjp(node: Node, primals: Sequence[array], output: array, cotangent: array) -> tuple[array]:
+    x = ops.conjugate(primals[0]) if node.dtype.is_complex else primals[0]
+    return (_twice(x, cotangent),)
+
+
+def _square_jvp(node: Node, primals: Sequence[array], tangents: Sequence[array], output: array) -> array:
+    return _twice(primals[0], tangents[0])
+
+
+def _twice(x: array, factor: array) -> array:
+    """Return 2 * x * factor; 2 * x might overflow where the factor is 0."""
+    return ops.multiply(x, ops.multiply(factor, 2))  # type: ignore[no-any-return]
+
+
+SQUARE.vjp, SQUARE.jvp = _square_vjp, _square_jvp

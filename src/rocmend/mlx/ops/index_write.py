@@ -28,8 +28,9 @@ def setitem(x: array, index: Any, value: Any) -> None:
     Args:
         x: any shape and type.
         index: as for reading; or an array of bools whose shape is the beginning of that of ``x``.
-        value: an array that broadcasts to what is written, or a number; converted to the type of ``x``. What an index
-            beyond its axis would write is left out.
+        value: an array that broadcasts to what is written, or a number; converted to the type of ``x``, unless the
+            index is one for the whole array (``...``, None, any of an array without axes): then ``x`` takes the value's
+            type, as in MLX. What an index beyond its axis would write is left out.
 
     Raises:
         ValueError: an index that is none, or a value that does not broadcast.
@@ -55,6 +56,9 @@ def setitem(x: array, index: Any, value: Any) -> None:
                         dyn,
                     )._n
                     return
+    if is_whole(node.shape, index):
+        x._n = fitted_whole(node.shape, index, to_array(value, node.dtype))._n
+        return
     x._n = put(x, index, value, "assign")._n
 
 
@@ -143,6 +147,26 @@ def fitted(value: array, shape: tuple[int, ...]) -> array:
     return broadcast(value, shape)
 
 
+def is_whole(shape: tuple[int, ...], index: Any) -> bool:
+    """Return whether an index is one for a whole array, whose type then gives way to that of a value."""
+    if type(index) is tuple:
+        return not shape and all(item is None or item is Ellipsis for item in index) and index.count(Ellipsis) < 2
+    return index is None or index is Ellipsis
+
+
+def fitted_whole(shape: tuple[int, ...], index: Any, value: array) -> array:
+    """Broadcast a value to a whole array.
+
+    Raises:
+        ValueError: it does not fit; below a single None, axes of size 1 in front of it count.
+    """
+    if index is None and len(value._n.shape) > len(shape):
+        raise ValueError(
+            f"[index] Cannot broadcast array of shape {shape_text(value._n.shape)} into shape {shape_text(shape)}."
+        )
+    return fitted(value, shape)
+
+
 class ArrayAt:
     """What ``x.at`` gives: ``x.at[index].add(value)`` returns ``x`` with values joined to what an index means.
 
@@ -174,14 +198,9 @@ class ArrayAt:
 
         x, index = self._array, self._index
         shape = x._n.shape
-        if not self._told or not (index is None or index is Ellipsis or (type(index) is tuple and not index + shape)):
+        if not self._told or not is_whole(shape, index):
             return None
-        value = to_array(value, x._n.dtype)
-        if index is None and len(value._n.shape) > len(shape):
-            raise ValueError(
-                f"[index] Cannot broadcast array of shape {shape_text(value._n.shape)} into shape {shape_text(shape)}."
-            )
-        return getattr(ops, name)(x, fitted(value, shape))  # type: ignore[no-any-return]
+        return getattr(ops, name)(x, fitted_whole(shape, index, to_array(value, x._n.dtype)))  # type: ignore[no-any-return]
 
     def _value(self, value: Any) -> array:
         from rocmend.mlx import ops
