@@ -1,0 +1,1 @@
+"""Porting CUDA projects to ROCm, with the NVIDIA path provably unchanged."""

@@ -1,0 +1,1 @@
+"""Builds, dependencies, containers and settings."""

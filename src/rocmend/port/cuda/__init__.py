@@ -1,0 +1,1 @@
+"""CUDA C++ sources: tokens, calls, names and gates."""

@@ -1,0 +1,1 @@
+"""Python sources: positions, names and gates."""

@@ -1,0 +1,136 @@
+"""What is found in a project, what is to be changed in it, and how far a change was proven."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from rocmend.core.records import Severity
+
+__all__ = ["Analysis", "Edit", "FileReport", "Issue", "Language", "Outcome"]
+
+
+class Language(StrEnum):
+    """How a file is read."""
+
+    PYTHON = "python"
+    CUDA = "cuda"
+    """CUDA C++: ``.cu``, ``.cuh``, and C or C++ sources and headers that use CUDA."""
+    TEXT = "text"
+    """Builds, requirements, containers, workflows, shell and settings: whatever rules for text read."""
+
+
+class Outcome(StrEnum):
+    """What is done about a construct."""
+
+    AUTO = "auto"
+    """It is rewritten, and the rewrite is right wherever the rule fires."""
+    SUGGEST = "suggest"
+    """A rewrite is shown; a person decides (``--apply --suggestions`` takes it)."""
+    MANUAL = "manual"
+    """It is for a person: the file is not reported as done."""
+    NOTE = "note"
+    """Worth knowing; nothing is to be done."""
+
+
+class Edit(msgspec.Struct, frozen=True, order=True):
+    """Bytes of a file to be replaced on the ROCm side.
+
+    Attributes:
+        start: Offset of the first byte.
+        end: Offset after the last byte; equal to ``start`` for an insertion.
+        text: What stands there instead.
+    """
+
+    start: int
+    end: int
+    text: bytes
+
+
+class Issue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A construct that a rule found.
+
+    Attributes:
+        rule: The rule's id.
+        path: The file, relative to the project, with forward slashes.
+        line: Of its first byte, from 1.
+        column: Of its first byte in its line, in characters, from 1.
+        end_line: Of its last byte.
+        start: Offset of its first byte.
+        end: Offset after its last byte.
+        severity: How much it matters.
+        outcome: What is done about it.
+        message: What it is, in one sentence.
+        remedy: What to do, where a person must.
+        snippet: The source line, cut at 160 characters.
+        edits: The rewrite; none for ``manual`` and ``note``.
+        needs: Names of support units that the rewrite uses (``rocmend.port.support``).
+    """
+
+    rule: str
+    path: str
+    line: int
+    column: int
+    end_line: int
+    start: int
+    end: int
+    severity: Severity
+    outcome: Outcome
+    message: str
+    remedy: str = ""
+    snippet: str = ""
+    edits: tuple[Edit, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One file that was looked at.
+
+    Attributes:
+        path: Relative to the project, with forward slashes.
+        language: How it was read.
+        size_bytes: Its size.
+        sha256: Of the bytes that were read: what an edit holds for.
+        issues: In order of their place.
+        skipped: Why it was not read or not understood; empty where it was.
+    """
+
+    path: str
+    language: Language
+    size_bytes: int
+    sha256: str = ""
+    issues: tuple[Issue, ...] = ()
+    skipped: str = ""
+
+    @property
+    def manual(self) -> bool:
+        """Whether a person has to look at the file before it can be called ported."""
+        return bool(self.skipped) or any(issue.outcome is Outcome.MANUAL for issue in self.issues)
+
+
+class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything that was found in a project.
+
+    Attributes:
+        root: The project's folder.
+        targets: The gfx targets asked for.
+        files: Files with issues and files that were skipped, by path.
+        looked_at: How many files were read, by language.
+        lines: How many lines they have.
+        time_ms: What it took.
+        from_cache: How many files' results were known from before.
+    """
+
+    root: str
+    targets: tuple[str, ...]
+    files: tuple[FileReport, ...]
+    looked_at: dict[str, int] = {}
+    lines: int = 0
+    time_ms: float = 0.0
+    from_cache: int = 0
+
+    @property
+    def issues(self) -> list[Issue]:
+        """Return the issues of all files, by path and place."""
+        return [issue for file in self.files for issue in file.issues]

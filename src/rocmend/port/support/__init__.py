@@ -1,0 +1,1 @@
+"""What a ported project is given: modules and headers that its rewrites use."""
