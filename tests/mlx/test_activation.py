@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.mlx import environment
+
 OURS = "rocmend/mlx/core/__init__.py"
 SHOW = "import mlx.core as mx; print(mx.__file__)"
 
@@ -38,6 +40,30 @@ def test_usage_and_what_cannot_be_started(tmp_path: Path) -> None:
     ):
         ran = _run("-m", "rocmend.mlx", *arguments, cwd=tmp_path)
         assert (ran.returncode, text in ran.stderr) == (2, True), ran.stderr
+
+
+@pytest.mark.parametrize("name", ["ROCMEND_MLX_EXECUTOR", "ROCMEND_MLX_DEVICE", "ROCMEND_MLX_ACCELERATED"])
+def test_an_environment_variable_of_another_value_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the launcher without a traceback, by an import as an error that says what to do."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv(name, "fast")
+    ran = _run("-m", "rocmend.mlx", "-c", "print('ran')")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"python -m rocmend.mlx: [{name}] expected one of ")
+    assert "got 'fast'" in ran.stderr
+    assert "Set it to one of these, or unset it" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    ran = _run("-c", "import rocmend.mlx; rocmend.mlx.activate(); import mlx.core")
+    assert f"ValueError: [{name}] expected one of " in ran.stderr
+
+
+def test_environment_variables_that_are_empty_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, variable in environment.VARIABLES.items():
+        monkeypatch.setenv(name, "")
+        assert environment.asked(name) == variable.default
+        monkeypatch.setenv(name, variable.choices[-1])
+        assert environment.asked(name) == variable.choices[-1]
+    environment.check()
 
 
 @pytest.mark.cpu

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmend.cli import mlx as shared
+from rocmend.cli.main import main
 from rocmend.core.errors import UsageError
 
 
@@ -59,6 +60,26 @@ def test_a_name_without_a_network_is_told_early(monkeypatch: pytest.MonkeyPatch,
         shared.check_model("rocmend-test/there-is-no-such-model", "cpu")
     with pytest.raises(UsageError, match="neither a folder nor a name"):
         shared.check_model(str(tmp_path / "nothing"), "cpu")
+
+
+@pytest.mark.parametrize("arguments", [
+    ["run", "-c", "print(1)"], ["bench", "--shape", "tiny"],
+    ["generate", "--model", "."], ["chat", "--model", "."], ["serve", "--model", "."],
+])  # fmt: skip
+def test_a_setting_that_there_is_not_is_told(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By each command, before it starts anything."""
+    monkeypatch.setenv("ROCMEND_MLX_EXECUTOR", "fast")
+    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("a program was started"))
+    with pytest.raises(SystemExit) as left:
+        main(["mlx", *arguments])
+    assert left.value.code == 2
+    told = capfd.readouterr().err
+    assert told.startswith(
+        "rocmend: [ROCMEND_MLX_EXECUTOR] expected one of interpreter, plan, graph, compare, got 'fast'."
+    )
+    assert "Set it to one of these, or unset it." in told
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from rocmend.core.errors import UsageError
+from rocmend.mlx import environment
 
 NEEDED = {
     "torch": "Install the torch of your GPU; `rocmend wheel choose` says which one.",
@@ -31,6 +32,24 @@ def need(*packages: str) -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             raise UsageError("mlx", f"{package} is not installed.", next_step=NEEDED[package])
+
+
+def check_environment() -> None:
+    """Make sure that the environment variables of ``rocmend.mlx`` have values that they can have.
+
+    Raises:
+        UsageError: one has not.
+    """
+    for name, variable in environment.VARIABLES.items():
+        try:
+            environment.asked(name)
+        except ValueError:
+            raise UsageError(
+                name,
+                f"expected one of {', '.join(variable.choices)}, got {os.environ[name]!r}.",
+                why=f"The environment variable says {variable.sets}.",
+                next_step="Set it to one of these, or unset it.",
+            ) from None
 
 
 def weights_bytes(folder: Path) -> int:
@@ -162,6 +181,7 @@ def hand_over(device: str, arguments: Sequence[str]) -> None:
 
 def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
     """Check what a program of mlx_lm needs, and become it."""
+    check_environment()
     need("torch", "mlx", "mlx_lm")
     check_model(model, device)
     click.echo(f"rocmend mlx: {program} with {model}", err=True)

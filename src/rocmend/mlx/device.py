@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import enum
 import itertools
-import os
 import threading
 
 import torch
+
+from rocmend.mlx.environment import asked
 
 __all__ = ["Device", "DeviceType", "Stream", "cpu", "default_device", "default_stream_of", "gpu", "new_stream_of"]
 
@@ -121,10 +122,8 @@ _numbers = itertools.count()
 
 def _first() -> Device:
     """Return the device that a process begins with: a GPU where torch sees one."""
-    asked = os.environ.get("ROCMEND_MLX_DEVICE", "")
-    if asked not in ("", "cpu", "gpu"):
-        raise ValueError(f"[ROCMEND_MLX_DEVICE] expected cpu or gpu, got {asked!r}.")
-    if asked == "cpu" or (not asked and not torch.cuda.is_available()):
+    wanted = asked("ROCMEND_MLX_DEVICE")
+    if wanted == "cpu" or (not wanted and not torch.cuda.is_available()):
         return Device(cpu)
     return Device(gpu)
 

@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmend.mlx import environment
 from rocmend.mlx.activation import activate
 
 if TYPE_CHECKING:
@@ -31,8 +32,12 @@ def prepare(*, children: bool = True) -> None:
         children: also for child processes (``subprocess``, ``multiprocessing`` with spawn, ``torchrun``).
 
     Raises:
-        LaunchError: torch is not installed.
+        LaunchError: torch is not installed, or an environment variable has a value that it cannot have.
     """
+    try:
+        environment.check()
+    except ValueError as error:
+        raise LaunchError(str(error)) from None
     if importlib.util.find_spec("torch") is None:
         raise LaunchError(
             "torch is not installed, and rocmend.mlx computes with it. Install the torch of your GPU: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.mlx import device_option, hand_over, need
+from rocmend.cli.mlx import check_environment, device_option, hand_over, need
 
 
 @rocmend_command(
@@ -23,5 +23,6 @@ def command(device: str, program: tuple[str, ...]) -> None:
 
     The same as `python -m rocmend.mlx`. Python processes that the program starts have it too.
     """
+    check_environment()
     need("torch", "mlx")
     hand_over(device, program)

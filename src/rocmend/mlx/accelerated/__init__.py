@@ -10,22 +10,19 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import logging
-import os
 from typing import Any
 
 from rocmend.mlx.accelerated.build import NAME, BuildError, built
+from rocmend.mlx.environment import asked
 
 __all__ = ["native", "reason"]
 
 LOG = logging.getLogger("rocmend.mlx")
-CHOICES = ("0", "1", "auto")
 
 
 def _load() -> tuple[Any, str]:
-    asked = os.environ.get("ROCMEND_MLX_ACCELERATED", "auto")
-    if asked not in CHOICES:
-        raise ValueError(f"[ROCMEND_MLX_ACCELERATED] expected one of {', '.join(CHOICES)}, got {asked!r}.")
-    if asked == "0":
+    wanted = asked("ROCMEND_MLX_ACCELERATED")
+    if wanted == "0":
         return None, "switched off by ROCMEND_MLX_ACCELERATED=0"
     try:
         path = str(built())
@@ -33,7 +30,7 @@ def _load() -> tuple[Any, str]:
         module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(NAME, loader, origin=path))
         loader.exec_module(module)
     except (BuildError, ImportError, OSError) as error:
-        if asked == "1":
+        if wanted == "1":
             raise ImportError(
                 f"[ROCMEND_MLX_ACCELERATED] recording in C was asked for, and there is none: {error}. Set it to auto "
                 "to go on without."

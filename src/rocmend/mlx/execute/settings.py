@@ -6,6 +6,8 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from rocmend.mlx.environment import VARIABLES, asked
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -15,17 +17,9 @@ __all__ = ["CHOICES", "captures", "chosen", "compares", "fuses", "plans", "use"]
 
 # interpreter: one torch call after another. plan: repeated steps by a plan. graph: and captured on a GPU.
 # compare: as graph, each planned step beside the interpreter's values.
-CHOICES = ("interpreter", "plan", "graph", "compare")
+CHOICES = VARIABLES["ROCMEND_MLX_EXECUTOR"].choices
 
-
-def _asked() -> str:
-    asked = os.environ.get("ROCMEND_MLX_EXECUTOR", "graph")
-    if asked not in CHOICES:
-        raise ValueError(f"[ROCMEND_MLX_EXECUTOR] expected one of {', '.join(CHOICES)}, got {asked!r}.")
-    return asked
-
-
-_chosen = [_asked()]
+_chosen = [asked("ROCMEND_MLX_EXECUTOR")]
 
 
 def chosen() -> str:
