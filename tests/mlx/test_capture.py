@@ -58,6 +58,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Planner]:
     monkeypatch.setenv("ROCMEND_MLX_FUSE", "1")
     monkeypatch.setattr(device_graph, "can", lambda _: True)
     monkeypatch.setattr(device_graph, "make", Again)
+    monkeypatch.setattr(device_graph, "memory", lambda _: 1 << 30)
     monkeypatch.setattr(Again, "count", 0)
     current.state.tape = []
     planner().forget()
@@ -213,3 +214,38 @@ def test_a_step_of_few_operations_is_not_captured() -> None:
     for _ in range(5):
         evaluate.evaluate([ops.matmul(weight, weight)], wait=False)
     assert Again.count == 0
+
+
+def first_steps(count: int, *, keep: bool) -> list[Any]:
+    """Return what the first step of several generations computes, each with a cache of its own, and the step after."""
+    found, caches = [], []
+    for number in range(count):
+        decoder = Decoder()
+        x = normal(7 + number, 1, HEADS, 1, SIZE)
+        for _ in range(2):
+            x = decoder.step(x)
+            evaluate.evaluate([x, decoder.keys, decoder.values], wait=False)
+            found += [x._n.data.clone(), decoder.keys._n.data.clone(), decoder.values._n.data.clone()]
+        if keep:
+            caches.append(decoder)
+    return found
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_first_steps_with_another_cache_each_time_are_captured(fresh: Planner, *, keep: bool) -> None:
+    with settings.use("interpreter"):
+        expected = first_steps(8, keep=keep)
+    found = first_steps(8, keep=keep)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    captures = [capture for entry in fresh.entries.values() for capture in entry.captures]
+    assert any(capture.moving for capture in captures)
+
+
+def test_a_step_that_goes_on_with_its_cache_is_not_copied(fresh: Planner) -> None:
+    first_steps(6, keep=True)
+    decoder = Decoder()
+    ran(decoder, normal(2, 1, HEADS, 1, SIZE), 9)
+    assert fresh.last is not None
+    fitting = fresh.last.captures[-1]
+    assert not fitting.moving

@@ -2,7 +2,8 @@
 
 What differs between replays comes in through device memory: small inputs are copied to fixed places, and integers that
 change (offsets, ends of slices) stand in ``Slots``. Large buffers are read and written where they are: a graph holds
-for those buffers, and a step with other ones is captured anew.
+for those buffers, and a step with other ones is captured anew. Where each step comes with other ones (the first steps
+of every generation: a new cache each time), they are copied too, as long as that takes less time than the launches.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ __all__ = ["Capture", "Snapshot", "Varying"]
 
 _ALONE = next(map(getrefcount, [object()]))  # what is said of an object that one list holds
 MOST_COPIED = 1 << 25  # bytes that are copied to fixed places before a replay
+COPIED_FOR_A_LAUNCH = 1 << 19  # bytes whose copying takes no longer than a launch from Python, on a laptop too
 LEAST = 4  # operations that a graph is worth
-LARGEST = 1 << 22  # elements of a value that is computed in a graph
+LARGEST = 1 / 256  # of a device's memory: the largest value that is computed in a graph, which keeps its memory
 
 _data = attrgetter("data")
 
@@ -59,25 +61,29 @@ class Varying:
         values: places in ``links`` of values from before that were other tensors.
         steady: whether a graph of the later step would hold for the next: the same buffers are written to, no shape
             differs but those of slices, and what is to be copied at each step is little (not another model's weights).
+        movable: whether such a graph would hold if all that differed was copied, and is worth that.
     """
 
-    __slots__ = ("integers", "shapes", "steady", "values")
+    __slots__ = ("integers", "movable", "shapes", "steady", "values")
 
     def __init__(self, before: Snapshot, now: Snapshot, tape: Tape, plan: Plan) -> None:
         self.integers = [k for k, (a, b) in enumerate(zip(before.dyn, now.dyn, strict=True)) if a != b]
         self.shapes = [k for k, (a, b) in enumerate(zip(before.shapes, now.shapes, strict=True)) if a != b]
         pairs = zip(plan.outside, before.values, now.values, strict=True)
         self.values = {place for place, a, b in pairs if a is None or b is None or a() is not b()}
-        copied = [tape.links[place].data for place in self.values]
-        self.steady = (
-            not self.values.intersection(plan.donated)
-            and all(_name(tape.nodes[k]) == "Slice" for k in self.shapes)
-            and sum(value.nbytes for value in copied if type(value) is not tuple) <= MOST_COPIED
-        )
+        differing = [tape.links[place].data for place in self.values]
+        copied = sum(value.nbytes for value in differing if type(value) is not tuple)
+        alike = all(_name(tape.nodes[k]) == "Slice" for k in self.shapes)
+        self.steady = alike and not self.values.intersection(plan.donated) and copied <= MOST_COPIED
+        self.movable = alike and copied <= COPIED_FOR_A_LAUNCH * len(plan.steps)
 
 
 class Capture:
-    """One captured step."""
+    """One captured step.
+
+    Attributes:
+        moving: whether buffers that the step writes to are copied to a fixed place, and back.
+    """
 
     def __init__(self, tape: Tape, plan: Plan, before: Snapshot, varying: Varying) -> None:
         """Capture a step; nothing is computed yet.
@@ -140,12 +146,12 @@ class Capture:
         self.fixed_shapes = picker([k for k in range(len(tape.nodes)) if k not in changing])
         self.shapes = self.fixed_shapes(tape.shapes)
         computed = [tape.nodes[place] for step in self.plan.steps for place in step.outs]
-        sizes = [math.prod(node.shape) for node in computed if _computes(node)]
+        sizes = [math.prod(node.shape) * node.dtype.size for node in computed if _computes(node)]
         if len(sizes) < LEAST:
             raise Unfit(f"{len(sizes)} operations, whose launches cost no more than a graph's")
-        largest = max(sizes)
-        if largest > LARGEST:
-            raise Unfit(f"a value of {largest} elements: its computation takes longer than its launch")
+        largest, most = max(sizes), device_graph.memory(tape.nodes[0].stream.device.torch) * LARGEST
+        if largest > most:
+            raise Unfit(f"a value of {largest} bytes, which a graph would keep: more than {most:.0f}")
 
     def _inputs(self, tape: Tape, plan: Plan, varying: Varying) -> None:
         """Tell values that are copied to a fixed place from those that are read where they are."""
@@ -158,10 +164,11 @@ class Capture:
                 raise Unfit("several values of one operation come from before the step")
             if value.device != device and value.numel() > 1:
                 raise Unfit("a value from another device")
-            if place in donated:
-                kinds["written"].append(place)
+            if place in varying.values or value.device != device:
+                kinds["copied"].append(place)
             else:
-                kinds["copied" if place in varying.values or value.device != device else "held"].append(place)
+                kinds["written" if place in donated else "held"].append(place)
+        self.moving = not donated.isdisjoint(kinds["copied"])
         self.copied_places = kinds["copied"]
         self.copied = picker(kinds["copied"])
         self.fixed = [tape.links[place].data.to(device, copy=True) for place in kinds["copied"]]

@@ -9,7 +9,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DeviceGraph", "can", "make"]
+__all__ = ["DeviceGraph", "can", "make", "memory"]
 
 T = TypeVar("T")
 
@@ -50,6 +50,11 @@ class DeviceGraph:
 def can(device: torch.device) -> bool:
     """Return whether a device has graphs."""
     return device.type == "cuda"
+
+
+def memory(device: torch.device) -> int:
+    """Return how many bytes of memory a device has."""
+    return int(torch.cuda.get_device_properties(device).total_memory)
 
 
 def make(device: torch.device) -> Any:

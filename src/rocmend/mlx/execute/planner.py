@@ -36,13 +36,14 @@ class Entry:
         plan: what to run.
         following: what came after it the last time.
         before: shapes and integers of the last step.
+        moved: how many steps in a row came with other buffers than the step before.
         captures: of this plan, the last used one last.
         tries: how many captures were made.
         replays: how many steps they computed.
         unfit: why its steps cannot be captured; empty while they may.
     """
 
-    __slots__ = ("before", "captures", "following", "held", "plan", "replays", "structure", "tries", "unfit")
+    __slots__ = ("before", "captures", "following", "held", "moved", "plan", "replays", "structure", "tries", "unfit")
 
     def __init__(self, tape: Tape, plan: Plan) -> None:
         self.structure = tape.structure
@@ -50,6 +51,7 @@ class Entry:
         self.plan = plan
         self.following: Entry | None = None
         self.before: Snapshot | None = None
+        self.moved = 0
         self.captures: list[Capture] = []
         self.tries = 0
         self.replays = 0
@@ -61,23 +63,49 @@ class Entry:
 
     def run(self, tape: Tape) -> None:
         """Compute a tape that matches: by a captured step, by capturing it, or call after call."""
-        for capture in reversed(self.captures):
-            if capture.fits(tape):
-                capture.run(tape)
-                self.replays += 1
-                return
-        if not self._may_capture(tape):
-            self.plan.run(tape)
+        fitting = self._fitting(tape)
+        if fitting is not None and not fitting.moving:
+            fitting.run(tape)
+            self.replays += 1
             return
+        found = self._made(tape, instead=fitting) if self._may_capture(tape) else None
+        if found is not None:
+            self.captures = [*self.captures[1 - GRAPHS :], found]
+            found.run(tape)
+        elif fitting is not None:
+            fitting.run(tape)
+            self.replays += 1
+        else:
+            self.plan.run(tape)
+
+    def _fitting(self, tape: Tape) -> Capture | None:
+        """Return a capture that holds for a step: one that reads and writes buffers where they are, if there is one."""
+        moving = None
+        for capture in reversed(self.captures):
+            if (moving is None or not capture.moving) and capture.fits(tape):
+                if not capture.moving:
+                    return capture
+                moving = capture
+        return moving
+
+    def _made(self, tape: Tape, *, instead: Capture | None) -> Capture | None:
+        """Capture a step if the last ones show that the graph will hold for more of them.
+
+        Args:
+            tape: of the step.
+            instead: a capture that holds for it, but copies the buffers.
+        """
         before, self.before = self.before, Snapshot(tape, self.plan)
-        if before is not None:
-            varying = Varying(before, self.before, tape, self.plan)
-            found = self._captured(tape, before, varying) if varying.steady else None
-            if found is not None:
-                self.captures = [*self.captures[1 - GRAPHS :], found]
-                found.run(tape)
-                return
-        self.plan.run(tape)
+        if before is None:
+            return None
+        varying = Varying(before, self.before, tape, self.plan)
+        if varying.steady:
+            self.moved = 0
+            return self._captured(tape, before, varying)
+        # A generation's first steps come with another cache each time. One step with another cache says little: the
+        # next ones may go on with it.
+        self.moved = self.moved + 1 if varying.movable else 0
+        return self._captured(tape, before, varying) if self.moved > 1 and instead is None else None
 
     def _captured(self, tape: Tape, before: Snapshot, varying: Varying) -> Capture | None:
         """Capture a step, if that can be done and has been worth it."""
