@@ -1,0 +1,92 @@
+"""Which language a file is read as, by its name and, for C and C++, by what it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cache
+
+from rocmend.port.records import Language
+from rocmend.port.rule import Rule, rules, text
+
+__all__ = ["Kind", "kind", "languages", "named", "uses_cuda"]
+
+_CUDA = (".cu", ".cuh", ".cu.h", ".cu.cc", ".cu.cpp")
+_HOST = (".c", ".cc", ".cpp", ".cxx", ".c++", ".h", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".inc", ".ipp", ".tpp")
+_PYTHON = (".py", ".pyw")
+
+_USES_CUDA = re.compile(
+    rb"__global__|__device__|__shared__|__launch_bounds__|__CUDA|\bCUDA|USE_CUDA|\bWARP_SIZE|\bwarpSize\b"
+    rb"|\b__(?:shfl|ballot|any|all|activemask|syncwarp|match_any|match_all)(?:_|\b)"
+    rb"|\bcu(?:da|blas|dnn|fft|rand|sparse|solver|tensor)(?:[A-Z_.:/]|Lt)|\bnccl[A-Z]|\bcub(?:::|/)|\bthrust(?:::|/)"
+    rb"|\bcooperative_groups|\bnvtx|\bkCUDA\b|\bcu[A-Z][a-z]+[A-Z]\w*\("
+)
+
+
+class Kind(tuple[Language, ...]):
+    """The languages whose rules read a file, the one it is written back as first; empty where none does."""
+
+    __slots__ = ()
+
+
+def uses_cuda(data: bytes) -> bool:
+    """Tell whether a C or C++ source names anything of CUDA: host code that does not is no matter of a port."""
+    return _USES_CUDA.search(data) is not None
+
+
+def named(path: str, paths: Iterable[str]) -> bool:
+    """Tell whether a path has one of these endings or names, in any case.
+
+    Args:
+        path: Relative, with forward slashes.
+        paths: Each an ending of a path (``.yaml``, ``requirements.txt``) or a pattern with ``*`` for the file's name
+            or, where it has a slash, for the end of the path (``.github/workflows/*.yml``).
+    """
+    low = path.lower()
+    name = low.rpartition("/")[2]
+    for wanted in paths:
+        want = wanted.lower()
+        if any(sign in want for sign in "*?["):
+            if fnmatchcase(name, want) or ("/" in want and (fnmatchcase(low, want) or fnmatchcase(low, "*/" + want))):
+                return True
+        elif low.endswith(want):
+            return True
+    return False
+
+
+@cache
+def _text_paths() -> tuple[str, ...]:
+    return tuple(sorted({path for _, rule in text for path in rule.paths}))
+
+
+def kind(path: str) -> Kind | None:
+    """Return what a name says about a file's languages; None for C and C++, whose content decides."""
+    low = path.lower()
+    below = (Language.TEXT,) if named(path, _text_paths()) else ()
+    if low.endswith(_PYTHON):
+        return Kind((Language.PYTHON, *below))
+    if low.endswith(_CUDA):
+        return Kind((Language.CUDA, *below))
+    if low.endswith(_HOST):
+        return None
+    return Kind(below)
+
+
+def languages(path: str, data: bytes) -> Kind:
+    """Return the languages whose rules read a file, the one it is written back as first; empty where none does."""
+    by_name = kind(path)
+    if by_name is not None:
+        return by_name
+    below = (Language.TEXT,) if named(path, _text_paths()) else ()
+    return Kind((Language.CUDA, *below)) if uses_cuda(data) else Kind(below)
+
+
+def wanted(language: Language, path: str, data: bytes) -> list[Rule]:
+    """Return the rules of a language that can find something in a file: a file without their triggers is not parsed."""
+    return [
+        rule
+        for rule in rules(language)
+        if (language is not Language.TEXT or named(path, rule.paths))
+        and (not rule.triggers or any(trigger in data for trigger in rule.triggers))
+    ]

@@ -1,0 +1,40 @@
+"""Comments that tell rules to leave a place alone: ``# rocmend: ignore[PY01] reason``."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from rocmend.port.records import Issue
+
+__all__ = ["Suppressions"]
+
+_MARK = re.compile(rb"(?:#|//|/\*|--|;)[ \t]*rocmend:[ \t]*ignore\[([A-Za-z0-9, \t]+)\]")
+
+
+class Suppressions:
+    """The suppressing comments of one file.
+
+    A comment holds for its own line, and where nothing else stands on its line, for the next line too.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._by_line: dict[int, set[str]] = {}
+        if b"rocmend:" not in data:
+            return
+        starts = [0, *(match.end() for match in re.finditer(rb"\n", data))]
+        for match in _MARK.finditer(data):
+            names = {name.strip().upper().decode() for name in match.group(1).split(b",")}
+            line = bisect_right(starts, match.start())
+            self._by_line.setdefault(line, set()).update(names)
+            if not data[starts[line - 1] : match.start()].strip(b" \t\xef\xbb\xbf"):
+                self._by_line.setdefault(line + 1, set()).update(names)
+
+    def hold_for(self, issue: Issue) -> bool:
+        """Tell whether an issue's first or last line is marked with its rule."""
+        return any(issue.rule in self._by_line.get(line, ()) for line in (issue.line, issue.end_line))
+
+    def left(self, issues: Iterable[Issue]) -> tuple[Issue, ...]:
+        """Return the issues that no comment suppresses."""
+        return tuple(issue for issue in issues if not self._by_line or not self.hold_for(issue))
