@@ -1,0 +1,311 @@
+"""What the conditions of the preprocessor come to on the ROCm side and on the NVIDIA side.
+
+Three values: True, False, and None where a name decides that nobody knows here. A branch that is False on one side is
+never compiled there: this tells the code that both share from the code that was already ported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rocmend.port.cuda.lexer import Directive, Kind, Token
+
+__all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "evaluated"]
+
+_HIP_ONLY = (
+    b"USE_ROCM",
+    b"__HIP_PLATFORM_AMD__",
+    b"__HIP_PLATFORM_HCC__",
+    b"__HIPCC__",
+    b"__HIP__",
+    b"__HCC__",
+    b"__AMDGCN__",
+    b"__gfx90a__",
+    b"__gfx942__",
+    b"USE_HIP",
+    b"ENABLE_HIP",
+    b"__HIP_DEVICE_COMPILE__",
+    b"__HIP_ARCH_GFX942__",
+    b"HIP_VERSION",
+    b"TORCH_HIP_VERSION",
+    b"ROCM_VERSION",
+)
+
+ROCM: dict[bytes, int | None] = {
+    b"USE_ROCM": 1,
+    b"__HIP_PLATFORM_AMD__": 1,
+    b"__HIPCC__": 1,
+    b"__HIP__": 1,
+    b"__HIP_PLATFORM_NVIDIA__": None,
+    b"__NVCC__": None,
+    b"__CUDACC_RTC__": None,
+}
+"""Names whose value is known on the ROCm side; a value None: not defined."""
+
+NVIDIA: dict[bytes, int | None] = dict.fromkeys(_HIP_ONLY)
+"""Names whose value is known on the NVIDIA side; a value None: not defined."""
+
+
+class Branch(NamedTuple):
+    """One branch of a conditional group.
+
+    Attributes:
+        directive: Number of the directive that opens it.
+        start: Offset after that directive's line.
+        end: Offset of the directive that ends it.
+        rocm: Whether it is compiled on the ROCm side (None: unknown), for itself and what is around it.
+        nvidia: The same for the NVIDIA side.
+        parent: Index of the branch around it; -1 where there is none.
+        group: Number of its group.
+    """
+
+    directive: int
+    start: int
+    end: int
+    rocm: bool | None
+    nvidia: bool | None
+    parent: int
+    group: int
+
+
+class Group(NamedTuple):
+    """A conditional group from ``#if`` to ``#endif``.
+
+    Attributes:
+        first: Number of the directive that opens it.
+        last: Number of its ``#endif``; -1 where the file ends first.
+        start: Offset of its first line.
+        end: Offset after its last line.
+        parent: Number of the group around it; -1 where there is none.
+    """
+
+    first: int
+    last: int
+    start: int
+    end: int
+    parent: int
+
+
+_OPENING = frozenset((b"if", b"ifdef", b"ifndef"))
+_NEXT = frozenset((b"elif", b"else", b"elifdef", b"elifndef"))
+
+
+def branches(
+    tokens: Sequence[Token], directives: Sequence[Directive], size: int
+) -> tuple[list[Branch], list[Group], list[int]]:
+    """Return the branches and groups of a file, and the numbers of directives that open or end nothing.
+
+    Args:
+        tokens: Of the file.
+        directives: Of the file.
+        size: Of the file, in bytes.
+    """
+    made: list[Branch] = []
+    groups: list[Group] = []
+    stray: list[int] = []
+    stack: list[_Open] = []
+    for number, directive in enumerate(directives):
+        name = directive.name
+        if name in _OPENING:
+            group = len(groups)
+            groups.append(Group(number, -1, directive.start, size, stack[-1].group if stack else -1))
+            opened = _Open(group, stack[-1].branch if stack else -1)
+            stack.append(opened)
+            opened.enter(made, tokens, directives, number)
+        elif name in _NEXT or name == b"endif":
+            if not stack:
+                stray.append(number)
+                continue
+            opened = stack[-1]
+            made[opened.branch] = made[opened.branch]._replace(end=directive.start)
+            if name == b"endif":
+                stack.pop()
+                groups[opened.group] = groups[opened.group]._replace(last=number, end=directive.end)
+            else:
+                opened.enter(made, tokens, directives, number)
+    for opened in stack:
+        made[opened.branch] = made[opened.branch]._replace(end=size)
+        stray.append(groups[opened.group].first)
+    return made, groups, stray
+
+
+class _Open:
+    """A group that has not ended yet, and whether one of its branches was taken, on each side."""
+
+    def __init__(self, group: int, parent: int) -> None:
+        self.group = group
+        self.parent = parent
+        self.branch = -1
+        self.taken: dict[str, bool | None] = {"rocm": False, "nvidia": False}
+
+    def enter(self, made: list[Branch], tokens: Sequence[Token], directives: Sequence[Directive], number: int) -> None:
+        directive = directives[number]
+        words = tokens[directive.first + 2 : directive.last]
+        around = made[self.parent] if self.parent >= 0 else None
+        values: dict[str, bool | None] = {}
+        for side, known in (("rocm", ROCM), ("nvidia", NVIDIA)):
+            own = _condition(directive.name, words, known)
+            taken = self.taken[side]
+            values[side] = _and(_not(taken), own)
+            self.taken[side] = _or(taken, own)
+            if around is not None:
+                values[side] = _and(around.rocm if side == "rocm" else around.nvidia, values[side])
+        self.branch = len(made)
+        made.append(
+            Branch(number, directive.end, directive.end, values["rocm"], values["nvidia"], self.parent, self.group)
+        )
+
+
+def _condition(name: bytes, words: Sequence[Token], known: Mapping[bytes, int | None]) -> bool | None:
+    if name == b"else":
+        return True
+    if name in (b"ifdef", b"ifndef", b"elifdef", b"elifndef"):
+        if not words:
+            return None
+        defined = known[words[0].text] is not None if words[0].text in known else None
+        return _not(defined) if name in (b"ifndef", b"elifndef") else defined
+    value = evaluated([word.text for word in words if word.kind != Kind.OTHER], known)
+    return None if value is None else bool(value)
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _and(one: bool | None, other: bool | None) -> bool | None:
+    if one is False or other is False:
+        return False
+    return None if one is None or other is None else True
+
+
+def _or(one: bool | None, other: bool | None) -> bool | None:
+    if one is True or other is True:
+        return True
+    return None if one is None or other is None else False
+
+
+_LEVELS: tuple[frozenset[bytes], ...] = (
+    frozenset((b"||",)),
+    frozenset((b"&&",)),
+    frozenset((b"|",)),
+    frozenset((b"^",)),
+    frozenset((b"&",)),
+    frozenset((b"==", b"!=")),
+    frozenset((b"<", b">", b"<=", b">=")),
+    frozenset((b"<<", b">>")),
+    frozenset((b"+", b"-")),
+    frozenset((b"*", b"/", b"%")),
+)
+_INTEGER = re.compile(rb"(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
+_DEEPEST = 64
+
+
+def evaluated(words: Sequence[bytes], known: Mapping[bytes, int | None]) -> int | None:
+    """Return the value of an ``#if`` expression, or None where it depends on what is not known.
+
+    A name that is known as not defined is 0, as in the language. What is not understood gives None.
+    """
+    reader = _Expression(words, known)
+    try:
+        value = reader.level(0)
+    except (IndexError, ValueError, OverflowError, RecursionError):
+        return None
+    return value if reader.at == len(words) else None
+
+
+class _Expression:
+    def __init__(self, words: Sequence[bytes], known: Mapping[bytes, int | None]) -> None:
+        self.words = words
+        self.known = known
+        self.at = 0
+        self.depth = 0
+
+    def level(self, number: int) -> int | None:
+        if number == len(_LEVELS):
+            return self.unary()
+        value = self.level(number + 1)
+        while self.at < len(self.words) and self.words[self.at] in _LEVELS[number]:
+            sign = self.words[self.at]
+            self.at += 1
+            value = _combined(sign, value, self.level(number + 1))
+        return value
+
+    def unary(self) -> int | None:
+        word = self.words[self.at]
+        self.at += 1
+        if word in (b"!", b"-", b"+", b"~"):
+            value = self.unary()
+            if value is None:
+                return None
+            return {b"!": int(not value), b"-": -value, b"+": value, b"~": ~value}[word]
+        if word == b"(":
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise ValueError
+            value = self.level(0)
+            if self.words[self.at] != b")":
+                raise ValueError
+            self.at += 1
+            return value
+        if word == b"defined":
+            bracket = self.words[self.at] == b"("
+            name = self.words[self.at + bracket]
+            self.at += 3 if bracket else 1
+            return None if name not in self.known else int(self.known[name] is not None)
+        number = _INTEGER.fullmatch(word)
+        if number:
+            digits = number[1].replace(b"'", b"")
+            octal = len(digits) > 1 and digits.isdigit() and digits.startswith(b"0")
+            return int(digits, 8 if octal else 0)
+        return self.name(word)
+
+    def name(self, word: bytes) -> int | None:
+        if self.at < len(self.words) and self.words[self.at] == b"(":  # __has_include(…) and function-like macros
+            depth = 0
+            while True:
+                depth += {b"(": 1, b")": -1}.get(self.words[self.at], 0)
+                self.at += 1
+                if depth == 0:
+                    return None
+        if word not in self.known:
+            return None
+        return self.known[word] or 0
+
+
+def _combined(sign: bytes, one: int | None, other: int | None) -> int | None:  # noqa: PLR0911  one a sign
+    if sign == b"&&":
+        if one == 0 or other == 0:
+            return 0
+        return None if one is None or other is None else 1
+    if sign == b"||":
+        if one or other:
+            return 1
+        return None if one is None or other is None else 0
+    if one is None or other is None:
+        return None
+    if sign in (b"/", b"%"):
+        if other == 0:
+            return None
+        whole = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+        return whole if sign == b"/" else one - whole * other
+    if sign in (b"<<", b">>") and not 0 <= other < 64:
+        return None
+    simple = {
+        b"|": lambda: one | other,
+        b"^": lambda: one ^ other,
+        b"&": lambda: one & other,
+        b"==": lambda: int(one == other),
+        b"!=": lambda: int(one != other),
+        b"<": lambda: int(one < other),
+        b">": lambda: int(one > other),
+        b"<=": lambda: int(one <= other),
+        b">=": lambda: int(one >= other),
+        b"<<": lambda: one << other,
+        b">>": lambda: one >> other,
+        b"+": lambda: one + other,
+        b"-": lambda: one - other,
+        b"*": lambda: one * other,
+    }
+    return simple[sign]()

@@ -1,0 +1,448 @@
+"""Brackets, calls, launches and functions, from tokens alone.
+
+Directives are a world of their own: a bracket in a macro's body never matches one outside of it. Where the branches of
+a conditional open the same bracket twice (two heads of one function), each branch starts from what was open before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rocmend.port.cuda.lexer import Directive, Kind, Token
+
+__all__ = [
+    "Argument",
+    "Call",
+    "Function",
+    "Launch",
+    "arguments",
+    "call_at",
+    "functions",
+    "launch_at",
+    "matched",
+    "template_end",
+]
+
+_CLOSES = {b")": b"(", b"]": b"[", b"}": b"{"}
+_OPENS = frozenset(_CLOSES.values())
+
+
+class Argument(NamedTuple):
+    """One argument: the bytes from its first to its last token, and the tokens' indices (``last`` is one after)."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class Call(NamedTuple):
+    """A name with arguments in brackets.
+
+    Attributes:
+        name: The last part of the called name.
+        at: Index of the name among the tokens.
+        start: Offset of the call's first byte, with ``std::`` and the like before the name.
+        end: Offset after its closing bracket.
+        opened: Index of the opening bracket.
+        closed: Index of the closing bracket.
+        template: The template arguments.
+        args: The arguments; empty for ``f()``.
+        qualifier: What stands before the name: ``std::``, ``x.``, ``p->``; empty where nothing does.
+        declares: Whether it looks like a declaration or definition of the name, not a use.
+    """
+
+    name: Token
+    at: int
+    start: int
+    end: int
+    opened: int
+    closed: int
+    template: tuple[Argument, ...]
+    args: tuple[Argument, ...]
+    qualifier: bytes
+    declares: bool
+
+
+class Launch(NamedTuple):
+    """A kernel launch with the triple chevrons.
+
+    Attributes:
+        start: Offset of the kernel's name (with its qualification).
+        end: Offset after the closing bracket of the arguments.
+        kernel: The kernel, with template arguments: indices of its tokens are ``kernel.first`` to ``kernel.last``.
+        config: Grid, block, dynamic LDS, stream: as many as are given.
+        args: The kernel's arguments.
+    """
+
+    start: int
+    end: int
+    kernel: Argument
+    config: tuple[Argument, ...]
+    args: tuple[Argument, ...]
+
+
+class Function(NamedTuple):
+    """A function with a body.
+
+    Attributes:
+        name: Its name's token.
+        head: Offset of the first token of its declaration.
+        start: Offset of ``{``.
+        end: Offset after ``}``.
+        parameters: What it takes.
+        qualifiers: ``__global__``, ``__device__``, ``__host__`` and the like, as written.
+    """
+
+    name: Token
+    head: int
+    start: int
+    end: int
+    parameters: tuple[Argument, ...]
+    qualifiers: frozenset[bytes]
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the GPU runs it."""
+        return bool(self.qualifiers & {b"__global__", b"__device__"})
+
+
+def matched(tokens: Sequence[Token], directives: Sequence[Directive]) -> dict[int, int]:
+    """Return the index of the partner of every bracket that has one, both ways."""
+    partner: dict[int, int] = {}
+    stack: list[int] = []
+    saved: list[list[int]] = []
+    own: list[int] = []
+    current = -1
+    for index, token in enumerate(tokens):
+        if token.directive != current:
+            current = token.directive
+            own = []
+            if current >= 0:
+                stack = _at_condition(directives[current].name, stack, saved)
+        if token.kind != Kind.PUNCTUATION:
+            continue
+        text = token.text
+        used = own if current >= 0 else stack
+        if text in _OPENS:
+            used.append(index)
+        elif text in _CLOSES:
+            opened = _CLOSES[text]
+            # A closing bracket that fits something further out closes it: what lies between was never closed.
+            for depth in range(len(used) - 1, max(-1, len(used) - 9), -1):
+                if tokens[used[depth]].text == opened:
+                    partner[index] = used[depth]
+                    partner[used[depth]] = index
+                    del used[depth:]
+                    break
+    return partner
+
+
+def _at_condition(name: bytes, stack: list[int], saved: list[list[int]]) -> list[int]:
+    if name in (b"if", b"ifdef", b"ifndef"):
+        saved.append(list(stack))
+    elif name in (b"else", b"elif", b"elifdef", b"elifndef") and saved:
+        return list(saved[-1])
+    elif name == b"endif" and saved:
+        saved.pop()
+    return stack
+
+
+def arguments(tokens: Sequence[Token], partner: dict[int, int], opened: int, closed: int) -> tuple[Argument, ...]:
+    """Return what commas part between two brackets (or chevrons); commas of template arguments do not count."""
+    found: list[Argument] = []
+    first = index = opened + 1
+    world = tokens[opened].directive
+    while index <= closed:
+        token = tokens[index]
+        if token.directive != world:
+            index += 1
+            continue
+        if index == closed or (token.kind == Kind.PUNCTUATION and token.text == b","):
+            inner = [at for at in (first, index - 1) if first <= index - 1]
+            if inner:
+                found.append(Argument(tokens[first].start, tokens[index - 1].end, first, index))
+            elif index != closed or found:
+                found.append(Argument(token.start, token.start, index, index))
+            first = index + 1
+        elif token.kind == Kind.PUNCTUATION:
+            if token.text in _OPENS and index in partner and partner[index] < closed:
+                index = partner[index]
+            elif token.text == b"<" and tokens[index - 1].kind == Kind.NAME:
+                end = template_end(tokens, partner, index)
+                if 0 <= end < closed:
+                    index = end
+        index += 1
+    return tuple(found)
+
+
+_NOT_IN_TEMPLATES = frozenset(
+    (b";", b"{", b"}", b"&&", b"||", b"=", b"==", b"!=", b"+=", b"-=", b"?", b"<<<", b"<=", b">=")
+)
+_LONGEST_TEMPLATE = 400
+
+
+def template_end(tokens: Sequence[Token], partner: dict[int, int], opened: int) -> int:
+    """Return the index of the token that closes template arguments opened at ``<``; -1 where it is no such list."""
+    depth = 0
+    index = opened
+    world = tokens[opened].directive
+    stop = min(len(tokens), opened + _LONGEST_TEMPLATE)
+    while index < stop:
+        token = tokens[index]
+        if token.directive != world:
+            return -1
+        if token.kind == Kind.PUNCTUATION:
+            text = token.text
+            if text == b"<":
+                depth += 1
+            elif text in (b">", b">>", b">>>"):
+                depth -= len(text)
+                if depth <= 0:
+                    return index if depth == 0 else -1
+            elif text in (b"(", b"["):
+                if index not in partner:
+                    return -1
+                index = partner[index]
+            elif text in _NOT_IN_TEMPLATES or text in (b")", b"]"):
+                return -1
+        index += 1
+    return -1
+
+
+_TAKES_EXPRESSION = frozenset(
+    (
+        b"return",
+        b"else",
+        b"do",
+        b"case",
+        b"throw",
+        b"co_return",
+        b"and",
+        b"or",
+        b"not",
+        b"goto",
+        b"typename",
+        b"new",
+        b"delete",
+        b"sizeof",
+    )
+)
+_NO_FUNCTION = frozenset(
+    (
+        b"if",
+        b"for",
+        b"while",
+        b"switch",
+        b"catch",
+        b"return",
+        b"sizeof",
+        b"alignof",
+        b"decltype",
+        b"__attribute__",
+        b"__launch_bounds__",
+        b"__align__",
+        b"alignas",
+        b"noexcept",
+        b"static_assert",
+        b"asm",
+        b"requires",
+        b"constexpr",
+        b"defined",
+    )
+)
+
+
+def call_at(tokens: Sequence[Token], partner: dict[int, int], index: int) -> Call | None:
+    """Return the call whose name stands at ``index``; None where no call begins there."""
+    token = tokens[index]
+    world = token.directive
+    at = index + 1
+    template: tuple[Argument, ...] = ()
+    if at < len(tokens) and tokens[at].text == b"<" and tokens[at].directive == world:
+        end = template_end(tokens, partner, at)
+        if end < 0:
+            return None
+        template = arguments(tokens, partner, at, end)
+        at = end + 1
+    if at >= len(tokens) or tokens[at].text != b"(" or tokens[at].directive != world or at not in partner:
+        return None
+    closed = partner[at]
+    first = index
+    while first >= 1 and tokens[first - 1].directive == world:
+        before = tokens[first - 1].text
+        if before == b"::":
+            first -= 1
+            if first >= 1 and tokens[first - 1].kind == Kind.NAME and tokens[first - 1].directive == world:
+                first -= 1
+            continue
+        break
+    qualifier = b"".join(one.text for one in tokens[first:index])
+    declares = False
+    previous = tokens[first - 1] if first >= 1 and tokens[first - 1].directive == world else None
+    if previous is not None:
+        if previous.text in (b".", b"->"):
+            qualifier = previous.text + qualifier
+        elif previous.kind == Kind.NAME:
+            declares = previous.text not in _TAKES_EXPRESSION and not _is_macro_name(tokens, first - 1)
+        elif previous.text in (b"*", b"&", b">"):
+            declares = closed + 1 < len(tokens) and tokens[closed + 1].text == b"{"
+    return Call(
+        token,
+        index,
+        tokens[first].start,
+        tokens[closed].end,
+        at,
+        closed,
+        template,
+        arguments(tokens, partner, at, closed),
+        qualifier,
+        declares,
+    )
+
+
+def _is_macro_name(tokens: Sequence[Token], index: int) -> bool:
+    return (
+        tokens[index].directive >= 0
+        and index >= 2
+        and tokens[index - 1].text == b"define"
+        and tokens[index - 2].text == b"#"
+    )
+
+
+def launch_at(tokens: Sequence[Token], partner: dict[int, int], index: int) -> Launch | None:
+    """Return the launch whose ``<<<`` stands at ``index``; None where it is none."""
+    world = tokens[index].directive
+    closed = index + 1
+    while closed < len(tokens) and tokens[closed].text != b">>>":
+        token = tokens[closed]
+        if token.directive != world:
+            if world >= 0:
+                return None
+        elif token.text in _OPENS:
+            if closed not in partner:
+                return None
+            closed = partner[closed]
+        elif token.text in (b";", b"}", b")"):
+            return None
+        closed += 1
+    opened = closed + 1
+    if opened >= len(tokens) or tokens[opened].text != b"(" or opened not in partner:
+        return None
+    first = index - 1
+    if first >= 0 and tokens[first].text == b">":
+        first = _template_start(tokens, first)
+    elif first >= 0 and tokens[first].text == b")" and first in partner:
+        first = partner[first]
+    while first >= 2 and tokens[first - 1].text == b"::":
+        first -= 2
+    if first < 0 or tokens[first].directive != world:
+        return None
+    return Launch(
+        tokens[first].start,
+        tokens[partner[opened]].end,
+        Argument(tokens[first].start, tokens[index - 1].end, first, index),
+        arguments(tokens, partner, index, closed),
+        arguments(tokens, partner, opened, partner[opened]),
+    )
+
+
+def _template_start(tokens: Sequence[Token], closed: int) -> int:
+    depth = 0
+    index = closed
+    while index >= 0:
+        text = tokens[index].text
+        if text in (b">", b">>", b">>>"):
+            depth += len(text)
+        elif text == b"<":
+            depth -= 1
+            if depth == 0:
+                return index - 1
+        elif text in (b";", b"{", b"}"):
+            break
+        index -= 1
+    return closed
+
+
+_AFTER_HEAD = frozenset((b"const", b"noexcept", b"override", b"final", b"volatile", b"&", b"&&", b"try"))
+_QUALIFIERS = frozenset((b"__global__", b"__device__", b"__host__"))
+
+
+def functions(tokens: Sequence[Token], partner: dict[int, int]) -> list[Function]:
+    """Return the functions with bodies, in order; functions inside of functions (members of local types) too."""
+    found: list[Function] = []
+    for index, token in enumerate(tokens):
+        if token.text != b"{" or token.directive >= 0 or index not in partner:
+            continue
+        made = _function(tokens, partner, index)
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Function | None:
+    at = body - 1
+    while at >= 0 and tokens[at].text in _AFTER_HEAD:
+        at -= 1
+    closed = _head_end(tokens, partner, at)
+    if closed < 0:
+        return None
+    opened = partner[closed]
+    name = opened - 1
+    if name >= 0 and tokens[name].text == b">":
+        name = _template_start(tokens, name)
+    if name < 0 or tokens[name].kind != Kind.NAME or tokens[name].text in _NO_FUNCTION:
+        return None
+    head = name
+    while head >= 1 and tokens[head - 1].text not in (b";", b"}", b"{", b":", b"#"):
+        head -= 1
+        if tokens[head].directive >= 0:
+            head += 1
+            break
+    if head == name and tokens[name - 1].text == b":":
+        return None  # a member that a constructor initialises
+    words = frozenset(one.text for one in tokens[head:name] if one.kind == Kind.NAME)
+    if not words and tokens[name - 1].text not in (b"~", b";", b"}", b"{"):
+        return None
+    return Function(
+        tokens[name],
+        tokens[head].start,
+        tokens[body].start,
+        tokens[partner[body]].end,
+        arguments(tokens, partner, opened, closed),
+        words & _QUALIFIERS,
+    )
+
+
+def _head_end(tokens: Sequence[Token], partner: dict[int, int], at: int) -> int:
+    """Return the index of the bracket that ends a function's parameters, before its body; -1 where there is none."""
+    steps = 0
+    while at >= 0 and steps < 64:
+        text = tokens[at].text
+        if text == b")" and at in partner:
+            opened = partner[at]
+            before = tokens[opened - 1] if opened else None
+            if before is None:
+                return -1
+            if before.text in (b"noexcept", b"throw"):
+                at = opened - 2
+                continue
+            # In `f(int a) : x(a), y(b) {` the initialisers are stepped over back to the colon.
+            if (
+                before.kind == Kind.NAME
+                and tokens[opened - 2].text in (b",", b":")
+                and tokens[opened - 3].text in (b")", b"}")
+            ):
+                at = opened - 3
+                steps += 1
+                continue
+            return at
+        if text in (b">", b"*", b"&", b"::", b"<") or tokens[at].kind == Kind.NAME:  # `-> std::vector<int>`
+            at -= 1
+            steps += 1
+            continue
+        if text == b"->":
+            return at - 1 if tokens[at - 1].text == b")" and at - 1 in partner else -1
+        return -1
+    return -1
