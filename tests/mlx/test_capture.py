@@ -249,3 +249,25 @@ def test_a_step_that_goes_on_with_its_cache_is_not_copied(fresh: Planner) -> Non
     assert fresh.last is not None
     fitting = fresh.last.captures[-1]
     assert not fitting.moving
+
+
+def test_large_results_come_at_the_same_place_once_nobody_holds_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rocmend.mlx.execute.outgoing import LARGE, Outgoing
+
+    results = [torch.zeros(LARGE // 4), torch.zeros(4)]
+    outgoing = Outgoing(results, most=LARGE)
+    first = outgoing.take()
+    where = first[0].data_ptr()
+    view = first[0][8:]
+    del first
+    second = outgoing.take()
+    assert second[0].data_ptr() != where  # a view of the first holds it
+    del view
+    again = outgoing.take()
+    assert again[0].data_ptr() not in {where, second[0].data_ptr()}
+    kept = again[0].data_ptr()
+    del again
+    assert outgoing.take()[0].data_ptr() == kept
+    assert not Outgoing(results, most=LARGE - 1).places
+    monkeypatch.delattr(torch._C, "_storage_Use_Count")
+    assert not Outgoing(results, most=LARGE).places

@@ -153,8 +153,9 @@ def reset_peak() -> None:
         _allocations_at_reset[device.index or 0] = _allocations(device)
 
 
-LITTLE = 1 << 30  # bytes that may be given back late
+LITTLE = 1 / 32  # of all memory: what may be given back late
 _owing = [False]  # whether some are
+_stays = [0]  # bytes that torch held unused when the last were given back: they are captured steps'
 
 
 def cached() -> int:
@@ -163,9 +164,18 @@ def cached() -> int:
     if device is None:
         return 0
     if _owing[0]:
-        _owing[0] = False
-        torch.cuda.empty_cache()
+        _give_back(device)
+    return _unused(device)
+
+
+def _unused(device: torch.device) -> int:
     return int(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def _give_back(device: torch.device) -> None:
+    _owing[0] = False
+    torch.cuda.empty_cache()
+    _stays[0] = _unused(device)
 
 
 def clear() -> None:
@@ -180,10 +190,9 @@ def clear() -> None:
     device = _gpu()
     if device is None:
         return
-    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    _owing[0] = unused <= min(LITTLE, total() // 64)
-    if not _owing[0]:
-        torch.cuda.empty_cache()
+    _owing[0] = True
+    if _unused(device) - _stays[0] > LITTLE * total():
+        _give_back(device)
 
 
 def total() -> int:

@@ -18,6 +18,7 @@ import torch
 
 from rocmend.mlx.execute import device_graph
 from rocmend.mlx.execute.lifted import RULES, Unfit
+from rocmend.mlx.execute.outgoing import Outgoing
 from rocmend.mlx.execute.slots import Slots
 from rocmend.mlx.execute.trace import hold, picker
 from rocmend.mlx.node import Node
@@ -35,21 +36,30 @@ _ALONE = next(map(getrefcount, [object()]))  # what is said of an object that on
 MOST_COPIED = 1 << 25  # bytes that are copied to fixed places before a replay
 COPIED_FOR_A_LAUNCH = 1 << 19  # bytes whose copying takes no longer than a launch from Python, on a laptop too
 LEAST = 4  # operations that a graph is worth
-LARGEST = 1 / 256  # of a device's memory: the largest value that is computed in a graph, which keeps its memory
+LARGEST = 1 / 256  # of a device's memory: the largest value that is computed in a graph, and what results may keep
 
 _data = attrgetter("data")
 
 
 class Snapshot:
-    """Shapes, changing integers and identities of the values of one step. It keeps no value alive."""
+    """Shapes, changing integers and identities of the values of one step. It keeps no value alive.
+
+    A buffer that the step writes to is known by where it lies, everything else by being the same tensor.
+    """
 
     __slots__ = ("dyn", "shapes", "values")
 
     def __init__(self, tape: Tape, plan: Plan) -> None:
         self.dyn = tape.dyn()
         self.shapes = tape.shapes
-        data = [tape.links[place].data for place in plan.outside]
-        self.values = [None if type(value) is tuple else weakref.ref(value) for value in data]
+        self.values: list[Any] = []
+        donated = set(plan.donated)
+        for place in plan.outside:
+            value = tape.links[place].data
+            if type(value) is tuple:
+                self.values.append(None)
+            else:
+                self.values.append(_where(value) if place in donated else weakref.ref(value))
 
 
 class Varying:
@@ -70,7 +80,7 @@ class Varying:
         self.integers = [k for k, (a, b) in enumerate(zip(before.dyn, now.dyn, strict=True)) if a != b]
         self.shapes = [k for k, (a, b) in enumerate(zip(before.shapes, now.shapes, strict=True)) if a != b]
         pairs = zip(plan.outside, before.values, now.values, strict=True)
-        self.values = {place for place, a, b in pairs if a is None or b is None or a() is not b()}
+        self.values = {place for place, a, b in pairs if not _same(a, b)}
         differing = [tape.links[place].data for place in self.values]
         copied = sum(value.nbytes for value in differing if type(value) is not tuple)
         alike = all(_name(tape.nodes[k]) == "Slice" for k in self.shapes)
@@ -223,6 +233,7 @@ class Capture:
         self.same = [(kept, through[id(value)]) for kept, value in made.items() if id(value) in through]
         self.made = [kept for kept, value in made.items() if id(value) not in through]
         self.results = [made[kept] for kept in self.made]
+        self.outgoing = Outgoing(self.results, device_graph.memory(tape.nodes[0].stream.device.torch) * LARGEST)
 
     def _call(self, tape: Tape, step: Step) -> Callable[..., Any]:
         """Return what a step calls in the graph: the form that reads changing integers from device memory."""
@@ -285,6 +296,10 @@ class Capture:
         """Return the identities of the tensors that the graph keeps alive."""
         return self.addresses
 
+    def holders(self) -> list[int]:
+        """Return how many references each of these tensors has."""
+        return list(map(getrefcount, self.held))
+
     def stale(self, uses: Mapping[int, int]) -> bool:
         """Return whether a buffer of the graph is held by graphs alone: no step will come with it again.
 
@@ -292,8 +307,7 @@ class Capture:
             uses: how often all graphs hold each buffer.
         """
         return any(
-            count - _ALONE < uses[address]
-            for count, address in zip(map(getrefcount, self.held), self.addresses, strict=True)
+            count - _ALONE < uses[address] for count, address in zip(self.holders(), self.addresses, strict=True)
         )
 
     def run(self, tape: Tape) -> None:
@@ -307,7 +321,7 @@ class Capture:
             nodes, links = tape.nodes, tape.links
             for place, link in self.same:
                 nodes[place].data = links[link].data
-            values = [torch.empty_like(value) for value in self.results]
+            values = self.outgoing.take()
             if values:
                 torch._foreach_copy_(values, self.results)
             for place, value in zip(self.made, values, strict=True):
@@ -315,6 +329,13 @@ class Capture:
             for place in self.plan.kept:
                 nodes[place].inputs = ()
         self.plan.runs += 1
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two values of snapshots are the same buffer or tensor, which is still there."""
+    if type(one) is tuple or type(other) is tuple:
+        return bool(one == other)
+    return one is not None and other is not None and one() is not None and one() is other()
 
 
 def _where(value: torch.Tensor) -> tuple[int, torch.Size, tuple[int, ...]]:

@@ -40,7 +40,7 @@ class Entry:
         captures: of this plan, the last used one last.
         tries: how many captures were made.
         replays: how many steps they computed.
-        unfit: why its steps cannot be captured; empty while they may.
+        unfit: why the driver refused to capture it; empty while it did not.
     """
 
     __slots__ = ("before", "captures", "following", "held", "moved", "plan", "replays", "structure", "tries", "unfit")
@@ -114,8 +114,7 @@ class Entry:
         self.tries += 1
         try:
             capture = Capture(tape, self.plan, before, varying)
-        except Unfit as reason:
-            self.unfit = str(reason)
+        except Unfit as reason:  # these two steps: others may differ in less
             LOG.debug("not captured: %s", reason)
         except RuntimeError as error:  # the driver's or torch's refusal: the plan can run without
             self.unfit = str(error)
@@ -141,6 +140,7 @@ class Planner:
         self.last: Entry | None = None
         self.made = 0
         self.runs = 0
+        self.holders: list[list[int]] = []  # of what captured steps stand on, when they were looked through
 
     def run(self, nodes: list[Node], roots: list[Node], pending: Callable[[list[Node]], None]) -> bool:
         """Compute ``roots``, which stand on the tape of ``nodes``.
@@ -204,6 +204,10 @@ class Planner:
 
     def trim(self) -> None:
         """Drop captured steps that stand on buffers which nothing else holds: of models and caches that are gone."""
+        holders = [capture.holders() for entry in self.entries.values() for capture in entry.captures]
+        if holders == self.holders:
+            return  # as it was the last time, when they stayed: programs ask often
+        self.holders = holders
         uses: Counter[int] = Counter()
         for entry in self.entries.values():
             for capture in entry.captures:
@@ -215,6 +219,7 @@ class Planner:
         """Drop all plans, and the memory that captured steps hold."""
         self.entries.clear()
         self.last = None
+        self.holders = []
 
 
 def _key(tape: Tape) -> tuple[Any, ...]:
