@@ -120,6 +120,10 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
         lines: How many lines they have.
         time_ms: What it took.
         from_cache: How many files' results were known from before.
+        suppressed: How many issues comments in the sources suppress.
+        folders: Folders that were not entered, and why.
+        submodules: Repositories within the project, which are ported on their own.
+        notes: What else there is to say about the run, in sentences.
     """
 
     root: str
@@ -129,6 +133,10 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
     lines: int = 0
     time_ms: float = 0.0
     from_cache: int = 0
+    suppressed: int = 0
+    folders: dict[str, str] = {}
+    submodules: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def issues(self) -> list[Issue]:

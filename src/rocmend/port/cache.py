@@ -1,0 +1,137 @@
+"""What is known of files from before, so that an unchanged project is not read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+import rocmend
+from rocmend.core.files import write_atomic
+from rocmend.port.look import Look
+from rocmend.port.settings import Settings
+from rocmend.port.walk import FoundFile
+
+__all__ = ["Cache", "cache_folder", "rules_fingerprint"]
+
+_MAGIC = b"rocmend port cache 1\n"
+_DIGEST_BYTES = 32
+_RACY_NS = 2_000_000_000
+"""A file written this shortly before it was read may be written again with the same time: its stamp says too little."""
+_MOST_PROJECTS = 64
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    look: Look
+    read_at_ns: int
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    fingerprint: str
+    entries: dict[str, _Entry]
+
+
+def cache_folder() -> Path:
+    """Return the folder that caches of analyses lie in."""
+    asked = os.environ.get("XDG_CACHE_HOME")
+    base = Path(asked) if asked and Path(asked).is_absolute() else Path.home() / ".cache"
+    return base / "rocmend" / "port"
+
+
+@cache
+def rules_fingerprint() -> str:
+    """Return what an analysis depends on beside the files: the program, its rules and its parsers."""
+    digest = hashlib.sha256(f"{rocmend.__version__} {sys.version_info[:2]}".encode())
+    for name in ("libcst", "tree-sitter", "tree-sitter-cuda"):
+        try:
+            digest.update(f"{name} {version(name)}\n".encode())
+        except PackageNotFoundError:
+            digest.update(f"{name} -\n".encode())
+    room = Path(__file__).parent
+    for path in sorted(room.rglob("*")):
+        if "__pycache__" not in path.parts and path.is_file():
+            digest.update(f"{path.relative_to(room)}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+class Cache:
+    """The cache of one project.
+
+    Args:
+        root: The project's folder.
+        settings: Its settings: what was skipped under other limits is looked at again.
+
+    Attributes:
+        notes: What went wrong with it, in sentences: it is then built anew, or not kept.
+    """
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self.notes: list[str] = []
+        limits = (settings.max_file_bytes, settings.time_limit_s, settings.memory_limit_bytes)
+        self._fingerprint = f"{rules_fingerprint()} {limits}"
+        name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
+        self._path = cache_folder() / f"{name}.bin"
+        self._entries = self._read()
+        self._next: dict[str, _Entry] = {}
+
+    def unchanged(self, file: FoundFile) -> Look | None:
+        """Return what is known of a file whose size and times are what they were; None where it has to be read."""
+        entry = self._entries.get(file.path)
+        if entry is None or entry.look.stamp != file.stamp or entry.look.size_bytes != file.size:
+            return None
+        if max(file.stamp[0], file.stamp[1]) + _RACY_NS > entry.read_at_ns:
+            return None
+        self._next[file.path] = entry
+        return entry.look
+
+    def known_sha256(self, path: str) -> str:
+        """Return the digest of the content that is known under a name; empty where none is."""
+        entry = self._entries.get(path)
+        return entry.look.sha256 if entry else ""
+
+    def take(self, seen: Look) -> Look:
+        """Keep what was found, and return it: from before, where the content is the same."""
+        if seen.same:
+            seen = msgspec.structs.replace(self._entries[seen.path].look, stamp=seen.stamp)
+        if any(seen.stamp):
+            self._next[seen.path] = _Entry(seen, time.time_ns())
+        return seen
+
+    def save(self) -> None:
+        """Write what was found, for the next time; without the files that are no longer there."""
+        if self._next == self._entries:
+            return
+        payload = msgspec.msgpack.encode(_Stored(self._fingerprint, self._next))
+        try:
+            write_atomic(self._path, _MAGIC + hashlib.sha256(payload).digest() + payload)
+            kept = sorted(self._path.parent.glob("*.bin"), key=lambda path: path.stat().st_mtime)
+            for old in kept[:-_MOST_PROJECTS]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            self.notes.append(
+                f"The cache {self._path} cannot be written: {error.strerror}; the next run reads all files."
+            )
+
+    def _read(self) -> dict[str, _Entry]:
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            self.notes.append(f"The cache {self._path} cannot be read: {error.strerror}; all files are read.")
+            return {}
+        payload = data[len(_MAGIC) + _DIGEST_BYTES :]
+        if data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) :][:_DIGEST_BYTES] == hashlib.sha256(payload).digest():
+            try:
+                stored = msgspec.msgpack.decode(payload, type=_Stored)
+            except msgspec.DecodeError:  # whole, but of another version's shape
+                return {}
+            return stored.entries if stored.fingerprint == self._fingerprint else {}
+        self.notes.append(f"The cache {self._path} was damaged and is built anew.")
+        return {}

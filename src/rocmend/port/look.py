@@ -1,0 +1,98 @@
+"""Looking at one file: in our own process, or in one of several that cannot take the run down with them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from rocmend.port.classify import kind, languages
+from rocmend.port.findings import findings
+from rocmend.port.records import FileReport, Language
+from rocmend.port.steady import NotReadError, read_steady
+
+__all__ = ["Look", "Task", "look", "not_looked_at"]
+
+_BINARY_PROBE_BYTES = 8192
+
+
+class Task(msgspec.Struct, frozen=True, array_like=True):
+    """A file to look at.
+
+    Attributes:
+        path: Relative to the project.
+        size_bytes: Its size when it was found.
+        stamp: Its times and inode when it was found.
+        known_sha256: Of the content that the cache knows; where it is the file's, nothing is parsed.
+    """
+
+    path: str
+    size_bytes: int
+    stamp: tuple[int, int, int]
+    known_sha256: str = ""
+
+
+class Look(msgspec.Struct, frozen=True, array_like=True):
+    """What one look at a file found.
+
+    Attributes:
+        path: Relative to the project.
+        stamp: Of the state that was read; zeros where it could not be.
+        sha256: Of the bytes that were read.
+        lines: How many; 0 for a file that no rule reads.
+        reads: The language it is read as; None where no rule reads it (C++ that uses no CUDA).
+        report: Its issues, or why it was skipped; None where there is nothing to say.
+        suppressed: How many issues comments suppress.
+        same: The content is the known one: the other attributes are the cache's.
+    """
+
+    path: str
+    stamp: tuple[int, int, int] = (0, 0, 0)
+    size_bytes: int = 0
+    sha256: str = ""
+    lines: int = 0
+    reads: Language | None = None
+    report: FileReport | None = None
+    suppressed: int = 0
+    same: bool = False
+
+
+def not_looked_at(path: str, reason: str, size_bytes: int = 0, stamp: tuple[int, int, int] = (0, 0, 0)) -> Look:
+    """Return the look at a file that was skipped; without a stamp, it is looked at again next time."""
+    kinds = kind(path)
+    language = kinds[0] if kinds else Language.CUDA
+    return Look(path, stamp, size_bytes, report=FileReport(path, language, size_bytes, skipped=reason))
+
+
+def look(root: Path, task: Task, max_file_bytes: int) -> Look:
+    """Read one file and return what its rules find; whatever goes wrong is the reason why it was skipped."""
+    path = task.path
+    try:
+        data, stamp = read_steady(root / path, max_file_bytes)
+    except NotReadError as error:
+        return not_looked_at(path, str(error), task.size_bytes)
+    size = len(data)
+    sha256 = hashlib.sha256(data).hexdigest()
+    if sha256 == task.known_sha256:
+        return Look(path, stamp, size, sha256, same=True)
+    kinds = languages(path, data)
+    if not kinds:
+        return Look(path, stamp, size, sha256)
+    if b"\0" in data[:_BINARY_PROBE_BYTES]:
+        report = FileReport(path, kinds[0], size, sha256, skipped="binary, or text in UTF-16")
+        return Look(path, stamp, size, sha256, report=report)
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    suppressed = 0
+    try:
+        report, suppressed = findings(path, data, kinds)
+    except MemoryError:
+        report = FileReport(path, kinds[0], size, sha256, skipped="needs more memory than a file may take")
+    except RecursionError:
+        report = FileReport(path, kinds[0], size, sha256, skipped="nested too deeply")
+    except Exception as error:  # noqa: BLE001  a rule that fails costs its file, not the run
+        where = "".join(f" in {note}" for note in getattr(error, "__notes__", ()))
+        reason = f"failed{where}: {type(error).__name__}: {error}"
+        report = FileReport(path, kinds[0], size, sha256, skipped=reason)
+    kept = report if report.issues or report.skipped else None
+    return Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed)

@@ -1,0 +1,87 @@
+"""A process that looks at files: reads tasks from its standard input, answers on its standard output.
+
+Frames in both directions are a length of four bytes (little-endian) and MessagePack. The first task is a ``Setup``
+and the first answer empty.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from rocmend.port.look import Task, look
+
+__all__ = ["Setup", "read_frame", "write_frame"]
+
+_LENGTH = struct.Struct("<I")
+_RETIRE_BYTES = 768 << 20
+"""A process that has grown to this is replaced: what parsers keep is given back to the system only at its end."""
+
+
+class Setup(msgspec.Struct, frozen=True, array_like=True):
+    """What a worker is told first."""
+
+    root: str
+    max_file_bytes: int
+    memory_limit_bytes: int
+
+
+def write_frame(stream: BinaryIO, payload: bytes) -> None:
+    """Write one frame."""
+    stream.write(_LENGTH.pack(len(payload)) + payload)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """Return the next frame; None at the end, also where it comes within a frame."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    body = stream.read(length)
+    return body if len(body) == length else None
+
+
+def _limit_memory(more_bytes: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + more_bytes
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main() -> int:
+    """Look at files until there are no more."""
+    tasks = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not end up between frames
+    first = read_frame(tasks)
+    if first is None:
+        return 0
+    setup = msgspec.msgpack.decode(first, type=Setup)
+    _limit_memory(setup.memory_limit_bytes)
+    write_frame(answers, b"")  # it has started: from here on, a file is what ends it
+    root = Path(setup.root)
+    encoder = msgspec.msgpack.Encoder()
+    decoder = msgspec.msgpack.Decoder(Task)
+    while (frame := read_frame(tasks)) is not None:
+        seen = look(root, decoder.decode(frame), setup.max_file_bytes)
+        retiring = _peak_bytes() > _RETIRE_BYTES
+        write_frame(answers, encoder.encode((seen, retiring)))
+        if retiring:
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
