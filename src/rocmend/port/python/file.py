@@ -1,0 +1,248 @@
+"""A Python source file as rules read it: its tree with offsets in bytes, and what its names stand for.
+
+The standard library's parser is used because it is an order of magnitude faster than those that keep the formatting,
+and nothing here needs them: edits replace bytes, so that everything else stays as it is by construction.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from io import BytesIO
+from itertools import pairwise
+from typing import TypeVar, cast
+
+from rocmend.core.errors import DataError
+from rocmend.port.python.calls import Argument, Call, arguments, calls
+from rocmend.port.python.flags import Side, implied, side_of
+from rocmend.port.python.scopes import Binding, Scope, Scopes
+from rocmend.port.python.syntax import why_not
+
+__all__ = ["PythonFile"]
+
+_N = TypeVar("_N", bound=ast.AST)
+_LINES = re.compile(r"\r\n|\r|\n")
+
+
+class PythonFile:
+    """A parsed Python file.
+
+    Args:
+        path: Relative to the project, with forward slashes.
+        data: Its bytes.
+
+    Attributes:
+        module: Its tree.
+        scopes: Scopes, bindings, parents.
+        text: Its text, without a byte-order mark, line ends as they are.
+
+    Raises:
+        DataError: It is no Python that this interpreter can parse; the message says why.
+    """
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+        self.encoding, self.text = _decoded(path, data)
+        self._mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # invalid escapes are the project's own matter
+                self.module = ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise DataError(path, why_not(self.text, error)) from error
+        self.scopes = Scopes(self.module)
+
+    # Places
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        starts = [0, *(match.end() for match in _LINES.finditer(self.text)), len(self.text)]
+        return [self.text[one:other] for one, other in pairwise(starts)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        at = self._mark
+        starts = []
+        for line in self._lines:
+            starts.append(at)
+            at += len(line.encode(self.encoding))
+        return [*starts, at]
+
+    def offset(self, line: int, column: int) -> int:
+        """Return the offset of a place as ``ast`` gives it: a line from 1, a column in bytes of UTF-8."""
+        start = self._starts[line - 1]
+        if self.encoding == "utf-8" or not column:
+            return start + column
+        before = self._lines[line - 1].encode()[:column].decode()
+        return start + len(before.encode(self.encoding))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Return the offsets of a node's first byte and of the byte after it; parentheses around it are outside."""
+        if not isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg | ast.alias | ast.ExceptHandler):
+            raise TypeError(f"{type(node).__name__} has no place in the source")
+        return (
+            self.offset(node.lineno, node.col_offset),
+            self.offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset),
+        )
+
+    def source(self, node: ast.AST) -> str:
+        """Return a node's source text."""
+        start, end = self.span(node)
+        return self.data[start:end].decode(self.encoding)
+
+    # Nodes
+
+    def of(self, kind: type[_N]) -> list[_N]:
+        """Return all nodes of a type, in order; what stands inside f-strings is left out."""
+        return cast("list[_N]", self.scopes.by_type.get(kind, []))
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return the node that holds another."""
+        return self.scopes.parents.get(node)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the innermost statement that a node is part of."""
+        at: ast.AST | None = node
+        while at is not None and not isinstance(at, ast.stmt):
+            at = self.parent(at)
+        if at is None:
+            raise TypeError(f"{type(node).__name__} is part of no statement")
+        return at
+
+    def scope(self, node: ast.AST) -> Scope:
+        """Return the scope that a node is evaluated in."""
+        return self.scopes.scope_of[node]
+
+    # Names
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """Return the dotted name that an expression stands for; None where it is not one, or not surely.
+
+        Imports under any name, aliases by assignment and ``getattr(x, "y")`` are followed; a name that nothing binds is
+        taken for a builtin (``builtins.NAME``). A name that was bound to None beside its import, as a guard around an
+        optional import does, stands for the import.
+        """
+        names = self.names(node)
+        return next(iter(names)) if len(names) == 1 and None not in names else None
+
+    def names(self, node: ast.AST, *, depth: int = 0) -> set[str | None]:
+        """Return the dotted names that an expression may stand for; None is among them where it may be something else."""
+        match node:
+            case ast.Name(id=name):
+                found = self.scope(node).lookup(name) if node in self.scopes.scope_of else None
+                if found is None:
+                    return {f"builtins.{name}"}
+                return self._bound(found[1], depth)
+            case ast.Attribute(value=value, attr=attr):
+                return {f"{name}.{attr}" if name else None for name in self.names(value, depth=depth)}
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(attr)), *_]):
+                return {f"{name}.{attr}" if name else None for name in self.names(owner, depth=depth)}
+            case _:
+                return {None}
+
+    def _bound(self, bindings: list[Binding], depth: int) -> set[str | None]:
+        names: set[str | None] = set()
+        for binding in bindings:
+            if binding.imported is not None:
+                names.add(binding.imported)
+            elif isinstance(binding.value, ast.Constant) and binding.value.value is None:
+                continue
+            elif isinstance(binding.value, ast.Name | ast.Attribute | ast.Call) and depth < 8:
+                names |= self.names(binding.value, depth=depth + 1)
+            else:
+                names.add(None)
+        return names or {None}
+
+    def references(self, *names: str) -> Iterator[ast.expr]:
+        """Yield the expressions that stand for one of these dotted names, in order; parts of longer ones included."""
+        lasts = {name.rpartition(".")[2] for name in names}
+        for attribute in self.of(ast.Attribute):
+            if attribute.attr in lasts and self.qualified(attribute) in names:
+                yield attribute
+        for name in self.of(ast.Name):
+            if isinstance(name.ctx, ast.Load) and self.qualified(name) in names:
+                yield name
+
+    def calls(self, *names: str) -> Iterator[Call]:
+        """Yield the calls of functions with these dotted names, ``functools.partial`` of them included."""
+        return calls(self, names)
+
+    def arguments(self, call: Call, name: str, position: int | None = None) -> list[Argument]:
+        """Return where a call gets an argument from: its keyword, its position, a dict that is unpacked into it."""
+        return arguments(self, call, name, position)
+
+    # Values
+
+    def values(self, node: ast.expr, *, depth: int = 0) -> tuple[set[object], bool]:  # noqa: PLR0911  one line a form
+        """Return the constants that an expression can be on ROCm, and whether there can be nothing else."""
+        match node:
+            case ast.Constant(value=value):
+                return {value}, True
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                side = implied(self, test, True)
+                if side is not None:
+                    return self.values(body if side is Side.ROCM else orelse, depth=depth)
+                return self._union([body, orelse], depth)
+            case ast.BoolOp(values=parts):
+                return self._union(parts, depth)
+            case ast.NamedExpr(value=value):
+                return self.values(value, depth=depth)
+            case ast.Name(id=name) if depth < 8:
+                return self._of_name(node, name, depth)
+            case ast.Call(func=func, args=[_, default]):
+                known = isinstance(func, ast.Attribute) and func.attr in {"get", "getenv", "pop", "setdefault"}
+                return (self.values(default, depth=depth + 1)[0], False) if known else (set(), False)
+            case _:
+                return set(), False
+
+    def _union(self, nodes: Iterable[ast.expr], depth: int) -> tuple[set[object], bool]:
+        values: set[object] = set()
+        complete = True
+        for node in nodes:
+            some, known = self.values(node, depth=depth + 1)
+            values |= some
+            complete &= known
+        return values, complete
+
+    def _of_name(self, node: ast.expr, name: str, depth: int) -> tuple[set[object], bool]:
+        found = self.scope(node).lookup(name)
+        if found is None:
+            return set(), False
+        values: set[object] = set()
+        complete = True
+        for binding in found[1]:
+            if self.side(binding.node) is Side.CUDA:
+                continue
+            value = binding.value or binding.default
+            some, known = self.values(value, depth=depth + 1) if value is not None else (set(), False)
+            values |= some
+            complete &= known and not binding.parameter
+        return values, complete
+
+    # Gates
+
+    def side(self, node: ast.AST) -> Side:
+        """Return where a node is executed: on ROCm, on CUDA, or on both, from the tests around it."""
+        return side_of(self, node)
+
+    def on_rocm(self, nodes: Iterable[_N]) -> Iterator[_N]:
+        """Yield the nodes that are executed on ROCm: those that no gate keeps for CUDA."""
+        return (node for node in nodes if self.side(node) is not Side.CUDA)
+
+
+def _decoded(path: str, data: bytes) -> tuple[str, str]:
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+        encoding = "utf-8" if encoding.startswith("utf-8") else encoding
+        text = data[mark:].decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise DataError(path, f"it is not in the encoding that it states or implies: {error}.") from error
+    if text.encode(encoding) != data[mark:]:  # a stateful encoding: offsets would not hold
+        raise DataError(path, f"its encoding {encoding} does not give the same bytes back.")
+    return encoding, text

@@ -1,0 +1,203 @@
+"""Which expressions tell ROCm from CUDA, and which side of such a test a node stands on.
+
+Two strengths. *Known* is good enough to leave a place alone: a gate already stands there. *Proven* is good enough to be
+used as a gate, and to be folded: the expression is one of a few forms whose value follows from the installed torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import StrEnum
+from typing import Protocol
+
+from rocmend.port.python.scopes import Scopes
+
+__all__ = ["FLAG_MODULE", "Side", "proven", "proven_names", "side_of", "truth"]
+
+FLAG_MODULE = "_rocm"
+"""The module of a ported package that defines ``is_rocm``; other support modules are called ``_rocm_NAME``."""
+
+_ROCM_NAMES = re.compile(
+    r"_*(?:(?:is|on|use|using|with|has|have)_?(?:torch_?)?(?:rocm|hip|amd)|rocm)(?:_?(?:gpu|platform|available|backend))?",
+    re.IGNORECASE,
+)
+_CUDA_NAMES = re.compile(
+    r"_*(?:is|on|use|using)_?nvidia(?:_?(?:gpu|platform|backend|hopper|sm90|available))*|_*(?:is|on)_cuda_platform",
+    re.IGNORECASE,
+)
+
+
+class Side(StrEnum):
+    """Where a node is executed."""
+
+    ROCM = "rocm"
+    CUDA = "cuda"
+    BOTH = "both"
+
+
+class Names(Protocol):
+    """What resolves names: ``PythonFile``."""
+
+    scopes: Scopes
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """Return the dotted name that an expression stands for."""
+
+
+def truth(file: Names, test: ast.expr) -> Side | None:  # noqa: PLR0911  one line a form
+    """Return the side on which ``test`` is certainly true, as far as names tell; None where it is no such test.
+
+    ``Side.ROCM``: true on ROCm, false on CUDA. ``Side.CUDA``: the reverse.
+    """
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM, None: None}[truth(file, operand)]
+        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None)]):
+            known = truth(file, left)
+            if known and isinstance(op, ast.Is | ast.Eq):
+                return {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM}[known]
+            return known
+        case ast.Call(func=ast.Name(id="bool"), args=[value], keywords=[]):
+            return truth(file, value)
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value="hip" | "cuda" as which), *_]):
+            if file.qualified(owner) != "torch.version":
+                return None
+            return Side.ROCM if which == "hip" else Side.CUDA
+        case ast.Call(func=ast.Name(id="hasattr"), args=[owner, ast.Constant(value="hip")]):
+            return Side.ROCM if file.qualified(owner) == "torch.version" else None
+        case ast.BoolOp(op=ast.And(), values=values):
+            sides = {truth(file, value) for value in values}
+            return sides.pop() if len(sides) == 1 else None
+        case ast.Call(func=func, args=[], keywords=[]):
+            return _named(file, func)
+        case ast.Name() | ast.Attribute():
+            return _named(file, test)
+        case _:
+            return None
+
+
+def _named(file: Names, node: ast.expr) -> Side | None:
+    name = file.qualified(node)
+    if name == "torch.version.hip":
+        return Side.ROCM
+    if name == "torch.version.cuda":
+        return Side.CUDA
+    last = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    for shown in (last, (name or "").rpartition(".")[2]):
+        if _ROCM_NAMES.fullmatch(shown):
+            return Side.ROCM
+        if _CUDA_NAMES.fullmatch(shown):
+            return Side.CUDA
+    if isinstance(node, ast.Name):
+        found = file.scopes.scope_of[node].lookup(node.id)
+        if (
+            found
+            and len(found[1]) == 1
+            and (value := found[1][0].value) is not None
+            and not isinstance(value, ast.Name)
+        ):
+            return truth(file, value)
+    return None
+
+
+def implied(file: Names, test: ast.expr, outcome: bool) -> Side | None:
+    """Return the side that ``test`` having this outcome implies.
+
+    ``a and b`` being true implies what either implies; ``a or b`` being false likewise.
+    """
+    known = truth(file, test)
+    if known is not None:
+        return known if outcome else {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM}[known]
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return implied(file, test.operand, not outcome)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:
+        sides = {side for value in test.values if (side := implied(file, value, outcome))}
+        return sides.pop() if len(sides) == 1 else None
+    return None
+
+
+def side_of(file: Names, node: ast.AST) -> Side:
+    """Return where a node is executed, from the tests that it stands under in its file."""
+    child = node
+    parents = file.scopes.parents
+    while (parent := parents.get(child)) is not None:
+        found: Side | None = None
+        if isinstance(parent, ast.If | ast.While) and child is not parent.test:
+            found = implied(file, parent.test, child in parent.body)
+        elif isinstance(parent, ast.IfExp) and child is not parent.test:
+            found = implied(file, parent.test, child is parent.body)
+        elif isinstance(parent, ast.BoolOp):
+            at = parent.values.index(child) if isinstance(child, ast.expr) else 0
+            for value in parent.values[:at]:
+                found = found or implied(file, value, isinstance(parent.op, ast.And))
+        elif isinstance(parent, ast.comprehension) and child in parent.ifs:
+            pass
+        if found is None and isinstance(child, ast.stmt):
+            found = _after_exits(file, child, parent)
+        if found is not None:
+            return found
+        child = parent
+    return Side.BOTH
+
+
+def _after_exits(file: Names, child: ast.stmt, parent: ast.AST) -> Side | None:
+    """Return what statements before ``child`` imply: ``if is_rocm: return`` leaves the rest to CUDA."""
+    for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
+        if not isinstance(block, list) or child not in block:
+            continue
+        for before in block[: block.index(child)]:
+            if isinstance(before, ast.Assert) and (side := implied(file, before.test, True)):
+                return side
+            if isinstance(before, ast.If) and not before.orelse and _leaves(before.body):
+                side = implied(file, before.test, False)
+                if side:
+                    return side
+    return None
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    last = block[-1]
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and _leaves(last.body) and _leaves(last.orelse)
+    return isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+def proven(file: Names, value: ast.expr) -> bool:
+    """Tell whether an expression is True with a ROCm build of torch and False with any other, by its form alone."""
+    match value:
+        case ast.Compare(left=left, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return _hip(file, left)
+        case ast.Call(func=ast.Name(id="bool"), args=[inner], keywords=[]):
+            return file.qualified(value.func) == "builtins.bool" and (_hip(file, inner) or proven(file, inner))
+        case ast.BoolOp(op=ast.And(), values=[guard, last]):
+            return truth(file, guard) is Side.ROCM and isinstance(guard, ast.Call) and proven(file, last)
+        case _:
+            return False
+
+
+def _hip(file: Names, node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value="hip"), ast.Constant(value=None)]):
+            return file.qualified(owner) == "torch.version" and file.qualified(node.func) == "builtins.getattr"
+        case _:
+            return file.qualified(node) == "torch.version.hip"
+
+
+def proven_names(file: Names) -> dict[str, ast.stmt]:
+    """Return the module-level names that are bound once, to a proven test, with the statement that binds them."""
+    names: dict[str, ast.stmt] = {}
+    for name, bindings in file.scopes.module.bindings.items():
+        if len(bindings) != 1:
+            continue
+        binding = bindings[0]
+        imported = (binding.imported or "").rsplit(".", 2)
+        ours = len(imported) > 1 and imported[-1] == "is_rocm" and imported[-2] == FLAG_MODULE
+        if (
+            not isinstance(binding.node, ast.stmt)
+            or file.scopes.parents.get(binding.node) is not file.scopes.module.node
+        ):
+            continue
+        if ours or (binding.value is not None and proven(file, binding.value)):
+            names[name] = binding.node
+    return names

@@ -1,0 +1,145 @@
+"""Edits that gate an expression or statements for ROCm and leave the original text in the other branch."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from typing import TYPE_CHECKING
+
+from rocmend.port.records import Edit
+
+if TYPE_CHECKING:
+    from rocmend.port.python.file import PythonFile
+
+__all__ = ["FLAG", "block_gate", "expression_gate", "statement_gate", "unit_of_indentation"]
+
+FLAG = "is_rocm"
+"""The flag's name in edits; ``write.ported`` puts the file's own in its place."""
+
+_BARE = (ast.keyword, ast.Assign, ast.AnnAssign, ast.Return, ast.Dict, ast.List, ast.Tuple, ast.arguments)
+_REFUSED = (ast.Starred, ast.Yield, ast.YieldFrom, ast.GeneratorExp, ast.NamedExpr, ast.JoinedStr, ast.Slice)
+
+
+def expression_gate(file: PythonFile, node: ast.expr, rocm: str, *, when: str = "") -> tuple[Edit, ...]:
+    """Return edits that make ``node`` into ``ROCM if is_rocm else NODE``; empty where that cannot be done.
+
+    Args:
+        file: The file.
+        node: The expression that CUDA keeps.
+        rocm: What stands there on ROCm: an expression that needs no parentheses.
+        when: A further condition, for a suggestion (``mode == "x"``).
+    """
+    if isinstance(node, _REFUSED):
+        return ()
+    start, end = file.span(node)
+    test = f"{FLAG} and {when}" if when else FLAG
+    head, tail = f"{rocm} if {test} else ", ""
+    if isinstance(node, ast.Tuple) and not file.data[start:end].startswith(b"("):
+        head, tail = head + "(", ")"
+    if not _alone(file, node):
+        head, tail = "(" + head, tail + ")"
+    edits = (Edit(start, start, head.encode()),)
+    return (*edits, Edit(end, end, tail.encode())) if tail else edits
+
+
+def _alone(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a conditional expression may stand where ``node`` stands without parentheses of its own."""
+    start, end = file.span(node)
+    before, after = file.data[:start].rstrip(), file.data[end:].lstrip()
+    if before.endswith(b"(") and after.startswith(b")"):
+        return True
+    parent = file.parent(node)
+    if isinstance(parent, ast.Call):
+        return node in parent.args
+    if isinstance(parent, ast.Dict):
+        return node in parent.values
+    if isinstance(parent, ast.Tuple):
+        return file.data[slice(*file.span(parent))].startswith(b"(")
+    if isinstance(parent, ast.Assign | ast.AnnAssign):
+        return parent.value is node
+    return isinstance(parent, _BARE)
+
+
+def statement_gate(file: PythonFile, node: ast.stmt, rocm: str | None) -> tuple[Edit, ...]:
+    """Return edits that keep one simple statement for CUDA; see ``block_gate``."""
+    return block_gate(file, node, node, rocm)
+
+
+def block_gate(file: PythonFile, first: ast.stmt, last: ast.stmt, rocm: str | None) -> tuple[Edit, ...]:
+    """Return edits that keep statements of one block for CUDA; empty where they do not have lines of their own.
+
+    Args:
+        file: The file.
+        first: The first statement.
+        last: The last statement, of the same block.
+        rocm: The statements for ROCm, one a line; None where nothing is done there (``if not is_rocm:``).
+    """
+    data = file.data
+    start, end = file.span(first)[0], file.span(last)[1]
+    head = data.rfind(b"\n", 0, start) + 1
+    indent = data[head:start].removeprefix(b"\xef\xbb\xbf")
+    ending = re.match(rb"[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|\Z)", data[end:])
+    decorated = bool(getattr(first, "decorator_list", None))
+    if indent.strip(b" \t") or ending is None or decorated or _is_elif(file, first):
+        return ()
+    unit = unit_of_indentation(file)
+    here = indent.decode("ascii")
+    if rocm is None:
+        text = f"if not {FLAG}:\n{here}{unit}"
+    else:
+        inner = "\n".join(f"{here}{unit}{line}" if line else "" for line in rocm.splitlines())
+        text = f"if {FLAG}:\n{inner}\n{here}else:\n{here}{unit}"
+    edits = [Edit(start, start, text.encode())]
+    at = start
+    inside = _inside_strings(data[head:end].decode(file.encoding))
+    if inside is None:
+        return ()
+    for number, line in enumerate(data[head:end].splitlines(keepends=True)):
+        at = head if not number else at
+        if number and number not in inside and line.strip():
+            edits.append(Edit(at, at, unit.encode()))
+        at += len(line)
+    return tuple(edits)
+
+
+def _is_elif(file: PythonFile, node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and file.data[file.span(node)[0] :].startswith(b"elif")
+
+
+def _inside_strings(text: str) -> set[int] | None:
+    """Return the lines of a piece of source, from 0, that begin inside a string; None where it has no tokens."""
+    lines: set[int] = set()
+    opened: list[int] = []
+    try:
+        for token in tokenize.generate_tokens(
+            io.StringIO("if 1:\n" + text + "\n").readline
+            if text[:1] in " \t"
+            else io.StringIO("\n" + text + "\n").readline
+        ):
+            name = tokenize.tok_name[token.type]
+            if name in {"FSTRING_START", "TSTRING_START"}:
+                opened.append(token.start[0])
+            elif name in {"FSTRING_END", "TSTRING_END"}:
+                lines.update(range(opened.pop() + 1, token.end[0] + 1))
+            elif name == "STRING":
+                lines.update(range(token.start[0] + 1, token.end[0] + 1))
+    except (tokenize.TokenError, IndentationError):
+        return None
+    return {line - 2 for line in lines}
+
+
+def unit_of_indentation(file: PythonFile) -> str:
+    """Return what one level of indentation is in the file: of its first indented block."""
+    for node in ast.walk(file.module):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.stmt) and isinstance(body, list) and body and body[0].lineno > node.lineno:
+            start = file.span(node)[0]
+            inner = file.span(body[0])[0]
+            outer = file.data[file.data.rfind(b"\n", 0, start) + 1 : start]
+            own = file.data[file.data.rfind(b"\n", 0, inner) + 1 : inner]
+            unit = own.removeprefix(outer)
+            if unit and not unit.strip(b" \t") and own.startswith(outer) and not outer.strip(b" \t"):
+                return unit.decode("ascii")
+    return "    "

@@ -1,0 +1,185 @@
+"""Where a file gets the names that its rewritten code uses: an import among its imports, or a definition."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from rocmend.port.python.file import PythonFile
+from rocmend.port.records import Edit
+
+__all__ = ["DEFINITION", "TORCH_DEFINITION", "definition", "imports"]
+
+TORCH_DEFINITION = 'FLAG = getattr(TORCH.version, "hip", None) is not None'
+"""The definition in a file of no package, where torch is imported above it."""
+
+DEFINITION = '''\
+def _torch_is_for_rocm():
+    """Tell whether the installed PyTorch is built for ROCm, without importing it."""
+    import importlib.util
+    import pathlib
+    import re
+
+    try:
+        found = importlib.util.find_spec("torch")
+        text = pathlib.Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
+    except (AttributeError, ImportError, OSError, TypeError, ValueError):
+        return False
+    return re.search(r"^hip\\b[^=\\n]*=[ \\t]*[\\"']", text, re.MULTILINE) is not None
+
+
+FLAG = _torch_is_for_rocm()
+'''
+"""The definition in a file of no package where torch is not imported yet: to import it earlier could change things."""
+
+
+class _Head(NamedTuple):
+    """The beginning of a module: what an insertion must come behind, its imports, and what it must come before."""
+
+    behind: list[ast.stmt]
+    imports: list[ast.stmt]
+    next: ast.stmt | None
+
+
+def _head(file: PythonFile, before: int) -> _Head:
+    body = file.module.body
+    at = 0
+    if (
+        body
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    ):
+        at = 1
+    while at < len(body) and isinstance(node := body[at], ast.ImportFrom) and node.module == "__future__":
+        at += 1
+    behind = body[:at]
+    found: list[ast.stmt] = []
+    while at < len(body) and isinstance(body[at], ast.Import | ast.ImportFrom) and file.span(body[at])[0] < before:
+        if file.span(body[at])[1] > before or _line_end(file, body[at]) > before:
+            break
+        found.append(body[at])
+        at += 1
+    return _Head(behind, found, body[at] if at < len(body) else None)
+
+
+def imports(file: PythonFile, module: str, names: list[str], before: int) -> Edit:
+    """Return the edit that imports names from a support module, where isort would have them.
+
+    Args:
+        file: The file.
+        module: The dotted module, absolute or relative.
+        names: What to import, ``name`` or ``name as other``.
+        before: The offset of the first use.
+    """
+    line = f"from {module} import {', '.join(sorted(names))}\n"
+    head = _head(file, before)
+    if not head.imports:
+        return _opening(file, head, line)
+    own = [node for node in head.imports if _same_section(node, module)]
+    if own:
+        for node in own:
+            if isinstance(node, ast.ImportFrom) and _key(node) > module.lower():
+                at = _line_start(file, node, _previous(head, node))
+                return Edit(at, at, line.encode())
+        at = _line_end(file, own[-1])
+        return Edit(at, at, _on_a_line(file, at, line))
+    local = [node for node in head.imports if isinstance(node, ast.ImportFrom) and node.level]
+    if local and not module.startswith("."):
+        at = _line_start(file, local[0], _previous(head, local[0]))
+        return Edit(at, at, (line + "\n").encode())
+    at = _line_end(file, head.imports[-1])
+    return Edit(at, at, _on_a_line(file, at, "\n" + line))
+
+
+def definition(file: PythonFile, flag: str, before: int) -> Edit:
+    """Return the edit that defines the flag in a file of no package, behind its imports."""
+    head = _head(file, before)
+    torch = _torch(head.imports)
+    if torch:
+        line = TORCH_DEFINITION.replace("TORCH", torch).replace("FLAG", flag) + "\n"
+        at = _line_end(file, head.imports[-1])
+        return Edit(at, at, _on_a_line(file, at, "\n" + line))
+    text = DEFINITION.replace("FLAG", flag)
+    if not head.imports:
+        return _opening(file, head, text)
+    at = _line_end(file, head.imports[-1])
+    return Edit(at, at, _on_a_line(file, at, "\n\n" + text))
+
+
+def _torch(found: list[ast.stmt]) -> str:
+    """Return the name that torch is imported as."""
+    for node in found:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "torch" or (alias.name.startswith("torch.") and not alias.asname):
+                    return alias.asname or "torch"
+    return ""
+
+
+def _opening(file: PythonFile, head: _Head, text: str) -> Edit:
+    """Insert before the first statement behind docstring and ``__future__`` imports."""
+    blank = "\n\n" if text.startswith("def ") and not isinstance(head.next, ast.Import | ast.ImportFrom) else "\n"
+    if head.next is None:
+        at = len(file.data)
+        return Edit(at, at, _on_a_line(file, at, text))
+    at = _line_start(file, head.next, head.behind[-1] if head.behind else None)
+    follows = isinstance(head.next, ast.Import | ast.ImportFrom) and not text.startswith("def ")
+    return Edit(at, at, (text + ("" if follows and _same_section(head.next, text.split()[1]) else blank)).encode())
+
+
+def _on_a_line(file: PythonFile, at: int, text: str) -> bytes:
+    """Return text that begins a line at ``at``: where a file ends without a line end, one is put before."""
+    begins = at == 0 or file.data[at - 1 : at] in {b"\n", b"\r"}
+    return (text if begins else "\n" + text).encode()
+
+
+def _previous(head: _Head, node: ast.stmt) -> ast.stmt | None:
+    before = [*head.behind, *head.imports]
+    at = before.index(node)
+    return before[at - 1] if at else None
+
+
+def _line_end(file: PythonFile, node: ast.stmt) -> int:
+    """Return the offset behind the line on which a statement ends."""
+    end = file.span(node)[1]
+    found = [at for at in (file.data.find(b"\n", end),) if at >= 0]
+    if found:
+        return found[0] + 1
+    at = file.data.find(b"\r", end)
+    return at + 1 if at >= 0 else len(file.data)
+
+
+def _line_start(file: PythonFile, node: ast.stmt, previous: ast.stmt | None) -> int:
+    """Return the offset of the line on which a statement starts, comments directly above it included.
+
+    Without a statement before it, comments above stay above: they are the file's.
+    """
+    start = file.data.rfind(b"\n", 0, file.span(node)[0]) + 1
+    decorators = getattr(node, "decorator_list", [])
+    if decorators:
+        start = file.data.rfind(b"\n", 0, file.span(decorators[0])[0]) + 1
+    if previous is None:
+        return max(start, 3 if file.data.startswith(b"\xef\xbb\xbf") else 0)
+    limit = _line_end(file, previous)
+    while start > limit:
+        above = file.data.rfind(b"\n", 0, start - 1) + 1
+        if above < limit or not file.data[above:start].strip().startswith(b"#"):
+            break
+        start = above
+    return max(start, limit)
+
+
+def _key(node: ast.ImportFrom) -> str:
+    return ("." * node.level + (node.module or "")).lower()
+
+
+def _same_section(node: ast.AST | None, module: str) -> bool:
+    """Whether an import belongs where ``module`` belongs: relative ones, or those of the same package."""
+    if isinstance(node, ast.ImportFrom):
+        if module.startswith(".") or node.level:
+            return bool(node.level) and module.startswith(".")
+        return (node.module or "").split(".", 1)[0] == module.split(".", 1)[0]
+    if isinstance(node, ast.Import):
+        return any(alias.name.split(".", 1)[0] == module.split(".", 1)[0] for alias in node.names)
+    return False

@@ -1,0 +1,133 @@
+"""Writing a ported Python file: the issues' edits, and the names that they use brought into it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from rocmend.core.errors import UnitError
+from rocmend.port.edits import applied, compatible
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.flags import proven_names
+from rocmend.port.python.gates import FLAG
+from rocmend.port.python.placing import definition, imports
+from rocmend.port.python.units import UNITS, module_of
+from rocmend.port.records import Edit, Issue
+
+__all__ = ["ported"]
+
+_OTHER_FLAG = "_is_rocm"
+
+
+def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
+    """Return a file with its issues' edits made and the names that they use imported or defined.
+
+    Args:
+        data: The file.
+        issues: Those whose edits are to be made.
+        package_import: The module that defines ``is_rocm``, absolute or relative (``package._rocm``, ``._rocm``);
+            ``package.module:NAME`` where the project has such a flag of its own; empty for a file of no package, which
+            gets a definition.
+
+    Returns:
+        The ported file, in the encoding and with the line ends of the original. Without edits, ``data`` itself.
+
+    Raises:
+        UnitError: Edits contradict each other, or need a module where there is no package.
+        DataError: The file cannot be parsed.
+    """
+    edits = compatible(edit for issue in issues for edit in issue.edits)
+    if not edits:
+        return data
+    file = PythonFile(issues[0].path, data)
+    texts = "\n".join(edit.text.decode() for edit in edits)
+    first = min(edit.start for edit in edits)
+    added: list[Edit] = []
+    renamed: dict[str, str] = {}
+    for unit in UNITS.values():
+        used = [name for name in unit.exports if re.search(rf"\b{name}\b", texts)]
+        if not used:
+            continue
+        if unit.name == "is_rocm":
+            name, insertion = _flag(file, package_import, first)
+            renamed[FLAG] = name
+            added += [insertion] if insertion else []
+        else:
+            added += _unit(file, unit.name, used, package_import, first)
+    for name, other in renamed.items():
+        edits = [
+            Edit(edit.start, edit.end, re.sub(rf"\b{name}\b", other, edit.text.decode()).encode()) for edit in edits
+        ]
+    return applied(data, _in_line_ends(file, _joined([*added, *edits])))
+
+
+def _flag(file: PythonFile, package_import: str, first: int) -> tuple[str, Edit | None]:
+    """Return the flag's name in a file, and the edit that brings it there."""
+    for known, node in proven_names(file).items():
+        top = node
+        if file.span(top)[1] <= first and not _rebound(file, known):
+            return known, None
+    name = _OTHER_FLAG if file.scopes.module.stars or _taken(file, FLAG) else FLAG
+    if _taken(file, name):
+        raise UnitError("port", f"{file.path} uses the names {FLAG} and {_OTHER_FLAG} for other things.",
+                        next_step="Rename one of them, or port the file by hand.")  # fmt: skip
+    if not package_import:
+        return name, definition(file, name, first)
+    module, _, own = package_import.partition(":")
+    own = own or FLAG
+    return name, imports(file, module, [own if own == name else f"{own} as {name}"], first)
+
+
+def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, first: int) -> list[Edit]:
+    module = module_of(package_import.partition(":")[0], unit)
+    if not package_import:
+        raise UnitError("port", f"{file.path} belongs to no package, so that it cannot import {module}.",
+                        next_step="Move it into a package, or port it by hand.")  # fmt: skip
+    missing = [
+        name
+        for name in used
+        if not any(
+            (bound.imported or "").endswith(f"{module.lstrip('.')}.{name}")
+            for bound in file.scopes.module.bindings.get(name, [])
+        )
+    ]
+    for name in missing:
+        if _taken(file, name):
+            raise UnitError("port", f"{file.path} uses the name {name} for something else.",
+                            next_step="Port the file by hand.")  # fmt: skip
+    return [imports(file, module, missing, first)] if missing else []
+
+
+def _taken(file: PythonFile, name: str) -> bool:
+    """Tell whether a file has a name in any scope, as its own or as a name from elsewhere."""
+    if any(node.id == name for node in file.of(ast.Name)):
+        return True
+    return any(name in scope.bindings or name in scope.global_names for scope in set(file.scopes.scope_of.values()))
+
+
+def _rebound(file: PythonFile, name: str) -> bool:
+    """Tell whether a scope other than the module binds a name, which would hide the module's."""
+    scopes = set(file.scopes.scope_of.values()) - {file.scopes.module}
+    return any(name in scope.bindings or name in scope.global_names for scope in scopes)
+
+
+def _joined(edits: list[Edit]) -> list[Edit]:
+    """Join insertions at one place into one edit, in the order given."""
+    made: dict[tuple[int, int], Edit] = {}
+    for edit in edits:
+        key = (edit.start, edit.end)
+        if edit.start == edit.end and key in made:
+            made[key] = Edit(edit.start, edit.end, made[key].text + edit.text)
+        else:
+            made[key] = edit
+    return list(made.values())
+
+
+def _in_line_ends(file: PythonFile, edits: list[Edit]) -> list[Edit]:
+    """Give inserted lines the file's line ends and encoding."""
+    head = file.data[: 1 << 16]
+    ending = b"\r\n" if head.count(b"\r\n") * 2 > head.count(b"\n") else b"\n"
+    if ending == b"\n" and b"\n" not in head and b"\r" in head:
+        ending = b"\r"
+    return [Edit(edit.start, edit.end, edit.text.replace(b"\n", ending)) for edit in edits]
