@@ -1,0 +1,38 @@
+"""Conditions on ``USE_ROCM`` in the languages that builds are written in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocmend.port.build.kinds import Kind
+
+__all__ = ["GATES", "Gate"]
+
+
+class Gate(NamedTuple):
+    """How a kind of file says "for ROCm this, else that", each part a line of its own.
+
+    Attributes:
+        rocm: Opens what holds for ROCm.
+        other: Opens what holds for everything else.
+        otherwise: Stands between the two.
+        close: Ends it.
+        indented: Whether its lines are indented as what they stand around.
+    """
+
+    rocm: str
+    other: str
+    otherwise: str
+    close: str
+    indented: bool
+
+
+GATES = {
+    Kind.CMAKE: Gate("if(USE_ROCM)", "if(NOT USE_ROCM)", "else()", "endif()", indented=True),
+    Kind.MAKE: Gate("ifdef USE_ROCM", "ifndef USE_ROCM", "else", "endif", indented=False),
+    Kind.SHELL: Gate('if [ -n "${USE_ROCM:-}" ]; then', 'if [ -z "${USE_ROCM:-}" ]; then', "else", "fi", indented=True),
+}
+"""By kind.
+
+A build for ROCm is asked for with ``-DUSE_ROCM=ON``, ``make USE_ROCM=1`` or ``USE_ROCM=1`` in the environment.
+"""

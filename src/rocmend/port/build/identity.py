@@ -1,0 +1,138 @@
+"""Proving that a text file's NVIDIA side is what it was: without ``USE_ROCM`` it is the original, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from rocmend.port.build import make
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.gates import GATES
+from rocmend.port.build.kinds import Kind, Manner, manner
+
+__all__ = ["broken", "restored"]
+
+
+class _Role(Enum):
+    ROCM = "opens what holds for ROCm"
+    OTHER = "opens what holds for everything else"
+    FOREIGN = "opens another condition"
+    ELSE = "else"
+    ELSEIF = "else with a condition"
+    CLOSE = "closes"
+
+
+class _Mark(NamedTuple):
+    line: int
+    role: _Role
+
+
+def broken(path: str, before: bytes, after: bytes) -> str | None:
+    """Return why the NVIDIA side of a ported file is not the original; None where it is.
+
+    A file whose ROCm side is written beside it is not touched, so there is nothing to break.
+    """
+    kind = TextFile(path, before).kind
+    if manner(kind) is Manner.BESIDE or before == after:
+        return None
+    if manner(kind) is Manner.NONE:
+        return "it is of a kind that has no conditions, and it was changed"
+    if restored(path, after) == restored(path, before):
+        return None
+    return "without USE_ROCM it is not the original, byte for byte"
+
+
+def restored(path: str, data: bytes) -> bytes:
+    """Return a file as a build without ``USE_ROCM`` reads it: conditions on it alone folded away.
+
+    Args:
+        path: Its name says its kind; of a kind without conditions nothing is folded.
+        data: Its bytes.
+    """
+    file = TextFile(path, data)
+    marks = list(_marks(file))
+    if not any(mark.role in {_Role.ROCM, _Role.OTHER} for mark in marks):
+        return data
+    dropped = _dropped(marks)
+    lines = file.lines.all
+    kept = b"".join(data[line.start : line.next] for number, line in enumerate(lines) if number not in dropped)
+    head = data[: lines[0].start]
+    last = lines[-1]
+    if len(lines) - 1 in dropped and last.end == last.next:
+        kept = kept.removesuffix(b"\n").removesuffix(b"\r")
+    return head + kept
+
+
+def _marks(file: TextFile) -> Iterator[_Mark]:
+    if file.kind is Kind.CMAKE:
+        yield from _of_cmake(file)
+    elif file.kind is Kind.MAKE:
+        yield from _of_make(file)
+    elif file.kind is Kind.SHELL:
+        yield from _of_shell(file)
+
+
+def _of_cmake(file: TextFile) -> Iterator[_Mark]:
+    roles = {"elseif": _Role.ELSEIF, "else": _Role.ELSE, "endif": _Role.CLOSE}
+    for command in file.cmake:
+        line = file.lines.number(command.start)
+        if command.name == "if":
+            alone = file.lines.number(command.end) == line
+            known = {("USE_ROCM",): _Role.ROCM, ("NOT", "USE_ROCM"): _Role.OTHER}
+            yield _Mark(line, known.get(command.values(), _Role.FOREIGN) if alone else _Role.FOREIGN)
+        elif command.name in roles:
+            yield _Mark(line, roles[command.name])
+
+
+def _of_make(file: TextFile) -> Iterator[_Mark]:
+    gate = GATES[Kind.MAKE]
+    for one in file.make:
+        if one.what is not make.What.DIRECTIVE:
+            continue
+        line = file.lines.number(one.start)
+        written = file.text[one.start : one.end].strip()
+        if one.name in {"ifdef", "ifndef", "ifeq", "ifneq"}:
+            yield _Mark(line, {gate.rocm: _Role.ROCM, gate.other: _Role.OTHER}.get(written, _Role.FOREIGN))
+        elif one.name == "else":
+            yield _Mark(line, _Role.ELSEIF if one.value_end > one.value_start else _Role.ELSE)
+        elif one.name == "endif":
+            yield _Mark(line, _Role.CLOSE)
+
+
+def _of_shell(file: TextFile) -> Iterator[_Mark]:
+    """Yield our own conditions: what stands within them are plain statements, so the next ``fi`` is theirs."""
+    gate = GATES[Kind.SHELL]
+    roles = {gate.rocm: _Role.ROCM, gate.other: _Role.OTHER}
+    inside = False
+    for number, line in enumerate(file.lines.all):
+        written = file.text[line.start : line.end].strip()
+        if not inside and written in roles:
+            yield _Mark(number, roles[written])
+            inside = True
+        elif inside and written in {gate.otherwise, gate.close}:
+            yield _Mark(number, _Role.ELSE if written == gate.otherwise else _Role.CLOSE)
+            inside = written != gate.close
+
+
+def _dropped(marks: list[_Mark]) -> set[int]:
+    """Return the lines that a build without ``USE_ROCM`` does not read, the conditions' own lines among them."""
+    dropped: set[int] = set()
+    chains: list[list[_Mark]] = []
+    for mark in marks:
+        if mark.role in {_Role.ROCM, _Role.OTHER, _Role.FOREIGN}:
+            chains.append([mark])
+        elif chains:
+            chains[-1].append(mark)
+            if mark.role is _Role.CLOSE:
+                dropped |= _of_chain(chains.pop())
+    return dropped
+
+
+def _of_chain(chain: list[_Mark]) -> set[int]:
+    opening = chain[0]
+    if opening.role is _Role.FOREIGN or len(chain) > 3 or any(mark.role is _Role.ELSEIF for mark in chain):
+        return set()
+    middle = chain[1].line if len(chain) == 3 else chain[-1].line
+    gone = (opening.line, middle) if opening.role is _Role.ROCM else (middle, chain[-1].line)
+    return {opening.line, middle, chain[-1].line, *range(gone[0], gone[1] + 1)}

@@ -1,0 +1,151 @@
+"""Writing a text file's ROCm side: behind conditions of the file's own kind, or as the text of a file beside it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rocmend.core.errors import UnitError
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.gates import GATES
+from rocmend.port.build.kinds import Kind, Manner, destination, kind_of, manner
+from rocmend.port.build.lines import Line
+from rocmend.port.edits import applied, compatible
+from rocmend.port.records import Edit, Issue
+
+__all__ = ["destination", "ported", "redirected"]
+
+
+def ported(path: str, data: bytes, issues: Iterable[Issue]) -> bytes:
+    """Return a file with its issues' edits made for ROCm.
+
+    For a kind with conditions (CMake, Make, shell) this is the file itself, its original lines kept in the branch that
+    is not for ROCm. For the others it is what ``destination(path)`` holds; the file itself stays as it is.
+
+    An edit that inserts at the end of a line and begins with a line end adds lines after a statement.
+
+    Raises:
+        UnitError: Edits contradict each other, or stand where the kind allows none.
+    """
+    edits = compatible(edit for issue in issues for edit in issue.edits)
+    if not edits:
+        return data
+    file = TextFile(path, data)
+    if manner(file.kind) is Manner.BESIDE:
+        return applied(data, edits)
+    if manner(file.kind) is Manner.NONE or file.kind is None:
+        raise UnitError(
+            "port rule", f"{path} is of a kind that nothing can be written in.", next_step="Report it only."
+        )
+    return _gated(file, file.kind, edits)
+
+
+def redirected(written: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files beside, with lists of requirements that name each other's ROCm sides.
+
+    Args:
+        written: What is written, by the *original's* path.
+
+    Returns:
+        By ``destination``.
+    """
+    moved = {destination(path) for path in written}
+    made: dict[str, bytes] = {}
+    for path, data in written.items():
+        text = data.decode("latin-1")
+        if kind_of(path) is Kind.REQUIREMENTS:
+            folder = posixpath.dirname(path)
+
+            def renamed(match: re.Match[str], folder: str = folder) -> str:
+                named = posixpath.normpath(posixpath.join(folder, match.group(2)))
+                wanted = destination(named)
+                return match.group(1) + (
+                    destination(match.group(2)) if wanted in moved and wanted != named else match.group(2)
+                )
+
+            text = re.sub(r"(?m)^([ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+)([^\s#]+)", renamed, text)
+        made[destination(path)] = text.encode("latin-1")
+    return made
+
+
+class _Change(NamedTuple):
+    """What happens to a statement's lines: edits within them, and lines that are added after them."""
+
+    lines: Line
+    inside: tuple[Edit, ...]
+    added: bytes
+
+
+def _gated(file: TextFile, kind: Kind, edits: Sequence[Edit]) -> bytes:
+    changes: dict[Line, _Change] = {}
+    for edit in edits:
+        lines = file.region(edit.start, edit.end)
+        if lines is None:
+            raise UnitError(
+                "port rule",
+                f"no condition can be put around what stands at {edit.start} of {file.path}.",
+                next_step="Report it only: TextFile.region tells where a rewrite is possible.",
+            )
+        change = changes.get(lines, _Change(lines, (), b""))
+        if edit.start == edit.end == lines.end and edit.text.startswith((b"\n", b"\r\n")):
+            change = change._replace(added=change.added + edit.text)
+        else:
+            change = change._replace(inside=(*change.inside, edit))
+        changes[lines] = change
+    parts: list[bytes] = []
+    at = 0
+    for group in _joined(sorted(changes.values(), key=lambda change: change.lines.start)):
+        parts += [file.data[at : group[0].lines.start], _written(file, kind, group)]
+        at = group[-1].lines.next
+    return b"".join([*parts, file.data[at:]])
+
+
+def _joined(changes: list[_Change]) -> list[list[_Change]]:
+    """Put statements that follow each other behind one condition."""
+    groups: list[list[_Change]] = []
+    for change in changes:
+        last = groups[-1][-1] if groups else None
+        if last and last.inside and change.inside and last.lines.next == change.lines.start:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def _written(file: TextFile, kind: Kind, group: list[_Change]) -> bytes:
+    gate = GATES[kind]
+    newline = file.lines.newline.encode()
+    first, last = group[0].lines, group[-1].lines
+    indent = file.lines.indent(first.start).encode() if gate.indented else b""
+    original = file.data[first.start : last.end]
+    ending = file.data[last.end : last.next]
+
+    def line(text: str) -> bytes:
+        return indent + text.encode()
+
+    if not group[0].inside:
+        added = group[0].added.removeprefix(b"\r\n").removeprefix(b"\n")
+        return newline.join([original, line(gate.rocm), _ended(added, newline), line(gate.close)]) + ending
+    rocm = newline.join(text for change in group if (text := _rocm_side(file, change, newline)))
+    if not rocm:
+        return newline.join([line(gate.other), original, line(gate.close)]) + ending
+    return newline.join([line(gate.rocm), rocm, line(gate.otherwise), original, line(gate.close)]) + ending
+
+
+def _rocm_side(file: TextFile, change: _Change, newline: bytes) -> bytes:
+    start, end = change.lines.start, change.lines.end
+    shifted = [Edit(edit.start - start, edit.end - start, edit.text) for edit in change.inside]
+    text = applied(file.data[start:end], shifted)
+    kept = [one.rstrip() for one in text.splitlines() if one.strip() not in {b"", b"\\"}]
+    if not kept:
+        return _ended(change.added.lstrip(b"\r\n"), newline)
+    if not text.rstrip().endswith(b"\\") or text.splitlines()[-1].strip() == b"\\":
+        kept[-1] = kept[-1].removesuffix(b"\\").rstrip()  # what it went on with is gone
+    return _ended(newline.join(kept) + change.added, newline)
+
+
+def _ended(text: bytes, newline: bytes) -> bytes:
+    """Give text the file's own line ends."""
+    return newline.join(text.replace(b"\r\n", b"\n").split(b"\n"))
