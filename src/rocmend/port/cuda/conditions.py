@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rocmend.port.cuda.lexer import Directive, Kind, Token
 
-__all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "evaluated"]
+__all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "condition", "evaluated"]
 
 _HIP_ONLY = (
     b"USE_ROCM",
@@ -146,7 +146,7 @@ class _Open:
         around = made[self.parent] if self.parent >= 0 else None
         values: dict[str, bool | None] = {}
         for side, known in (("rocm", ROCM), ("nvidia", NVIDIA)):
-            own = _condition(directive.name, words, known)
+            own = condition(directive.name, words, known)
             taken = self.taken[side]
             values[side] = _and(_not(taken), own)
             self.taken[side] = _or(taken, own)
@@ -158,7 +158,14 @@ class _Open:
         )
 
 
-def _condition(name: bytes, words: Sequence[Token], known: Mapping[bytes, int | None]) -> bool | None:
+def condition(name: bytes, words: Sequence[Token], known: Mapping[bytes, int | None]) -> bool | None:
+    """Return whether a directive's own condition holds, without what is around it and what was taken before it.
+
+    Args:
+        name: ``if``, ``ifdef``, ``elif``, ``else`` …
+        words: The tokens after the directive's name.
+        known: Values of names; None for one that is known to be undefined.
+    """
     if name == b"else":
         return True
     if name in (b"ifdef", b"ifndef", b"elifdef", b"elifndef"):

@@ -143,7 +143,7 @@ def lexed(data: bytes, *, spaces: bool = False) -> Lexed:  # noqa: C901, PLR0912
     inside = -1
     name, expects = b"", ""  # of the directive; what its next token is read as
     opened = (0, 1, 0)  # start of its line, line, first token
-    logical_start, logical_line = 0, 1
+    logical_start, logical_line = at, 1
     while at < size:
         found = None
         kind = ""
