@@ -7,6 +7,17 @@ import stat
 import tempfile
 from pathlib import Path
 
+HOME_VARIABLE = "ROCMEND_HOME"
+
+
+def cache_home() -> Path:
+    """Return the folder for what can be made again: ``ROCMEND_HOME``, else ``rocmend`` in the user's cache folder."""
+    own = os.environ.get(HOME_VARIABLE)
+    if own:
+        return Path(own).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "rocmend"
+
 
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Write ``data`` beside ``path``, flush it to disk and move it into place.

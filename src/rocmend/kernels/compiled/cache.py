@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from rocmend.core.files import write_atomic
+from rocmend.core.files import cache_home, write_atomic
 from rocmend.kernels.compiled.measure import FORMAT, Measured
 from rocmend.kernels.compiled.spec import Spec
-from rocmend.kernels.compiled.toolchains import home
 
 
 class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +32,7 @@ class Cache:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or home() / "compiled") / f"v{FORMAT}"
+        self.folder = (folder or cache_home() / "compiled") / f"v{FORMAT}"
 
     def _path(self, spec: Spec) -> Path:
         key = spec.key

@@ -13,9 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.files import cache_home
 
 ALTERNATIVES_VARIABLE = "ROCMEND_TRITON_ALT"
-HOME_VARIABLE = "ROCMEND_HOME"
 
 
 class Serves(NamedTuple):
@@ -52,15 +52,6 @@ class Toolchain(NamedTuple):
     path: Path | None = None
 
 
-def home() -> Path:
-    """Return the folder for what can be made again: ``ROCMEND_HOME``, else ``rocmend`` in the user's cache folder."""
-    own = os.environ.get(HOME_VARIABLE)
-    if own:
-        return Path(own).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "rocmend"
-
-
 def serves(target: str) -> Serves:
     """Return which versions compile for a target."""
     return next(one for one in SERVES if target.startswith(one.targets))
@@ -83,7 +74,7 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
         found.append(Toolchain(installed))
     given = os.environ.get(ALTERNATIVES_VARIABLE, "")
     found += [_named(one, ALTERNATIVES_VARIABLE) for one in given.split(os.pathsep) if one]
-    fetched = home() / "triton"
+    fetched = cache_home() / "triton"
     if fetched.is_dir():
         found += [Toolchain(at.name, at) for at in sorted(fetched.iterdir()) if (at / "triton").is_dir()]
     return [one for at, one in enumerate(found) if one.version not in {other.version for other in found[:at]}]
@@ -120,14 +111,14 @@ def choose_toolchain(target: str, toolchains: Iterable[Toolchain]) -> Toolchain 
 
 
 def fetch(version: str) -> Toolchain:
-    """Install a version of Triton into a folder of its own below ``home()``, with pip, and return it.
+    """Install a version of Triton into a folder of its own below ``cache_home()``, with pip, and return it.
 
     Raises:
         RocmendError: pip could not.
     """
     if not _is_version(version):
         raise UsageError("kernels compile", f"--fetch-triton: expected a version as 3.7.0, got {version!r}.")
-    folder = home() / "triton" / version
+    folder = cache_home() / "triton" / version
     if not (folder / "triton").is_dir():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         done = subprocess.run(

@@ -1,0 +1,80 @@
+"""Headers that a HIP source may ask for and that may not be here: what they belong to and how to get them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["HEADERS_VARIABLE", "STAND_INS", "how_to_get"]
+
+STAND_INS = Path(__file__).parent / "include"
+"""rocmend's own headers of the HIP runtime, found last: those that triton's wheel leaves out."""
+
+HEADERS_VARIABLE = "ROCMEND_HIP_HEADERS"
+"""Folders of further headers, separated as in PATH; searched after those of the toolchain."""
+
+
+class _Library(NamedTuple):
+    """Headers of one library.
+
+    Args:
+        beginnings: How their names begin.
+        library: What it is called.
+        package: The package of ROCm's own repositories (Debian and Ubuntu) that has them.
+        header_only: Its headers alone are enough to compile with.
+    """
+
+    beginnings: tuple[str, ...]
+    library: str
+    package: str
+    header_only: bool = False
+
+
+_LIBRARIES = (
+    _Library(("hipcub/",), "hipCUB", "hipcub-dev and rocprim-dev", header_only=True),
+    _Library(("rocprim/",), "rocPRIM", "rocprim-dev", header_only=True),
+    _Library(("rocthrust/", "thrust/"), "rocThrust", "rocthrust-dev and rocprim-dev", header_only=True),
+    _Library(("rocwmma/",), "rocWMMA", "rocwmma-dev", header_only=True),
+    _Library(("ck/", "ck_tile/"), "Composable Kernel", "composablekernel-dev", header_only=True),
+    _Library(("hiprand/", "hiprand"), "hipRAND", "hiprand-dev and rocrand-dev", header_only=True),
+    _Library(("rocrand/",), "rocRAND", "rocrand-dev", header_only=True),
+    _Library(("hipblaslt/",), "hipBLASLt", "hipblaslt-dev"),
+    _Library(("hipblas/", "hipblas"), "hipBLAS", "hipblas-dev"),
+    _Library(("rocblas/",), "rocBLAS", "rocblas-dev"),
+    _Library(("hipsparse/", "hipsparse"), "hipSPARSE", "hipsparse-dev"),
+    _Library(("hipsolver/",), "hipSOLVER", "hipsolver-dev"),
+    _Library(("hipfft/", "hipfft"), "hipFFT", "hipfft-dev"),
+    _Library(("miopen/",), "MIOpen", "miopen-hip-dev"),
+    _Library(("rccl/", "rccl.h"), "RCCL", "rccl-dev"),
+    _Library(("roctracer/", "roctx.h"), "roctracer", "roctracer-dev"),
+    _Library(("hip/",), "the HIP runtime", "hip-dev", header_only=True),
+)
+
+_OTHERS = {
+    ("cub/", "cuda", "cooperative_groups", "device_launch_parameters.h", "nv/", "mma.h", "nvToolsExt"): (
+        "it is NVIDIA's: the ROCm side must not ask for it"
+    ),
+    ("cutlass/", "cute/"): "CUTLASS is NVIDIA's; Composable Kernel takes its place on ROCm",
+    ("torch/", "ATen/", "c10/"): "install torch in the environment that rocmend runs in, or name its folder include",
+    ("Python.h",): "install Python's headers (python3-dev)",
+    ("pybind11/",): "pip install pybind11, or install torch, which brings it",
+}
+
+
+def how_to_get(header: str) -> str:
+    """Say what a header that was not found belongs to and how to get it, in one sentence.
+
+    Args:
+        header: As the source names it: ``hipcub/hipcub.hpp``.
+    """
+    for library in _LIBRARIES:
+        if header.startswith(library.beginnings):
+            enough = "; its headers alone are enough, unpacked into a folder" if library.header_only else ""
+            return (
+                f"{header} belongs to {library.library}: install {library.package} from ROCm's repository{enough} and "
+                f"name the folder that holds it in {HEADERS_VARIABLE}."
+            )
+    for beginnings, what in _OTHERS.items():
+        if header.startswith(beginnings):
+            return f"{header}: {what}."
+    return f"{header} is not found: name its folder with an include folder."
