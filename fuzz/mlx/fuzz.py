@@ -16,89 +16,24 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-import os
-import pickle
-import select
-import struct
-import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from compare import all_exact, difference, values_differ
 from explained import unexplained
 from generate import Maker
-from language import Program, used
+from language import Program, array_of
+from parts import alone, changed, needed, nudged, without
+from workers import Worker
 
 from rocmend.mlx import activate
 
 BATCH = 40
-LIMIT_S = 60.0
-HERE = Path(__file__).resolve().parent
-
-
-class Worker:
-    """A process that runs programs; started anew where one takes it down."""
-
-    def __init__(self, python: str, side: str) -> None:
-        self.command = [python, str(HERE / "worker.py"), side]
-        self.child: subprocess.Popen[bytes] | None = None
-
-    def run(self, programs: list[Program], *, eager: bool = False) -> list[Any]:
-        """Return the outcomes of each program; None for one that crashes or hangs."""
-        answer = self._ask(programs, eager=eager)
-        if answer is not None:
-            return answer
-        if len(programs) == 1:
-            return [None]
-        return [self.run([program], eager=eager)[0] for program in programs]
-
-    def _ask(self, programs: list[Program], *, eager: bool) -> list[Any] | None:
-        if self.child is None:
-            env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-            self.child = subprocess.Popen(
-                self.command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=env | {"ROCMEND_MLX_DEVICE": "cpu", "OMP_NUM_THREADS": "1"},
-            )
-        assert self.child.stdin  # noqa: S101  both are pipes
-        assert self.child.stdout  # noqa: S101
-        try:
-            self.child.stdin.write(json.dumps({"programs": programs, "eager": eager}).encode() + b"\n")
-            self.child.stdin.flush()
-            deadline = time.monotonic() + LIMIT_S + 2 * len(programs)
-            size = struct.unpack("<Q", self._read(8, deadline))[0]
-            answer: list[Any] = pickle.loads(self._read(size, deadline))  # noqa: S301  our own worker's
-        except (OSError, EOFError, TimeoutError):
-            self.close()
-            return None
-        return answer
-
-    def _read(self, size: int, deadline: float) -> bytes:
-        assert self.child  # noqa: S101
-        assert self.child.stdout  # noqa: S101
-        data = b""
-        while len(data) < size:
-            ready, _, _ = select.select([self.child.stdout], [], [], max(deadline - time.monotonic(), 0))
-            if not ready:
-                raise TimeoutError
-            part = os.read(self.child.stdout.fileno(), size - len(data))
-            if not part:
-                raise EOFError
-            data += part
-        return data
-
-    def close(self) -> None:
-        """End the process."""
-        if self.child is not None:
-            self.child.kill()
-            self.child.communicate()
-            self.child = None
 
 
 @dataclass
@@ -155,8 +90,14 @@ class Fuzzer:
 
     def judge(self, seed: int, program: Program, theirs: list[Any], ours: list[Any]) -> Judgement:
         """Return what is behind a difference, and which explanations hold of it; nothing of either: rounding."""
-        alone = [_alone(program, at, theirs) for at in range(len(program))]
-        asked = [item for item in alone if item is not None]
+        written = changed(program)
+        asked: list[Program] = []
+        for at in range(len(program)):
+            # what a variable that is written to was then is not what it is at the end
+            before = self.theirs.run([program[:at]])[0] if needed(program, at) & written else theirs
+            one = None if before is None else alone(program, at, before)
+            if one is not None:
+                asked.append(one)
         a, b = self.theirs.run(asked), self.ours.run(asked)
         found: list[Finding] = []
         reasons: set[str] = set()
@@ -166,7 +107,7 @@ class Fuzzer:
             name = one[-1]["do"]
             text = "the process ended" if right is None else difference(name, left[-1], right[-1])
             if text and right is not None:
-                remains, reason = unexplained(one, left[-1], right[-1])
+                remains, reason = unexplained(one, left[-1], right[-1], self.spread)
                 reasons |= {reason} - {""}
                 text = text if remains else ""
             if text:
@@ -188,11 +129,20 @@ class Fuzzer:
             return [self.shortened(Finding(seed, "aliasing", program[at]["do"], text, program))], reasons
         return [], reasons
 
+    def spread(self, program: Program, outcome: Any) -> Any:
+        """Return how far each element of a chain's outcome moves where one of its steps is a little off."""
+        moved = np.zeros(outcome[1])
+        with np.errstate(all="ignore"):
+            for other in self.ours.run(nudged(program)):
+                if other is not None and other[-1][:2] == outcome[:2]:
+                    moved = np.maximum(moved, np.abs(array_of(other[-1]) - array_of(outcome)))
+        return moved
+
     def shortened(self, finding: Finding) -> Finding:
         """Leave out every statement that a difference does not need."""
         program = finding.program
         for at in reversed(range(len(finding.program))):
-            shorter = _without(program, at)
+            shorter = without(program, at)
             if shorter is None:
                 continue
             ours = self.ours.run([shorter])[0]
@@ -222,45 +172,6 @@ def _apart(lazy: Any, eager: Any) -> str:
     if lazy[:2] != eager[:2]:
         return f"{lazy[:2]}, but {eager[:2]}"
     return values_differ("", eager, lazy, slack=64.0)
-
-
-def _alone(program: Program, at: int, theirs: list[Any]) -> Program | None:
-    """Return a program of one statement on the values that its operands had; None where that is not known."""
-    statement = program[at]
-    name = statement["do"]
-    if name in ("alias", "input") or theirs[at][0] == "skipped":
-        return None
-    needs = sorted(
-        used(statement.get("args", []))
-        | used(list(statement.get("kw", {}).values()))
-        | used(statement.get("chain", []))
-    )
-    changed = {
-        item for s in program for item in used(s["args"][:1]) if s["do"] == "setitem" or s["do"][:8] == "inplace."
-    }
-    if any(item in changed or theirs[item][0] in ("error", "skipped") for item in needs):
-        return None  # what it was then is not what it is at the end
-    literals: Program = [{"do": "literal", "args": [theirs[i][0], theirs[i][1], theirs[i][2].hex()]} for i in needs]
-    return [*literals, _renumbered(statement, {old: new for new, old in enumerate(needs)})]
-
-
-def _renumbered(value: Any, numbers: dict[int, int]) -> Any:
-    if isinstance(value, list):
-        return [_renumbered(item, numbers) for item in value]
-    if isinstance(value, dict):
-        if "v" in value:
-            return {"v": numbers[value["v"]]}
-        return {key: _renumbered(item, numbers) for key, item in value.items()}
-    return value
-
-
-def _without(program: Program, at: int) -> Program | None:
-    """Return a program without a statement, None where another needs it."""
-    for statement in program[at + 1 :]:
-        if at in used([statement.get("args", []), list(statement.get("kw", {}).values()), statement.get("chain", [])]):
-            return None
-    numbers = {old: old - (old > at) for old in range(len(program))}
-    return [_renumbered(statement, numbers) for old, statement in enumerate(program) if old != at]
 
 
 def _load(path: Path | None) -> State:

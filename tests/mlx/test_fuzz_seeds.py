@@ -153,3 +153,24 @@ def test_a_join_after_an_ellipsis_takes_what_it_reads() -> None:
     expected = torch.zeros(4, 3, 5, 5)
     expected[[0, 2, 1], :, :, 4] = -2
     assert got.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("number", [-1, 300, 2**40, 0.5])
+def test_logic_takes_numbers_that_the_type_does_not_hold(number: float) -> None:
+    """Seed 43169: only whether they are 0 counts."""
+    x = mx.array([3, 0], mx.uint8)
+    same(mx.logical_and(number, x), mx.bool_, [True, False])
+    same(mx.logical_or(x, number), mx.bool_, [True, True])
+
+
+@pytest.mark.parametrize(("shape", "source", "target", "out"), [
+    ((8, 0), mx.bfloat16, mx.int32, (8, 0)), ((3, 2, 3, 0), mx.int16, mx.float32, (3, 2, 3, 0)),
+    ((0, 4), mx.float32, mx.int8, (0, 16)), ((0, 4), mx.int8, mx.float32, (0, 1)),
+])  # fmt: skip
+def test_nothing_is_viewed_as_another_type(
+    shape: tuple[int, ...], source: mx.Dtype, target: mx.Dtype, out: tuple[int, ...]
+) -> None:
+    """Seeds 44491, 44648: of elements of another size."""
+    found = mx.zeros(shape, source).view(target)
+    mx.eval(found)
+    assert (found.shape, found.dtype) == (out, target)

@@ -72,6 +72,8 @@ def _view(node: Node, tensor: Any) -> Any:
     if source is bool_:
         tensor = tensor.view(torch.uint8)
     if target.size != source.size:
+        if not tensor.numel():  # the strides of nothing do not fit where the elements are of another size
+            return torch.empty(node.shape, dtype=target.storage, device=tensor.device)
         tensor = tensor.contiguous()
     return tensor.view(target.storage)
 

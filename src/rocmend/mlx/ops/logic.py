@@ -54,6 +54,11 @@ def logical_not(a: array, /, *, stream: Any = None) -> array:
     return record(LOGICAL_NOT, (x,), x.shape, bool_, None, None, stream if stream is None else as_stream(stream))
 
 
+def _whatever(value: Any) -> array:
+    """Return an operand of which only counts whether it is 0: a number need not fit the other operand's type."""
+    return value if type(value) is array else to_array(value)
+
+
 def logical_and(a: Any, b: Any, /, *, stream: Any = None) -> array:
     """Return whether both elements are not 0 (False).
 
@@ -68,7 +73,7 @@ def logical_and(a: Any, b: Any, /, *, stream: Any = None) -> array:
     Raises:
         ValueError: the shapes cannot be broadcast.
     """
-    return comparison(LOGICAL_AND, a, b, stream)
+    return comparison(LOGICAL_AND, _whatever(a), _whatever(b), stream)
 
 
 def logical_or(a: Any, b: Any, /, *, stream: Any = None) -> array:
@@ -85,7 +90,7 @@ def logical_or(a: Any, b: Any, /, *, stream: Any = None) -> array:
     Raises:
         ValueError: the shapes cannot be broadcast.
     """
-    return comparison(LOGICAL_OR, a, b, stream)
+    return comparison(LOGICAL_OR, _whatever(a), _whatever(b), stream)
 
 
 def logical_xor(a: Any, b: Any, /, *, stream: Any = None) -> array:
@@ -102,7 +107,7 @@ def logical_xor(a: Any, b: Any, /, *, stream: Any = None) -> array:
     Raises:
         ValueError: the shapes cannot be broadcast.
     """
-    return comparison(LOGICAL_XOR, a, b, stream)
+    return comparison(LOGICAL_XOR, _whatever(a), _whatever(b), stream)
 
 
 # -- bits
