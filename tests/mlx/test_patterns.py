@@ -110,6 +110,7 @@ def both(make: Callable[[], Decoder], steps: int = 6) -> None:
 def test_heads_are_one_step(fresh: Planner, executor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_graph, "can", lambda _: True)
     monkeypatch.setattr(device_graph, "make", Again)
+    monkeypatch.setattr(device_graph, "memory", lambda _: 1 << 30)
     with settings.use(executor):
         both(Decoder)
         assert patterns_of(fresh).count("heads") == 1
@@ -191,3 +192,29 @@ def test_a_gate_is_one_step_with_its_products(fresh: Planner, watched: bool) -> 
     assert fresh.last is not None
     joined = [step for step in fresh.last.plan.steps if step.call.__module__.endswith("projections")]
     assert len(joined[0].outs) == (2 if watched else 1)
+
+
+def test_a_plan_holds_for_values_that_are_stretched(fresh: Planner) -> None:
+    for rows in (1, 1, 3, 2, 1):
+        x, y = normal(3, 1, 64), normal(4, rows, 64)
+        inner = ops.add(ops.multiply(x, 2.0), 1.0)
+        outer = ops.multiply(ops.add(inner, y), 3.0)
+        evaluate.evaluate([inner, outer], wait=False)
+        wanted = x._n.data * 2.0 + 1.0
+        torch.testing.assert_close(inner._n.data, wanted)
+        torch.testing.assert_close(outer._n.data, (wanted + y._n.data) * 3.0)
+    assert len(fresh.entries) == 1
+    assert fresh.last is not None
+    assert any(len(step.outs) == 2 for step in fresh.last.plan.steps)
+
+
+def test_a_compiled_body_for_any_shape_is_planned_once(fresh: Planner) -> None:
+    from rocmend.mlx.core import compile as compiled
+
+    gated = compiled(lambda a, b: ops.multiply(ops.multiply(a, ops.sigmoid(a)), b), shapeless=True)
+    for rows in (1, 5, 3, 1):
+        a, b = normal(rows, rows, 64), normal(rows + 9, rows, 64)
+        out = gated(a, b)
+        evaluate.evaluate([out], wait=False)
+        torch.testing.assert_close(out._n.data, torch.nn.functional.silu(a._n.data) * b._n.data)
+    assert len(fresh.entries) == 1

@@ -33,9 +33,10 @@ def reshaped(trace: Trace, inputs: Sequence[Node]) -> Trace:
         made = _again(node, tuple(new[id(child)] for child in node.inputs))
         new[id(node)] = made
         body.append(made)
+    alike = all((a.attrs, a.dyn) == (b.attrs, b.dyn) for a, b in zip(trace.nodes, body, strict=True))
     return Trace(
         [new[id(node)] for node in trace.inputs], trace.constants, body, [new[id(node)] for node in trace.outputs],
-        tree=trace.tree, captured=trace.captured, stream=trace.stream,
+        tree=trace.tree, captured=trace.captured, stream=trace.stream, kin=trace.kin if alike else None,
     )  # fmt: skip
 
 

@@ -151,13 +151,34 @@ def _rebuilt(
             continue
         chain = Chain([*numbers, *group.micros], ins, [values[name].dtype for name in ins], outs)
         gone |= inside
-        placed[group.steps[-1]] = Step(_call(chain, outs[-1]), tuple(ins), tuple(outs))
+        placed[group.steps[-1]] = Step(
+            _call(chain, ins, outs, group.originals, {one.out: values[one.out] for one in numbers}),  # type: ignore[index]
+            tuple(ins),
+            tuple(outs),
+        )
     return [placed.get(number, step) for number, step in enumerate(steps) if number in placed or number not in gone]
 
 
-def _call(chain: Chain, last: int) -> Callable[..., Any]:
+def _call(
+    chain: Chain, ins: Sequence[int], outs: Sequence[int], originals: Sequence[Step], numbers: dict[Any, Node]
+) -> Callable[..., Any]:
+    last = outs[-1]
+    if len(outs) == 1:
+        return lambda nodes, *tensors: chain(nodes[last].shape, tensors)[0]
+
     def call(nodes: list[Node], *tensors: Any) -> Any:
-        outs = chain(nodes[last].shape, tensors)
-        return outs[0] if len(outs) == 1 else outs
+        # a plan holds for other shapes too: where one of them is stretched there, each operation has its own
+        if any(nodes[out].shape != nodes[last].shape for out in outs):
+            given = {place: node.op.run(node) for place, node in numbers.items()}  # type: ignore[union-attr]
+            return _apart(nodes, originals, {**given, **dict(zip(ins, tensors, strict=True))}, outs)
+        return chain(nodes[last].shape, tensors)
 
     return call
+
+
+def _apart(nodes: list[Node], steps: Sequence[Step], values: dict[int, Any], outs: Sequence[int]) -> list[Any]:
+    """Compute steps one after another."""
+    for step in steps:
+        result = step.call(nodes, *[values[place] for place in step.ins])
+        values.update(zip(step.outs, (result,) if len(step.outs) == 1 else result, strict=True))
+    return [values[out] for out in outs]
