@@ -131,7 +131,7 @@ class PythonFile:
         return next(iter(names)) if len(names) == 1 and None not in names else None
 
     def names(self, node: ast.AST, *, depth: int = 0) -> set[str | None]:
-        """Return the dotted names that an expression may stand for; None is among them where it may be something else."""
+        """Return the dotted names that an expression may stand for, and None where it may be something else."""
         match node:
             case ast.Name(id=name):
                 found = self.scope(node).lookup(name) if node in self.scopes.scope_of else None

@@ -119,7 +119,7 @@ def _torch(found: list[ast.stmt]) -> str:
 
 def _opening(file: PythonFile, head: _Head, text: str) -> Edit:
     """Insert before the first statement behind docstring and ``__future__`` imports."""
-    blank = "\n\n" if text.startswith("def ") and not isinstance(head.next, ast.Import | ast.ImportFrom) else "\n"
+    blank = "\n\n" if isinstance(head.next, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else "\n"
     if head.next is None:
         at = len(file.data)
         return Edit(at, at, _on_a_line(file, at, text))

@@ -1,0 +1,65 @@
+"""Imports of a library: where they stand, and whether the file can do without."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocmend.port.python.file import PythonFile
+
+__all__ = ["bound_names", "imports_of", "optional", "without"]
+
+_AVAILABLE = re.compile(
+    r"available|find_spec|installed|\bhas_|_has_|\bHAS_|HAVE_|supports?_|TYPE_CHECKING", re.IGNORECASE
+)
+
+
+def imports_of(file: PythonFile, *libraries: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+    """Yield the imports of libraries or their modules, each with the library; a test or a gate may stand around them."""
+    for node in [*file.of(ast.Import), *file.of(ast.ImportFrom)]:
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and node.level:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            modules = [f"{node.module}.{alias.name}" for alias in node.names]
+        for library in libraries:
+            if any(module == library or module.startswith(library + ".") for module in modules):
+                yield node, library
+                break
+
+
+def optional(file: PythonFile, node: ast.stmt) -> bool:
+    """Tell whether a file goes on where an import fails, or is not tried: a ``try`` or a test of availability around it."""
+    child: ast.AST = node
+    while (parent := file.parent(child)) is not None:
+        if isinstance(parent, ast.Try | ast.TryStar) and child in parent.body and any(map(_catches, parent.handlers)):
+            return True
+        if isinstance(parent, ast.If) and child is not parent.test and _AVAILABLE.search(file.source(parent.test)):
+            return True
+        if isinstance(parent, ast.With) and "suppress" in file.source(parent.items[0].context_expr):
+            return True
+        child = parent
+    return False
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    caught = ast.unparse(handler.type) if handler.type else "Exception"
+    return bool(re.search(r"\b(?:ImportError|ModuleNotFoundError|Exception|BaseException)\b", caught))
+
+
+def bound_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the names that an import binds; empty where they are not known, or more than names."""
+    if any(alias.name == "*" for alias in node.names):
+        return []
+    if isinstance(node, ast.Import) and any("." in alias.name and not alias.asname for alias in node.names):
+        return []
+    return [alias.asname or alias.name for alias in node.names]
+
+
+def without(node: ast.Import | ast.ImportFrom) -> str:
+    """Return the statement that binds an import's names to None; empty where that cannot be said."""
+    names = bound_names(node)
+    return " = ".join([*names, "None"]) if names else ""

@@ -1,0 +1,86 @@
+"""A compile mode that comes from a configuration or the command line.
+
+## What it does
+
+Finds calls of `torch.compile` whose mode is not known from the source.
+
+## Why it matters
+
+A configuration that was written for NVIDIA asks for `"reduce-overhead"` or `"max-autotune"`, which capture graphs.
+
+## Use instead
+
+A gate at the call, which lets all other modes through: the configuration stays one for both.
+
+## Fix safety
+
+A suggestion: a person may want a mode that was asked for to be kept, or the configuration to be changed instead.
+
+## References
+
+- <https://github.com/pytorch/pytorch/issues/187715>
+- <https://github.com/Physical-Intelligence/openpi>, where the mode is a field of a configuration
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.modes import leaves, modes
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_BAD = ("max-autotune", "reduce-overhead")
+
+
+@rule(
+    "PY03",
+    "torch.compile mode from a configuration or the command line",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"compile",),
+    sources=("https://github.com/pytorch/pytorch/issues/187715", "https://github.com/Physical-Intelligence/openpi"),
+    valid=(
+        'import torch\n\nMODE = "default"\nf = torch.compile(f, mode=MODE)\n',
+        "import torch\n\nf = torch.compile(f)\n",
+    ),
+    invalid=(
+        Case(
+            "import torch\n\n\ndef run(f, config):\n    return torch.compile(f, mode=config.mode)\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n\ndef run(f, config):\n    return torch.compile(f, "
+            'mode="default" if is_rocm and config.mode in ("max-autotune", "reduce-overhead") else config.mode)\n',
+        ),
+        Case("import torch\n\nf = torch.compile(f, mode=read_mode())\n", None),
+    ),
+)
+def mode_from_settings(file: PythonFile) -> Iterable[Found]:
+    """Find modes that may be one of those that capture graphs."""
+    for value, _ in modes(file):
+        for leaf in leaves(file, value):
+            known, complete = file.values(leaf)
+            if complete and (not known & set(_BAD) or len(known) == 1):
+                continue
+            shown = file.source(leaf)
+            edits = ()
+            if _is_pure(leaf) and "\n" not in shown:
+                edits = expression_gate(file, leaf, '"default"', when=f'{shown} in ("max-autotune", "reduce-overhead")')
+            yield gated(
+                file,
+                leaf,
+                edits,
+                message="the mode of torch.compile comes from elsewhere, and may be one that captures graphs",
+                remedy='On ROCm, compile with "default" where "reduce-overhead" or "max-autotune" is asked for.',
+            )
+
+
+def _is_pure(node: ast.expr) -> bool:
+    """Whether reading an expression twice does no more than reading it once: a name with attributes."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
