@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rocmend.runner.journal import read_results
 from rocmend.runner.queue import finished, run_queue
 from rocmend.runner.result import AttemptResult
 from rocmend.runner.run import run_attempt
-from rocmend.runner.spec import AttemptSpec, Command
+from rocmend.runner.spec import AttemptSpec, Command, Limits
 
 from .conftest import load_benchmark
 
@@ -102,6 +103,27 @@ def test_an_interrupt_of_several_ends_them_all(tmp_path: Path) -> None:
         _, errors = parent.communicate(timeout=20)
     assert "KeyboardInterrupt" in errors
     assert parent.returncode != 0
+    assert finished(tmp_path) == []
+
+
+def test_an_interrupt_before_all_have_started_ends_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = [(f"t{i}", AttemptSpec("x", Command(("sleep", "60")), limits=Limits(grace_s=0.2))) for i in range(2)]
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if thread._target is not None and getattr(thread._target, "__name__", "") == "work":  # type: ignore[attr-defined]
+            if started:
+                raise KeyboardInterrupt
+            started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_queue(attempts, tmp_path, jobs=2)
+    assert not started[0].is_alive()
+    assert time.monotonic() - begin < 30
     assert finished(tmp_path) == []
 
 

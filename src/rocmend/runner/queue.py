@@ -151,15 +151,16 @@ class _Queue:
             self.work(attempts)
         else:
             threads = [threading.Thread(target=self.work, args=(attempts,)) for _ in range(jobs)]
-            for thread in threads:
-                thread.start()
             try:
                 for thread in threads:
-                    thread.join()
-            except BaseException:
-                self.halted = True  # each ends its child within its grace period
+                    thread.start()
                 for thread in threads:
                     thread.join()
+            except BaseException:  # an interrupt may come before the last one has started
+                self.halted = True  # each ends its child within its grace period
+                for thread in threads:
+                    if thread.ident is not None:
+                        thread.join()
                 raise
         if self.error is not None:
             raise self.error
