@@ -1,0 +1,168 @@
+"""Where a file works across the lanes of a warp, and what stands in the way of doing it with 32 lanes everywhere."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.structure import Call, call_at
+from rocmend.port.wave.intrinsics import INTRINSICS, Intrinsic
+
+__all__ = ["Site", "Wave", "literal_mask", "own_lanes", "wave"]
+
+
+class Site(NamedTuple):
+    """An operation across lanes.
+
+    Attributes:
+        at: Index of its name among the tokens.
+        intrinsic: What it is.
+        call: The call; None where the name stands without arguments (an alias in a macro).
+        defines: Whether the project defines a function of that name here.
+        tested: Whether a condition of the preprocessor asks for the name.
+    """
+
+    at: int
+    intrinsic: Intrinsic
+    call: Call | None
+    defines: bool
+    tested: bool
+
+    @property
+    def start(self) -> int:
+        """Return the offset of its name; of the call's first byte where there is a call."""
+        return self.call.start if self.call else -1
+
+
+class Wave(NamedTuple):
+    """What a file does across lanes.
+
+    Attributes:
+        sites: Its operations across lanes, in code that both sides compile.
+        other_width: Offset and words of a place where code for ROCm alone counts a warp with other than 32 lanes.
+        defined: Names of operations that the project defines itself.
+    """
+
+    sites: tuple[Site, ...]
+    other_width: tuple[int, int, str] | None
+    defined: frozenset[bytes]
+
+
+_kept: WeakKeyDictionary[CudaFile, Wave] = WeakKeyDictionary()
+_CONDITIONS = frozenset((b"if", b"ifdef", b"ifndef", b"elif", b"undef", b"elifdef", b"elifndef"))
+_WIDTH_NAME = re.compile(rb"\w*(warp|wave)_?(front)?_?(size|threads|width|lanes)\w*", re.IGNORECASE)
+_WAVE_WIDE = frozenset(
+    b"warpSize __AMDGCN_WAVEFRONT_SIZE __AMDGCN_WAVEFRONT_SIZE__ __GFX9__ ROCM_WARP_SIZE HIPCUB_WARP_THREADS "
+    b"HIPCUB_DEVICE_WARP_THREADS ROCPRIM_WARP_SIZE __lane_id __ballot64 C10_WARP_SIZE".split()
+)
+_WIDTH_32 = re.compile(rb"32[uUlL]*|0[xX]20[uUlL]*")
+
+
+def wave(file: CudaFile) -> Wave:
+    """Return what a file does across lanes; computed once for each file."""
+    found = _kept.get(file)
+    if found is None:
+        found = _kept[file] = _read(file)
+    return found
+
+
+def _read(file: CudaFile) -> Wave:
+    sites = []
+    defined = set()
+    for index in file.names(*INTRINSICS):
+        token = file.tokens[index]
+        call = call_at(file.tokens, file.partner, index)
+        if call is not None and call.qualifier and call.qualifier != b"::":
+            continue  # a member or another namespace's function
+        directive = file.directives[token.directive] if token.directive >= 0 else None
+        tested = directive is not None and directive.name in _CONDITIONS
+        defines = call is not None and call.declares and directive is None
+        if defines:
+            defined.add(token.text)
+        sites.append(Site(index, INTRINSICS[token.text], call, defines, tested))
+    return Wave(tuple(sites), _other_width(file), frozenset(defined))
+
+
+def _other_width(file: CudaFile) -> tuple[int, int, str] | None:
+    """Return where code that only ROCm compiles has a warp of other than 32 lanes."""
+    if all(branch.nvidia is not False for branch in file.branches):
+        return None
+    for index, token in enumerate(file.tokens):
+        if token.text in INTRINSICS or token.text in _WAVE_WIDE or _WIDTH_NAME.fullmatch(token.text):
+            branch = file.branch_at(token.start)
+            if branch is None or branch.nvidia is not False:
+                continue
+            directive = file.directives[token.directive] if token.directive >= 0 else None
+            if directive is not None and directive.name in _CONDITIONS:
+                continue
+            if (token.text in INTRINSICS and _width_of_shuffle(file, index)) or _set_to_32(file, index):
+                continue
+            return token.start, token.end, token.text.decode("utf-8", "replace")
+    return None
+
+
+def _width_of_shuffle(file: CudaFile, index: int) -> bool:
+    """Tell whether an operation across lanes in code for ROCm says that it means at most 32 lanes."""
+    intrinsic = INTRINSICS[file.tokens[index].text]
+    call = call_at(file.tokens, file.partner, index)
+    if intrinsic.kind == "sync":
+        return True
+    if intrinsic.kind != "shuffle" or call is None:
+        return False
+    at = 3 if intrinsic.masked else 2
+    if len(call.args) <= at:
+        return False
+    width = file.data[call.args[at].start : call.args[at].end]
+    return width.isdigit() and int(width) <= 32
+
+
+def _set_to_32(file: CudaFile, index: int) -> bool:
+    """Tell whether a name is given the value 32 here, or is only used (what it is was said elsewhere)."""
+    token = file.tokens[index]
+    if token.text in _WAVE_WIDE or token.text in INTRINSICS:
+        return False
+    after = file.tokens[index + 1] if index + 1 < len(file.tokens) else None
+    if after is None or after.directive != token.directive:
+        return True
+    macro = index >= 1 and file.tokens[index - 1].text == b"define"
+    if macro:
+        return bool(_WIDTH_32.fullmatch(after.text))
+    if after.text in (b"=", b"{"):
+        return bool(_WIDTH_32.fullmatch(file.tokens[index + 2].text))
+    return True
+
+
+_FULL = re.compile(rb"\(?(?:0[xX][fF]{8}[uUlL]*|-1|~0[uUlL]*|4294967295[uUlL]*|UINT32_MAX|UINT_MAX)\)?")
+_FULL_CAST = re.compile(rb"(?:\(?(?:uint32_t|unsigned|unsigned int|int)\)?\s*\(?\s*)(?:-1|~0[uU]?)\s*\)?")
+_WIDE = re.compile(
+    rb"\(?(?:0[xX][fF]{8}[uU]?(?:ll|LL|l|L)[uU]?|0[xX][fF]{16}[uUlL]*|~0[uU]?(?:ll|LL|l|L)[uU]?|-1(?:ll|LL)|UINT64_MAX|"
+    rb"ULLONG_MAX)\)?"
+)
+_NUMBER = re.compile(rb"\(?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*\)?")
+
+
+@cache
+def literal_mask(text: bytes) -> str:
+    """Return ``full`` for a literal that names all 32 lanes, ``wide`` for one of 64 bits, ``part``, or ``named``."""
+    if _WIDE.fullmatch(text):
+        return "wide"
+    if _FULL.fullmatch(text) or _FULL_CAST.fullmatch(text):
+        return "full"
+    return "part" if _NUMBER.fullmatch(text) else "named"
+
+
+def own_lanes(file: CudaFile, site: Site) -> bool:
+    """Tell whether a mask is made of lanes that were seen to be there: by ``__activemask``, a ballot or a match."""
+    if not site.intrinsic.masked or site.call is None or not site.call.args:
+        return not site.intrinsic.masked
+    mask = site.call.args[0]
+    words = {token.text for token in file.tokens[mask.first : mask.last]}
+    if mask.last - mask.first == 1:
+        token = file.tokens[mask.first]
+        declared = file.declaration_of(token.text, token.start)
+        if declared is not None and declared.value is not None:
+            words = {one.text for one in file.tokens[declared.value.first : declared.value.last]}
+    return any(name in INTRINSICS and INTRINSICS[name].kind in {"ballot", "match"} for name in words)
