@@ -1,4 +1,4 @@
-"""Shell scripts and the commands within other files: words with places, and which lines can be put behind a condition.
+"""Shell scripts and commands within other files: words with places, and which lines can be put behind a condition.
 
 Enough of POSIX sh and bash is read to tell commands, words, quotes, comments and here-documents apart; nothing is run or
 expanded.

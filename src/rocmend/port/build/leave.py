@@ -1,0 +1,108 @@
+"""Leaving a package out of what is installed for ROCm, in whatever way its file asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.build.dependencies import Dependency, Where, installs, parsed
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.found import commented, note, rewrite, without
+from rocmend.port.build.kinds import Kind
+from rocmend.port.build.packages import Role, known
+from rocmend.port.build.shell import Command
+from rocmend.port.records import Edit, Outcome
+from rocmend.port.rule import Found
+
+__all__ = ["KINDS", "dependencies", "emptied", "left_out", "pinned"]
+
+KINDS = (
+    Kind.REQUIREMENTS,
+    Kind.TOML,
+    Kind.INI,
+    Kind.CONDA,
+    Kind.SHELL,
+    Kind.DOCKERFILE,
+    Kind.MAKE,
+    Kind.WORKFLOW,
+    Kind.YAML,
+)
+"""The kinds of files that packages are asked for in."""
+
+PLAN = "Install the project with --no-deps, and its dependencies as the install plan says, which leaves this one out."
+
+
+def pinned(dependency: Dependency) -> bool:
+    """Tell whether a requirement can turn down the torch that is installed, so that another one replaces it."""
+    return dependency.version.startswith(("==", "~=", "<", "@", "===", "(", "=")) or ",<" in dependency.version
+
+
+def dependencies(file: TextFile, *roles: Role) -> Iterator[Dependency]:
+    """Yield the dependencies of some roles; conda's own and those of a build are other rules' matter."""
+    for dependency in file.dependencies:
+        package = known(dependency.name)
+        if package is not None and package.role in roles and dependency.where not in {Where.CONDA, Where.BUILD}:
+            yield dependency
+
+
+def left_out(  # noqa: PLR0913  what is said has as many parts as it has
+    file: TextFile,
+    dependency: Dependency,
+    message: str,
+    why: str,
+    *,
+    severity: Severity,
+    outcome: Outcome = Outcome.AUTO,
+) -> Found:
+    """Return what is said of a dependency that is left out for ROCm.
+
+    Args:
+        file: The file.
+        dependency: It.
+        message: What is wrong with it.
+        why: The reason that is written beside it, in a line.
+        severity: How much it matters.
+        outcome: What is done where the file has room for it.
+    """
+    place = (dependency.start, dependency.end)
+    if dependency.where is Where.PROJECT:
+        return note(place, message, PLAN, severity)
+    if dependency.where is Where.COMMAND:
+        edits = _from_command(file, dependency)
+        remedy = "Do not run this command for ROCm, or without this package."
+    else:
+        edits = commented(file, *dependency.whole, why)
+        remedy = PLAN
+    return rewrite(
+        file, place, message, edits, remedy=remedy, outcome=outcome, severity=severity, otherwise=Outcome.NOTE
+    )
+
+
+def emptied(command: Command) -> bool:
+    """Tell whether nothing is left to install by a command once what does not serve ROCm is left out."""
+    found = installs(command)
+    if found is None or found[0] != "pip":
+        return False
+    operands = [word.value for word in found[1] if not word.value.startswith("-")]
+    lists = any(word.value in {"-r", "-e", "--requirement", "--editable"} for word in found[1])
+    return bool(operands) and not lists and all(_goes(value) for value in operands if not _is_value(value))
+
+
+def _is_value(operand: str) -> bool:
+    """Tell whether an operand is an option's value rather than a package: an index, a folder."""
+    return operand.startswith(("http:", "https:")) and not operand.endswith(".whl")
+
+
+def _goes(operand: str) -> bool:
+    requirement = parsed(operand)
+    package = known(requirement[0]) if requirement else None
+    return package is not None and package.role in {Role.TORCH, Role.CUDA, Role.NONE, Role.PINS_TORCH}
+
+
+def _from_command(file: TextFile, dependency: Dependency) -> tuple[Edit, ...]:
+    for command in file.commands:
+        if command.start <= dependency.start and dependency.end <= command.end:
+            if emptied(command):
+                return (Edit(command.start, command.end, b"true"),)
+            return (without(file, dependency.start, dependency.end),)
+    return ()
