@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rocmend.core.supervise import CommandResult, run_command
 
-__all__ = ["changed_paths", "ignored_paths", "submodules"]
+__all__ = ["ignored_paths", "submodules", "uncommitted"]
 
 _TIME_LIMIT_S = 60.0
 
@@ -26,26 +26,24 @@ def ignored_paths(root: Path) -> frozenset[str]:
     return frozenset(path.rstrip("/") for path in done.stdout.split("\0") if path) if done.ok else frozenset()
 
 
-def changed_paths(root: Path) -> list[str] | None:
-    """Return what a work tree holds that is not committed, relative to the folder asked; None where there is no git.
+def uncommitted(root: Path) -> list[tuple[str, bool]]:
+    """Return what a folder holds that is not committed, relative to it, and whether git tracks it.
 
-    Untracked files count: a port that goes wrong is told from them only where everything was committed.
+    Empty where there is no git, or the folder is in no work tree.
     """
     prefix = _git(root, "rev-parse", "--show-prefix")
-    if not prefix.ok:
-        return None
     done = _git(root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", ".")
-    if not done.ok:
-        return None
+    if not (prefix.ok and done.ok):
+        return []
     below = prefix.stdout.rstrip("\n")
     parts = iter(done.stdout.split("\0"))
-    changed = []
+    found = []
     for part in parts:
         if len(part) > 3:
-            changed.append(part[3:].removeprefix(below))
+            found.append((part[3:].removeprefix(below), part[:2] != "??"))
             if part[0] in "RC":
                 next(parts, None)  # where it came from
-    return sorted(changed)
+    return sorted(found)
 
 
 def submodules(root: Path) -> list[str]:

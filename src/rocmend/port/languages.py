@@ -1,26 +1,16 @@
-"""What each language brings: how a file is parsed, written back and proven unchanged for NVIDIA."""
+"""What each language brings: how a file is parsed, written back and proven unchanged for NVIDIA.
+
+Parsers are imported where a file needs them: most runs need only some, and start-up time is a feature.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
 from rocmend.port.records import Issue, Language
 from rocmend.port.rule import Source
 
-__all__ = ["identity_broken", "ported", "source"]
-
-_ROOMS = {
-    Language.PYTHON: ("python", "PythonFile"),
-    Language.CUDA: ("cuda", "CudaFile"),
-    Language.TEXT: ("build", "TextFile"),
-}
-
-
-def _unit(language: Language, name: str) -> Any:
-    """Import a language's unit: heavy parsers are loaded where a file needs them, not before."""
-    return import_module(f"rocmend.port.{_ROOMS[language][0]}.{name}")
+__all__ = ["destination", "identity_broken", "ported", "source"]
 
 
 def source(language: Language, path: str, data: bytes) -> Source:
@@ -29,41 +19,66 @@ def source(language: Language, path: str, data: bytes) -> Source:
     Raises:
         DataError: It is no source of that language.
     """
-    made: Source = getattr(_unit(language, "file"), _ROOMS[language][1])(path, data)
-    return made
+    if language is Language.PYTHON:
+        from rocmend.port.python.file import PythonFile
+
+        return PythonFile(path, data)
+    if language is Language.CUDA:
+        from rocmend.port.cuda.file import CudaFile
+
+        return CudaFile(path, data)
+    from rocmend.port.build.file import TextFile
+
+    return TextFile(path, data)
 
 
-def ported(language: Language, path: str, data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
-    """Return a file with its issues' edits gated for ROCm, in place.
+def destination(language: Language, path: str) -> str:
+    """Return the path that a file's port is written to: its own, or that of a file beside it (``Dockerfile.rocm``)."""
+    if language is not Language.TEXT:
+        return path
+    from rocmend.port.build.kinds import destination as beside
+
+    return beside(path)
+
+
+def ported(language: Language, path: str, data: bytes, issues: Sequence[Issue], reach: str = "") -> bytes:
+    """Return a file with its issues' edits gated for ROCm: what ``destination`` holds.
 
     Args:
         language: The one that the file is written back as.
         path: The file, relative to the project.
         data: Its bytes.
-        issues: Those whose edits are to be made.
-        package_import: The module that defines ``is_rocm``, for Python.
+        issues: Those whose edits are to be made, and those that a person has to see.
+        reach: How the file reaches what the port gives the project: for Python the module that defines ``is_rocm``,
+            for CUDA what ``#include`` says for the compatibility header. Empty: the file has to do without.
 
     Raises:
-        UnitError: Edits contradict each other.
+        UnitError: Edits contradict each other, or cannot be gated where they stand.
+        DataError: The file is no source of its language.
     """
-    write = _unit(language, "write")
     if language is Language.PYTHON:
-        written: bytes = write.ported(data, issues, package_import)
-    elif language is Language.CUDA:
-        written = write.ported(data, issues, ())
-    else:
-        written = write.ported(path, data, issues)
-    return written
+        from rocmend.port.python.write import ported as python
+
+        return python(data, issues, reach)
+    if language is Language.CUDA:
+        from rocmend.port.cuda.write import ported as cuda
+
+        return cuda(data, issues, reach, path=path)
+    from rocmend.port.build.write import ported as text
+
+    return text(path, data, issues)
 
 
 def identity_broken(language: Language, path: str, before: bytes, after: bytes) -> str | None:
     """Return why the NVIDIA side of a ported file is not the original; None where it is."""
-    proof = _unit(language, "identity")
     if language is Language.PYTHON:
-        reason: str | None = proof.folds_back(before, after)
-        return reason
+        from rocmend.port.python.identity import folds_back
+
+        return folds_back(before, after)
     if language is Language.CUDA:
-        same: bool = proof.restored(after) == before
-        return None if same else "without USE_ROCM it is not the original, byte for byte"
-    told: str | None = proof.broken(path, before, after)
-    return told
+        from rocmend.port.cuda.identity import broken as cuda
+
+        return cuda(before, after)
+    from rocmend.port.build.identity import broken as text
+
+    return text(path, before, after)

@@ -8,7 +8,7 @@ import msgspec
 
 from rocmend.core.records import Severity
 
-__all__ = ["Analysis", "Edit", "FileReport", "Issue", "Language", "Outcome"]
+__all__ = ["Analysis", "Change", "Edit", "FileReport", "Issue", "Language", "Outcome"]
 
 
 class Language(StrEnum):
@@ -142,3 +142,17 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
     def issues(self) -> list[Issue]:
         """Return the issues of all files, by path and place."""
         return [issue for file in self.files for issue in file.issues]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A file before and after a port.
+
+    Attributes:
+        path: Relative to the project, with forward slashes.
+        before: Its bytes; None where there was no such file.
+        after: Its bytes; None where it is removed.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None

@@ -1,0 +1,115 @@
+"""Writing a port into a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.port.git import uncommitted
+from rocmend.port.patch import patch
+from rocmend.port.plan import LeftAlone, plan
+from rocmend.port.records import Analysis, Change
+from rocmend.port.state import Manifest, entries_of
+from rocmend.port.transaction import commit, locked, modes_of, recover, to_make
+
+__all__ = ["Applied", "apply", "changes", "diff"]
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What a port wrote.
+
+    Attributes:
+        changed: Files that were changed, by path.
+        added: Files that were made, by path.
+        left_alone: Files with something to rewrite that were not rewritten, and why.
+        made: How many issues were rewritten.
+        notes: What else there is to say, in sentences.
+    """
+
+    changed: tuple[str, ...]
+    added: tuple[str, ...]
+    left_alone: tuple[LeftAlone, ...]
+    made: int
+    notes: tuple[str, ...] = ()
+
+
+def changes(analysis: Analysis, *, style: str = "inplace", suggestions: bool = False) -> list[Change]:
+    """Return what a port would change, each file's NVIDIA side proven unchanged; nothing is written.
+
+    Args:
+        analysis: Of the project as it is now.
+        style: ``inplace``: gates in the files.
+        suggestions: Whether suggested rewrites are made too.
+
+    Raises:
+        UsageError: There is no such style.
+    """
+    return plan(analysis, style=style, suggestions=suggestions).changes
+
+
+def diff(changed: Iterable[Change]) -> str:
+    """Return changes as a patch that ``git apply`` takes.
+
+    Bytes that are not UTF-8 are surrogates in the text: encode it with ``errors="surrogateescape"``.
+    """
+    return patch(changed).decode("utf-8", "surrogateescape")
+
+
+def apply(
+    analysis: Analysis, *, style: str = "inplace", suggestions: bool = False, allow_dirty: bool = False
+) -> Applied:
+    """Write a port into its project: all of it or nothing, with the way back in ``.rocmend/port``.
+
+    Args:
+        analysis: Of the project as it is now.
+        style: As in ``changes``.
+        suggestions: As in ``changes``.
+        allow_dirty: Whether files may be changed that git does not have as they are.
+
+    Raises:
+        UsageError: The work tree has changes that are not committed, a file changed meanwhile, or another process is
+            changing the project. Nothing was written then.
+        OSError: The disk is full, a folder is not writable. Nothing was written then.
+    """
+    root = Path(analysis.root)
+    with locked(root):
+        told = recover(root)
+        planned = plan(analysis, style=style, suggestions=suggestions)
+        if not allow_dirty:
+            _refuse_dirty(root, planned.changes)
+        if planned.changes:
+            _commit(root, planned.changes, analysis.targets, style)
+    return Applied(
+        changed=tuple(change.path for change in planned.changes if change.before is not None),
+        added=tuple(change.path for change in planned.changes if change.before is None),
+        left_alone=tuple(planned.left_alone),
+        made=planned.made,
+        notes=(told,) if told else (),
+    )
+
+
+def _commit(root: Path, planned: Sequence[Change], targets: Sequence[str], style: str) -> None:
+    modes = modes_of(root, planned)
+    made = to_make(root, planned)
+    manifest = Manifest(entries_of(planned, modes), made_folders=tuple(made), style=style, targets=tuple(targets))
+    back = [Change(change.path, change.after, change.before) for change in planned]
+    commit(root, planned, manifest, patch(back))
+
+
+def _refuse_dirty(root: Path, planned: Sequence[Change]) -> None:
+    """Raise where git could not take the port back: tracked files are changed, or files are that git does not have."""
+    dirty = uncommitted(root)
+    ours = {change.path for change in planned if change.before is not None}
+    found = sorted(path for path, tracked in dirty if tracked or path in ours)
+    if not found:
+        return
+    shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    raise UsageError(
+        str(root),
+        f"the work tree has changes that are not committed: {shown}.",
+        why="A port is told from them, and taken back with git, only where everything else is committed.",
+        next_step="Commit or stash them, or allow it with --allow-dirty.",
+    )

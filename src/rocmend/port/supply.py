@@ -1,0 +1,81 @@
+"""What a port gives a project beside its rewrites: the modules and headers that they use, each once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from rocmend.port.records import Edit, Issue
+from rocmend.port.state import generations
+
+__all__ = ["header_folder", "headers_in", "modules_in", "placed"]
+
+_MODULE = re.compile(rb"^[ \t]*from[ \t]+[\w.]*?(_rocm(?:_\w+)?)[ \t]+import\b", re.MULTILINE)
+
+
+def modules_in(before: bytes, after: bytes) -> list[str]:
+    """Return the support modules that a ported Python file imports and its original does not."""
+    old = set(_MODULE.findall(before))
+    return sorted(name.decode() for name in set(_MODULE.findall(after)) - old)
+
+
+def _headers() -> list[str]:
+    """Return the names of the headers that there are."""
+    from rocmend.port.cuda.write import HEADER
+
+    own = [item.name for item in files("rocmend.port.support").iterdir() if item.name.endswith((".h", ".cuh"))]
+    return sorted({HEADER.decode(), *own})
+
+
+def headers_in(before: bytes, after: bytes) -> list[str]:
+    """Return the support headers that a ported CUDA source includes and its original does not."""
+
+    def included(data: bytes) -> set[str]:
+        return {
+            name
+            for name in _headers()
+            if re.search(
+                rb"^[ \t]*#[ \t]*include[ \t]+\"(?:[^\"\n]*/)?" + re.escape(name.encode()) + rb"\"", data, re.MULTILINE
+            )
+        }
+
+    return sorted(included(after) - included(before))
+
+
+def header_folder(root: Path, paths: Iterable[str]) -> str:
+    """Return the folder that the support headers stand in: where they are from before, else above all who use them.
+
+    Args:
+        root: The project's folder.
+        paths: The CUDA sources that are rewritten.
+    """
+    names = set(_headers())
+    for generation in generations(root):
+        for entry in generation.manifest.entries:
+            where = PurePosixPath(entry.path)
+            if not entry.before and where.name in names:
+                return "" if str(where.parent) == "." else str(where.parent)
+    folders = [str(PurePosixPath(path).parent) for path in paths]
+    common = os.path.commonpath(folders) if folders else ""
+    return "" if common == "." else common
+
+
+def placed(issues: Sequence[Issue], path: str, folder: str) -> list[Issue]:
+    """Return issues whose edits include the support headers by the way from a file to their folder."""
+    way = os.path.relpath(folder or ".", str(PurePosixPath(path).parent))
+    if way == ".":
+        return list(issues)
+    names = b"|".join(re.escape(name.encode()) for name in _headers())
+    bare = re.compile(rb"(#[ \t]*include[ \t]+\")(" + names + rb")\"")
+    prefix = way.encode() + b"/"
+
+    def moved(edit: Edit) -> Edit:
+        text = bare.sub(lambda match: match.group(1) + prefix + match.group(2) + b'"', edit.text)
+        return Edit(edit.start, edit.end, text)
+
+    return [msgspec.structs.replace(issue, edits=tuple(map(moved, issue.edits))) for issue in issues]
