@@ -121,6 +121,7 @@ def check_syntax(  # noqa: PLR0913  as above
     defines: Mapping[str, str] | None = None,
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
+    host_only: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
     toolchain: Toolchain | None = None,
 ) -> Syntax | HipFailure:
@@ -136,6 +137,7 @@ def check_syntax(  # noqa: PLR0913  as above
         defines: As for ``compile_hip``.
         include_dirs: As for ``compile_hip``.
         options: As for ``compile_hip``.
+        host_only: Read the host's side alone: for a unit whose device's side is compiled anyway.
         time_limit_s: Of both together.
         toolchain: Instead of the one that ``find_toolchain`` gives.
 
@@ -149,7 +151,7 @@ def check_syntax(  # noqa: PLR0913  as above
     tools = toolchain or find_toolchain()
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
-    nothing = ("-nogpulib",) if tools.wants_constants else ()
+    nothing = (*(("-nogpulib",) if tools.wants_constants else ()), *(("--cuda-host-only",) if host_only else ()))
     with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
         job = _job(tools, made_for, source, Path(folder), (*own, *nothing, *options), time_limit_s)
         said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", "-H", str(job.source)])

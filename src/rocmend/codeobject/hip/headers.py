@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["HEADERS_VARIABLE", "STAND_INS", "how_to_get"]
+__all__ = ["HEADERS_VARIABLE", "STAND_INS", "how_to_get", "is_of_nvidia"]
 
 STAND_INS = Path(__file__).parent / "include"
 """rocmend's own headers of the HIP runtime, found last: those that triton's wheel leaves out."""
@@ -50,11 +50,12 @@ _LIBRARIES = (
     _Library(("hip/",), "the HIP runtime", "hip-dev", header_only=True),
 )
 
+_NVIDIA = (
+    "cub/", "cuda", "cooperative_groups", "device_launch_parameters.h", "device_functions.h", "nv/", "mma.h", "nvml.h",
+    "nvToolsExt", "nvtx3/", "nvrtc.h", "cublas", "cudnn", "cufft", "curand", "cusparse", "cusolver", "cutlass/",
+    "cute/", "helper_cuda.h", "sm_",
+)  # fmt: skip
 _OTHERS = {
-    ("cub/", "cuda", "cooperative_groups", "device_launch_parameters.h", "nv/", "mma.h", "nvToolsExt"): (
-        "it is NVIDIA's: the ROCm side must not ask for it"
-    ),
-    ("cutlass/", "cute/"): "CUTLASS is NVIDIA's; Composable Kernel takes its place on ROCm",
     ("torch/", "ATen/", "c10/"): "install torch in the environment that rocmend runs in, or name its folder include",
     ("Python.h",): "install Python's headers (python3-dev)",
     ("pybind11/",): "pip install pybind11, or install torch, which brings it",
@@ -74,7 +75,14 @@ def how_to_get(header: str) -> str:
                 f"{header} belongs to {library.library}: install {library.package} from ROCm's repository{enough} and "
                 f"name the folder that holds it in {HEADERS_VARIABLE}."
             )
+    if is_of_nvidia(header):
+        return f"{header} is NVIDIA's: the ROCm side must not ask for it."
     for beginnings, what in _OTHERS.items():
         if header.startswith(beginnings):
             return f"{header}: {what}."
     return f"{header} is not found: name its folder with an include folder."
+
+
+def is_of_nvidia(header: str) -> bool:
+    """Tell whether a header is part of CUDA or of NVIDIA's libraries: no ROCm will ever have it."""
+    return header.startswith(_NVIDIA)

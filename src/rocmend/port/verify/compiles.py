@@ -1,0 +1,214 @@
+"""Level 3: the ROCm side compiles for each target, and its code objects are what they should be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from rocmend.codeobject.hip import Failure, HipFailure, HipObject, Syntax, check_syntax, compile_hip, findings
+from rocmend.codeobject.hip.headers import is_of_nvidia
+from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
+from rocmend.core.gfx import lookup
+from rocmend.core.records import Severity
+from rocmend.port.verify import units as found_units
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.result import concluded, not_run
+from rocmend.port.verify.units import Unit, folder_of_header, include_dirs, targets_of, torch_folders
+
+__all__ = ["Made", "compiled", "run"]
+
+_ROUNDS = 16
+"""Folders of headers that are looked for in the project, one after the other, for one unit."""
+
+
+class Made(NamedTuple):
+    """What one unit came to for one target.
+
+    Args:
+        unit: The unit.
+        target: The gfx target; empty for the host's side.
+        result: The code object, or why there is none.
+    """
+
+    unit: Unit
+    target: str
+    result: HipObject | HipFailure | Syntax
+
+
+def run(job: Job) -> Level:
+    """Compile every translation unit for every target, and look at the code objects."""
+    units = found_units.units(job.sources)
+    if not units:
+        return not_run("the project has no CUDA C++ translation unit")
+    tools = find_toolchain()
+    targets = targets_of(job)
+    made = compiled(job, units, targets, tools, "compile")
+    evidence = [one for each in made for one in _evidence(each)]
+    evidence += [_stand_ins(made)] if any(_used(one) for one in made) else []
+    broken = {one.subject for one in evidence if one.outcome is Outcome.BROKEN}
+    unknown = {one.subject for one in evidence if one.outcome is Outcome.UNKNOWN} - broken
+    sizes = ", ".join(f"{name} (wave{lookup(name).wavefront_default})" for name in targets)
+    good = len(units) - len(broken) - len(unknown)
+    summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}."
+    return concluded(evidence, summary)
+
+
+def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Toolchain, level: str) -> list[Made]:
+    """Compile units for targets, several side by side, and read each unit's host side once.
+
+    Args:
+        job: The run.
+        units: The units.
+        targets: The gfx targets.
+        tools: The compiler.
+        level: Who is told how far it is.
+    """
+    torch = torch_folders() if any(unit.torch for unit in units) else []
+    root = _translated(job) if any(unit.torch for unit in units) else job.root
+    work = _Work(job, tools, root, torch)
+    tasks: list[Callable[[], Made]] = []
+    for unit in units:
+        tasks += [_task(work, unit, target) for target in ("", *targets)]
+    made = []
+    with ThreadPoolExecutor(job.jobs) as pool:  # each waits for a process of its own
+        for done, one in enumerate(pool.map(lambda task: task(), tasks)):
+            made.append(one)
+            job.tell(level, done + 1, len(tasks))
+    return made
+
+
+class _Work(NamedTuple):
+    job: Job
+    tools: Toolchain
+    translated: Path
+    torch: list[Path]
+
+
+def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
+    return lambda: Made(unit, target, _compile(work, unit, target))
+
+
+def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
+    """Compile a unit; a header that the project has somewhere is looked for there."""
+    job = work.job
+    root = work.translated if unit.torch else job.root
+    folders = [root / folder.relative_to(job.root) if folder.is_relative_to(job.root) else folder
+               for folder in include_dirs(job, unit, work.torch)]  # fmt: skip
+    source = root / unit.path
+    for _ in range(_ROUNDS):
+        if target:
+            result: HipObject | HipFailure | Syntax = compile_hip(
+                source, target, defines=unit.defines, include_dirs=folders, cache=job.cache, toolchain=work.tools
+            )
+        else:
+            result = check_syntax(
+                source,
+                _ANY,
+                defines=unit.defines,
+                include_dirs=folders,
+                options=("-Wno-unused-value",),
+                host_only=True,
+                toolchain=work.tools,
+            )
+        if not isinstance(result, HipFailure) or result.reason is not Failure.MISSING_HEADER:
+            return result
+        more = [folder_of_header(header, job.sources) for header in result.missing_headers]
+        fresh = [root / one for one in more if one is not None and root / one not in folders]
+        if not fresh:
+            return result
+        folders += fresh
+    return result
+
+
+_ANY = "gfx942"
+"""The host's side is the same for every target, but clang wants one to be named."""
+
+
+def _translated(job: Job) -> Path:
+    """Return a copy of the CUDA sources in which names are translated, as torch's build of extensions does."""
+    from rocmend.port.cuda.file import CudaFile
+    from rocmend.port.cuda.names import header_of, hip_names
+    from rocmend.port.cuda.write import hipified
+
+    folder = job.scratch()
+    for path, data in job.sources.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        included = {name: header_of(name) for name, _ in CudaFile(path, data).includes}
+        headers = {
+            name: b"<" + (other.hip or "hip/hip_runtime.h").encode() + b">"
+            for name, other in included.items()
+            if other is not None and not other.advice
+        }
+        target.write_bytes(hipified(data, (), {**hip_names(), **headers}, path=path))
+    for path in (part.path for part in job.parts):
+        here = job.root / path
+        if path not in job.sources and here.is_file():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(here, folder / path)
+    return folder
+
+
+# -- evidence ----------------------------------------------------------------------------------------------------------
+
+
+def _evidence(made: Made) -> list[Evidence]:
+    path, target = made.unit.path, made.target
+    size = lookup(target).wavefront_default if target else 0
+    result = made.result
+    if isinstance(result, HipFailure):
+        return [_failure(made, result, size)]
+    if isinstance(result, Syntax):
+        return [Evidence(path, Outcome.HOLDS, "the host's side is valid", time_ms=result.time_ms)]
+    figures = {
+        "kernels": [
+            {
+                "name": kernel.name,
+                "wavefront_size": kernel.wavefront_size,
+                "vgprs": kernel.vgprs,
+                "sgprs": kernel.sgprs,
+                "lds_bytes": kernel.lds_bytes,
+                "scratch_bytes": kernel.scratch_bytes,
+                "vgpr_spills": kernel.vgpr_spills,
+            }
+            for kernel in result.kernels
+        ],
+        "warnings": [str(one) for one in result.diagnostics],
+        "from_cache": result.from_cache,
+    }
+    count = len(result.kernels)
+    kernels = f"{count} kernel{'s' if count != 1 else ''}"
+    found = [Evidence(path, Outcome.HOLDS, kernels, 0, target, size, result.time_ms, figures)]
+    for one in findings(result):
+        outcome = Outcome.BROKEN if one.severity is Severity.ERROR else Outcome.NOTE
+        found.append(Evidence(path, outcome, f"{one.check}: {one.kernel} {one.detail}".strip(), 0, target, size))
+    return found
+
+
+def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
+    """Say what stands in the way; what is not here says nothing about the source."""
+    alien = any(is_of_nvidia(header) for header in failure.missing_headers)
+    absent = failure.reason is Failure.MISSING_HEADER and not alien
+    outcome = Outcome.UNKNOWN if absent or failure.reason is Failure.TIMED_OUT else Outcome.BROKEN
+    line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
+    side = "" if made.target else "the host's side: "
+    data = {"reason": str(failure.reason), "errors": [str(one) for one in failure.errors][:20]}
+    return Evidence(made.unit.path, outcome, side + failure.message, line, made.target, size, failure.time_ms, data)
+
+
+def _used(made: Made) -> tuple[str, ...]:
+    return () if isinstance(made.result, HipFailure) else made.result.stand_ins
+
+
+def _stand_ins(made: Sequence[Made]) -> Evidence:
+    names = sorted({name for one in made for name in _used(one)})
+    return Evidence(
+        ", ".join(names),
+        Outcome.NOTE,
+        "rocmend's own header stands in for ROCm's, which is not here: with it a unit compiles to real code, but what "
+        "only ROCm's has is not seen, and what only ours has would not be refused",
+    )

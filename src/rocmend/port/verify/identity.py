@@ -1,0 +1,105 @@
+"""Level 1: without ROCm, every file of the port is the original, and the way back leads to the original bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocmend.core.supervise import run_command
+from rocmend.port.classify import languages
+from rocmend.port.languages import identity_broken
+from rocmend.port.records import Language
+from rocmend.port.state import INVERSE
+from rocmend.port.verify.job import Job, Part
+from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.result import concluded, not_run
+
+__all__ = ["run"]
+
+_HOW = {
+    Language.CUDA: "without USE_ROCM it is the original, byte for byte",
+    Language.PYTHON: "with is_rocm folded to False its syntax tree is the original's",
+    Language.TEXT: "without its ROCm part it is the original, byte for byte",
+}
+_GIT_LIMIT_S = 120.0
+
+
+def run(job: Job) -> Level:
+    """Prove every file that the port changed, then the inverse patch that it keeps."""
+    if not job.generations:
+        return not_run("no port was applied to this project: `rocmend port --apply` makes one")
+    parts = job.parts
+    evidence = []
+    for done, part in enumerate(parts):
+        job.tell("identity", done, len(parts))
+        evidence.append(_file(part))
+    evidence += _inverse(job)
+    job.tell("identity", len(parts), len(parts))
+    changed = sum(part.before is not None for part in parts)
+    broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
+    summary = f"{changed} changed and {len(parts) - changed} added files"
+    return concluded(evidence, f"{summary}: {broken or 'none'} differ{'s' if broken == 1 else ''} for NVIDIA.")
+
+
+def _file(part: Part) -> Evidence:
+    since = "edited since the port; " if part.edited else ""
+    if part.after is None:
+        if part.before is None:
+            return Evidence(part.path, Outcome.NOTE, "the port added it, and it is not there any more")
+        return Evidence(part.path, Outcome.BROKEN, "the port changed it, and it is not there any more")
+    if part.before is None:
+        return Evidence(part.path, Outcome.NOTE, f"{since}added by the port: there is no original to compare with")
+    kinds = languages(part.path, part.before) or languages(part.path, part.after)
+    language = kinds[0] if kinds else Language.TEXT
+    reason = identity_broken(language, part.path, part.before, part.after)
+    if reason is None:
+        return Evidence(part.path, Outcome.HOLDS, since + _HOW[language])
+    return Evidence(part.path, Outcome.BROKEN, f"{since}{reason}. Take the change into a gate, or `rocmend port undo`.")
+
+
+def _inverse(job: Job) -> Iterator[Evidence]:
+    """Apply the inverse patches to a copy and compare it with the originals."""
+    edited = [part.path for part in job.parts if part.edited]
+    if edited:
+        detail = f"{edited[0]} was edited since the port: the patch that takes the port back is not for these bytes"
+        yield Evidence("inverse.patch", Outcome.NOTE, detail)
+        return
+    if shutil.which("git") is None:
+        yield Evidence("inverse.patch", Outcome.UNKNOWN, "git is not here, which applies patches: install it")
+        return
+    folder = job.scratch()
+    for part in job.parts:
+        if part.after is not None:
+            _write(folder / part.path, part.after)
+    for generation in reversed(job.generations):
+        patch = generation.path / INVERSE
+        if not patch.is_file():
+            yield Evidence(f"{generation.name}/{INVERSE}", Outcome.BROKEN, "it is not there")
+            return
+        if not patch.stat().st_size:
+            continue
+        said = run_command(
+            ["git", "-C", str(folder), "apply", "--whitespace=nowarn", str(patch.absolute())],
+            time_limit_s=_GIT_LIMIT_S,
+            env=os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)},  # a copy is no part of a repository
+        )
+        if not said.ok:
+            detail = f"git cannot apply it: {said.stderr.strip()[-300:] or said.ending}"
+            yield Evidence(f"{generation.name}/{INVERSE}", Outcome.BROKEN, detail)
+            return
+    wrong = [part.path for part in job.parts if not _is(folder / part.path, part.before)]
+    if wrong:
+        yield Evidence(wrong[0], Outcome.BROKEN, "the inverse patch does not give back the original bytes")
+    else:
+        yield Evidence("inverse.patch", Outcome.HOLDS, "applied to a copy, it gives the original bytes of every file")
+
+
+def _is(path: Path, data: bytes | None) -> bool:
+    return not path.exists() if data is None else path.is_file() and path.read_bytes() == data
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)

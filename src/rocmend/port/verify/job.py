@@ -1,0 +1,143 @@
+"""What every level is given: the project as it is, and the originals of what a port changed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from rocmend.core.errors import DataError, UsageError
+from rocmend.port.records import Language
+from rocmend.port.state import Generation, digest, generations
+
+__all__ = ["Job", "Part", "Progress"]
+
+Progress = Callable[[str, int, int], None]
+"""Told the level, how many of its parts are done, and of how many."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A file that a port changed or made.
+
+    Attributes:
+        path: Relative to the project, with forward slashes.
+        before: Its bytes before the first port; None where it was not there.
+        after: Its bytes now; None where it is not there.
+        edited: It was changed since the port, by someone else.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    edited: bool
+
+
+class Job:
+    """One run of the ladder.
+
+    Args:
+        root: The project's folder.
+        targets: The gfx targets asked for.
+        progress: Is told how far a level is.
+        jobs: Processes at once.
+        cache: Whether what was compiled before is used and kept.
+
+    Raises:
+        UsageError: There is no such folder, or a target that is none.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        targets: Sequence[str] = (),
+        progress: Progress | None = None,
+        *,
+        jobs: int = 2,
+        cache: bool = True,
+    ) -> None:
+        from rocmend.core.gfx import lookup
+
+        if not root.is_dir():
+            raise UsageError("port verify", f"{root} is no folder.", next_step="Name the project's folder.")
+        self.root = root
+        self.targets = tuple(dict.fromkeys(lookup(name).name for name in targets))
+        self.jobs = max(1, jobs)
+        self.cache = cache
+        self._progress = progress
+        self._folders = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folders.close()
+
+    def tell(self, level: str, done: int, total: int) -> None:
+        """Tell how far a level is."""
+        if self._progress is not None:
+            self._progress(level, done, total)
+
+    def scratch(self) -> Path:
+        """Return a new empty folder that goes when the run ends."""
+        return Path(self._folders.enter_context(tempfile.TemporaryDirectory(prefix="rocmend-verify-")))
+
+    @cached_property
+    def generations(self) -> list[Generation]:
+        """Return the ports that the project has, the oldest first."""
+        return generations(self.root)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the files that a port changed or made, by path.
+
+        Raises:
+            DataError: An original cannot be read.
+        """
+        first: dict[str, bytes | None] = {}
+        last: dict[str, str] = {}
+        for generation in self.generations:
+            for entry in generation.manifest.entries:
+                if entry.path not in first:
+                    first[entry.path] = generation.original(entry)
+                last[entry.path] = entry.after
+        found = []
+        for path in sorted(first):
+            now = self.read(path)
+            found.append(Part(path, first[path], now, digest(now) != last[path]))
+        return tuple(found)
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file's bytes; None where there is no such file."""
+        file = self.root / path
+        try:
+            if not file.resolve().is_relative_to(self.root.resolve()):
+                raise DataError("port verify", f"{path} leads out of the project.")
+            return file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise DataError("port verify", f"{path} cannot be read: {error.strerror}.") from error
+
+    @cached_property
+    def sources(self) -> dict[str, bytes]:
+        """Return the CUDA C++ sources and headers of the project, by path; those beyond the size limit are left out."""
+        from rocmend.port.classify import languages
+        from rocmend.port.settings import settings
+        from rocmend.port.steady import NotReadError, read_steady
+        from rocmend.port.walk import walk
+
+        rules = settings(self.root)
+        found: dict[str, bytes] = {}
+        for file in walk(self.root, exclude=rules.exclude).files:
+            try:
+                data, _ = read_steady(self.root / file.path, rules.max_file_bytes)
+            except NotReadError:
+                continue
+            if (kinds := languages(file.path, data)) and kinds[0] is Language.CUDA:
+                found[file.path] = data
+        return found

@@ -1,0 +1,109 @@
+"""The ladder of proofs: what is run, in which order, and what it says.
+
+A level that does not run says why, and nothing more: its name never stands beside a result that it did not have.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from rocmend.core.errors import RocmendError, UsageError
+from rocmend.port.verify.job import Job, Progress
+from rocmend.port.verify.records import Level, Proof
+from rocmend.port.verify.result import not_run
+
+__all__ = ["LEVELS", "Rung", "up_to", "verify"]
+
+
+class Rung(NamedTuple):
+    """A level as it stands in the ladder.
+
+    Args:
+        name: What it is called on the command line.
+        title: What it proves.
+        module: Where ``run(job) -> Level`` is.
+    """
+
+    name: str
+    title: str
+    module: str
+
+
+LEVELS = (
+    Rung("identity", "without ROCm, the port is the original", "identity"),
+    Rung("static", "nothing that only CUDA has is left on the ROCm side", "static"),
+    Rung("compile", "the ROCm side compiles for wavefronts of 32 and of 64 lanes", "compiles"),
+    Rung("emulated", "the kernels give the original's results, run as machine code on the CPU", "emulated"),
+    Rung("nvidia", "the NVIDIA path is the same machine code, and runs the same", "nvidia"),
+    Rung("python", "the Python side runs both ways", "python_run"),
+    Rung("amd", "it runs on an AMD GPU", "amd"),
+)
+_NAMES = tuple(rung.name for rung in LEVELS)
+
+
+def up_to(name: str) -> tuple[str, ...]:
+    """Return the names of the levels up to and with one.
+
+    Raises:
+        UsageError: There is no such level.
+    """
+    _checked([name])
+    return _NAMES[: _NAMES.index(name) + 1]
+
+
+def verify(  # noqa: PLR0913  a run is told what to prove, for what and how
+    root: Path,
+    *,
+    levels: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    progress: Progress | None = None,
+    jobs: int = 2,
+    cache: bool = True,
+) -> Proof:
+    """Prove a port as far as this machine can.
+
+    Args:
+        root: The project's folder.
+        levels: Names of the levels to run; all where none is named (``up_to`` gives those up to one).
+        targets: The gfx targets to prove it for; where none is named, those the port was made for, else one with
+            wavefronts of 32 lanes and one with 64.
+        progress: Is told the level, how many of its parts are done, and of how many.
+        jobs: Compilers at once.
+        cache: Whether what was compiled before is used and kept.
+
+    Raises:
+        UsageError: There is no such folder, level or target.
+    """
+    _checked(levels)
+    with Job(root, targets, progress, jobs=jobs, cache=cache) as job:
+        wanted = [(number, rung) for number, rung in enumerate(LEVELS, 1) if not levels or rung.name in levels]
+        made = tuple(_run(job, number, rung) for number, rung in wanted)
+        generation = job.generations[-1].name if job.generations else ""
+        return Proof(str(root), job.targets, made, generation)
+
+
+def _run(job: Job, number: int, rung: Rung) -> Level:
+    started = time.monotonic()
+    try:
+        made: Level = import_module(f"rocmend.port.verify.{rung.module}").run(job)
+    except RocmendError as error:  # a damaged record of the port, a compiler that is not there
+        made = not_run(str(error))
+    return msgspec.structs.replace(
+        made,
+        number=number,
+        name=rung.name,
+        title=rung.title,
+        time_ms=round((time.monotonic() - started) * 1000, 1),
+    )
+
+
+def _checked(levels: Sequence[str]) -> None:
+    unknown = [name for name in levels if name not in _NAMES]
+    if unknown:
+        raise UsageError("port verify", f"there is no level {unknown[0]!r}.", next_step=f"Levels: {', '.join(_NAMES)}.")

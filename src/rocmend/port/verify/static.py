@@ -1,0 +1,94 @@
+"""Level 2: nothing that only CUDA has is left on the ROCm side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rocmend.port.analyse import analyse
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind
+from rocmend.port.cuda.names import hip_names, no_counterpart
+from rocmend.port.records import Analysis, Issue, Language
+from rocmend.port.records import Outcome as Rewrite
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.result import concluded
+
+__all__ = ["run"]
+
+_OF_CUDA = re.compile(
+    rb"(?:cuda[A-Z]\w*|CUDA_R_\w+|CUDA_C_\w+|cu(?:blas|blasLt|dnn|fft|rand|sparse|solver|solverDn)[A-Z_]\w*"
+    rb"|CU(?:BLAS|BLASLT|DNN|FFT|RAND|SPARSE|SOLVER)_\w+|CU_[A-Z]\w*|cu(?:Ctx|Device|Event|Func|Init|Launch|Link|Mem"
+    rb"|Module|Occupancy|Stream|Tex)\w*|nvrtc[A-Z]\w*|NVRTC_\w+|nvtx[A-Z]\w*|nvml[A-Z]\w*|cudaError|__nv_\w+)\Z"
+)
+
+
+def run(job: Job) -> Level:
+    """Run the rules again, and look at the names that the ROCm side uses."""
+    sources = job.sources
+    analysis = analyse(job.root, targets=job.targets, cache=job.cache)
+    evidence = list(_rules(analysis))
+    files = {path: CudaFile(path, data) for path, data in sources.items()}
+    defined = _defined(files.values())
+    for done, (path, file) in enumerate(files.items()):
+        job.tell("static", done, len(files))
+        evidence += _names(path, file, defined)
+    job.tell("static", len(files), len(files))
+    looked = sum(analysis.looked_at.values())
+    broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
+    unknown = sum(one.outcome is Outcome.UNKNOWN for one in evidence)
+    rest = f"{broken} construct{'s' if broken != 1 else ''} of CUDA left" if broken else "nothing of CUDA left"
+    return concluded(evidence, f"{looked} files read: {rest}" + (f", {unknown} undecided." if unknown else "."))
+
+
+# -- the rules again ---------------------------------------------------------------------------------------------------
+
+
+def _rules(analysis: Analysis) -> Iterator[Evidence]:
+    for file in analysis.files:
+        if file.skipped and file.language is not Language.TEXT:
+            yield Evidence(file.path, Outcome.UNKNOWN, f"it was not read: {file.skipped}")
+        yield from (_issue(issue) for issue in file.issues if issue.outcome is not Rewrite.NOTE)
+
+
+def _issue(issue: Issue) -> Evidence:
+    what = f"{issue.rule}: {issue.message}"
+    data = {"rule": issue.rule}
+    if issue.outcome is Rewrite.SUGGEST:
+        detail = f"{what} A rewrite is suggested: `rocmend port --diff --suggestions` shows it."
+        return Evidence(issue.path, Outcome.NOTE, detail, issue.line, data=data)
+    rest = issue.remedy if issue.outcome is Rewrite.MANUAL else "`rocmend port --apply` rewrites it."
+    return Evidence(issue.path, Outcome.BROKEN, " ".join(filter(None, (what, rest))), issue.line, data=data)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _defined(files: Iterable[CudaFile]) -> frozenset[bytes]:
+    """Return the names that the project itself defines: by macros (the compatibility header's too) and functions."""
+    found: set[bytes] = set()
+    for file in files:
+        found.update(file.macros)
+        found.update(function.name.text for function in file.functions)
+    return frozenset(found)
+
+
+def _names(path: str, file: CudaFile, defined: frozenset[bytes]) -> Iterator[Evidence]:
+    """Yield the names of CUDA's interfaces that the ROCm side of a file uses and nothing translates, each once."""
+    known, nothing = hip_names(), no_counterpart()
+    told: set[bytes] = set()
+    for token in file.tokens:
+        text = token.text
+        if token.kind != Kind.NAME or text in told or text in defined or text in known:
+            continue
+        if not (text in nothing or _OF_CUDA.match(text)) or not file.on_rocm(token.start):
+            continue
+        told.add(text)
+        name = text.decode("ascii", "replace")
+        if text in nothing:
+            detail = f"{name} is CUDA's, and HIP has nothing for it: gate it, or write it otherwise for ROCm"
+            yield Evidence(path, Outcome.BROKEN, detail, file.line_of(token.start))
+        else:
+            detail = f"{name} looks like one of CUDA's, and no name of HIP is known for it: look whether HIP has it"
+            yield Evidence(path, Outcome.UNKNOWN, detail, file.line_of(token.start))

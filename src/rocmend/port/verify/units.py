@@ -1,0 +1,135 @@
+"""The translation units of a project's ROCm side, and how each is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from rocmend.core.gfx import lookup
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.verify.job import Job
+
+__all__ = ["Unit", "folder_of_header", "targets_of", "units"]
+
+_UNITS = (".cu", ".cu.cc", ".cu.cpp", ".hip", ".hip.cpp")
+_HOST_UNITS = (".cc", ".cpp", ".cxx")
+_TESTED_WAVE = {32: "gfx1100", 64: "gfx942"}
+"""Where none is asked for: the targets with wavefronts of 32 and 64 lanes that most code is built for."""
+
+_TORCH = re.compile(rb"#\s*include\s*[<\"](?:torch|ATen|c10)/")
+_KERNEL = re.compile(rb"__global__|<<<")
+
+DEFINES = {"USE_ROCM": "1", "__HIP_PLATFORM_AMD__": "1"}
+TORCH_DEFINES = {
+    "HIP_ENABLE_WARP_SYNC_BUILTINS": "1",
+    "CUDA_HAS_FP16": "1",
+    "__HIP_NO_HALF_OPERATORS__": "1",
+    "__HIP_NO_HALF_CONVERSIONS__": "1",
+    "TORCH_EXTENSION_NAME": "extension",
+    "TORCH_API_INCLUDE_EXTENSION_H": "",
+}
+"""What torch's own build of extensions defines on ROCm (``torch.utils.cpp_extension``)."""
+
+
+class Unit(NamedTuple):
+    """A translation unit.
+
+    Args:
+        path: Relative to the project.
+        torch: It includes torch's headers: torch's build translates names in it.
+        folders: Further folders of headers, relative to the project.
+    """
+
+    path: str
+    torch: bool
+    folders: tuple[str, ...] = ()
+
+    @property
+    def defines(self) -> dict[str, str]:
+        """Return the macros that it is compiled with."""
+        return DEFINES | TORCH_DEFINES if self.torch else dict(DEFINES)
+
+
+def units(sources: Mapping[str, bytes]) -> list[Unit]:
+    """Return the translation units among a project's CUDA sources: headers are compiled where they are included.
+
+    Args:
+        sources: By path, relative to the project.
+    """
+    found = []
+    for path, data in sorted(sources.items()):
+        low = path.lower()
+        if low.endswith(_UNITS) or (low.endswith(_HOST_UNITS) and _KERNEL.search(data)):
+            found.append(Unit(path, _uses_torch(path, data, sources), _folders(path, sources)))
+    return found
+
+
+def _uses_torch(path: str, data: bytes, sources: Mapping[str, bytes]) -> bool:
+    """Tell whether a unit, or a header of the project that it includes, includes torch's headers."""
+    seen: set[str] = set()
+    waiting = [(path, data)]
+    by_name: dict[str, list[str]] = {}
+    for other in sources:
+        by_name.setdefault(PurePosixPath(other).name, []).append(other)
+    while waiting:
+        at, text = waiting.pop()
+        if _TORCH.search(text):
+            return True
+        for header, _ in CudaFile(at, text).includes:
+            name = PurePosixPath(header[1:-1].decode(errors="replace")).name
+            for other in by_name.get(name, ()):
+                if other not in seen:
+                    seen.add(other)
+                    waiting.append((other, sources[other]))
+    return False
+
+
+def _folders(path: str, sources: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the usual folders of headers that a project has, the nearest to a unit first."""
+    here = PurePosixPath(path).parent
+    all_folders = {str(PurePosixPath(one).parent) for one in sources}
+    wanted = [str(up / name) for up in (here, *here.parents) for name in ("include", "inc")]
+    return (*(one for one in wanted if one in all_folders or any(f.startswith(f"{one}/") for f in all_folders)), ".")
+
+
+def folder_of_header(header: str, paths: Iterable[str]) -> str | None:
+    """Return the folder of a project in which a header is found under the name that a source gives it; None: none.
+
+    Args:
+        header: As the source names it: ``common/block.cuh``.
+        paths: The project's headers.
+    """
+    plain = str(PurePosixPath(header))
+    fits = sorted((one for one in paths if one == plain or one.endswith(f"/{plain}")), key=lambda one: (len(one), one))
+    if not fits or plain.startswith(".."):
+        return None
+    return fits[0][: -len(plain)].rstrip("/") or "."
+
+
+def targets_of(job: Job) -> list[str]:
+    """Return the gfx targets to compile for: those asked for, and one more where they all have the same wave size."""
+    asked = list(job.targets)
+    if not asked and job.generations:
+        asked = list(dict.fromkeys(job.generations[-1].manifest.targets))
+    sizes = {lookup(name).wavefront_default for name in asked}
+    return asked + [name for size, name in _TESTED_WAVE.items() if size not in sizes]
+
+
+def include_dirs(job: Job, unit: Unit, torch: Sequence[Path]) -> list[Path]:
+    """Return the folders of headers that a unit is compiled with."""
+    return [*(job.root / folder for folder in unit.folders), *(torch if unit.torch else ())]
+
+
+def torch_folders() -> list[Path]:
+    """Return the folders of torch's and Python's headers in this environment; none where torch is not installed."""
+    import sysconfig
+    from importlib.util import find_spec
+
+    found = find_spec("torch")
+    places = list(found.submodule_search_locations or ()) if found else []
+    if not places:
+        return []
+    include = Path(places[0]) / "include"
+    return [include, include / "torch/csrc/api/include", Path(sysconfig.get_paths()["include"])]
