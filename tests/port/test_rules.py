@@ -36,7 +36,9 @@ def written(rule: Rule, before: str, path: str, issues: list[Issue]) -> str:
     where = example_path(rule, path)
     report = read(where, data)
     try:
-        after = ported(report.language, where, data, issues, PACKAGE_IMPORT)
+        after = ported(
+            report.language, where, data, issues, PACKAGE_IMPORT if report.language is Language.PYTHON else ""
+        )
         reason = identity_broken(report.language, where, data, after)
     except ModuleNotFoundError as error:  # the writers are being built
         pytest.skip(f"{error}")

@@ -1,0 +1,147 @@
+"""The compatibility header: what a project's CUDA sources need to be read as HIP.
+
+It holds the names that the project uses and no others, so that it can be read and checked. Kernel launches need
+nothing: HIP's compiler takes the triple chevrons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.cuda.shims import SHIMS
+
+__all__ = ["Uses", "compatibility_header", "uses"]
+
+_BY_PREFIX = (
+    (b"hipblasLt", "hipblaslt/hipblaslt.h"),
+    (b"hipblas", "hipblas/hipblas.h"),
+    (b"HIPBLAS_", "hipblas/hipblas.h"),
+    (b"hipfft", "hipfft/hipfft.h"),
+    (b"hiprand", "hiprand/hiprand.h"),
+    (b"hipsparse", "hipsparse/hipsparse.h"),
+    (b"hipsolver", "hipsolver/hipsolver.h"),
+    (b"hiprtc", "hip/hiprtc.h"),
+    (b"roctx", "roctracer/roctx.h"),
+    (b"__hip_bfloat16", "hip/hip_bf16.h"),
+    (b"__hip_fp8", "hip/hip_fp8.h"),
+    (b"hipFloatComplex", "hip/hip_complex.h"),
+    (b"hipDoubleComplex", "hip/hip_complex.h"),
+)
+_NAMESPACES = {b"cub": ("hipcub/hipcub.hpp", "namespace cub = hipcub;")}
+
+
+class Uses:
+    """What sources use of CUDA: names of its API, headers, and what HIP has only with a few lines of help.
+
+    Attributes:
+        names: CUDA names that have a HIP name.
+        headers: HIP headers, and whether only the HIP compiler can read them.
+        shims: Names in ``shims.SHIMS``.
+        namespaces: CUDA namespaces with another name.
+        compiler: Whether ``__CUDACC__`` is asked for.
+        thrust: Whether Thrust is used.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[bytes] = set()
+        self.headers: dict[str, bool] = {}
+        self.shims: set[bytes] = set()
+        self.namespaces: set[bytes] = set()
+        self.compiler = False
+        self.thrust = False
+
+    def add(self, file: CudaFile) -> None:
+        """Add what a source uses."""
+        known = hip_names()
+        names = set(file.all_names)
+        own = set(file.macros)
+        used = {name for name in names & known.keys() if name not in own}
+        self.names |= used
+        self.shims |= {name for name in names & SHIMS.keys() if name not in own and not _defined(file, name)}
+        self.namespaces |= (
+            names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
+        )
+        self.compiler = self.compiler or b"__CUDACC__" in names
+        for included, number in file.includes:
+            if not file.on_rocm(file.directives[number].start):
+                continue
+            header = header_of(included)
+            if header is not None and header.hip:
+                self.headers[header.hip] = header.device
+            self.thrust = self.thrust or included.startswith(b"<thrust/")
+        for name in used:
+            for prefix, header_name in _BY_PREFIX:
+                if known[name].startswith(prefix):
+                    self.headers.setdefault(header_name, False)
+                    break
+        if b"half" in names or b"__half" in names or b"half2" in names or b"__half2" in names:
+            self.headers.setdefault("hip/hip_fp16.h", False)
+
+
+def _defined(file: CudaFile, name: bytes) -> bool:
+    return any(function.name.text == name for function in file.functions)
+
+
+def uses(sources: Iterable[tuple[str, bytes]]) -> Uses:
+    """Return what sources use of CUDA.
+
+    Args:
+        sources: Path and bytes of each.
+    """
+    found = Uses()
+    for path, data in sources:
+        found.add(CudaFile(path, data))
+    return found
+
+
+def compatibility_header(found: Uses) -> bytes:
+    """Return the text of ``cuda_to_hip.h`` for what a project uses.
+
+    It is read on the ROCm side only. HIP's headers come first: names that are defined after them change nothing there.
+    """
+    known = hip_names()
+    host = sorted(name for name, device in found.headers.items() if not device)
+    device = {name for name, only in found.headers.items() if only}
+    for namespace in found.namespaces:
+        device.add(_NAMESPACES[namespace][0])
+    shims = [SHIMS[name] for name in sorted(found.shims)]
+    for shim in shims:
+        host = sorted({*host, *shim.headers})
+    lines = [
+        "// CUDA names that this project uses, as HIP has them. Included where USE_ROCM is defined, in place of the",
+        "// headers of CUDA. Generated; written anew by each port.",
+        "#ifndef CUDA_TO_HIP_H",
+        "#define CUDA_TO_HIP_H",
+        "",
+        "#ifndef __HIP_PLATFORM_AMD__",
+        "#define __HIP_PLATFORM_AMD__",
+        "#endif",
+    ]
+    if "hipblas/hipblas.h" in host:
+        lines += [
+            "#ifndef HIPBLAS_V2",
+            "#define HIPBLAS_V2 // data types and compute types as cuBLAS has them",
+            "#endif",
+        ]
+    lines += ["#include <hip/hip_runtime.h>", *(f"#include <{name}>" for name in host if name != "hip/hip_runtime.h")]
+    if device or found.thrust:
+        lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]
+        if found.thrust and found.compiler:
+            lines += [
+                "#include <thrust/version.h>",
+                "#include <thrust/detail/config.h> // before __CUDACC__ is defined",
+            ]
+        lines += ["#endif"]
+    lines.append("")
+    for namespace in sorted(found.namespaces):
+        lines += ["#ifdef __HIPCC__", _NAMESPACES[namespace][1], "#endif"]
+    shimmed = {name.encode() for shim in shims for name in shim.replaces}
+    lines += [f"#define {name.decode()} {known[name].decode()}" for name in sorted(found.names - shimmed)]
+    for shim in shims:
+        lines += ["", *shim.text.strip("\n").splitlines()]
+    if found.compiler:
+        lines += ["", "#if defined(__HIPCC__) && !defined(__CUDACC__)", "#define __CUDACC__", "#endif"]
+    lines += ["", "#endif", ""]
+    return "\n".join(lines).encode()

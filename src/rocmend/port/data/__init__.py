@@ -1,0 +1,1 @@
+"""Data of the port: names and headers, each file with its sources."""

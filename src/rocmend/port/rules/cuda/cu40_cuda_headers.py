@@ -1,0 +1,171 @@
+"""A header of CUDA.
+
+## What it does
+
+Finds ``#include`` lines that name headers of the CUDA toolkit, and sources that use CUDA's names with no such line
+(nvcc includes ``cuda_runtime.h`` by itself).
+
+## Why it matters
+
+ROCm has no header of that name. HIP's headers stand for most of them; names are called otherwise there.
+
+## Use instead
+
+On the ROCm side the compatibility header ``cuda_to_hip.h``: it includes the HIP headers that the project needs and
+defines the CUDA names that the project uses as HIP's.
+
+## Fix safety
+
+Safe: the lines are kept for NVIDIA. A header that ROCm has nothing for is reported with what to do, and stays.
+
+## References
+
+- HIP porting guide: https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import BOM, Kind
+from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_INCLUDE = b'#include "cuda_to_hip.h"\n'
+_NEEDS = ("cuda_to_hip",)
+_OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/")
+"""Reported by rules of their own: CU16 and CU24."""
+
+
+@rule(
+    "CU40",
+    "a header of CUDA",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"cu", b"<<<", b"__global__", b"__device__", b"nccl.h", b"mma.h", b"nv", b"math_constants.h"),
+    sources=(
+        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
+        "measured: HIP 6.4 and 7.1 headers",
+    ),
+    valid=(
+        "#include <cstdio>\nint main() { return 0; }\n",
+        "#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#else\n#include <cuda_runtime.h>\n#endif\n",
+        "// #include <cuda_runtime.h>\n",
+    ),
+    invalid=(
+        Case(
+            "#include <cuda_runtime.h>\n#include <cstdio>\n",
+            '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#else\n#include <cuda_runtime.h>\n#endif\n#include <cstdio>\n',
+        ),
+        Case(
+            "#include <cuda.h>\n#include <cublas_v2.h>\nint x;\n",
+            '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#else\n#include <cuda.h>\n#include <cublas_v2.h>\n#endif\nint x;\n',
+        ),
+        Case(
+            "// A kernel.\n#include <cstdio>\n__global__ void k() {}\n",
+            '// A kernel.\n#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#include <cstdio>\n__global__ void k() {}\n',
+        ),
+        Case("#include <cudnn.h>\n", None),
+    ),
+)
+def check(file: CudaFile) -> Iterator[Found]:
+    """Yield the lines that include headers of CUDA, and the place where one is missing."""
+    seen: list[int] = []  # where the compatibility header is included already, in shared code or on the ROCm side
+    reported = False
+    for included, number in file.includes:
+        directive = file.directives[number]
+        token = file.tokens[directive.first]
+        header = file.tokens[directive.first + 2]
+        if included.strip(b'"<>').rpartition(b"/")[2] == b"cuda_to_hip.h" and file.on_rocm(token.start):
+            seen.append(token.start)
+            continue
+        if not file.shared(token.start):
+            continue
+        known = header_of(included)
+        if known is None or (included.startswith(b'"') and _is_own(included)):
+            continue
+        if known.advice:
+            name = included.decode("utf-8", "replace").strip('<>"')
+            if not name.startswith(_OWN_RULE):
+                yield Found(
+                    token.start,
+                    header.end,
+                    f"ROCm has no header for {included.decode('utf-8', 'replace')}",
+                    outcome=Outcome.MANUAL,
+                    remedy=known.advice,
+                )
+            continue
+        reported = True
+        again = any(_covers(file, at, token.start) for at in seen)
+        text = b"" if again else _INCLUDE
+        if not again:
+            seen.append(token.start)
+        yield Found(
+            token.start,
+            header.end,
+            f"{included.decode('utf-8', 'replace')} is a header of CUDA",
+            (Edit(directive.start, directive.end, text),),
+            needs=_NEEDS,
+        )
+    if not reported and not seen:
+        yield from _missing(file)
+
+
+def _is_own(included: bytes) -> bool:
+    """Return whether a header in quotes is likely the project's own (``"cub/x.h"`` of a copy in the tree)."""
+    return b"/" in included
+
+
+def _covers(file: CudaFile, one: int, other: int) -> bool:
+    """Return whether what one offset includes is there wherever the other is compiled."""
+    branch = file.branch_at(one)
+    while branch is not None:
+        if branch.rocm is not True and not branch.start <= other < branch.end:
+            return False
+        branch = file.branches[branch.parent] if branch.parent >= 0 else None
+    return True
+
+
+_LANGUAGE = (b"__global__", b"__device__", b"__shared__", b"threadIdx", b"blockIdx")
+
+
+def _missing(file: CudaFile) -> Iterator[Found]:
+    """Yield the place for the compatibility header in a source that uses CUDA and includes none of its headers."""
+    known = hip_names()
+    first = None
+    for name in file.all_names:
+        if name in known or name in _LANGUAGE:
+            index = next(file.names(name), None)
+            if index is not None and (first is None or index < first):
+                first = index
+    if first is None:
+        return
+    used = file.tokens[first]
+    at = _top(file)
+    yield Found(
+        used.start,
+        used.end,
+        "CUDA is used with no header of its own included: nvcc, or another header, brings it",
+        (Edit(at, at, _INCLUDE),),
+        needs=_NEEDS,
+    )
+
+
+def _top(file: CudaFile) -> int:
+    """Return the offset after the comments that a file begins with."""
+    at = len(BOM) if file.data.startswith(BOM) else 0
+    ends = [file.tokens[0].start if file.tokens else len(file.data)]
+    starts = file.lexed.line_starts
+    line = file.line_of(ends[0]) - 1
+    top = starts[line]
+    # A comment that belongs to what follows it stays with it.
+    while line > 0 and file.data[starts[line - 1] : starts[line]].lstrip().startswith(b"//!"):
+        line -= 1
+        top = starts[line]
+    if any(one.kind == Kind.COMMENT and one.start < top < one.end for one in file.comments):
+        top = at
+    return max(at, top)
