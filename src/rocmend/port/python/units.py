@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rocmend.port.python.flags import FLAG_MODULE
 
-__all__ = ["UNITS", "Unit", "module_of", "source_of"]
+__all__ = ["NVML_FUNCTIONS", "UNITS", "Unit", "module_of", "source_of"]
 
 
 class Unit(NamedTuple):
@@ -20,12 +20,10 @@ class Unit(NamedTuple):
     Attributes:
         name: As ``Issue.needs`` names it.
         exports: What rewritten code may import from it.
-        after_torch: Whether it imports torch, so that it cannot be imported before the environment is set.
     """
 
     name: str
     exports: tuple[str, ...]
-    after_torch: bool = True
 
     @property
     def file(self) -> str:
@@ -36,14 +34,31 @@ class Unit(NamedTuple):
 UNITS = {
     unit.name: unit
     for unit in (
-        Unit("is_rocm", ("is_rocm",), after_torch=False),
+        Unit("is_rocm", ("is_rocm",)),
         Unit("attention", ("flash_attn_func", "flash_attn_varlen_func", "attention")),
-        Unit("fp8", ("float8_e4m3", "float8_e5m2")),
-        Unit("inductor", ("compile_on_rocm",)),
-        Unit("nvml", ("nvml",), after_torch=False),
+        Unit("fp8", ("float8_e4m3",)),
+        Unit("nvml", ("nvml",)),
     )
 }
 """All units, by name."""
+
+NVML_FUNCTIONS = frozenset(
+    {
+        "nvmlInit",
+        "nvmlInitWithFlags",
+        "nvmlShutdown",
+        "nvmlSystemGetDriverVersion",
+        "nvmlDeviceGetCount",
+        "nvmlDeviceGetHandleByIndex",
+        "nvmlDeviceGetName",
+        "nvmlDeviceGetUUID",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetUtilizationRates",
+        "nvmlDeviceGetTemperature",
+        "nvmlDeviceGetPowerUsage",
+    }
+)
+"""What the stand-in for pynvml answers (``support/nvml.py``)."""
 
 
 def module_of(flag_module: str, name: str) -> str:

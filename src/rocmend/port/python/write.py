@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rocmend.core.errors import UnitError
 from rocmend.port.edits import applied, compatible
 from rocmend.port.python.file import PythonFile
-from rocmend.port.python.flags import proven_names
+from rocmend.port.python.flags import FLAG_MODULE, proven_names
 from rocmend.port.python.gates import FLAG
 from rocmend.port.python.placing import definition, imports
 from rocmend.port.python.units import UNITS, module_of
@@ -18,6 +18,17 @@ from rocmend.port.records import Edit, Issue
 __all__ = ["ported"]
 
 _OTHER_FLAG = "_is_rocm"
+_BRANCH_IMPORT = re.compile(r"\bfrom (_rocm_\w+) import [^\n]*")
+
+
+def _modules(text: bytes, package_import: str) -> bytes:
+    """Give imports of support modules in a branch for ROCm the package that the modules are in."""
+
+    def placed(found: re.Match[str]) -> str:
+        module = module_of(package_import.partition(":")[0], found[1].removeprefix(f"{FLAG_MODULE}_"))
+        return found[0].replace(found[1], module, 1)
+
+    return _BRANCH_IMPORT.sub(placed, text.decode()).encode()
 
 
 def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
@@ -28,23 +39,24 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
         issues: Those whose edits are to be made.
         package_import: The module that defines ``is_rocm``, absolute or relative (``package._rocm``, ``._rocm``);
             ``package.module:NAME`` where the project has such a flag of its own; empty for a file of no package, which
-            gets a definition.
+            gets a definition (other support modules are then imported as top-level modules, from beside the script).
 
     Returns:
         The ported file, in the encoding and with the line ends of the original. Without edits, ``data`` itself.
 
     Raises:
-        UnitError: Edits contradict each other, or need a module where there is no package.
+        UnitError: Edits contradict each other, or the file has other uses for the names that they need.
         DataError: The file cannot be parsed.
     """
     edits = compatible(edit for issue in issues for edit in issue.edits)
     if not edits:
         return data
     file = PythonFile(issues[0].path, data)
-    texts = "\n".join(edit.text.decode() for edit in edits)
+    texts = _BRANCH_IMPORT.sub("", "\n".join(edit.text.decode() for edit in edits))
     first = min(edit.start for edit in edits)
     added: list[Edit] = []
     renamed: dict[str, str] = {}
+    edits = [Edit(edit.start, edit.end, _modules(edit.text, package_import)) for edit in edits]
     for unit in UNITS.values():
         used = [name for name in unit.exports if re.search(rf"\b{name}\b", texts)]
         if not used:
@@ -81,9 +93,6 @@ def _flag(file: PythonFile, package_import: str, first: int) -> tuple[str, Edit 
 
 def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, first: int) -> list[Edit]:
     module = module_of(package_import.partition(":")[0], unit)
-    if not package_import:
-        raise UnitError("port", f"{file.path} belongs to no package, so that it cannot import {module}.",
-                        next_step="Move it into a package, or port it by hand.")  # fmt: skip
     missing = [
         name
         for name in used

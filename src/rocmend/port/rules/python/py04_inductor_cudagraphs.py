@@ -1,0 +1,81 @@
+"""Inductor's CUDA graphs, switched on in its configuration.
+
+## What it does
+
+Finds `torch._inductor.config.triton.cudagraphs = True` and `cudagraph_trees = True`, as assignments, in the options
+of `torch.compile` and in patches of the configuration.
+
+## Why it matters
+
+Graphs that Inductor captures are what makes `reduce-overhead` slow and unreliable on ROCm; the switch does the same
+as the mode.
+
+## Use instead
+
+False on ROCm.
+
+## Fix safety
+
+Safe: the switch changes how compiled code is launched, not what it computes.
+
+## References
+
+- <https://github.com/pytorch/pytorch/issues/187715>
+- `torch._inductor.config` of torch 2.13
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.inductor import switched_on
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_NAMES = ("triton.cudagraphs", "triton.cudagraph_trees")
+
+
+@rule(
+    "PY04",
+    "Inductor configured to capture graphs",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"cudagraph",),
+    sources=("https://github.com/pytorch/pytorch/issues/187715", "torch._inductor.config, torch 2.13"),
+    valid=(
+        "import torch._inductor.config as config\n\nconfig.triton.cudagraphs = False\n",
+        "config.triton.cudagraphs = True\n",
+    ),
+    invalid=(
+        Case(
+            "import torch._inductor.config as config\n\nconfig.triton.cudagraphs = True\n",
+            "import torch._inductor.config as config\n\nfrom package._rocm import is_rocm\n\n"
+            "config.triton.cudagraphs = False if is_rocm else True\n",
+        ),
+        Case(
+            'import torch\n\nf = torch.compile(f, options={"triton.cudagraphs": True, "shape_padding": True})\n',
+            "import torch\n\nfrom package._rocm import is_rocm\n\nf = torch.compile(f, options="
+            '{"triton.cudagraphs": False if is_rocm else True, "shape_padding": True})\n',
+        ),
+        Case(
+            "from torch._inductor import config\n\nwith config.patch({'triton.cudagraph_trees': True}):\n    run()\n",
+            "from torch._inductor import config\n\nfrom package._rocm import is_rocm\n\n"
+            "with config.patch({'triton.cudagraph_trees': False if is_rocm else True}):\n    run()\n",
+        ),
+    ),
+)
+def inductor_cudagraphs(file: PythonFile) -> Iterable[Found]:
+    """Find the switches where they are surely on."""
+    for name, value in switched_on(file, _NAMES):
+        yield gated(
+            file,
+            value,
+            expression_gate(file, value, "False"),
+            message=f"Inductor's {name} is on: captured graphs are slow and unreliable on ROCm",
+            remedy=f"Leave {name} off on ROCm.",
+        )

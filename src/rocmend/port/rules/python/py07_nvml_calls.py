@@ -1,0 +1,69 @@
+"""Functions of NVML that have no stand-in on ROCm.
+
+## What it does
+
+Finds uses of `pynvml` beyond those that the stand-in of PY06 answers.
+
+## Why it matters
+
+NVML is NVIDIA's; what it reports has to be asked of amdsmi, whose functions are other ones.
+
+## Use instead
+
+`amdsmi` (`amdsmi_get_gpu_activity`, `amdsmi_get_power_info`, `amdsmi_get_temp_metric` …), or
+`torch.cuda.utilization`, `torch.cuda.temperature`, `torch.cuda.power_draw` and `torch.cuda.clock_rate`, which torch
+answers on ROCm too.
+
+## Fix safety
+
+Not rewritten.
+
+## References
+
+- <https://rocm.docs.amd.com/projects/amdsmi/en/latest/reference/amdsmi-py-api.html>
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import told
+from rocmend.port.python.units import NVML_FUNCTIONS
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+
+@rule(
+    "PY07",
+    "NVML function without a stand-in",
+    Language.PYTHON,
+    severity=Severity.WARNING,
+    outcome=Outcome.MANUAL,
+    triggers=(b"pynvml",),
+    sources=("https://rocm.docs.amd.com/projects/amdsmi/en/latest/reference/amdsmi-py-api.html",),
+    valid=("try:\n    import pynvml\nexcept ImportError:\n    pynvml = None\n\npynvml.nvmlDeviceGetCount()\n",),
+    invalid=(
+        Case(
+            "try:\n    import pynvml\nexcept ImportError:\n    pynvml = None\n\npynvml.nvmlDeviceGetNvLinkState(h, 0)\n",
+            None,
+        ),
+        Case("from pynvml import nvmlDeviceGetTopologyCommonAncestor as ancestor\n\nancestor(a, b)\n", None),
+    ),
+)
+def nvml_calls(file: PythonFile) -> Iterable[Found]:
+    """Find uses of functions that the stand-in lacks."""
+    for node in file.on_rocm([*file.of(ast.Attribute), *file.of(ast.Name)]):
+        for name in file.names(node):
+            if name and name.startswith("pynvml.nvml") and name.count(".") == 1:
+                function = name.partition(".")[2]
+                if function not in NVML_FUNCTIONS and function[4:5].isupper():
+                    yield told(
+                        file,
+                        node,
+                        f"{function} has no counterpart among the functions that ROCm's stand-in answers",
+                        outcome=Outcome.MANUAL,
+                        remedy="Ask amdsmi or torch.cuda on ROCm.",
+                    )

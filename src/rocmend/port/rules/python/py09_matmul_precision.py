@@ -1,0 +1,68 @@
+"""A float32 precision lower than the highest.
+
+## What it does
+
+Finds `torch.set_float32_matmul_precision("high")` and `("medium")`.
+
+## Why it matters
+
+The call allows TF32 or bfloat16 inside float32 products. On ROCm it depends on the gfx target whether there is such a
+path, whether it is found, and what it rounds.
+
+## Use instead
+
+`"highest"` on ROCm until results were compared there.
+
+## Fix safety
+
+A suggestion: where the path is there, it is faster, and its error may be one that the project can bear.
+
+## References
+
+- <https://github.com/pytorch/pytorch/pull/193345>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+
+@rule(
+    "PY09",
+    "float32 products of lower precision",
+    Language.PYTHON,
+    severity=Severity.WARNING,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"set_float32_matmul_precision",),
+    sources=("https://github.com/pytorch/pytorch/pull/193345",),
+    valid=('import torch\n\ntorch.set_float32_matmul_precision("highest")\n',),
+    invalid=(
+        Case(
+            'import torch\n\ntorch.set_float32_matmul_precision("high")\n',
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            'torch.set_float32_matmul_precision("highest" if is_rocm else "high")\n',
+        ),
+    ),
+)
+def matmul_precision(file: PythonFile) -> Iterable[Found]:
+    """Find calls with another precision than the highest."""
+    for call in file.calls("torch.set_float32_matmul_precision"):
+        for argument in file.arguments(call, "precision", 0):
+            values, complete = file.values(argument.value)
+            if (complete and values <= {"highest"}) or file.side(call.node) is Side.CUDA:
+                continue
+            yield gated(
+                file,
+                argument.value,
+                expression_gate(file, argument.value, '"highest"'),
+                message="float32 products may be computed with less precision, differently on each gfx target",
+                remedy='Ask for "highest" on ROCm.',
+            )

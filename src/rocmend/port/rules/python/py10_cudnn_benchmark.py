@@ -1,0 +1,71 @@
+"""Convolutions that are benchmarked at first use.
+
+## What it does
+
+Finds `torch.backends.cudnn.benchmark = True`.
+
+## Why it matters
+
+On ROCm the switch makes MIOpen search for each new shape, which takes minutes at the first run and shows as a hang.
+
+## Use instead
+
+The default on ROCm: MIOpen's own choice, which its databases answer at once for known shapes.
+
+## Fix safety
+
+Safe: it changes which algorithm is chosen, within the library's own accuracy.
+
+## References
+
+- <https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html>
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+
+@rule(
+    "PY10",
+    "cudnn.benchmark switched on",
+    Language.PYTHON,
+    severity=Severity.INFO,
+    outcome=Outcome.AUTO,
+    triggers=(b"benchmark",),
+    sources=("https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html",),
+    valid=(
+        "import torch\n\ntorch.backends.cudnn.benchmark = False\n",
+        "class A:\n    benchmark = True\n",
+    ),
+    invalid=(
+        Case(
+            "from torch.backends import cudnn\n\ncudnn.benchmark = True\n",
+            "from torch.backends import cudnn\n\nfrom package._rocm import is_rocm\n\n"
+            "cudnn.benchmark = False if is_rocm else True\n",
+        ),
+    ),
+)
+def cudnn_benchmark(file: PythonFile) -> Iterable[Found]:
+    """Find the switch where it is surely on."""
+    for node in file.of(ast.Assign):
+        target = node.targets[0]
+        if file.qualified(target) != "torch.backends.cudnn.benchmark" or file.side(node) is Side.CUDA:
+            continue
+        if file.values(node.value) == ({True}, True):
+            yield gated(
+                file,
+                node.value,
+                expression_gate(file, node.value, "False"),
+                message="MIOpen searches for each new shape at its first use, for minutes",
+                remedy="Leave the switch off on ROCm.",
+            )

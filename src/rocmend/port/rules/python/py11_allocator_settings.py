@@ -1,0 +1,96 @@
+"""Settings of the caching allocator that harm each other on ROCm.
+
+## What it does
+
+Finds allocator settings that have both `max_split_size_mb` and `expandable_segments:True`, as an environment variable
+or in a call.
+
+## Why it matters
+
+Together they let the reserved memory grow far beyond what is used, and a live tensor was read back as zeros on
+gfx1201.
+
+## Use instead
+
+The settings without `max_split_size_mb` on ROCm.
+
+## Fix safety
+
+Safe: the variable holds the same settings otherwise, and none of them changes what is computed.
+
+## References
+
+- <https://github.com/pytorch/pytorch/issues/123548>
+- <https://github.com/ROCm/ROCm/issues/6603>
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.environment import settings
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_CALLS = (
+    "torch.cuda.memory._set_allocator_settings",
+    "torch._C._cuda_cudaCachingAllocator_set_allocator_settings",
+    "torch._C._accelerator_setAllocatorSettings",
+)
+
+
+@rule(
+    "PY11",
+    "max_split_size_mb beside expandable_segments",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"max_split_size_mb",),
+    sources=("https://github.com/pytorch/pytorch/issues/123548", "https://github.com/ROCm/ROCm/issues/6603"),
+    valid=(
+        'import os\n\nos.environ["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:128"\n',
+        'import os\n\nos.environ["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:128,expandable_segments:False"\n',
+        '"""PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:1,expandable_segments:True"""\n',
+    ),
+    invalid=(
+        Case(
+            'import os\n\nos.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True, max_split_size_mb:64"\n',
+            'import os\n\nfrom package._rocm import is_rocm\n\nos.environ["PYTORCH_CUDA_ALLOC_CONF"] = '
+            '"expandable_segments:True" if is_rocm else "expandable_segments:True, max_split_size_mb:64"\n',
+        ),
+        Case(
+            "env = {'PYTORCH_CUDA_ALLOC_CONF': 'max_split_size_mb:64,expandable_segments:True'}\n",
+            "from package._rocm import is_rocm\n\nenv = {'PYTORCH_CUDA_ALLOC_CONF': "
+            "\"expandable_segments:True\" if is_rocm else 'max_split_size_mb:64,expandable_segments:True'}\n",
+        ),
+    ),
+)
+def allocator_settings(file: PythonFile) -> Iterable[Found]:
+    """Find settings that are known to hold both."""
+    values = [setting.value for setting in settings(file, *_VARIABLES)]
+    values += [call.args[0] for call in file.calls(*_CALLS) if call.args]
+    for value in file.on_rocm(values):
+        known, complete = file.values(value)
+        text = next(iter(known)) if complete and len(known) == 1 else None
+        if not isinstance(text, str) or file.side(value) is Side.CUDA:
+            continue
+        parts = [part.strip() for part in text.split(",")]
+        left = [part for part in parts if part and not part.startswith("max_split_size_mb")]
+        if len(left) == len(parts) or "expandable_segments:true" not in text.replace(" ", "").lower():
+            continue
+        if not isinstance(value, ast.Constant) and len(ast.unparse(value)) > 80:
+            continue
+        yield gated(
+            file,
+            value,
+            expression_gate(file, value, '"' + ",".join(left) + '"'),
+            message="max_split_size_mb together with expandable_segments: memory grows, and data was lost on gfx1201",
+            remedy="Leave max_split_size_mb out on ROCm.",
+        )
