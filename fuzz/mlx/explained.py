@@ -235,7 +235,7 @@ def unexplained(program: Program, theirs: Any, ours: Any, spread: Spread) -> tup
             if (after != left).any():
                 reasons.append(reason)
                 left = after
-        if left.any() and valued and case.chain and EPSILON.get(theirs[0]):
+        if a is not None and b is not None and left.any() and case.chain and EPSILON.get(theirs[0]):
             after = left & ~(np.abs(a - b) <= 4 * spread(program, ours))
             if (after != left).any():
                 reasons.append(AMPLIFIED)

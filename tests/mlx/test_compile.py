@@ -161,6 +161,30 @@ def test_what_leaks_from_a_trace_cannot_be_computed() -> None:
         mx.eval(useless)
 
 
+def test_state_that_is_not_read_needs_no_value() -> None:
+    """What is captured but not returned keeps a placeholder; only a body that reads it cannot be computed."""
+    state = {"rate": mx.array(2.0), "step": mx.array(0)}
+
+    @partial(mx.compile, inputs=state)
+    def update(a: Any) -> Any:
+        state["step"] = state["step"] + 1
+        return a - state["rate"] * a
+
+    assert update(mx.array(1.0)).item() == -1
+    state["rate"] = mx.array(3.0)
+    assert update(mx.array(1.0)).item() == -2
+    with pytest.raises(RuntimeError, match="captured"):
+        mx.eval(state["step"])
+
+
+@pytest.mark.parametrize("shapeless", [False, True])
+def test_arguments_that_are_not_read(shapeless: bool) -> None:
+    compiled = mx.compile(lambda a, b, c: (b + 1, mx.array([7])), shapeless=shapeless)
+    for size in (2, 2, 2, 5):
+        got, constant = compiled(mx.zeros((size, 3)), mx.arange(size), mx.array("abc".count("b")))
+        assert (got.tolist(), constant.tolist()) == ([*range(1, size + 1)], [7])
+
+
 def test_disabling() -> None:
     body = Counted(lambda a: a + 1)
     compiled = mx.compile(body)

@@ -388,6 +388,18 @@ def test_eight_bit_floats() -> None:
             mx.to_fp8(bad)
 
 
+@pytest.mark.parametrize("size", [1, 5, 16, 20, 33])
+def test_products_of_complex_numbers_do_not_depend_on_where_they_lie(size: int) -> None:
+    """To the bit: in rows, side by side, in the other order, and as the derivative of a product."""
+    rng = np.random.default_rng(size)
+    a, b, c = (mx.array((rng.normal(size=size) + 1j * rng.normal(size=size)).astype(np.complex64)) for _ in range(3))
+    rows = mx.stack([mx.conjugate(b) * c, mx.conjugate(a) * c])
+    assert mx.array_equal(mx.conjugate(mx.stack([b, a])) * c, rows)
+    assert mx.array_equal(c[::-1] * mx.conjugate(a)[::-1], rows[1][::-1])
+    assert mx.array_equal(mx.vjp(lambda x: x.prod(axis=0), [mx.stack([a, b])], [c])[1][0], rows)
+    np.testing.assert_allclose(np.array(a * b), np.array(a) * np.array(b), rtol=1e-5, atol=1e-6)
+
+
 def test_parts_of_complex_numbers() -> None:
     x = mx.array([1 + 2j, 3 - 4j])
     assert (x.real.tolist(), x.imag.tolist()) == ([1, 3], [2, -4])

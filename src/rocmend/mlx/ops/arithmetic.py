@@ -48,9 +48,16 @@ def _subtract(node: Node, x: Any, y: Any) -> Any:
     return x ^ y if node.dtype is bool_ else x - y
 
 
+def _multiply(node: Node, x: Any, y: Any) -> Any:
+    if node.dtype is complex64 and not x.is_cuda:
+        # torch's own product is vectorized on a CPU, and rounds otherwise where a row ends than where it begins
+        return torch.complex(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real)
+    return torch.mul(x, y)
+
+
 ADD = primitive("Add", _add)
 SUBTRACT = primitive("Subtract", _subtract)
-MULTIPLY = simple("Multiply", torch.mul)
+MULTIPLY = primitive("Multiply", _multiply)
 DIVIDE = simple("Divide", torch.div)
 
 

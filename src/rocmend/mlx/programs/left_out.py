@@ -73,17 +73,10 @@ TESTS: dict[str, str] = {
     "test_array.py::TestArray::test_buffer_protocol": _BUFFERS,
     "test_array.py::TestArray::test_buffer_protocol_ref_counting": _BUFFERS,
     "test_array.py::TestArray::test_from_dlpack_cpu_strided": _BUFFERS,
-    "test_autograd.py::TestAutograd::test_complex_prod_vjp": (
-        "Asks for the derivative of a complex product bit by bit; ours is not equal in the last bits."
-    ),
     "test_compile.py::TestCompile::test_compile_donates_input_buffer": (
         "Asks that the result of a compiled function lies in its argument's buffer."
     ),
     "test_export_import.py::TestExportImport::test_export_custom_metal_kernel_with_math_mode": _KERNELS,
     "test_export_import.py::TestExportImport::test_export_custom_metal_kernel_without_evaluation": _KERNELS,
-    "test_optimizers.py::TestOptimizers::test_update_lr_compiled": (
-        "Sets a learning rate between calls of a function compiled with the optimizer's state as inputs alone, not as "
-        "outputs: the second result cannot be evaluated."
-    ),
 }
 """Tests of MLX's and mlx-lm's own suites that do not pass here, ``FILE::CLASS::TEST``, and why."""

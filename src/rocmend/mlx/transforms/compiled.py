@@ -124,9 +124,13 @@ class _Traces:
             inputs, (value, captured), outputs, constants, nodes = record_body(body, arrays)
         finally:
             state.shapeless -= self.shapeless
+        # What the body does not read is no input: it need not have a value (captured state that an earlier call left).
+        read = {id(child) for node in nodes for child in node.inputs}
+        read.update(map(id, outputs))
+        used = tuple(at for at, node in enumerate(inputs) if id(node) in read)
         return Trace(
-            inputs, constants, nodes, outputs, tree=_shape_of(value), captured=captured,
-            stream=current.state.stream,
+            [inputs[at] for at in used], constants, nodes, outputs, tree=_shape_of(value), captured=captured,
+            stream=current.state.stream, used=None if len(used) == len(inputs) else used,
         )  # fmt: skip
 
 
@@ -231,6 +235,8 @@ def compiled(fun: Callable[..., Any], inputs: Any, outputs: Any, *, shapeless: b
                 trace = known.get(key)
                 if trace is None:
                     trace = traces.find(key, list(args), args, kwargs, len(args))
+                if trace.used is not None:
+                    nodes = [nodes[at] for at in trace.used]
                 if trace.constants:
                     nodes += trace.constants
                 if trace.tree is not _ONE:
@@ -267,7 +273,8 @@ def _general(traces: _Traces, stream: Any, args: Any, kwargs: Any) -> Any:
     trace = traces.known.get(key)
     if trace is None:
         trace = traces.find(key, arrays, args, kwargs, count)
-    inputs = (*(x._n for x in arrays), *trace.constants)
+    given = arrays if trace.used is None else [arrays[at] for at in trace.used]
+    inputs = (*(x._n for x in given), *trace.constants)
     values = iter(record_many(COMPILED, inputs, trace.specs, trace))
     result = _filled(trace.tree, values)
     if trace.captured:

@@ -20,12 +20,14 @@ def reshaped(trace: Trace, inputs: Sequence[Node]) -> Trace:
 
     Args:
         trace: as it was recorded.
-        inputs: of the same number, types and numbers of axes.
+        inputs: the arrays of a call, of the same number, types and numbers of axes.
 
     Raises:
         ValueError: an operation of the body cannot say its shape for others.
     """
     new: dict[int, Node] = {id(node): node for node in trace.constants}
+    if trace.used is not None:
+        inputs = [inputs[at] for at in trace.used]
     for old, given in zip(trace.inputs, inputs, strict=True):
         new[id(old)] = Node(None, (), None, None, given.shape, old.dtype, old.stream, None, -1)
     body = []
@@ -37,6 +39,7 @@ def reshaped(trace: Trace, inputs: Sequence[Node]) -> Trace:
     return Trace(
         [new[id(node)] for node in trace.inputs], trace.constants, body, [new[id(node)] for node in trace.outputs],
         tree=trace.tree, captured=trace.captured, stream=trace.stream, kin=trace.kin if alike else None,
+        used=trace.used,
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class Trace:
     planned for one holds for the other.
 
     Attributes:
-        inputs: placeholders for the arrays of a call.
+        inputs: placeholders for the arrays of a call, or those of them that are ``used``.
         constants: nodes from outside that the body reads: inputs of each call after its own.
         nodes: the body, each node after its inputs, which are among ``inputs``, ``constants`` and ``nodes``.
         outputs: nodes with one value each, among ``inputs``, ``constants`` and ``nodes``.
@@ -46,11 +46,12 @@ class Trace:
         stream: the default stream while it was recorded.
         device: torch's device of all nodes; None where they differ.
         kin: the same object for equal traces.
+        used: which arrays of a call the inputs are for, by number; None for all.
     """
 
     __slots__ = (
         "__weakref__", "_steps", "captured", "constants", "device", "inputs", "kin", "nodes", "outputs", "places",
-        "specs", "stream", "tree",
+        "specs", "stream", "tree", "used",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Trace:
         captured: int = 0,
         stream: Any = None,
         kin: object = None,
+        used: tuple[int, ...] | None = None,
     ) -> None:
         self.kin = object() if kin is None else kin
         self.inputs = tuple(inputs)
@@ -74,6 +76,7 @@ class Trace:
         self.tree = tree
         self.captured = captured
         self.stream = stream
+        self.used = used
         place = {id(node): i for i, node in enumerate((*self.inputs, *self.constants, *self.nodes))}
         self.places = tuple(place[id(node)] for node in outputs)
         self._steps = self._planned(place)
