@@ -105,10 +105,12 @@ def _known(file: CudaFile, function: Function, at: int, depth: int) -> bool:
         return False
     if any(one.start <= declared.name.start < one.end for one in function.parameters):
         return b"__global__" in function.qualifiers
-    if declared.value is None or depth >= _DEEPEST:
-        return False
     value = declared.value
-    return same_in_a_warp(file, function, value.first, value.last, depth=depth + 1)
+    return (
+        value is not None
+        and depth < _DEEPEST
+        and same_in_a_warp(file, function, value.first, value.last, depth=depth + 1)
+    )
 
 
 def _of_threads(file: CudaFile, name: bytes) -> bool:

@@ -1,0 +1,90 @@
+"""Code for ROCm alone that counts a warp with other than 32 lanes.
+
+What it does:
+  Reports files in which code that only ROCm compiles sets a warp's size to something else than 32 (64, `warpSize`,
+  `__AMDGCN_WAVEFRONT_SIZE`) or uses HIP's wavefront-wide operations, while code that both sides compile holds
+  operations across lanes.
+
+Why it matters:
+  Such a file was ported by hand with another convention. Operations that keep to 32 lanes are wrong under loops that
+  start at half of 64, and operations on whole wavefronts are wrong under arithmetic with 32: there is no right
+  rewrite of one without the other. So none of the operations across lanes in the file is rewritten.
+
+Use instead:
+  Either 32 lanes everywhere (remove the other size from the code for ROCm, then port again: the operations get
+  helpers that keep to 32 lanes), or the wavefront's size everywhere, in the launches too.
+
+Fix safety:
+  For a person. Constants of 32 (`#define WARP_SIZE 32`) are right as they are and are not reported.
+
+References:
+  HIP porting guide, warp size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.intrinsics import TRIGGERS
+from rocmend.port.wave.sites import wave
+
+
+@rule(
+    "CU07",
+    "Warp of other than 32 lanes in code for ROCm",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=TRIGGERS,
+    sources=(
+        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
+        "https://github.com/vllm-project/vllm/blob/main/csrc/cuda_compat.h",
+    ),
+    valid=(
+        (
+            "#define WARP_SIZE 32\n__device__ float f(float v) {\n"
+            "  return warp32_shfl_xor_sync(0xffffffff, v, WARP_SIZE / 2);\n}\n"
+        ),
+        (
+            "#ifdef USE_ROCM\n#define WARP_SIZE 32\n#else\n#define WARP_SIZE 32\n#endif\n"
+            "__device__ float f(float v) {\n  return __shfl_xor_sync(~0u, v, 1);\n}\n"
+        ),
+    ),
+    invalid=(
+        Case(
+            (
+                "#ifdef USE_ROCM\n#define WARP_SIZE 64\n#else\n#define WARP_SIZE 32\n#endif\n"
+                "__device__ float f(float v) {\n  return __shfl_xor_sync(~0u, v, WARP_SIZE / 2);\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "#ifndef USE_ROCM\nconstexpr int kWarpSize = 32;\n#else\n"
+                "constexpr int kWarpSize = warpSize;\n#endif\n__device__ int f(int v) {\n"
+                "  return __any_sync(~0u, v);\n}\n"
+            ),
+            None,
+        ),
+    ),
+)
+def other_widths(file: CudaFile) -> Iterator[Found]:
+    """Yield the first place where the width is another."""
+    found = wave(file)
+    if found.other_width is None or not found.sites:
+        return
+    start, end, name = found.other_width
+    lines = sorted({file.tokens[site.at].line for site in found.sites})
+    shown = ", ".join(str(line) for line in lines[:8]) + (", …" if len(lines) > 8 else "")
+    yield Found(
+        start,
+        end,
+        f"{name} makes warps of other than 32 lanes, and shared code works across lanes (lines {shown})",
+        remedy=(
+            "Keep to 32 lanes in the code for ROCm too and port again, or make all of the file as wide as a wavefront."
+        ),
+    )

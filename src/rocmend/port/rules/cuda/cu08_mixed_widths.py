@@ -1,0 +1,79 @@
+"""Arithmetic with 32 lanes beside a library's wavefront.
+
+What it does:
+  Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
+  `at::cuda::warp_size()`, `cub::LaneId()`, `CUB_WARP_THREADS` …) in files that also work with warps of 32: by
+  operations across lanes, `threadIdx.x % 32`, `& 31`, `>> 5`.
+
+Why it matters:
+  On wavefronts of 32 lanes the two agree. On gfx9 one half of the file has 64 lanes and the other 32. A change of
+  this kind (`threadIdx.x & 0x1f` for a lane that shuffles used) broke mamba's backward pass on gfx9 for seven months,
+  with no warning and no failure on RDNA.
+
+Use instead:
+  One of them: 32 everywhere with the helpers of `warp32.h` (`cub::ShuffleDown<32>` is `warp32_shfl_down_sync`), or
+  the library's size in the arithmetic too.
+
+Fix safety:
+  For a person. A file that uses only the library's names, or only 32, is not reported.
+
+References:
+  HIP porting guide, warp size. mamba, commit d49d7c9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, wave_wide
+
+
+@rule(
+    "CU08",
+    "Warps of 32 lanes and of a wavefront in one file",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=tuple(WAVE_WIDE),
+    sources=(
+        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
+        "https://github.com/state-spaces/mamba/commit/d49d7c9",
+    ),
+    valid=(
+        "__device__ int f() {\n  return threadIdx.x % C10_WARP_SIZE;\n}\n",
+        "__device__ int f() {\n  return threadIdx.x % 32;\n}\n",
+    ),
+    invalid=(
+        Case(
+            (
+                "__device__ float f(float v) {\n  unsigned lane = threadIdx.x & 0x1f;\n"
+                "  return cub::ShuffleDown<32>(v, 1, lane, 0xffffffff);\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__device__ int f(int v) {\n  __shared__ int sums[C10_WARP_SIZE];\n"
+                "  sums[threadIdx.x / 32] = v;\n  return sums[0];\n}\n"
+            ),
+            None,
+        ),
+    ),
+)
+def mixed_widths(file: CudaFile) -> Iterator[Found]:
+    """Yield the names that mean the whole wavefront."""
+    wide = list(wave_wide(file))
+    if not wide or not keeps_to_32(file):
+        return
+    for index in wide:
+        token = file.tokens[index]
+        yield Found(
+            token.start,
+            token.end,
+            f"{token.text.decode()} is {WAVE_WIDE[token.text]}, and other code in the file keeps to 32 lanes",
+            remedy="Use 32 lanes everywhere (the helpers of warp32.h), or this width in all of the file.",
+        )

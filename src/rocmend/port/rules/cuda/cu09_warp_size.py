@@ -1,0 +1,76 @@
+"""`warpSize` in a kernel.
+
+What it does:
+  Puts 32 in the place of CUDA's variable `warpSize`.
+
+Why it matters:
+  It is 32 on every NVIDIA GPU, and 64 on gfx9. Code that uses it holds arithmetic with 32 too, as a rule: in
+  exllamav2's `head_norm.cu` a loop from `warpSize / 2` adds up 64 lanes and then one sum for each 32, so that on gfx9
+  with a head of 128 the total doubles. Since HIP 7 it is no constant either, so that it can be no bound of an array.
+
+Use instead:
+  32, and operations that keep to 32 lanes (CU01 to CU04, CU10). What the code meant on NVIDIA GPUs is then what it
+  means on every wavefront.
+
+Fix safety:
+  Safe: it is the value that the code has had wherever it ran. A project's own variable of that name is left alone.
+
+References:
+  CUDA C++ programming guide, built-in variables. HIP porting guide, warp size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Found, rule
+from rocmend.port.wave.cases import gated
+from rocmend.port.wave.sites import wave
+
+
+@rule(
+    "CU09",
+    "warpSize is 64 on gfx9",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"warpSize",),
+    sources=(
+        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
+        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warpsize",
+        "https://github.com/turboderp-org/exllamav2/blob/master/exllamav2/exllamav2_ext/cuda/head_norm.cu",
+    ),
+    valid=(
+        "void f() {\n  const int warpSize = 32;\n  g(warpSize);\n}\n",
+        "int f(cudaDeviceProp p) {\n  return p.warpSize;\n}\n",
+        "#ifdef USE_ROCM\nint w = warpSize;\n#endif\n",
+    ),
+    invalid=(
+        gated(
+            "  for (int i = warpSize / 2; i > 0; i /= 2) v += f(v, i);",
+            "  for (int i = 32 / 2; i > 0; i /= 2) v += f(v, i);",
+            "__device__ int g(int v) {\n",
+            "  return v;\n}\n",
+        ),
+        gated("#define LANE (threadIdx.x % warpSize)", "#define LANE (threadIdx.x % 32)"),
+    ),
+)
+def warp_size(file: CudaFile) -> Iterator[Found]:
+    """Yield its uses."""
+    if b"warpSize" in file.macros or file.declarations_of(b"warpSize") or wave(file).other_width is not None:
+        return
+    for index in file.names(b"warpSize"):
+        token = file.tokens[index]
+        if index >= 1 and file.tokens[index - 1].text in (b".", b"->", b"::"):
+            continue
+        if token.directive >= 0 and file.directives[token.directive].name != b"define":
+            continue
+        yield Found(
+            token.start,
+            token.end,
+            "warpSize is 64 on gfx9, where the code was written for 32",
+            (Edit(token.start, token.end, b"32"),),
+        )
