@@ -14,7 +14,7 @@ from rocmend.core.errors import UsageError
 from rocmend.port.cache import Cache
 from rocmend.port.classify import languages
 from rocmend.port.findings import findings
-from rocmend.port.look import Look, Task, look, not_looked_at
+from rocmend.port.look import Look, Task, not_looked_at
 from rocmend.port.pool import looks
 from rocmend.port.records import Analysis, FileReport, Issue
 from rocmend.port.rule import cuda, python, rules, text
@@ -62,7 +62,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         targets: The gfx targets that the port is for.
         select: Ids of rules, or their beginnings, that are used; none: the project's setting, else all.
         ignore: Ids of rules, or their beginnings, that are not, beside those that the project's settings name.
-        jobs: How many processes read files; None: one a CPU that we may run on. A small project is read in our own.
+        jobs: How many processes read files; None: one a CPU that we may run on, and one for a small project.
         cache: Whether what is known of unchanged files is used and kept.
         progress: Is told how far it is.
 
@@ -147,14 +147,14 @@ def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str
 def _looks(
     root: Path, files: list[FoundFile], known: Cache | None, jobs: int | None, chosen: Settings
 ) -> Iterator[Look]:
+    """Look at files, the largest first, in processes of their own: parsers have been seen to crash."""
     largest_first = sorted(files, key=lambda file: -file.size)
     tasks = [Task(*file, known.known_sha256(file.path) if known else "") for file in largest_first]
-    wanted = min(jobs or len(os.sched_getaffinity(0)), len(tasks))
-    if jobs is None and len(files) <= _FEW_FILES and sum(file.size for file in files) <= _FEW_BYTES:
-        for task in tasks:  # processes take longer to start than this takes
-            yield look(root, task, chosen.max_file_bytes)
-    elif tasks:
-        yield from looks(root, tasks, wanted, chosen)
+    if not tasks:
+        return
+    few = len(files) <= _FEW_FILES and sum(file.size for file in files) <= _FEW_BYTES
+    wanted = jobs or (1 if few else len(os.sched_getaffinity(0)))
+    yield from looks(root, tasks, min(wanted, len(tasks)), chosen)
 
 
 def _by_rules(seen: Iterable[Look], wanted: frozenset[str]) -> tuple[FileReport, ...]:

@@ -82,7 +82,7 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
     if b"\0" in data[:_BINARY_PROBE_BYTES]:
         report = FileReport(path, kinds[0], size, sha256, skipped="binary, or text in UTF-16")
         return Look(path, stamp, size, sha256, report=report)
-    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    lines = data.count(b"\n") + (data[-1:] not in {b"", b"\n"})
     suppressed = 0
     try:
         report, suppressed = findings(path, data, kinds)
