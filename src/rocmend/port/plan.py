@@ -94,6 +94,7 @@ class _Planner:
         cuda = [file.path for file, _ in self.todo if file.language is Language.CUDA]
         self.headers = header_folder(self.root, cuda) if cuda else ""
         self.left: list[LeftAlone] = []
+        self.compatibility: bytes | None = None
 
     def plan(self) -> Plan:
         written = [one for report, issues in self.todo if (one := self.tried(report, issues))]
@@ -174,7 +175,7 @@ class _Planner:
         support: dict[str, bytes] = {}
         users: dict[str, list[str]] = {}
         for one in written:
-            for path, data in self.support(one):
+            for path, data in self.support(one, written):
                 support[path] = data
                 users.setdefault(path, []).append(one.path)
         failed: set[str] = set()
@@ -201,7 +202,7 @@ class _Planner:
             entry.path for one in generations(self.root) for entry in one.manifest.entries if not entry.before
         )
 
-    def support(self, one: _Written) -> Iterator[tuple[str, bytes]]:
+    def support(self, one: _Written, written: list[_Written]) -> Iterator[tuple[str, bytes]]:
         """Yield the support files that a ported file uses."""
         if one.report.language is Language.PYTHON:
             from rocmend.port.python.units import UNITS, source_of
@@ -210,9 +211,23 @@ class _Planner:
             for module in modules_in(one.before, one.after):
                 yield f"{one.folder}/{module}.py".lstrip("/"), source_of(by_module[module])
         elif one.report.language is Language.CUDA:
-            for name in headers_in(one.before, one.after):
-                yield f"{self.headers}/{name}".lstrip("/"), self.header(name)
+            for name in headers_in(b"", one.after):
+                data = self.header(name, written)
+                yield f"{self.headers}/{name}".lstrip("/"), data
+                for inner in headers_in(b"", data):
+                    yield f"{self.headers}/{inner}".lstrip("/"), self.header(inner, written)
 
-    def header(self, name: str) -> bytes:
+    def header(self, name: str, written: list[_Written]) -> bytes:
         """Return a support header as this project gets it."""
-        return files("rocmend.port.support").joinpath(name).read_bytes()
+        from rocmend.port.cuda.write import HEADER
+
+        if name != HEADER.decode():
+            return files("rocmend.port.support").joinpath(name).read_bytes()
+        if self.compatibility is None:
+            from rocmend.port.cuda.compat import compatibility_header, uses
+
+            there = self.root / self.headers / name
+            earlier = there.read_bytes() if there.exists() else b""
+            cuda = [(one.path, one.after) for one in written if one.report.language is Language.CUDA]
+            self.compatibility = compatibility_header(uses(cuda, earlier))
+        return self.compatibility

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.cuda.names import header_of, headers, hip_names
 from rocmend.port.cuda.shims import SHIMS
 
 __all__ = ["Uses", "compatibility_header", "uses"]
@@ -42,6 +42,7 @@ class Uses:
         namespaces: CUDA namespaces with another name.
         compiler: Whether ``__CUDACC__`` is asked for.
         thrust: Whether Thrust is used.
+        warp32: Whether the helpers of ``warp32.h`` are used.
     """
 
     def __init__(self) -> None:
@@ -51,6 +52,7 @@ class Uses:
         self.namespaces: set[bytes] = set()
         self.compiler = False
         self.thrust = False
+        self.warp32 = False
 
     def add(self, file: CudaFile) -> None:
         """Add what a source uses."""
@@ -64,9 +66,8 @@ class Uses:
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
         self.compiler = self.compiler or b"__CUDACC__" in names
-        for included, number in file.includes:
-            if not file.on_rocm(file.directives[number].start):
-                continue
+        self.warp32 = self.warp32 or any(name.startswith(b"warp32_") for name in names)
+        for included, _ in file.includes:
             header = header_of(included)
             if header is not None and header.hip:
                 self.headers[header.hip] = header.device
@@ -80,17 +81,38 @@ class Uses:
             self.headers.setdefault("hip/hip_fp16.h", False)
 
 
+    def keep(self, header: bytes) -> None:
+        """Add what a compatibility header holds from an earlier port: sources that are not looked at again use it."""
+        text = header.decode("utf-8", "replace")
+        known = hip_names()
+        for line in text.splitlines():
+            words = line.split()
+            if line.startswith("#define ") and words[1].encode() in known:
+                self.names.add(words[1].encode())
+            elif line.startswith("namespace "):
+                self.namespaces |= {words[1].encode()} & _NAMESPACES.keys()
+        self.shims |= {name for name, shim in SHIMS.items() if shim.text in text}
+        self.compiler = self.compiler or "#define __CUDACC__" in text
+        self.thrust = self.thrust or "<thrust/" in text
+        self.warp32 = self.warp32 or '"warp32.h"' in text
+        for hip in {one.hip: one for one in headers().values()}.values():
+            if hip.hip and f"<{hip.hip}>" in text:
+                self.headers.setdefault(hip.hip, hip.device)
+
+
 def _defined(file: CudaFile, name: bytes) -> bool:
     return any(function.name.text == name for function in file.functions)
 
 
-def uses(sources: Iterable[tuple[str, bytes]]) -> Uses:
+def uses(sources: Iterable[tuple[str, bytes]], earlier: bytes = b"") -> Uses:
     """Return what sources use of CUDA.
 
     Args:
-        sources: Path and bytes of each.
+        sources: Path and bytes of each, as they are after the port.
+        earlier: The compatibility header of an earlier port.
     """
     found = Uses()
+    found.keep(earlier)
     for path, data in sources:
         found.add(CudaFile(path, data))
     return found
@@ -141,6 +163,8 @@ def compatibility_header(found: Uses) -> bytes:
     lines += [f"#define {name.decode()} {known[name].decode()}" for name in sorted(found.names - shimmed)]
     for shim in shims:
         lines += ["", *shim.text.strip("\n").splitlines()]
+    if found.warp32:
+        lines += ["", "#ifdef __HIPCC__", '#include "warp32.h"', "#endif"]
     if found.compiler:
         lines += ["", "#if defined(__HIPCC__) && !defined(__CUDACC__)", "#define __CUDACC__", "#endif"]
     lines += ["", "#endif", ""]

@@ -36,8 +36,8 @@ from rocmend.port.rule import Case, Found, rule
 
 _INCLUDE = b'#include "cuda_to_hip.h"\n'
 _NEEDS = ("cuda_to_hip",)
-_OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/")
-"""Reported by rules of their own: CU16 and CU24."""
+_OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
+"""Reported by rules of their own: CU14, CU16 and CU24."""
 
 
 @rule(
