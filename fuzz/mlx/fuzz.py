@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from compare import all_exact, difference, values_differ
+from compare import EPSILON, all_exact, difference, values_differ
 from explained import unexplained
 from generate import Maker
 from language import Program, array_of
-from parts import alone, changed, needed, nudged, without
+from parts import alone, changed, needed, nudged, unbounded, without
 from workers import Worker
 
 from rocmend.mlx import activate
@@ -132,10 +132,13 @@ class Fuzzer:
     def spread(self, program: Program, outcome: Any) -> Any:
         """Return how far each element of a chain's outcome moves where one of its steps is a little off."""
         moved = np.zeros(outcome[1])
+        unlimited, *others = self.ours.run([unbounded(program), *nudged(program)])
         with np.errstate(all="ignore"):
-            for other in self.ours.run(nudged(program)):
+            for other in others:
                 if other is not None and other[-1][:2] == outcome[:2]:
-                    moved = np.maximum(moved, np.abs(array_of(other[-1]) - array_of(outcome)))
+                    moved = np.fmax(moved, np.abs(array_of(other[-1]) - array_of(outcome)))
+            if unlimited is not None and unlimited[-1][:2] == outcome[:2]:
+                moved = np.fmax(moved, EPSILON[outcome[0]] * 6 * np.abs(array_of(unlimited[-1])))
         return moved
 
     def shortened(self, finding: Finding) -> Finding:

@@ -7,6 +7,8 @@ from typing import Any
 from compare import EPSILON
 from language import Program, used
 
+TENDS_TO_ONE = {"sigmoid", "tanh", "erf", "logaddexp"}
+
 
 def needed(program: Program, at: int) -> set[int]:
     """Return the variables that a statement needs."""
@@ -54,6 +56,15 @@ def without(program: Program, at: int) -> Program | None:
         return None
     numbers = {old: old - (old > at) for old in range(len(program))}
     return [_renumbered(statement, numbers) for old, statement in enumerate(program) if old != at]
+
+
+def unbounded(program: Program) -> Program:
+    """Return a program whose last statement is a chain without the functions that tend to a bound.
+
+    What a derivative of these is multiplied by, their own rounding is multiplied by: it is one of terms of size 1.
+    """
+    statement = program[-1]
+    return [*program[:-1], {**statement, "chain": [step for step in statement["chain"] if step[0] not in TENDS_TO_ONE]}]
 
 
 def nudged(program: Program) -> list[Program]:

@@ -179,7 +179,7 @@ def test_state_that_is_not_read_needs_no_value() -> None:
 
 @pytest.mark.parametrize("shapeless", [False, True])
 def test_arguments_that_are_not_read(shapeless: bool) -> None:
-    compiled = mx.compile(lambda a, b, c: (b + 1, mx.array([7])), shapeless=shapeless)
+    compiled = mx.compile(lambda *args: (args[1] + 1, mx.array([7])), shapeless=shapeless)
     for size in (2, 2, 2, 5):
         got, constant = compiled(mx.zeros((size, 3)), mx.arange(size), mx.array("abc".count("b")))
         assert (got.tolist(), constant.tolist()) == ([*range(1, size + 1)], [7])

@@ -135,6 +135,9 @@ def test_writing_a_whole_array_takes_the_value_s_type(index: Any) -> None:
     row = mx.array([7, 8], mx.int8)
     row[index] = 2.5
     same(row, *((mx.int8, [2, 2]) if type(index) is tuple else (mx.float32, [2.5, 2.5])))
+    complex_row = mx.array([1j])
+    complex_row[...] = 2.5
+    same(complex_row, mx.float32, [2.5])
     row[:] = 3.5
     assert row.dtype == (mx.int8 if type(index) is tuple else mx.float32)
 
@@ -174,3 +177,11 @@ def test_nothing_is_viewed_as_another_type(
     found = mx.zeros(shape, source).view(target)
     mx.eval(found)
     assert (found.shape, found.dtype) == (out, target)
+
+
+def test_integers_are_not_close_to_infinity() -> None:
+    """Seed 60771: those that are infinite in the other operand's type."""
+    big = mx.array([42, 4227580408], mx.uint32)
+    same(mx.isclose(mx.array(mx.inf, mx.float16), big), mx.bool_, [False, False])
+    same(mx.isclose(big, mx.array(-mx.inf, mx.float16)), mx.bool_, [False, False])
+    same(mx.isclose(mx.array([mx.inf, -mx.inf]), mx.array(mx.inf)), mx.bool_, [True, False])

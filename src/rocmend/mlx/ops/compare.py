@@ -216,8 +216,10 @@ def isclose(
     near: array = less_equal(ops.abs(ops.subtract(a, b, stream), stream=stream), bound, stream)
     if not (a._n.dtype.is_inexact or b._n.dtype.is_inexact):
         return near
-    infinite = ops.logical_or(isinf(a, stream), isinf(b, stream), stream=stream)
-    near = ops.where(infinite, equal(a, b, stream), near, stream=stream)
+    # an integer that is infinite in the other's type is not close to infinity
+    one, other = isinf(a, stream), isinf(b, stream)
+    same = ops.logical_and(ops.logical_and(one, other, stream=stream), equal(a, b, stream), stream=stream)
+    near = ops.where(ops.logical_or(one, other, stream=stream), same, near, stream=stream)
     if equal_nan:
         both = ops.logical_and(isnan(a, stream), isnan(b, stream), stream=stream)
         near = ops.logical_or(near, both, stream=stream)

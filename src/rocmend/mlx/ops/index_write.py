@@ -6,7 +6,7 @@ from typing import Any
 
 from rocmend.mlx.arguments import broadcast_shapes, shape_text, to_array
 from rocmend.mlx.array import array, record, wrap
-from rocmend.mlx.dtypes import bool_
+from rocmend.mlx.dtypes import bool_, complex64, float32
 from rocmend.mlx.ops.index_plan import Plan, plan
 from rocmend.mlx.ops.index_read import box, boxed, ordered
 from rocmend.mlx.ops.mask import masked
@@ -57,7 +57,8 @@ def setitem(x: array, index: Any, value: Any) -> None:
                     )._n
                     return
     if is_whole(node.shape, index):
-        x._n = fitted_whole(node.shape, index, to_array(value, node.dtype))._n
+        like = float32 if node.dtype is complex64 and type(value) is float else node.dtype
+        x._n = fitted_whole(node.shape, index, to_array(value, like))._n
         return
     x._n = put(x, index, value, "assign")._n
 
