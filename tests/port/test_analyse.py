@@ -301,3 +301,27 @@ def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_issues_of_a_kernel_are_rewritten_or_for_a_person(project: Path) -> None:
     outcomes = {issue.outcome for issue in analyse(project).issues}
     assert outcomes & {Outcome.AUTO, Outcome.SUGGEST, Outcome.MANUAL}
+
+
+def test_answers_that_come_together_are_all_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first answer is empty; the second may be there before it was read."""
+    together = """
+        import io, os, sys
+        from rocmend.port import worker
+        honest, held = worker.write_frame, []
+        def later(stream, payload):
+            frame = io.BytesIO()
+            honest(frame, payload)
+            held.append(frame.getvalue())
+            if len(held) > 1:
+                os.write(stream.fileno(), b"".join(held))
+                held.clear()
+        worker.write_frame = later
+        sys.exit(worker.main())
+    """
+    monkeypatch.setattr(pool, "_COMMAND", [sys.executable, "-c", textwrap.dedent(together)])
+    (tmp_path / "a.py").write_text(PYTHON, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.rocmend.port]\ntime-limit-s = 20.0\nignore = ['DP']\n", encoding="utf-8"
+    )
+    assert found(analyse(tmp_path / "a.py", jobs=1)) == [("a.py", "PY01")]

@@ -40,6 +40,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,  # a frame that waits in a buffer of ours is not seen by select
             env={**os.environ, "PYTHONPATH": os.pathsep.join(part for part in (own, inherited) if part)},
             start_new_session=True,  # an interrupt is for the parent, which ends its children
         )

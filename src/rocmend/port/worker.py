@@ -34,18 +34,27 @@ class Setup(msgspec.Struct, frozen=True, array_like=True):
 
 def write_frame(stream: BinaryIO, payload: bytes) -> None:
     """Write one frame."""
-    stream.write(_LENGTH.pack(len(payload)) + payload)
+    rest = memoryview(_LENGTH.pack(len(payload)) + payload)
+    while rest:  # a stream without a buffer writes what fits
+        rest = rest[stream.write(rest) :]
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
     """Return the next frame; None at the end, also where it comes within a frame."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(head)
-    body = stream.read(length)
-    return body if len(body) == length else None
+    head = _exactly(stream, _LENGTH.size)
+    return None if head is None else _exactly(stream, int(_LENGTH.unpack(head)[0]))
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes | None:
+    parts = []
+    while count:
+        part = stream.read(count)
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
 
 
 def _limit_memory(more_bytes: int) -> None:
