@@ -51,9 +51,10 @@ class Arithmetic(NamedTuple):
 
 def wave_wide(file: CudaFile) -> Iterator[int]:
     """Yield the indices of names that mean the whole wavefront on ROCm, in code that both sides compile."""
+    own = {one.name.text for one in file.functions} | file.macros.keys()
     for index in file.names(*WAVE_WIDE):
         token = file.tokens[index]
-        if token.text in file.macros:
+        if token.text in own:
             continue
         if token.text in _QUALIFIED:
             owner = file.tokens[index - 2].text if index >= 2 and file.tokens[index - 1].text == b"::" else b""

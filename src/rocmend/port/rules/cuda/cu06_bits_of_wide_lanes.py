@@ -27,7 +27,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
-from rocmend.port.wave.widths import wave_wide
+from rocmend.port.wave.widths import WAVE_WIDE, wave_wide
 
 _ONES = frozenset((b"1", b"1u", b"1U"))
 
@@ -38,7 +38,7 @@ _ONES = frozenset((b"1", b"1u", b"1U"))
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"<<",),
+    triggers=(*WAVE_WIDE, b"__lane_id"),
     sources=(
         "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html",
         "measured: `1u << lane` compiles for gfx942 without a warning",

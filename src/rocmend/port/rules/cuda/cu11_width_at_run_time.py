@@ -90,7 +90,7 @@ def width_at_run_time(file: CudaFile) -> Iterator[Found]:
     for index in file.names(b"cudaDevAttrWarpSize", b"CU_DEVICE_ATTRIBUTE_WARP_SIZE"):
         yield _manual(file.tokens[index].start, file.tokens[index].end, "the device's warp size is 64 on gfx9")
     for index in file.names(b"C10_WARP_SIZE", b"warp_size"):
-        if _constant(file, index):
+        if file.tokens[index].text not in file.macros and _constant(file, index):
             token = file.tokens[index]
             yield _manual(token.start, token.end, f"{token.text.decode()} is no constant since ROCm 7")
 

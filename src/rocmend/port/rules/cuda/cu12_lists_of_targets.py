@@ -92,6 +92,7 @@ def lists_of_targets(file: CudaFile) -> Iterator[Found]:
 
 
 def _conditionals(file: CudaFile) -> Iterator[Found]:
+    told: set[int] = set()
     for group in file.groups:
         last = group.last if group.last >= 0 else len(file.directives) - 1
         inside = [file.directives[number] for number in range(group.first, last + 1)]
@@ -102,7 +103,9 @@ def _conditionals(file: CudaFile) -> Iterator[Found]:
         old = next((word for word in words if _OLD.fullmatch(word.text)), None)
         if old is None or any(_NEW.fullmatch(word.text) for word in words):
             continue
-        if any(_WIDTH.fullmatch(name) for name in defines) and any(word.text == b"64" for word in words):
+        wide = any(word.text == b"64" for word in words)
+        if wide and old.start not in told and any(_WIDTH.fullmatch(name) for name in defines):
+            told.add(old.start)
             yield _found(old.start, old.end)
 
 

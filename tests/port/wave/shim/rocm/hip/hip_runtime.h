@@ -1,6 +1,6 @@
 // HIP's operations across the lanes of a wavefront of WAVE lanes: no masks, 64-bit ballots, the whole wavefront by default.
 #pragma once
-#include "../simt.h"
+#include "../../simt.h"
 
 constexpr int warpSize = WAVE;
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

@@ -1,6 +1,6 @@
 // CUDA's operations across the 32 lanes of a warp, as the CUDA C++ programming guide defines them: what a port is compared with.
 #pragma once
-#include "simt.h"
+#include "../simt.h"
 static_assert(WAVE == 32, "CUDA's warp has 32 lanes");
 
 constexpr int warpSize = 32;

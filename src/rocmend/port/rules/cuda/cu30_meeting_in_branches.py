@@ -1,0 +1,95 @@
+"""Lanes of one warp that meet at different calls.
+
+What it does:
+  Reports branches with operations across lanes on both sides (or on one side that leaves, and after it), where the
+  lanes of a warp may differ in the condition and the masks may name lanes of the other side.
+
+Why it matters:
+  Since Volta, lanes in different branches can take part in the same shuffle, vote or `__syncwarp`. The lanes of a
+  wavefront cannot: each branch is run by itself with the other lanes masked off, so that a shuffle reads lanes that
+  are not there, and a barrier of a warp orders nothing. Nothing hangs and nothing warns: the result is wrong.
+
+Use instead:
+  Take the operation out of the branches: choose the value first, then let all lanes make one call.
+
+Fix safety:
+  For a person. A condition that is shown to be the same in all lanes of a warp (blocks, arguments, `threadIdx.x /
+  32`, votes) is not reported, nor are masks from `__activemask()` or a ballot. An operation in one branch alone is
+  not reported: CUDA defines it only where all lanes that its mask names take that branch or have ended.
+
+References:
+  CUDA C++ programming guide, independent thread scheduling. PTX, shfl.sync: on sm_6x and below all lanes of the mask
+  run the same instruction in convergence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.convergence import splits
+from rocmend.port.wave.intrinsics import TRIGGERS
+
+
+@rule(
+    "CU30",
+    "Lanes of one warp meet at different calls",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=TRIGGERS,
+    sources=(
+        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",
+        "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync",
+    ),
+    valid=(
+        (
+            "__device__ int f(int v) {\n  if (threadIdx.x / 32 == 0) {\n"
+            "    v = __shfl_sync(~0u, v, 0);\n  } else {\n    v = __shfl_sync(~0u, v, 1);\n  }\n"
+            "  return v;\n}\n"
+        ),
+        (
+            "__device__ int f(int v) {\n  if (v > 3) v = __shfl_sync(__activemask(), v, 0);\n"
+            "  else v = __shfl_sync(__activemask(), v, 1);\n  return v;\n}\n"
+        ),
+        "__device__ int f(int v, int lane) {\n  if (lane < 16) v = __shfl_sync(0xffff, v, 0);\n  return v;\n}\n",
+    ),
+    invalid=(
+        Case(
+            (
+                "__device__ int f(int v, int lane) {\n  if (lane < 16) {\n    v = __shfl_sync(~0u, v, 0);\n"
+                "  } else {\n    v = __shfl_sync(~0u, v, 1);\n  }\n  return v;\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__device__ int f(int v) {\n  if (v == 0) {\n    __syncwarp();\n    return 0;\n  }\n"
+                "  __syncwarp();\n  return v;\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__device__ int sum(int v) {\n  return __reduce_add_sync(~0u, v);\n}\n"
+                "__global__ void f(int* x) {\n  int t = threadIdx.x;\n  x[t] = 0;\n"
+                "  if (x[t] > 1) x[t] = sum(1); else x[t] = sum(2);\n}\n"
+            ),
+            None,
+        ),
+    ),
+)
+def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
+    """Yield the branches."""
+    for split in splits(file):
+        yield Found(
+            split.start,
+            split.end,
+            f"lanes that this branch parts may meet across lines {split.one} and {split.other}; on AMD they cannot",
+            remedy=(
+                "Choose the value in the branches and make one call after them, or use masks of the branch's own lanes."
+            ),
+        )

@@ -1,0 +1,83 @@
+"""A loop that waits for another thread.
+
+What it does:
+  Reports loops of device code that do nothing but ask whether another thread has changed a value: spin locks by
+  `atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is noted.
+
+Why it matters:
+  Since Volta each lane makes progress of its own. The lanes of a wavefront do not: while some of them loop, the
+  others stand still, so that a lane that waits for one of its own wavefront waits forever. On gfx9 a wavefront holds
+  two of CUDA's warps: a lock that only one lane of each warp takes, safe on every NVIDIA GPU, hangs there.
+
+Use instead:
+  Let one thread of a block wait, with the others at `__syncthreads()`; put the critical section into the loop (`if
+  (taken) { …; release; done = true; }`); or use atomic operations instead of locks.
+
+Fix safety:
+  For a person. Loops that repeat an atomic operation until it succeeds (`do { assumed = old; … } while (assumed !=
+  old)`) wait for nobody and are not reported.
+
+References:
+  CUDA C++ programming guide, independent thread scheduling. LLVM, user guide for AMDGPU: wavefronts run in lockstep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.waiting import waits
+
+
+@rule(
+    "CU31",
+    "Loop that waits for another thread",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=(b"atomic", b"volatile", b"ld.acquire", b"lock", b"ld_acquire"),
+    sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",),
+    valid=(
+        (
+            "__device__ double f(unsigned long long* at, unsigned long long old, unsigned long long assumed) {\n"
+            "  do {\n    assumed = old;\n    old = atomicCAS(at, assumed, assumed + 1);\n"
+            "  } while (assumed != old);\n  return 0;\n}\n"
+        ),
+        "void host(volatile int* flag) {\n  while (*flag == 0) {}\n}\n",
+    ),
+    invalid=(
+        Case("__device__ void lock(int* mutex) {\n  while (atomicCAS(mutex, 0, 1) != 0) {\n  }\n}\n", None),
+        Case("__device__ void lock(int* mutex) {\n  while (atomicExch(mutex, 1))\n    ;\n}\n", None),
+        Case("__device__ void f(volatile int* flags, int i) {\n  while (flags[i] == 0);\n}\n", None),
+        Case(
+            (
+                "__global__ void f(volatile int* flags) {\n  if (threadIdx.x == 0) {\n"
+                "    while (flags[0] == 0);\n  }\n}\n"
+            ),
+            None,
+        ),
+    ),
+)
+def waiting_lanes(file: CudaFile) -> Iterator[Found]:
+    """Yield the loops."""
+    for wait in waits(file):
+        if wait.one_of_block:
+            yield Found(
+                wait.start,
+                wait.end,
+                "the block's first thread waits for another block: on AMD too, all blocks must fit the GPU at once",
+                outcome=Outcome.NOTE,
+                severity=Severity.ADVICE,
+            )
+            continue
+        yield Found(
+            wait.start,
+            wait.end,
+            "this loop waits for another thread, which does not run while a lane of its wavefront loops",
+            remedy=(
+                "Let one thread of the block wait, put the critical section into the loop, or use atomic operations."
+            ),
+        )

@@ -1,0 +1,64 @@
+"""Steps of a warp that no barrier parts.
+
+What it does:
+  Reports shared arrays that lanes of a warp change and read from statement to statement (`s[t] += s[t + 16]; s[t] +=
+  s[t + 8];`) without `__syncwarp()` between them. It notes those whose array is `volatile`.
+
+Why it matters:
+  Such code counts on the lanes of a warp running in lockstep. A wavefront does run so; a compiler may still keep
+  values in registers or reorder the accesses, and does. With `volatile` the order is kept: then the last 32 threads
+  are in one wavefront of either size, and the steps are right.
+
+Use instead:
+  `__syncwarp()` between the steps (CUDA wants it since Volta), or a shuffle.
+
+Fix safety:
+  For a person without `volatile`; nothing is to be done with it.
+
+References:
+  CUDA C++ programming guide, independent thread scheduling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.lockstep import steps
+
+
+@rule(
+    "CU32",
+    "Steps of a warp without a barrier",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=(b"+ 16", b"+16", b"+ 8", b"+8", b">>= 1", b"/= 2", b">>=1"),
+    sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",),
+    valid=("__device__ void f(float* s, int t) {\n  s[t] += s[t + 16];\n  __syncthreads();\n  s[t] += s[t + 8];\n}\n",),
+    invalid=(
+        Case("__device__ void f(float* s, int t) {\n  s[t] += s[t + 16];\n  s[t] += s[t + 8];\n}\n", None),
+        Case("__device__ void f(volatile float* s, int t) {\n  s[t] += s[t + 16];\n  s[t] += s[t + 8];\n}\n", None),
+    ),
+)
+def unsynchronised_warps(file: CudaFile) -> Iterator[Found]:
+    """Yield the first two steps of each."""
+    for step in steps(file):
+        if step.volatile:
+            yield Found(
+                step.start,
+                step.end,
+                f"{step.name} is volatile, so that a wavefront keeps these steps in order",
+                outcome=Outcome.NOTE,
+                severity=Severity.INFO,
+            )
+            continue
+        yield Found(
+            step.start,
+            step.end,
+            f"lanes read what others wrote to {step.name} one statement before, without a barrier of the warp",
+            remedy="Put __syncwarp() between the steps, or declare the array volatile.",
+        )

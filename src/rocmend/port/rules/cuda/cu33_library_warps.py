@@ -1,0 +1,130 @@
+"""Warp collectives of CUB without a number of lanes.
+
+What it does:
+  Gives `cub::WarpReduce`, `cub::WarpScan` and the like 32 as their number of threads where they have none.
+
+Why it matters:
+  Their default is the hardware's warp: 64 lanes in hipCUB on gfx9. A reduction of 32 values becomes one of 64, and
+  storage for each 32 threads is shared by two.
+
+Use instead:
+  `cub::WarpReduce<float, 32>`: hipCUB divides a wavefront of 64 lanes into two logical warps.
+
+Fix safety:
+  Safe: 32 is what the default is on every NVIDIA GPU. Where the number of lanes is another name, it is looked up; one
+  that is not known to be at most 32 is for a person.
+
+References:
+  CUB, warp-wide collectives. hipCUB, warp-wide collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.structure import arguments, template_end
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.cases import gated
+
+_FIXED = {
+    b"WarpReduce": 1,
+    b"WarpScan": 1,
+    b"WarpExchange": 2,
+    b"WarpLoad": 3,
+    b"WarpStore": 3,
+    b"WarpMergeSort": 2,
+}
+"""How many template arguments come before the number of threads."""
+_DEEPEST = 4
+
+
+@rule(
+    "CU33",
+    "Warp collective of CUB as wide as a wavefront",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"WarpReduce", b"WarpScan", b"WarpExchange", b"WarpLoad", b"WarpStore", b"WarpMergeSort"),
+    sources=(
+        "https://nvidia.github.io/cccl/cub/",
+        "https://rocm.docs.amd.com/projects/hipCUB/en/latest/",
+    ),
+    valid=(
+        "using R = cub::WarpReduce<float, 32>;\n",
+        "using R = cub::WarpReduce<float, 16>;\n",
+        "template <typename T>\nstruct WarpReduce {\n  T value;\n};\nWarpReduce<float> r;\n",
+    ),
+    invalid=(
+        gated("using Reduce = cub::WarpReduce<float>;", "using Reduce = cub::WarpReduce<float, 32>;"),
+        gated("  typedef cub::WarpScan<int> Scan;", "  typedef cub::WarpScan<int, 32> Scan;", "void f() {\n", "}\n"),
+        Case("template <int N>\nusing R = cub::WarpReduce<float, N>;\n", None),
+    ),
+)
+def library_warps(file: CudaFile) -> Iterator[Found]:
+    """Yield them."""
+    for index in file.names(*_FIXED):
+        token = file.tokens[index]
+        after = index + 1
+        if after >= len(file.tokens) or file.tokens[after].text != b"<" or not _of_cub(file, index):
+            continue
+        end = template_end(file.tokens, file.partner, after)
+        if end < 0:
+            continue
+        given = arguments(file.tokens, file.partner, after, end)
+        name = token.text
+        place = _FIXED[name]
+        if len(given) > place:
+            width = file.data[given[place].start : given[place].end]
+            if not _at_most_32(file, width, index):
+                yield _manual(token.start, file.tokens[end].end, f"{name.decode()} has {width.decode()} lanes")
+        elif len(given) == place:
+            at = given[-1].end
+            yield Found(
+                token.start,
+                file.tokens[end].end,
+                f"{name.decode()} is as wide as a wavefront in hipCUB: 64 lanes on gfx9",
+                (Edit(at, at, b", 32"),),
+            )
+        else:
+            yield _manual(token.start, file.tokens[end].end, f"{name.decode()} is as wide as a wavefront in hipCUB")
+
+
+def _manual(start: int, end: int, message: str) -> Found:
+    remedy = "Give it at most 32 lanes as its last template argument."
+    return Found(start, end, message, outcome=Outcome.MANUAL, remedy=remedy)
+
+
+def _of_cub(file: CudaFile, index: int) -> bool:
+    """Tell whether a name is CUB's: qualified, or used after ``using namespace cub``."""
+    if index >= 2 and file.tokens[index - 1].text == b"::":
+        return file.tokens[index - 2].text in (b"cub", b"hipcub")
+    if index >= 1 and file.tokens[index - 1].text in (b".", b"->", b"struct", b"class"):
+        return False
+    name = file.tokens[index].text
+    own = any(file.tokens[at - 1].text in (b"struct", b"class") for at in file.names(name, shared=False) if at)
+    words = file.tokens
+    used = any(words[at + 1].text == b"namespace" and words[at + 2].text == b"cub" for at in file.names(b"using"))
+    return used and not own
+
+
+def _at_most_32(file: CudaFile, width: bytes, index: int, depth: int = 0) -> bool:
+    """Tell whether a number of lanes is known to be at most 32."""
+    number = width.strip().rstrip(b"uUlL")
+    if number.isdigit():
+        return int(number) <= 32
+    if depth > _DEEPEST:
+        return False
+    for macro in file.macros.get(number, ()):
+        if not _at_most_32(file, file.data[macro.start : macro.end], index, depth + 1):
+            return False
+    if number in file.macros:
+        return True
+    declared = (
+        file.declaration_of(number, file.tokens[index].start) if number.decode("latin-1").isidentifier() else None
+    )
+    if declared is None or declared.value is None or not declared.qualifiers & {b"constexpr", b"const"}:
+        return False
+    return _at_most_32(file, file.data[declared.value.start : declared.value.end], index, depth + 1)

@@ -1,0 +1,60 @@
+"""A function of the project that bears the name of an operation across lanes.
+
+What it does:
+  Reports definitions of functions named like CUDA's operations across lanes (an own `__shfl_down` for `double`), and
+  conditionals that ask for such a name. Uses of the name are then left alone in the file.
+
+Why it matters:
+  What the own function does decides which calls are CUDA's and which are not; overloads of the helpers would be
+  ambiguous with it.
+
+Use instead:
+  Remove it if CUDA has had the overload since (`double` since CUDA 6.5), or give it a name of its own.
+
+Fix safety:
+  For a person. Macros of such names are no problem: they are renamed with their uses.
+
+References:
+  CUDA C++ programming guide, warp shuffle functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.intrinsics import TRIGGERS
+from rocmend.port.wave.sites import wave
+
+
+@rule(
+    "CU35",
+    "Own function with the name of an operation across lanes",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=TRIGGERS,
+    sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",),
+    valid=("__device__ double f(double v) {\n  return __shfl_down_sync(~0u, v, 1);\n}\n",),
+    invalid=(
+        Case("__device__ double __shfl_down(double v, unsigned d) {\n  return v;\n}\n", None),
+        Case("#ifndef __shfl_sync\n#define OLD 1\n#endif\n", None),
+    ),
+)
+def own_intrinsics(file: CudaFile) -> Iterator[Found]:
+    """Yield the definitions and the questions."""
+    for site in wave(file).sites:
+        if not site.defines and not site.tested:
+            continue
+        token = file.tokens[site.at]
+        name = token.text.decode()
+        what = f"a function named {name} is defined here" if site.defines else f"{name} is asked for as a macro here"
+        yield Found(
+            token.start,
+            token.end,
+            f"{what}: which calls are CUDA's is not known",
+            remedy="Give it a name of its own, or remove it where CUDA has the operation for that type.",
+        )

@@ -1,0 +1,155 @@
+"""Loops of device code that wait for another thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind
+from rocmend.port.wave.statements import Statement, statements, walk
+
+__all__ = ["Wait", "waits"]
+
+_TAKES = frozenset((b"atomicCAS", b"atomicExch", b"atomicOr", b"atomicAnd", b"atomicMax"))
+_READS = frozenset(
+    (b"atomicAdd", b"atomicOr", b"atomicLoad", b"load", b"__ldcg", b"__ldcv", b"ld_acquire", b"test_and_set")
+)
+_HARMLESS = frozenset(
+    (b"__nanosleep", b"__threadfence", b"__threadfence_block", b"__threadfence_system", b"__syncwarp")
+)
+_CHANGES = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>=", b"++", b"--"))
+
+
+_LOCKS = re.compile(rb"lock|acquire|wait|ready|flag", re.IGNORECASE)
+
+
+class Wait(NamedTuple):
+    """A waiting loop.
+
+    Attributes:
+        start: Offset of its first byte.
+        end: Offset after its condition.
+        one_of_block: Whether only the first thread of a block comes to it.
+    """
+
+    start: int
+    end: int
+    one_of_block: bool
+
+
+def waits(file: CudaFile) -> Iterator[Wait]:
+    """Yield the loops that wait, in code that both sides compile."""
+    for function in file.functions:
+        if b"__host__" in function.qualifiers and b"__device__" not in function.qualifiers:
+            continue
+        if not function.on_device or not file.shared(function.start):
+            continue
+        body = statements(file, function)
+        if body is None:
+            continue
+        for one in walk(body):
+            if one.kind == "loop" and one.condition is not None and _waits(file, one):
+                tokens = file.tokens
+                yield Wait(tokens[one.first].start, tokens[one.condition[1]].end, _first_thread(file, body, one))
+
+
+def _waits(file: CudaFile, loop: Statement) -> bool:
+    assert loop.condition is not None  # noqa: S101  the caller asked
+    first, last = loop.condition
+    inside = file.tokens[first:last]
+    if loop.keyword == b"for":
+        return False
+    names = {token.text for token in inside if token.kind == Kind.NAME}
+    takes = bool(names & _TAKES)
+    body = loop.parts[0]
+    if _idle(file, body):
+        return takes or bool(names & _READS) or _reads_memory(file, first, last)
+    if takes:
+        return not _changed_in(file, body, _arguments_of(file, first, last))
+    # do { old = atomicCAS(lock, 0, 1); } while (old != 0): constants are taken, nothing is computed anew.
+    return loop.keyword in (b"do", b"while") and _retries(file, body, names)
+
+
+def _idle(file: CudaFile, body: Statement) -> bool:
+    """Tell whether a loop's body does nothing but sleep, fence or read anew."""
+    for one in walk(body):
+        if one.kind == "block":
+            continue
+        if one.kind != "plain":
+            return False
+        words = file.tokens[one.first : one.last]
+        if words and words[0].text == b";":
+            continue
+        names = {token.text for token in words if token.kind == Kind.NAME}
+        if not names or not names & (_HARMLESS | _READS | {b"asm"}):
+            return False
+    return True
+
+
+def _reads_memory(file: CudaFile, first: int, last: int) -> bool:
+    """Tell whether a condition reads what another thread may change."""
+    for index in range(first, last):
+        token = file.tokens[index]
+        if token.text == b"[" or (token.text == b"*" and _dereferences(file, index, first)):
+            return True
+        if token.kind == Kind.NAME:
+            declared = file.declaration_of(token.text, token.start)
+            if declared is not None and b"volatile" in declared.qualifiers | set(declared.type.split()):
+                return True
+    return _asks_a_lock(file, first, last)
+
+
+def _asks_a_lock(file: CudaFile, first: int, last: int) -> bool:
+    """Tell whether a condition calls a function that takes a lock or reads a flag, as far as that can be seen."""
+    for index in range(first, last - 1):
+        name = file.tokens[index]
+        if name.kind != Kind.NAME or file.tokens[index + 1].text != b"(":
+            continue
+        bodies = [one for one in file.functions if one.name.text == name.text]
+        inside = b"".join(file.data[one.start : one.end] for one in bodies)
+        if any(word in inside for word in (b"atomicCAS", b"atomicExch", b"volatile")) or (
+            not bodies and _LOCKS.search(name.text)
+        ):
+            return True
+    return False
+
+
+def _dereferences(file: CudaFile, index: int, first: int) -> bool:
+    return index == first or file.tokens[index - 1].text in (b"(", b"!", b"==", b"!=", b"<", b">", b"&&", b"||", b"=")
+
+
+def _arguments_of(file: CudaFile, first: int, last: int) -> set[bytes]:
+    return {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME} - _TAKES
+
+
+def _changed_in(file: CudaFile, body: Statement, names: set[bytes]) -> bool:
+    for index in range(body.first, body.last - 1):
+        if file.tokens[index].text in names and file.tokens[index + 1].text in _CHANGES:
+            return True
+    return False
+
+
+def _retries(file: CudaFile, body: Statement, names: set[bytes]) -> bool:
+    """Tell whether a body only takes a lock, by constants, into what the condition asks."""
+    plain = [one for one in walk(body) if one.kind == "plain"]
+    if len(plain) != 1 or any(one.kind in {"if", "loop", "switch"} for one in walk(body)):
+        return False
+    words = file.tokens[plain[0].first : plain[0].last]
+    texts = [token.text for token in words]
+    called = next((index for index, text in enumerate(texts) if text in (b"atomicCAS", b"atomicExch")), -1)
+    if called < 0 or not names & set(texts[:called]):
+        return False
+    numbers = [token for token in words[called:] if token.kind == Kind.NUMBER]
+    return len(numbers) >= (2 if texts[called] == b"atomicCAS" else 1)
+
+
+def _first_thread(file: CudaFile, body: Statement, loop: Statement) -> bool:
+    """Tell whether a branch around a loop lets only the first thread of a block in."""
+    for one in walk(body):
+        if one.kind == "if" and one.condition is not None and one.parts[0].first <= loop.first < one.parts[0].last:
+            texts = b"".join(token.text for token in file.tokens[one.condition[0] : one.condition[1]])
+            if b"||" not in texts and (b"threadIdx.x==0" in texts or texts == b"!threadIdx.x"):
+                return True
+    return False

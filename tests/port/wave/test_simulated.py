@@ -1,0 +1,88 @@
+"""Kernels as the rules port them, run with 32 and with 64 lanes a wave, against CUDA's warps of 32.
+
+Each kernel is a plain program: its threads are fibers that meet at operations across lanes (``shim/simt.h``). What CUDA
+defines comes from a model of its own (``shim/cuda``), what HIP offers from another (``shim/rocm``).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rocmend.port.analyse import read
+from rocmend.port.cuda.write import ported
+from rocmend.port.records import Outcome
+
+HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[3] / "src" / "rocmend" / "port" / "support"
+KERNELS = sorted(HERE.glob("kernels/*.cu"))
+RULES = {"CU01", "CU02", "CU03", "CU04", "CU09", "CU10"}
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+def output(source: bytes, side: str, lanes: int, folder: Path) -> str:
+    """Build a program for one side and one width, and return what it prints."""
+    file = folder / f"{side}{lanes}.cpp"
+    file.write_bytes(source)
+    program = folder / f"{side}{lanes}"
+    gate = ["-DUSE_ROCM"] if side == "rocm" else []
+    paths = [f"-I{HERE / 'shim' / side}", f"-I{SUPPORT}"]
+    subprocess.run(
+        ["g++", "-std=c++17", "-O1", "-w", f"-DWAVE={lanes}", *gate, *paths, str(file), "-o", str(program)], check=True
+    )
+    return subprocess.run([str(program)], check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+@pytest.fixture(scope="module", params=KERNELS, ids=lambda path: path.stem)
+def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, str]:
+    """A kernel's folder to build in, its CUDA source and what that prints."""
+    folder = tmp_path_factory.mktemp(request.param.stem)
+    source = request.param.read_bytes()
+    return folder, source, output(source, "cuda", 32, folder)
+
+
+def port(source: bytes) -> bytes:
+    issues = [issue for issue in read("kernel.cu", source).issues if issue.rule in RULES]
+    assert all(issue.outcome is Outcome.AUTO for issue in issues)
+    return ported(source, issues)
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_ported_kernel_gives_what_cuda_gives(kernel: tuple[Path, bytes, str], lanes: int) -> None:
+    folder, source, expected = kernel
+    assert len(expected) > 200
+    assert output(port(source), "rocm", lanes, folder) == expected
+
+
+def test_nvidia_side_of_a_port_gives_what_it_gave(kernel: tuple[Path, bytes, str]) -> None:
+    folder, source, expected = kernel
+    assert output(port(source), "cuda", 32, folder) == expected
+
+
+NAIVE = rb"""
+#include <cuda_runtime.h>
+__global__ void count(const int* in, int* out) {
+  unsigned seen = __ballot(in[threadIdx.x] & 1);
+  int sum = in[threadIdx.x];
+  for (int step = warpSize / 2; step; step /= 2) sum += __shfl(sum, (threadIdx.x ^ step) % warpSize);
+  out[threadIdx.x] = __popc(seen) * 1000 + sum;
+}
+int main() {
+  std::vector<int> in(128), out(128);
+  for (int i = 0; i < 128; ++i) in[i] = i * i % 11;
+  simt::launch(1, {128, 1, 1}, [&] { count(in.data(), out.data()); });
+  for (int word : out) std::printf("%d\n", word);
+}
+"""
+
+
+def test_unported_kernel_is_wrong_with_64_lanes(tmp_path: Path) -> None:
+    """The harness sees what the rules are for: HIP's own functions, which compile, give something else on gfx9."""
+    expected = output(NAIVE, "cuda", 32, tmp_path)
+    assert output(NAIVE, "rocm", 32, tmp_path) == expected
+    assert output(NAIVE, "rocm", 64, tmp_path) != expected
+    assert output(port(NAIVE), "rocm", 64, tmp_path) == expected
