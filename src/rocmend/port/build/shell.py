@@ -1,7 +1,7 @@
-"""Shell scripts and commands within other files: words with places, and which lines can be put behind a condition.
+"""Shell scripts and commands within other files: words with places, and lines that can be put behind a condition.
 
-Enough of POSIX sh and bash is read to tell commands, words, quotes, comments and here-documents apart; nothing is run or
-expanded.
+Enough of POSIX sh and bash is read to tell commands, words, quotes, comments and here-documents apart; nothing is run
+or expanded.
 """
 
 from __future__ import annotations

@@ -1,0 +1,157 @@
+"""A base image for CUDA.
+
+## What it does
+
+Finds `nvidia/cuda`, `pytorch/pytorch:…cuda…`, NVIDIA's own images and others in Dockerfiles and compose files.
+
+## Why it matters
+
+There is no ROCm in such an image, and its PyTorch is for CUDA.
+
+## Use instead
+
+`rocm/pytorch`, which brings ROCm and a PyTorch that was tested with it, or `rocm/dev-ubuntu-…`, which brings ROCm
+alone. The result is written beside the original, as `Dockerfile.rocm` or `docker-compose.rocm.yml`, with the image in
+a build argument where the file is a Dockerfile. Pin it by digest once it works.
+
+## Fix safety
+
+A suggestion: which release of ROCm, Ubuntu and Python a project needs is for a person to choose.
+
+## References
+
+- <https://hub.docker.com/r/rocm/pytorch>
+- <https://hub.docker.com/r/rocm/dev-ubuntu-22.04>
+- <https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.found import note, rewrite
+from rocmend.port.build.kinds import Kind, paths
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_TAG = r"(?::[\w.${}-]+)?(?:@sha256:[0-9a-f]+)?"
+_IMAGE = re.compile(
+    rf"(?P<cuda>(?:[\w.-]+/)*nvidia/cuda(?:gl)?{_TAG})"
+    rf"|(?P<torch>(?:[\w.-]+/)?pytorch/(?:pytorch|manylinux[\w-]*):[\w.${{}}-]*(?i:cuda)[\w.${{}}-]*|nvcr\.io/nvidia/pytorch{_TAG})"
+    rf"|(?P<other>nvcr\.io/nvidia/[\w./-]+{_TAG}|[\w./-]+:[\w.-]*cu(?:da)?1[123][0-9.]*[\w.-]*)"
+)
+_UBUNTU = re.compile(r"ubuntu([0-9]{2})\.?([0-9]{2})")
+_FROM = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)")
+
+
+@rule(
+    "DP05",
+    "A base image for CUDA",
+    Language.TEXT,
+    severity=Severity.ERROR,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"nvidia", b"cuda", b"cu11", b"cu12", b"cu13"),
+    paths=paths(Kind.DOCKERFILE, Kind.COMPOSE, Kind.WORKFLOW, Kind.YAML),
+    sources=("https://hub.docker.com/r/rocm/pytorch", "https://hub.docker.com/r/rocm/dev-ubuntu-22.04"),
+    valid=("# FROM nvidia/cuda:12.1.0-devel-ubuntu22.04\nFROM python:3.12\nFROM rocm/pytorch:latest\n",),
+    invalid=(
+        Case(
+            "FROM nvidia/cuda:12.1.0-devel-ubuntu22.04 AS build\nRUN make\n",
+            "ARG ROCM_IMAGE=rocm/dev-ubuntu-22.04:latest\nFROM ${ROCM_IMAGE} AS build\nRUN make\n",
+            "Dockerfile",
+        ),
+        Case(
+            "# syntax=docker/dockerfile:1\nARG A=1\nFROM --platform=linux/amd64 nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04\n"
+            "RUN pip install torch\n",
+            "# syntax=docker/dockerfile:1\nARG A=1\nARG ROCM_IMAGE=rocm/pytorch:latest\n"
+            "FROM --platform=linux/amd64 ${ROCM_IMAGE}\nRUN pip install torch\n",
+            "docker/app.Dockerfile",
+        ),
+        Case(
+            "FROM pytorch/pytorch:2.4.0-cuda12.1-cudnn9-devel as a\nRUN b\nFROM nvcr.io/nvidia/pytorch:24.05-py3\n",
+            "ARG ROCM_IMAGE=rocm/pytorch:latest\nFROM ${ROCM_IMAGE} as a\nRUN b\nFROM ${ROCM_IMAGE}\n",
+            "Dockerfile",
+        ),
+        Case(
+            "services:\n  a:\n    image: nvidia/cuda:12.1.0-base-ubuntu22.04\n",
+            "services:\n  a:\n    image: rocm/dev-ubuntu-22.04:latest\n",
+            "docker-compose.yml",
+        ),
+        Case(
+            "ARG CUDA=12.4.1\nARG BASE=nvidia/cuda:${CUDA}-devel-ubuntu22.04\nFROM ${BASE}\n",
+            "ARG CUDA=12.4.1\nARG BASE=rocm/dev-ubuntu-22.04:latest\nFROM ${BASE}\n",
+            "Dockerfile",
+        ),
+        Case(
+            "FROM a AS b\nRUN c\nFROM nvidia/cuda:12.4.1-base\n",
+            "ARG ROCM_IMAGE=rocm/dev-ubuntu-24.04:latest\nFROM a AS b\nRUN c\nFROM ${ROCM_IMAGE}\n",
+            "Dockerfile",
+        ),
+        Case("jobs:\n  a:\n    container: nvidia/cuda:12.1.0-base-ubuntu22.04\n", None, ".github/workflows/a.yml"),
+        Case("FROM vllm/vllm-openai:v0.6-cu124\n", None, "Dockerfile"),
+        Case("FROM nvcr.io/nvidia/tritonserver:24.05-py3\n", None, "Dockerfile"),
+    ),
+)
+def check(file: TextFile) -> Iterable[Found]:
+    """Yield images for CUDA."""
+    declared = False
+    for step in file.instructions:
+        named = _FROM.match(step.body) if step.keyword == "FROM" else None
+        match = _IMAGE.fullmatch(named.group(1)) if named else None
+        if named is None or match is None:
+            continue
+        start, end = step.body_start + named.start(1), step.body_start + named.end(1)
+        edits: tuple[Edit, ...] = ()
+        if match.lastgroup != "other":
+            edits = (*(() if declared else _argument(file, match)), Edit(start, end, b"${ROCM_IMAGE}"))
+            declared = True
+        yield _found(file, match, (start, end), edits)
+    for setting in file.settings if file.kind is Kind.DOCKERFILE else ():
+        match = _IMAGE.fullmatch(setting.value)
+        if match is not None:
+            edits = (
+                () if match.lastgroup == "other" else (Edit(setting.start, setting.end, _image(file, match).encode()),)
+            )
+            yield _found(file, match, (setting.start, setting.end), edits)
+    for entry in file.yaml:
+        match = _IMAGE.fullmatch(entry.value) if entry.key in {"image", "container"} else None
+        if match is None:
+            continue
+        place = (entry.start, entry.end)
+        if file.kind is not Kind.COMPOSE:
+            yield note(
+                place, f"{entry.value} is an image for CUDA.", "Use an image for ROCm where the job runs on one."
+            )
+            continue
+        edits = () if match.lastgroup == "other" else (Edit(*place, _image(file, match).encode()),)
+        yield _found(file, match, place, edits)
+
+
+def _argument(file: TextFile, match: re.Match[str]) -> tuple[Edit, ...]:
+    """Return the edit that declares the image before the first stage: later, no stage could begin with it."""
+    first = next(step for step in file.instructions if step.keyword == "FROM")
+    at = file.lines.at(first.start).start
+    return (Edit(at, at, f"ARG ROCM_IMAGE={_image(file, match)}{file.lines.newline}".encode()),)
+
+
+def _found(file: TextFile, match: re.Match[str], place: tuple[int, int], edits: tuple[Edit, ...]) -> Found:
+    return rewrite(
+        file,
+        place,
+        f"{match.group()} is an image for CUDA.",
+        edits,
+        remedy="Choose an image for ROCm that serves the same purpose.",
+        outcome=Outcome.SUGGEST,
+    )
+
+
+def _image(file: TextFile, match: re.Match[str]) -> str:
+    """Return the image for ROCm: with PyTorch where the original has it or the file speaks of it."""
+    ubuntu = _UBUNTU.search(match.group())
+    if match.lastgroup == "torch" or re.search(r"\btorch|requirements", file.text):
+        return "rocm/pytorch:latest"
+    release = f"{ubuntu.group(1)}.{ubuntu.group(2)}" if ubuntu else "24.04"
+    return f"rocm/dev-ubuntu-{release if release in {'22.04', '24.04'} else '24.04'}:latest"

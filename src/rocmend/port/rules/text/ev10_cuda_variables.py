@@ -1,0 +1,70 @@
+"""Variables of CUDA's runtime and libraries.
+
+## What it does
+
+Finds variables that CUDA's runtime and libraries read, and that have a counterpart in ROCm or none.
+
+## Why it matters
+
+They are passed over in silence: a run that is meant to be deterministic, or to overlap, is not.
+
+## Use instead
+
+What the message says of each.
+
+## Fix safety
+
+Nothing is rewritten: what a value means differs.
+
+## References
+
+- <https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html>
+- <https://docs.pytorch.org/docs/stable/notes/randomness.html>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.found import note
+from rocmend.port.build.kinds import paths
+from rocmend.port.build.variables import KINDS
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_KNOWN = {
+    "CUBLAS_WORKSPACE_CONFIG": "PyTorch reads it on ROCm too, and HIPBLAS_WORKSPACE_CONFIG where it is not set.",
+    "CUBLASLT_WORKSPACE_SIZE": "PyTorch reads it on ROCm too, and HIPBLASLT_WORKSPACE_SIZE where it is not set.",
+    "CUDA_DEVICE_MAX_CONNECTIONS": "HIP's counterpart is GPU_MAX_HW_QUEUES; its default is 4.",
+    "CUDA_MODULE_LOADING": "HIP loads code objects when they are used; there is nothing to set.",
+    "CUDA_DEVICE_ORDER": "HIP numbers GPUs as the driver lists them; there is nothing to set.",
+    "CUDA_CACHE_PATH": "HIP compiles nothing when a program starts; Triton and Inductor have caches of their own.",
+    "CUDA_MPS_PIPE_DIRECTORY": "There is no counterpart of NVIDIA's multi-process service.",
+    "NVIDIA_TF32_OVERRIDE": "CUDA's libraries read it; none of ROCm's does.",
+    "TORCH_CUDNN_V8_API_ENABLED": "PyTorch uses MIOpen on ROCm.",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "PyTorch asks HIP on ROCm.",
+}
+
+
+@rule(
+    "EV10",
+    "A variable of CUDA's runtime or libraries",
+    Language.TEXT,
+    severity=Severity.INFO,
+    outcome=Outcome.NOTE,
+    triggers=tuple(name.encode() for name in _KNOWN),
+    paths=paths(*KINDS),
+    sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html",),
+    valid=("export GPU_MAX_HW_QUEUES=2\n# export CUDA_DEVICE_ORDER=PCI_BUS_ID\n",),
+    invalid=(
+        Case("export CUDA_DEVICE_MAX_CONNECTIONS=1\n", None, "run.sh"),
+        Case("CUBLAS_WORKSPACE_CONFIG=:4096:8\n", None, ".env"),
+    ),
+)
+def check(file: TextFile) -> Iterable[Found]:
+    """Yield what sets such a variable."""
+    for setting in file.settings:
+        if setting.name in _KNOWN and not setting.settled:
+            yield note((setting.name_start, setting.end), f"{setting.name} is CUDA's. {_KNOWN[setting.name]}")
