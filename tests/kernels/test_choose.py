@@ -85,6 +85,14 @@ def test_a_tier_or_a_name_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
         choose.choose(OP, Problem("float32", 1), GFX, "vendor")
 
 
+def test_a_name_holds_for_the_ops_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: None)
+    # An implementation of quantized_projections, which calls other ops.
+    assert choose.choose(OP, Problem("float32", 64), GFX, "apart").implementation == "library"
+    with pytest.raises(choose.UnfitError, match="nowhere was asked for"):
+        choose.choose(OP, Problem("float32", 64), GFX, "nowhere")
+
+
 def test_what_was_measured_to_be_fastest_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: None)
     user.keep_choice("example", "small", "gfx1151", "tiles", times_us={})

@@ -102,6 +102,14 @@ def test_swiglu_gates_one_product_with_the_other(dtype: str, form: tuple[str, in
     assert bool(((out.double() - wanted).abs() <= near).all())
 
 
+def test_one_after_another_can_be_asked_for() -> None:
+    x, weights = _x(2, 128), [_weights(n, 128) for n in (17, 5)]
+    with prefer("apart"):
+        for out, one in zip(quantized_matmul_many(x, weights, 64, 4), weights, strict=True):
+            _assert_right(out, x, one, AFFINE)
+        assert quantized_swiglu(x, weights[1], weights[1], 64, 4).shape == (2, 5)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reads_any_strides_and_unsigned_words(dtype: str) -> None:
     x = _x(3, 384, dtype=dtype)[:, ::3]

@@ -64,6 +64,7 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
     Raises:
         UnfitError: The preferred one is unfit, or none is fit.
     """
+    prefer = prefer if prefer and binds(prefer, op) else None
     rejected: list[Rejected] = []
     fastest = None if prefer else measured(op, problem, target)
     for one in ordered(op, fastest):
@@ -83,6 +84,18 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
 def preferred() -> str | None:
     """Return the tier or implementation that is asked for, by the environment or by ``prefer``."""
     return _preferred[-1] if _preferred else None
+
+
+def binds(prefer: str, op: Op) -> bool:
+    """Return whether a preference is one for an op: not where it names an implementation that only others have.
+
+    What one op's implementation calls is chosen as ever: asked for by name, it could not call other ops otherwise.
+    """
+    if prefer in _TIERS or any(one.name == prefer for one in op.implementations):
+        return True
+    from rocmend.kernels import registry
+
+    return not any(one.name == prefer for other in registry.ops() for one in other.implementations)
 
 
 def ordered(op: Op, fastest: str | None) -> list[Implementation]:
@@ -179,7 +192,10 @@ def _tell(choice: Choice) -> None:
 
 @contextlib.contextmanager
 def prefer(name: str) -> Iterator[None]:
-    """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op inside."""
+    """Ask for a tier (``vendor``, ``triton``, ``reference``) or an implementation by name, for every op inside.
+
+    A name holds for the ops that have an implementation of that name; where no op has one, every choice fails.
+    """
     _preferred.append(name)
     forget()
     try:

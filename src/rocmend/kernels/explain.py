@@ -89,6 +89,7 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
         UsageError: No such product.
     """
     asked = choose.preferred()
+    asked = asked if asked and choose.binds(asked, op) else None
     considered = []
     chosen = ""
     measured = None if asked else choose.measured(op, problem, target)

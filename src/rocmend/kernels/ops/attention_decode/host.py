@@ -154,7 +154,7 @@ def run(
         "KV": kv_heads, "GROUP": heads // kv_heads, "L": queries, "D": dim, "DV": value_dim, "D0": d0, "D1": d1,
         "DVB": max(power_of_two(value_dim), 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
-        "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1,
+        "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "EARLY": bool(cut.config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (
         float(scale), float(soft_cap or 1.0), int(window or 0), keys, cut.splits, parts * value_dim,

@@ -198,14 +198,21 @@ def split_kernel(
     LENGTHS: tl.constexpr,
     SPLIT: tl.constexpr,
     PDL: tl.constexpr,
+    EARLY: tl.constexpr,
     LAST: tl.constexpr,
     LIVE: tl.constexpr,
     SPLITS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """One part of the cache for one KV head: scores, running softmax, weighted sum of values."""
+    """One part of the cache for one KV head: scores, running softmax, weighted sum of values.
+
+    NVIDIA only: with PDL the kernel behind it is launched at once; with EARLY it is itself, and waits for what it
+    reads.
+    """
     if PDL:
         tl.extra.cuda.gdc_launch_dependents()
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
     split = tl.program_id(0) % splits
     pair = tl.program_id(0) // splits
     b = (pair // KV).to(tl.int64)
@@ -296,6 +303,7 @@ def merge_kernel(
 ):
     """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written."""
     if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)

@@ -25,6 +25,8 @@ SUITED = triton.__version__.startswith("3.6.")
 first axes over lanes, 3.9 its last: the kernel is right there too, but weights would go through shared memory."""
 MOST_STEPS = 32
 """Of a wavefront, where there can be more of those instead."""
+TYPES = (None, torch.int32, None, None, None)
+"""What the tensors of a launch are seen as: words may be given as uint32."""
 Launches = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], None]
 
 
@@ -114,4 +116,4 @@ def _planned(ops: Operands, config: Config, target: Target, *, aligned: bool) ->
         cut.steps,
     )  # fmt: skip
     grid = (cdiv(p.columns, TILE), cdiv(p.rows, config["BLOCK_M"]) * p.batch)
-    return Plan(lanes_kernel, grid, constants, _with_warps(config, cut.slices), numbers)
+    return Plan(lanes_kernel, grid, constants, _with_warps(config, cut.slices), numbers, TYPES)

@@ -74,14 +74,14 @@ def _plan(
     problem = Problem(NAMES[dtype], *form, bool(transpose), batch, rows, n, k)
     wide = (x.unsqueeze(0) if vector else x).to(dtype)
     run = planned(implementation(OP, x.device, problem), wide, as_int32(w), scales, biases, form, problem)
-    as_is = x.dtype == dtype and w.dtype == torch.int32 and not vector
+    as_is = x.dtype == dtype and not vector
 
     def call(x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None) -> torch.Tensor:
         if as_is:
             plain: torch.Tensor = run(x, w, scales, biases, form, problem)
             return plain
         wide = (x.unsqueeze(0) if vector else x).to(dtype)
-        out: torch.Tensor = run(wide, as_int32(w), scales, biases, form, problem)
+        out: torch.Tensor = run(wide, w, scales, biases, form, problem)
         return out.squeeze(-2) if vector else out
 
     return call

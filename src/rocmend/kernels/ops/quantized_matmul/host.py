@@ -9,7 +9,7 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
-from rocmend.kernels.common.formats import Format
+from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, few_class, reference, tuning_class
@@ -37,7 +37,7 @@ def run_reference(
     problem: Problem,
 ) -> torch.Tensor:
     """Compute with torch alone."""
-    return reference.product(x, w, scales, biases, problem.transpose, form)
+    return reference.product(x, as_int32(w), scales, biases, problem.transpose, form)
 
 
 def run_dequantized(
@@ -51,7 +51,7 @@ def run_dequantized(
     """Dequantize all weights to the type of x, then multiply with torch's matmul."""
     from rocmend.kernels.ops.dequantize.host import run as dequantize
 
-    weights = dequantize(w, scales, biases, form, x.dtype, None)
+    weights = dequantize(as_int32(w), scales, biases, form, x.dtype, None)
     return torch.matmul(x, weights.transpose(-1, -2) if problem.transpose else weights)
 
 
@@ -66,7 +66,7 @@ def run(
 ) -> Callable[..., torch.Tensor]:
     """Plan a call; see ``function.quantized_matmul``."""
     target = executor.target_for(x.device)
-    ops = Operands(x, w, scales, biases, problem)
+    ops = Operands(x, as_int32(w), scales, biases, problem)
     output = allocate.Output(ops.shape, x.dtype, x.device)
     if 0 in ops.shape:
         return lambda *_: output()
@@ -101,7 +101,7 @@ def run(
         problem: Problem,
     ) -> torch.Tensor:
         out = output()
-        launches(Operands(x, w, scales, biases, problem), out, config, target)
+        launches(Operands(x, as_int32(w), scales, biases, problem), out, config, target)
         return out
 
     return call
@@ -242,7 +242,8 @@ def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None
     walkers = min(p.columns, max(1, resident // (chunks * p.batch)))
     constants = {"GROUP": p.group_size, "HELD": held, "EVEN": words % held == 0, **pdl}
     numbers = (p.columns, words, groups, ops.w_batch)
-    main = Plan(stream_kernel, (walkers, chunks, p.batch), constants, config, numbers)
+    types = (None, None, torch.int32, None, None, None)
+    main = Plan(stream_kernel, (walkers, chunks, p.batch), constants, config, numbers, types)
     total = None
     parts_of = allocate.Output((chunks, *ops.shape), torch.float32, device)
     if chunks > 1:

@@ -15,6 +15,10 @@ BYTES = {
 }  # fmt: skip
 
 
+COUNTED_PAIRS = 1 << 26
+"""Pairs of elements of the same row up to which comparing all of them is fastest: one row of 8192, say."""
+
+
 class Problem(NamedTuple):
     """What choices depend on."""
 
@@ -34,12 +38,12 @@ def _unfit_kernels(problem: Problem, _target: Target) -> str | None:
 
 
 def _unfit_torch(problem: Problem, target: Target) -> str | None:
-    if problem.dtype in ("uint16", "uint32", "uint64"):
-        return f"torch does not sort {problem.dtype}"
     if target.vendor == "amd":
         return "its order of NaN and -0.0 is checked on NVIDIA and the CPU only"
     if target.vendor == "nvidia" and problem.length < 1024:
         return "the kernels sort short rows faster: 4096x128 on an H200 in 8 µs, torch in 32"
+    if target.vendor == "nvidia" and problem.rows * problem.length**2 <= COUNTED_PAIRS:
+        return "the kernels sort a few thousand elements in one launch"
     return None
 
 

@@ -54,7 +54,7 @@ def _case(dtype: str, *shape: int, axis: int | None = -1, indices: bool = False,
         function="argsort" if indices else "sort",
         reference=f"{HERE}.reference:{'argsort' if indices else 'sort'}",
         compiled=dtype in ("float32", "bfloat16", "int64")
-        and shape in ((2, 2048), (2, 50000), (16, 128))
+        and shape in ((2, 2048), (2, 50000), (16, 128), (1, 4096))
         and not permuted,
         edges=marks,
     )
@@ -67,6 +67,10 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, 3, 50, indices=True)
         yield _case(dtype, 300)
         yield _case(dtype, 1, 300, indices=True)
+        yield _case(dtype, 2, 300)
+        yield _case(dtype, 2, 300, indices=True)
+        yield _case(dtype, 1, 4096, indices=True)
+        yield _case(dtype, 5000)
         yield _case(dtype, 2, 2048, indices=True)
         for indices in (False, True):
             yield _case(dtype, 2, 50000, indices=indices)

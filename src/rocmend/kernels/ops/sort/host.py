@@ -8,8 +8,9 @@ import triton
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import axes
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.sort.kernel import count_kernel, offsets_kernel, rows_kernel, scatter_kernel
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.ops.sort import COUNTED_PAIRS
+from rocmend.kernels.ops.sort.kernel import count_kernel, counted_kernel, offsets_kernel, rows_kernel, scatter_kernel
+from rocmend.kernels.tuning import Config, config_for
 
 Pair = tuple[torch.Tensor | None, torch.Tensor | None]
 
@@ -52,8 +53,11 @@ def sort_rows(
     order = allocate.empty((x.shape[0], kept), dtype=index_dtype, device=x.device) if indices else None
     if x.numel() == 0 or kept == 0:
         return out, order
-    rows = config_for("sort", "rows", f"{8 * x.element_size()}", executor.target_for(x.device))
-    if n <= rows["longest"]:
+    target = executor.target_for(x.device)
+    held, counted = (config_for("sort", name, f"{8 * x.element_size()}", target) for name in ("rows", "counted"))
+    if n >= counted["least"] and x.shape[0] * n * n <= counted.get("pairs", COUNTED_PAIRS):
+        _counted(x, out, order, mode, kept, counted)
+    elif n <= held["longest"]:
         _held(x, out, order, mode, kept)
     elif kept == n:
         _radix(x, out, order, mode, bits)
@@ -82,6 +86,16 @@ def _held(x: torch.Tensor, out: torch.Tensor | None, order: torch.Tensor | None,
     perm = allocate.empty((rows, n), dtype=torch.int32, device=x.device)
     launch(rows_kernel, grid, (data, None, None, perm, rows, n, n), constants | {"WORD": 1}, config)
     launch(rows_kernel, grid, (data, perm, values, index, rows, n, keep), constants | {"WORD": 2}, config)
+
+
+def _counted(
+    x: torch.Tensor, out: torch.Tensor | None, order: torch.Tensor | None, mode: int, keep: int, config: Config
+) -> None:
+    rows, n = x.shape
+    values, index = None if out is None else axes.raw(out), None if order is None else axes.raw(order)
+    constants = {"KIND": axes.kind(x.dtype), "MODE": mode}
+    grid = (triton.cdiv(n, config["BLOCK"]), rows)
+    launch(counted_kernel, grid, (axes.raw(x), values, index, n, keep), constants, config)
 
 
 def _radix(x: torch.Tensor, out: torch.Tensor | None, order: torch.Tensor | None, mode: int, bits: int | None) -> None:

@@ -1,4 +1,6 @@
-"""The Triton kernels: a bitonic sort of rows held in registers, and a radix sort of eight bits a pass for longer ones.
+"""The Triton kernels: a bitonic sort, one that counts the elements before each, and a radix sort.
+
+The first is for rows held in registers, the second for a few longer ones, the third takes eight bits a pass.
 
 Elements travel as their bits, indices with them. A stable order comes from the position, which is the key's low part.
 """
@@ -44,6 +46,45 @@ def rows_kernel(
         tl.store(index_ptr + to, place.to(index_ptr.dtype.element_ty), mask=kept)
     if values_ptr is not None:
         tl.store(values_ptr + to, tl.load(x_ptr + row * n + place, mask=kept, other=0), mask=kept)
+
+
+@triton.jit
+def counted_kernel(
+    x_ptr, values_ptr, index_ptr, n, keep,
+    KIND: tl.constexpr, MODE: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Put BLOCK elements of a row where they belong: behind as many as are less, or equal and before them.
+
+    Programs: (blocks of a row, rows). All pairs are compared, which takes no more than reading them one after another
+    where a row has some thousands of elements; CHUNK is a multiple of BLOCK.
+    """
+    row = tl.program_id(1).to(tl.int64) * n
+    first = tl.program_id(0) * BLOCK
+    position = first + tl.arange(0, BLOCK)
+    inside = position < n
+    bits = tl.load(x_ptr + row + position, mask=inside, other=0)
+    own = order_key(bits, KIND, MODE)[:, None]
+    chunk = tl.arange(0, CHUNK)
+    # Only in its own chunk has an element others on both sides.
+    turn = first // CHUNK * CHUNK
+    there = turn + chunk < n
+    key = order_key(tl.load(x_ptr + row + turn + chunk, mask=there, other=0), KIND, MODE)[None, :]
+    earlier = (key < own) | ((key == own) & ((turn + chunk)[None, :] < position[:, None]))
+    before = (earlier & there[None, :]).to(tl.int32)
+    for start in range(0, turn, CHUNK):
+        key = order_key(tl.load(x_ptr + row + start + chunk), KIND, MODE)[None, :]
+        before += (key <= own).to(tl.int32)
+    for start in range(turn + CHUNK, n, CHUNK):
+        there = start + chunk < n
+        key = order_key(tl.load(x_ptr + row + start + chunk, mask=there, other=0), KIND, MODE)[None, :]
+        before += ((key < own) & there[None, :]).to(tl.int32)
+    rank = tl.sum(before, axis=1)
+    to = tl.program_id(1).to(tl.int64) * keep + rank
+    kept = inside & (rank < keep)
+    if index_ptr is not None:
+        tl.store(index_ptr + to, position.to(index_ptr.dtype.element_ty), mask=kept)
+    if values_ptr is not None:
+        tl.store(values_ptr + to, bits, mask=kept)
 
 
 @triton.jit

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
 
 def comparable(x: torch.Tensor) -> torch.Tensor:
     """Return float64 or int64 numbers in the order of the elements (uint64: the sign bit flipped)."""
@@ -32,9 +34,8 @@ def order(x: torch.Tensor, axis: int, *, descending: bool = False) -> torch.Tens
 
 def gather(x: torch.Tensor, axis: int, places: torch.Tensor) -> torch.Tensor:
     """Return elements along an axis, of types that torch cannot gather too."""
-    signed = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-    if x.dtype in signed:
-        return x.view(signed[x.dtype]).gather(axis, places).view(x.dtype)
+    if x.dtype in _SIGNED:
+        return x.view(_SIGNED[x.dtype]).gather(axis, places).view(x.dtype)
     return x.gather(axis, places)
 
 
@@ -69,5 +70,11 @@ def run_torch(
     x: torch.Tensor, axis: int, *, descending: bool, values: bool, indices: bool, index_dtype: torch.dtype
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """Sort with torch itself."""
-    found = torch.sort(x, dim=axis, stable=True, descending=descending)
-    return found.values if values else None, indexed(found.indices, index_dtype) if indices else None
+    signed = _SIGNED.get(x.dtype)
+    # torch sorts no unsigned numbers wider than a byte: those whose upper half became the negative ones are in order.
+    keys = x if signed is None else x.view(signed) ^ torch.iinfo(signed).min
+    found = torch.sort(keys, dim=axis, stable=True, descending=descending)
+    places = indexed(found.indices, index_dtype) if indices else None
+    if not values:
+        return None, places
+    return found.values if signed is None else (found.values ^ torch.iinfo(signed).min).view(x.dtype), places
