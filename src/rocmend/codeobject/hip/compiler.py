@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ from rocmend.codeobject.hip import dependencies
 from rocmend.codeobject.hip.cache import Cache, Entry, constants_file, key_of
 from rocmend.codeobject.hip.constants import constants
 from rocmend.codeobject.hip.diagnostics import missing_headers, read_diagnostics
-from rocmend.codeobject.hip.headers import STAND_INS, how_to_get
+from rocmend.codeobject.hip.headers import STAND_IN_SAYS, STAND_INS, how_to_get
 from rocmend.codeobject.hip.options import Device, device
-from rocmend.codeobject.hip.records import Failure, HipFailure, HipObject, Level, Syntax
+from rocmend.codeobject.hip.records import Diagnostic, Failure, HipFailure, HipObject, Level, Syntax
 from rocmend.codeobject.hip.toolchain import Toolchain, find_toolchain
 from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
@@ -154,14 +154,15 @@ def check_syntax(  # noqa: PLR0913  as above
     nothing = (*(("-nogpulib",) if tools.wants_constants else ()), *(("--cuda-host-only",) if host_only else ()))
     with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
         job = _job(tools, made_for, source, Path(folder), (*own, *nothing, *options), time_limit_s)
-        said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", "-H", str(job.source)])
-        diagnostics = read_diagnostics(said.stderr, job.names)
+        if not job.source.is_file():
+            return _failure(job, Failure.UNREADABLE, f"{source!r} is no file that can be read.", "")
+        said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", str(job.source)])
         if not said.ok:
             return _refused(job, "clang", said)
-        opened = tuple(line.lstrip(". ") for line in said.stderr.splitlines() if line.startswith(". "))
-        nested = tuple(line.lstrip(". ") for line in said.stderr.splitlines() if line.startswith(".."))
-        used = _stand_ins((*opened, *nested))
-        return Syntax(made_for.name, made_for.wave_size, diagnostics, used, toolchain=tools.name, time_ms=job.time_ms())
+        diagnostics, stand_ins = _told(job, said.stderr)
+        return Syntax(
+            made_for.name, made_for.wave_size, diagnostics, stand_ins, toolchain=tools.name, time_ms=job.time_ms()
+        )
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------
@@ -222,8 +223,7 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
         kernels = read_kernels(BytesReader(data, job.names[str(job.source)]))
     except DataError as error:
         return _failure(job, Failure.UNREADABLE, f"the linker's result is no code object: {error.message}", ""), ()
-    used = dependencies.read(listed)
-    said = read_diagnostics(compiled.stderr + linked.stderr, job.names)
+    said, stand_ins = _told(job, compiled.stderr + linked.stderr)
     made = HipObject(
         target=job.device.name,
         wave_size=job.device.wave_size,
@@ -231,11 +231,11 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
         assembly=assembly.read_text(encoding="utf-8", errors="replace"),
         kernels=kernels,
         diagnostics=said,
-        stand_ins=_stand_ins(str(one) for one in used),
+        stand_ins=stand_ins,
         toolchain=job.toolchain.name,
         time_ms=job.time_ms(),
     )
-    return made, used
+    return made, dependencies.read(listed)
 
 
 def _constants(job: _Job) -> tuple[str, ...]:
@@ -265,10 +265,11 @@ def _run(job: _Job, argv: list[str]) -> CommandResult:
     return run_command(argv, time_limit_s=job.left_s())
 
 
-def _stand_ins(opened: Iterable[str]) -> tuple[str, ...]:
-    """Return which of the headers that were opened are rocmend's own, as a source names them."""
-    inside = f"{STAND_INS}/"
-    return tuple(sorted({one.removeprefix(inside) for one in opened if one.startswith(inside)}))
+def _told(job: _Job, text: str) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
+    """Return what the tools said, and which of rocmend's own headers were read: each says so itself."""
+    said = read_diagnostics(text, job.names)
+    names = {one.message.removeprefix(STAND_IN_SAYS) for one in said if one.message.startswith(STAND_IN_SAYS)}
+    return tuple(one for one in said if not one.message.startswith(STAND_IN_SAYS)), tuple(sorted(names))
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
@@ -277,7 +278,7 @@ def _stand_ins(opened: Iterable[str]) -> tuple[str, ...]:
 def _refused(job: _Job, tool: str, said: CommandResult) -> HipFailure:
     """Say why a tool gave nothing."""
     text = said.stderr + said.stdout
-    diagnostics = read_diagnostics(text, job.names)
+    diagnostics, _ = _told(job, text)
     errors = [one for one in diagnostics if one.level is Level.ERROR]
     if said.ending is Ending.TIMEOUT:
         return _failure(
@@ -303,7 +304,7 @@ def _refused(job: _Job, tool: str, said: CommandResult) -> HipFailure:
 
 
 def _failure(job: _Job, reason: Failure, message: str, text: str, *, next_step: str = "") -> HipFailure:
-    diagnostics = read_diagnostics(text, job.names)
+    diagnostics, stand_ins = _told(job, text)
     return HipFailure(
         target=job.device.name,
         wave_size=job.device.wave_size,
@@ -311,6 +312,7 @@ def _failure(job: _Job, reason: Failure, message: str, text: str, *, next_step: 
         message=" ".join(filter(None, (message, next_step))),
         diagnostics=diagnostics,
         missing_headers=missing_headers(diagnostics),
+        stand_ins=stand_ins,
         log="" if diagnostics else text[-_LOG_BYTES:],
         time_ms=job.time_ms(),
     )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["HEADERS_VARIABLE", "STAND_INS", "how_to_get", "is_of_nvidia"]
+__all__ = ["HEADERS_VARIABLE", "STAND_INS", "STAND_IN_SAYS", "how_to_get", "is_of_nvidia"]
 
 STAND_INS = Path(__file__).parent / "include"
 """rocmend's own headers of the HIP runtime, found last: those that triton's wheel leaves out."""
+
+STAND_IN_SAYS = "rocmend stand-in: "
+"""How the warning begins by which each of them makes itself known, whatever becomes of the source."""
 
 HEADERS_VARIABLE = "ROCMEND_HIP_HEADERS"
 """Folders of further headers, separated as in PATH; searched after those of the toolchain."""

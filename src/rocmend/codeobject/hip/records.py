@@ -69,6 +69,7 @@ class HipFailure(msgspec.Struct, frozen=True, omit_defaults=True):
         message: The same in a sentence, with what to do next.
         diagnostics: What the tools said, errors and warnings.
         missing_headers: Headers that were not found, as the source names them.
+        stand_ins: Headers that were rocmend's own: what they lack, ROCm's may have.
         log: The end of what the tools printed, where no diagnostic could be read from it.
         time_ms: Wall time.
     """
@@ -79,6 +80,7 @@ class HipFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     diagnostics: tuple[Diagnostic, ...] = ()
     missing_headers: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
     log: str = ""
     time_ms: float = 0.0
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from rocmend.codeobject.hip.headers import HEADERS_VARIABLE
+from rocmend.codeobject.hip.headers import HEADERS_VARIABLE, STAND_INS
 from rocmend.core.errors import RocmendError
 from rocmend.core.supervise import run_command
 
@@ -289,8 +289,9 @@ def _hip_version(include: Path) -> str:
 
 
 def _fingerprint(said: str, hip: str, files: list[Path], folders: tuple[str, ...]) -> str:
+    own = [file.read_bytes().hex() for file in sorted(STAND_INS.rglob("*.h"))]
     stated = [f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in files]
-    return hashlib.sha256("\n".join((said, hip, *stated, *folders)).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join((said, hip, *stated, *folders, *own)).encode()).hexdigest()[:16]
 
 
 def _listed(names: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,9 @@ from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.units import Unit, folder_of_header, include_dirs, targets_of, torch_folders
 
 __all__ = ["Made", "compiled", "run"]
+
+_LACKING = re.compile("undeclared identifier|no member named|no matching|unknown type name|no type named|no template")
+"""Errors that a header which lacks a name gives."""
 
 _ROUNDS = 16
 """Folders of headers that are looked for in the project, one after the other, for one unit."""
@@ -193,15 +197,20 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     """Say what stands in the way; what is not here says nothing about the source."""
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
-    outcome = Outcome.UNKNOWN if absent or failure.reason is Failure.TIMED_OUT else Outcome.BROKEN
+    ours = bool(failure.stand_ins) and all(_LACKING.search(one.message) for one in failure.errors)
+    undecided = absent or ours or failure.reason is Failure.TIMED_OUT
+    outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
     side = "" if made.target else "the host's side: "
+    lacking = " ROCm's own header may have it: rocmend's stands in for it here." if ours else ""
     data = {"reason": str(failure.reason), "errors": [str(one) for one in failure.errors][:20]}
-    return Evidence(made.unit.path, outcome, side + failure.message, line, made.target, size, failure.time_ms, data)
+    return Evidence(
+        made.unit.path, outcome, side + failure.message + lacking, line, made.target, size, failure.time_ms, data
+    )
 
 
 def _used(made: Made) -> tuple[str, ...]:
-    return () if isinstance(made.result, HipFailure) else made.result.stand_ins
+    return made.result.stand_ins
 
 
 def _stand_ins(made: Sequence[Made]) -> Evidence:
