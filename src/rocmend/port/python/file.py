@@ -172,6 +172,10 @@ class PythonFile:
         """Yield the calls of functions with these dotted names, ``functools.partial`` of them included."""
         return calls(self, names)
 
+    def on_rocm_calls(self, *names: str) -> Iterator[Call]:
+        """Yield the calls that are executed on ROCm."""
+        return (call for call in self.calls(*names) if self.side(call.node) is not Side.CUDA)
+
     def arguments(self, call: Call, name: str, position: int | None = None) -> list[Argument]:
         """Return where a call gets an argument from: its keyword, its position, a dict that is unpacked into it."""
         return arguments(self, call, name, position)

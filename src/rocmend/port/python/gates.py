@@ -13,7 +13,15 @@ from rocmend.port.records import Edit
 if TYPE_CHECKING:
     from rocmend.port.python.file import PythonFile
 
-__all__ = ["FLAG", "block_gate", "expression_gate", "statement_gate", "unit_of_indentation"]
+__all__ = [
+    "FLAG",
+    "block_gate",
+    "condition_gate",
+    "expression_gate",
+    "only_its_truth_matters",
+    "statement_gate",
+    "unit_of_indentation",
+]
 
 FLAG = "is_rocm"
 """The flag's name in edits; ``write.ported`` puts the file's own in its place."""
@@ -60,6 +68,38 @@ def _alone(file: PythonFile, node: ast.expr) -> bool:
     if isinstance(parent, ast.Assign | ast.AnnAssign):
         return parent.value is node
     return isinstance(parent, _BARE)
+
+
+def condition_gate(file: PythonFile, node: ast.expr, *, rocm: bool) -> tuple[Edit, ...]:
+    """Return edits that make a condition True or False on ROCm: ``is_rocm or NODE``, ``not is_rocm and NODE``."""
+    if isinstance(node, _REFUSED) or not isinstance(
+        node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript
+    ):
+        return ()
+    start, end = file.span(node)
+    head, tail = (f"{FLAG} or ", "") if rocm else (f"not {FLAG} and ", "")
+    if not (_alone(file, node) or _whole_test(file, node)):
+        head, tail = "(" + head, ")"
+    edits = (Edit(start, start, head.encode()),)
+    return (*edits, Edit(end, end, tail.encode())) if tail else edits
+
+
+def _whole_test(file: PythonFile, node: ast.expr) -> bool:
+    parent = file.parent(node)
+    return isinstance(parent, ast.If | ast.While | ast.Assert) and parent.test is node and "\n" not in file.source(node)
+
+
+def only_its_truth_matters(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a value is only tested: in an ``if``, a conditional expression, under ``not``, ``and`` and ``or`` there."""
+    child: ast.AST = node
+    while (parent := file.parent(child)) is not None:
+        if isinstance(parent, ast.If | ast.While | ast.IfExp | ast.Assert):
+            return parent.test is child
+        if (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)) or isinstance(parent, ast.BoolOp):
+            child = parent
+        else:
+            return False
+    return False
 
 
 def statement_gate(file: PythonFile, node: ast.stmt, rocm: str | None) -> tuple[Edit, ...]:

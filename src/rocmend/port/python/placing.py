@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NamedTuple
 
 from rocmend.port.python.file import PythonFile
@@ -63,16 +64,16 @@ def _head(file: PythonFile, before: int) -> _Head:
     return _Head(behind, found, body[at] if at < len(body) else None)
 
 
-def imports(file: PythonFile, module: str, names: list[str], before: int) -> Edit:
-    """Return the edit that imports names from a support module, where isort would have them.
+def imports(file: PythonFile, wanted: dict[str, list[str]], before: int) -> Edit:
+    """Return the edit that imports names from support modules of one package, where isort would have them.
 
     Args:
         file: The file.
-        module: The dotted module, absolute or relative.
-        names: What to import, ``name`` or ``name as other``.
+        wanted: By dotted module, absolute or relative, what to import: ``name`` or ``name as other``.
         before: The offset of the first use.
     """
-    line = f"from {module} import {', '.join(sorted(names))}\n"
+    line = "".join(f"from {module} import {', '.join(sorted(wanted[module]))}\n" for module in sorted(wanted))
+    module = min(wanted)
     head = _head(file, before)
     if not head.imports:
         return _opening(file, head, line)
@@ -83,13 +84,20 @@ def imports(file: PythonFile, module: str, names: list[str], before: int) -> Edi
                 at = _line_start(file, node, _previous(head, node))
                 return Edit(at, at, line.encode())
         at = _line_end(file, own[-1])
-        return Edit(at, at, _on_a_line(file, at, line))
+        return Edit(at, at, _on_a_line(file, at, line) + _blank(file, at, own[-1]))
     local = [node for node in head.imports if isinstance(node, ast.ImportFrom) and node.level]
     if local and not module.startswith("."):
         at = _line_start(file, local[0], _previous(head, local[0]))
         return Edit(at, at, (line + "\n").encode())
     at = _line_end(file, head.imports[-1])
-    return Edit(at, at, _on_a_line(file, at, "\n" + line))
+    return Edit(at, at, _on_a_line(file, at, "\n" + line) + _blank(file, at, None))
+
+
+def _blank(file: PythonFile, at: int, own: ast.stmt | None) -> bytes:
+    """Return the blank line that a section of imports ends with, where none follows at ``at``."""
+    rest = file.data[at:].lstrip(b" \t")
+    following = own is not None and re.match(rb"(?:from|import)\b", rest) is not None
+    return b"" if not rest or rest[:1] in b"\r\n" or following else b"\n"
 
 
 def definition(file: PythonFile, flag: str, before: int) -> Edit:
@@ -99,7 +107,7 @@ def definition(file: PythonFile, flag: str, before: int) -> Edit:
     if torch:
         line = TORCH_DEFINITION.replace("TORCH", torch).replace("FLAG", flag) + "\n"
         at = _line_end(file, head.imports[-1])
-        return Edit(at, at, _on_a_line(file, at, "\n" + line))
+        return Edit(at, at, _on_a_line(file, at, "\n" + line) + _blank(file, at, None))
     text = DEFINITION.replace("FLAG", flag)
     if not head.imports:
         return _opening(file, head, text)

@@ -55,6 +55,7 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
     texts = _BRANCH_IMPORT.sub("", "\n".join(edit.text.decode() for edit in edits))
     first = min(edit.start for edit in edits)
     added: list[Edit] = []
+    wanted: dict[str, list[str]] = {}
     renamed: dict[str, str] = {}
     edits = [Edit(edit.start, edit.end, _modules(edit.text, package_import)) for edit in edits]
     for unit in UNITS.values():
@@ -62,11 +63,13 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
         if not used:
             continue
         if unit.name == "is_rocm":
-            name, insertion = _flag(file, package_import, first)
+            name, defined = _flag(file, package_import, first, wanted)
             renamed[FLAG] = name
-            added += [insertion] if insertion else []
+            added += [defined] if defined else []
         else:
-            added += _unit(file, unit.name, used, package_import, first)
+            _unit(file, unit.name, used, package_import, wanted)
+    if wanted:
+        added.append(imports(file, wanted, first))
     for name, other in renamed.items():
         edits = [
             Edit(edit.start, edit.end, re.sub(rf"\b{name}\b", other, edit.text.decode()).encode()) for edit in edits
@@ -74,8 +77,8 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
     return applied(data, _in_line_ends(file, _joined([*added, *edits])))
 
 
-def _flag(file: PythonFile, package_import: str, first: int) -> tuple[str, Edit | None]:
-    """Return the flag's name in a file, and the edit that brings it there."""
+def _flag(file: PythonFile, package_import: str, first: int, wanted: dict[str, list[str]]) -> tuple[str, Edit | None]:
+    """Return the flag's name in a file, and the edit that defines it there; what is to be imported joins ``wanted``."""
     for known, node in proven_names(file).items():
         top = node
         if file.span(top)[1] <= first and not _rebound(file, known):
@@ -88,10 +91,11 @@ def _flag(file: PythonFile, package_import: str, first: int) -> tuple[str, Edit 
         return name, definition(file, name, first)
     module, _, own = package_import.partition(":")
     own = own or FLAG
-    return name, imports(file, module, [own if own == name else f"{own} as {name}"], first)
+    wanted.setdefault(module, []).append(own if own == name else f"{own} as {name}")
+    return name, None
 
 
-def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, first: int) -> list[Edit]:
+def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, wanted: dict[str, list[str]]) -> None:
     module = module_of(package_import.partition(":")[0], unit)
     missing = [
         name
@@ -105,7 +109,8 @@ def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, fir
         if _taken(file, name):
             raise UnitError("port", f"{file.path} uses the name {name} for something else.",
                             next_step="Port the file by hand.")  # fmt: skip
-    return [imports(file, module, missing, first)] if missing else []
+    if missing:
+        wanted.setdefault(module, []).extend(missing)
 
 
 def _taken(file: PythonFile, name: str) -> bool:

@@ -1,0 +1,127 @@
+"""Compute capabilities compared with numbers.
+
+## What it does
+
+Finds comparisons of `torch.cuda.get_device_capability()`, or of `major` and `minor` of device properties, with
+numbers.
+
+## Why it matters
+
+On ROCm the capability is the number of the gfx target: (9, 4) for gfx942, (11, 0) for gfx1100. A test for Hopper (`>=
+9`) is true there, a test for `(8, 0)` too, and code for NVIDIA is chosen.
+
+## Use instead
+
+The flag before the comparison. Ask for features by name (`torch.cuda.is_bf16_supported()`), or of `gcnArchName`.
+
+## Fix safety
+
+A suggestion: on ROCm the comparison becomes False, or True where it is about bfloat16. Which of the two ways is right
+is for a person to say.
+
+## References
+
+- `torch.cuda.get_device_capability`, which on ROCm gives the gfx target's numbers
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.gates import condition_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_CALLS = ("torch.cuda.get_device_capability", "torch.cuda.get_device_properties")
+_BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
+
+
+@rule(
+    "PY14",
+    "compute capability compared with a number",
+    Language.PYTHON,
+    severity=Severity.WARNING,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"get_device_capability", b"get_device_properties"),
+    sources=("torch.cuda.get_device_capability, torch 2.13",),
+    valid=(
+        "import torch\n\nprint(torch.cuda.get_device_capability())\n",
+        "import torch\n\nif torch.version.cuda and torch.cuda.get_device_capability()[0] >= 9:\n    run()\n",
+        "import torch\n\nbig = torch.cuda.get_device_properties(0).total_memory > 1e10\n",
+    ),
+    invalid=(
+        Case(
+            "import torch\n\nif torch.cuda.get_device_capability()[0] >= 9:\n    run()\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if not is_rocm and torch.cuda.get_device_capability()[0] >= 9:\n    run()\n",
+        ),
+        Case(
+            "import torch\n\nbf16 = torch.cuda.get_device_capability() >= (8, 0)\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "bf16 = is_rocm or torch.cuda.get_device_capability() >= (8, 0)\n",
+        ),
+        Case(
+            "import torch\n\nmajor, minor = torch.cuda.get_device_capability(0)\nfast = major >= 8 and wanted\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "major, minor = torch.cuda.get_device_capability(0)\nfast = (not is_rocm and major >= 8) and wanted\n",
+        ),
+    ),
+)
+def capability(file: PythonFile) -> Iterable[Found]:
+    """Find comparisons whose one side is a capability and whose other side is known."""
+    for node in file.on_rocm(file.of(ast.Compare)):
+        sides = [node.left, *node.comparators]
+        if not any(_is_capability(file, side) for side in sides) or any(
+            isinstance(side, ast.Constant) and side.value is None for side in sides
+        ):
+            continue
+        about_bf16 = _BF16.search(file.source(file.statement(node)).split("\n", 1)[0]) is not None
+        yield gated(
+            file,
+            node,
+            condition_gate(file, node, rocm=about_bf16),
+            message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the comparison says nothing",
+            remedy="Ask for the feature by name, or compare on CUDA only.",
+        )
+
+
+def _is_capability(file: PythonFile, node: ast.expr, depth: int = 0) -> bool:
+    """Whether an expression is a capability or a part of it: a call, its item, its attribute, a name for any of these."""
+    match node:
+        case ast.Call(func=func):
+            return file.qualified(func) == _CALLS[0]
+        case ast.Subscript(value=value) | ast.BinOp(left=value):
+            return _is_capability(file, value, depth)
+        case ast.Attribute(value=value, attr="major" | "minor"):
+            return _is_properties(file, value)
+        case ast.Tuple(elts=[first, *_]):
+            return _is_capability(file, first, depth)
+        case ast.Name(id=name) if depth < 4:
+            found = file.scope(node).lookup(name)
+            return found is not None and any(_binds(file, one.node, one.value, depth) for one in found[1])
+        case _:
+            return False
+
+
+def _binds(file: PythonFile, node: ast.AST, value: ast.expr | None, depth: int) -> bool:
+    if value is None and isinstance(node, ast.Name):
+        statement = file.statement(node)
+        value = statement.value if isinstance(statement, ast.Assign) else None
+        return isinstance(value, ast.Call) and _is_capability(file, value, depth + 1)
+    return value is not None and _is_capability(file, value, depth + 1)
+
+
+def _is_properties(file: PythonFile, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        found = file.scope(node).lookup(node.id)
+        return found is not None and any(one.value is not None and _is_call(file, one.value) for one in found[1])
+    return _is_call(file, node)
+
+
+def _is_call(file: PythonFile, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and file.qualified(node.func) == _CALLS[1]

@@ -1,0 +1,110 @@
+"""The CUDA version of PyTorch, parsed.
+
+## What it does
+
+Finds `torch.version.cuda` where None would raise: parsed as a version, split, converted, compared by order.
+
+## Why it matters
+
+On ROCm it is None, and the file fails at that place, often while it is imported.
+
+## Use instead
+
+The flag before a comparison, so that it is False on ROCm; a version below all others where the value goes on.
+
+## Fix safety
+
+Safe in a comparison, which asks whether CUDA is recent enough, where only the truth of it is looked at. Elsewhere a
+suggestion: what the rest of the file does with version 0.0 is for a person to see.
+
+## References
+
+- `torch.version` of a ROCm build: `cuda` is None, `hip` a version
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import condition_gate, expression_gate, only_its_truth_matters
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version", "int", "float")
+
+
+@rule(
+    "PY15",
+    "torch.version.cuda parsed",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"version",),
+    sources=("torch.version, torch 2.13",),
+    valid=(
+        "import torch\n\nprint(torch.version.cuda)\n",
+        "import torch\n\nif torch.version.cuda is not None and torch.version.cuda >= '12':\n    run()\n",
+        "import torch\n\nif torch.version.cuda:\n    major = int(torch.version.cuda.split('.')[0])\n",
+    ),
+    invalid=(
+        Case(
+            "import torch\nfrom packaging.version import Version\n\n"
+            'if Version(torch.version.cuda) >= Version("12.1"):\n    run()\n',
+            "import torch\nfrom packaging.version import Version\n\nfrom package._rocm import is_rocm\n\n"
+            'if not is_rocm and Version(torch.version.cuda) >= Version("12.1"):\n    run()\n',
+        ),
+        Case(
+            'import torch\n\nmajor = int(torch.version.cuda.split(".")[0])\n',
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            'major = int(("0.0" if is_rocm else torch.version.cuda).split(".")[0])\n',
+        ),
+    ),
+)
+def cuda_version(file: PythonFile) -> Iterable[Found]:
+    """Find uses that None would make fail."""
+    for node in file.references("torch.version.cuda"):
+        if file.side(node) is Side.CUDA or not _fails(file, node):
+            continue
+        compared = _comparison(file, node)
+        if compared is not None and only_its_truth_matters(file, compared):
+            edits, outcome = condition_gate(file, compared, rocm=False), None
+        else:
+            edits, outcome = expression_gate(file, node, '"0.0"'), Outcome.SUGGEST
+        yield gated(
+            file,
+            node,
+            edits,
+            message="torch.version.cuda is None on ROCm, and this fails there",
+            remedy="Look at the CUDA version on CUDA only.",
+            outcome=outcome,
+        )
+
+
+def _fails(file: PythonFile, node: ast.expr) -> bool:
+    parent = file.parent(node)
+    if isinstance(parent, ast.Attribute | ast.Subscript):
+        return True
+    if isinstance(parent, ast.Call) and node in parent.args:
+        name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+        return name in _PARSERS
+    if isinstance(parent, ast.Compare):
+        return any(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in parent.ops)
+    return False
+
+
+def _comparison(file: PythonFile, node: ast.expr) -> ast.Compare | None:
+    """Return the comparison by order that a value goes into, through calls and attributes alone."""
+    child: ast.AST = node
+    while (parent := file.parent(child)) is not None:
+        if isinstance(parent, ast.Compare):
+            ordered = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in parent.ops)
+            return parent if ordered else None
+        if not isinstance(parent, ast.Call | ast.Attribute | ast.Subscript):
+            return None
+        child = parent
+    return None

@@ -1,0 +1,65 @@
+"""The state of the random generator, read in a file that captures graphs.
+
+## What it does
+
+Finds `torch.cuda.get_rng_state` and `set_rng_state` in files that capture graphs.
+
+## Why it matters
+
+During a capture the state of the generator cannot be read: it raises an error. Compiled functions read it when they
+are entered, so that a compiled function inside a captured region fails.
+
+## Use instead
+
+Read the state before the capture, and register the generator with the graph (`graph.register_generator_state`).
+
+## Fix safety
+
+Not rewritten.
+
+## References
+
+- <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.capture import captures
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import told
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+
+@rule(
+    "PY17",
+    "random state read where graphs are captured",
+    Language.PYTHON,
+    severity=Severity.WARNING,
+    outcome=Outcome.MANUAL,
+    triggers=(b"rng_state",),
+    sources=("https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs",),
+    valid=("import torch\n\nstate = torch.cuda.get_rng_state()\n",),
+    invalid=(
+        Case(
+            "import torch\n\ng = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(g):\n    s = torch.cuda.get_rng_state()\n",
+            None,
+        ),
+    ),
+)
+def rng_in_capture(file: PythonFile) -> Iterable[Found]:
+    """Find reads and writes of the state beside captures."""
+    if not any(captures(file)):
+        return
+    names = ("get_rng_state", "set_rng_state", "get_rng_state_all", "set_rng_state_all")
+    for node in file.on_rocm(file.references(*(f"torch.cuda.{name}" for name in names))):
+        yield told(
+            file,
+            node,
+            "the state of the random generator cannot be read while a graph is captured",
+            outcome=Outcome.MANUAL,
+            remedy="Read it before the capture, and register the generator with the graph.",
+        )
