@@ -78,8 +78,7 @@ def _defined(original: PythonFile, ported: PythonFile, node: ast.stmt) -> set[st
     if shown == "_torch_is_for_rocm()":
         return {name}
     torch = shown.removeprefix("getattr(").partition(".")[0]
-    if not torch.isidentifier():
-        return set()
+    torch = torch if torch.isidentifier() else "torch"
     known_value = ast.parse(TORCH_DEFINITION.partition("=")[2].strip().replace("TORCH", torch), mode="eval").body
     if ast.dump(known_value) != ast.dump(node.value):
         return set()

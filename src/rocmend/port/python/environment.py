@@ -35,22 +35,23 @@ def settings(file: PythonFile, *names: str) -> Iterator[Setting]:
             if isinstance(target, ast.Subscript) and (name := _constant(target.slice)) in names:
                 yield Setting(name, node.value, node, file.qualified(target.value) == "os.environ")
     for call in file.of(ast.Call):
-        function = file.qualified(call.func)
-        if function in {"os.environ.setdefault", "os.putenv"} and len(call.args) == 2:
-            name = _constant(call.args[0])
-            if name in names:
-                yield Setting(name, call.args[1], call, of_process=True)
-        if function in {"os.environ.update", "builtins.dict"}:
-            for keyword in call.keywords:
-                if keyword.arg in names:
-                    yield Setting(keyword.arg, keyword.value, keyword.value, function == "os.environ.update")
-    for dictionary in file.of(ast.Dict):
-        for key, value in zip(dictionary.keys, dictionary.values, strict=True):
-            name = _constant(key)
-            if name in names:
-                parent = file.parent(dictionary)
-                own = isinstance(parent, ast.Call) and file.qualified(parent.func) == "os.environ.update"
+        yield from _by_call(call, file.qualified(call.func), names)
+    for entries in file.of(ast.Dict):
+        parent = file.parent(entries)
+        own = isinstance(parent, ast.Call) and file.qualified(parent.func) == "os.environ.update"
+        for key, value in zip(entries.keys, entries.values, strict=True):
+            if (name := _constant(key)) in names:
                 yield Setting(name, value, value, own)
+
+
+def _by_call(call: ast.Call, function: str | None, names: tuple[str, ...]) -> Iterator[Setting]:
+    if function in {"os.environ.setdefault", "os.putenv"} and len(call.args) == 2:
+        if (name := _constant(call.args[0])) in names:
+            yield Setting(name, call.args[1], call, of_process=True)
+    elif function in {"os.environ.update", "builtins.dict"}:
+        for keyword in call.keywords:
+            if keyword.arg in names and keyword.arg:
+                yield Setting(keyword.arg, keyword.value, keyword.value, function == "os.environ.update")
 
 
 def _constant(node: ast.AST | None) -> str:

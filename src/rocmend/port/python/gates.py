@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FLAG",
+    "asserted",
     "block_gate",
     "condition_gate",
     "expression_gate",
-    "only_its_truth_matters",
+    "guards",
     "statement_gate",
     "unit_of_indentation",
 ]
@@ -72,9 +73,7 @@ def _alone(file: PythonFile, node: ast.expr) -> bool:
 
 def condition_gate(file: PythonFile, node: ast.expr, *, rocm: bool) -> tuple[Edit, ...]:
     """Return edits that make a condition True or False on ROCm: ``is_rocm or NODE``, ``not is_rocm and NODE``."""
-    if isinstance(node, _REFUSED) or not isinstance(
-        node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript
-    ):
+    if not isinstance(node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript):
         return ()
     start, end = file.span(node)
     head, tail = (f"{FLAG} or ", "") if rocm else (f"not {FLAG} and ", "")
@@ -89,17 +88,23 @@ def _whole_test(file: PythonFile, node: ast.expr) -> bool:
     return isinstance(parent, ast.If | ast.While | ast.Assert) and parent.test is node and "\n" not in file.source(node)
 
 
-def only_its_truth_matters(file: PythonFile, node: ast.expr) -> bool:
-    """Whether a value is only tested: in an ``if``, a conditional expression, under ``not``, ``and`` and ``or`` there."""
+def guards(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a value only decides whether something is done: it is the test of an ``if``, or a part of it.
+
+    Not where its being False does something of its own: under ``not``, in an assertion, with an ``else`` that raises.
+    """
     child: ast.AST = node
-    while (parent := file.parent(child)) is not None:
-        if isinstance(parent, ast.If | ast.While | ast.IfExp | ast.Assert):
-            return parent.test is child
-        if (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)) or isinstance(parent, ast.BoolOp):
-            child = parent
-        else:
-            return False
-    return False
+    while isinstance(parent := file.parent(child), ast.BoolOp):
+        child = parent
+    if isinstance(parent, ast.If) and parent.test is child:
+        return not any(isinstance(statement, ast.Raise | ast.Assert) for statement in parent.orelse)
+    return isinstance(parent, ast.IfExp) and parent.test is child
+
+
+def asserted(file: PythonFile, node: ast.expr) -> bool:
+    """Whether an assertion is about this value."""
+    parent = file.parent(node)
+    return isinstance(parent, ast.Assert) and parent.test is node
 
 
 def statement_gate(file: PythonFile, node: ast.stmt, rocm: str | None) -> tuple[Edit, ...]:

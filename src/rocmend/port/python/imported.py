@@ -12,19 +12,17 @@ if TYPE_CHECKING:
 
 __all__ = ["bound_names", "imports_of", "optional", "without"]
 
-_AVAILABLE = re.compile(
-    r"available|find_spec|installed|\bhas_|_has_|\bHAS_|HAVE_|supports?_|TYPE_CHECKING", re.IGNORECASE
-)
+_AVAILABLE = re.compile(r"available|find_spec|installed|\bhas_|_has_|HAVE_|supports?_|TYPE_CHECKING", re.IGNORECASE)
 
 
 def imports_of(file: PythonFile, *libraries: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
-    """Yield the imports of libraries or their modules, each with the library; a test or a gate may stand around them."""
-    for node in [*file.of(ast.Import), *file.of(ast.ImportFrom)]:
-        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-        if isinstance(node, ast.ImportFrom) and node.level:
-            continue
+    """Yield the imports of libraries or their modules, guarded or not, each with the library."""
+    nodes: list[ast.Import | ast.ImportFrom] = [*file.of(ast.Import), *file.of(ast.ImportFrom)]
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
-            modules = [f"{node.module}.{alias.name}" for alias in node.names]
+            modules = [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            modules = [alias.name for alias in node.names]
         for library in libraries:
             if any(module == library or module.startswith(library + ".") for module in modules):
                 yield node, library
@@ -32,7 +30,7 @@ def imports_of(file: PythonFile, *libraries: str) -> Iterator[tuple[ast.Import |
 
 
 def optional(file: PythonFile, node: ast.stmt) -> bool:
-    """Tell whether a file goes on where an import fails, or is not tried: a ``try`` or a test of availability around it."""
+    """Tell whether a file goes on without an import: a ``try`` or a test of availability stands around it."""
     child: ast.AST = node
     while (parent := file.parent(child)) is not None:
         if isinstance(parent, ast.Try | ast.TryStar) and child in parent.body and any(map(_catches, parent.handlers)):

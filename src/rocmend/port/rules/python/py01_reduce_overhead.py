@@ -61,7 +61,8 @@ from rocmend.port.rule import Case, Found, rule
         Case(
             "from functools import partial\n\nfrom torch import compile as tc\n\n\n"
             '@partial(tc, mode="reduce-overhead")\ndef f(x):\n    return x\n',
-            "from functools import partial\n\nfrom torch import compile as tc\n\nfrom package._rocm import is_rocm\n\n\n"
+            "from functools import partial\n\nfrom torch import compile as tc\n\n"
+            "from package._rocm import is_rocm\n\n\n"
             '@partial(tc, mode="default" if is_rocm else "reduce-overhead")\ndef f(x):\n    return x\n',
         ),
         Case(

@@ -10,7 +10,7 @@ The mode does not only tune: it turns CUDA graphs on as `"reduce-overhead"` does
 
 ## Use instead
 
-`"max-autotune-no-cudagraphs"` on ROCm tunes and captures nothing. Tuning itself can take minutes at the first run there;
+`"max-autotune-no-cudagraphs"` on ROCm tunes and captures nothing. Tuning itself can take minutes at the first run;
 `"default"` does without.
 
 ## Fix safety
@@ -59,7 +59,8 @@ from rocmend.port.rule import Case, Found, rule
         Case(
             'import torch\n\nf = torch.compile(f, mode="max-autotune" if tune else None)\n',
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
-            'f = torch.compile(f, mode=("max-autotune-no-cudagraphs" if is_rocm else "max-autotune") if tune else None)\n',
+            "f = torch.compile(f, "
+            'mode=("max-autotune-no-cudagraphs" if is_rocm else "max-autotune") if tune else None)\n',
         ),
     ),
 )

@@ -32,7 +32,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.gates import expression_gate
 from rocmend.port.python.modes import leaves, modes
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _BAD = ("max-autotune", "reduce-overhead")
@@ -67,7 +67,7 @@ def mode_from_settings(file: PythonFile) -> Iterable[Found]:
             if complete and (not known & set(_BAD) or len(known) == 1):
                 continue
             shown = file.source(leaf)
-            edits = ()
+            edits: tuple[Edit, ...] = ()
             if _is_pure(leaf) and "\n" not in shown:
                 edits = expression_gate(file, leaf, '"default"', when=f'{shown} in ("max-autotune", "reduce-overhead")')
             yield gated(

@@ -35,7 +35,7 @@ from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import statement_gate
 from rocmend.port.python.imported import imports_of, optional
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 
@@ -65,7 +65,8 @@ from rocmend.port.rule import Case, Found, rule
         Case(
             "def free():\n    import pynvml as nv\n\n    nv.nvmlInit()\n",
             "from package._rocm import is_rocm\n\n\ndef free():\n    if is_rocm:\n"
-            "        from package._rocm_nvml import nvml as nv\n    else:\n        import pynvml as nv\n\n    nv.nvmlInit()\n",
+            "        from package._rocm_nvml import nvml as nv\n    else:\n"
+            "        import pynvml as nv\n\n    nv.nvmlInit()\n",
         ),
         Case("from pynvml import *\n", None),
     ),
@@ -75,7 +76,7 @@ def pynvml(file: PythonFile) -> Iterable[Found]:
     for node, _ in imports_of(file, "pynvml"):
         if optional(file, node) or file.side(node) is Side.CUDA:
             continue
-        edits = ()
+        edits: tuple[Edit, ...] = ()
         if isinstance(node, ast.Import) and len(node.names) == 1 and node.names[0].name == "pynvml":
             name = node.names[0].asname or "pynvml"
             edits = statement_gate(file, node, f"from _rocm_nvml import nvml as {name}")

@@ -47,7 +47,8 @@ from rocmend.port.rule import Case, Found, rule
     valid=("try:\n    import pynvml\nexcept ImportError:\n    pynvml = None\n\npynvml.nvmlDeviceGetCount()\n",),
     invalid=(
         Case(
-            "try:\n    import pynvml\nexcept ImportError:\n    pynvml = None\n\npynvml.nvmlDeviceGetNvLinkState(h, 0)\n",
+            "try:\n    import pynvml\nexcept ImportError:\n    pynvml = None\n\n"
+            "pynvml.nvmlDeviceGetNvLinkState(h, 0)\n",
             None,
         ),
         Case("from pynvml import nvmlDeviceGetTopologyCommonAncestor as ancestor\n\nancestor(a, b)\n", None),

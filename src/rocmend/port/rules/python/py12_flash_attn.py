@@ -36,7 +36,7 @@ from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import statement_gate
 from rocmend.port.python.imported import imports_of, optional
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _KNOWN = {"flash_attn_func", "flash_attn_varlen_func"}
@@ -82,7 +82,7 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
                 severity=Severity.INFO,
             )
             continue
-        edits = ()
+        edits: tuple[Edit, ...] = ()
         if isinstance(node, ast.ImportFrom) and node.module in _MODULES and {one.name for one in node.names} <= _KNOWN:
             names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in node.names)
             edits = statement_gate(file, node, f"from _rocm_attention import {names}")
@@ -91,6 +91,6 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
             node,
             edits,
             message="flash_attn is built for CUDA: without a build for ROCm the import fails",
-            remedy="On ROCm, use torch.nn.functional.scaled_dot_product_attention, aiter, or a build of flash-attn for ROCm.",
+            remedy="On ROCm, use scaled_dot_product_attention, aiter, or a build of flash-attn for ROCm.",
             needs=("is_rocm", "attention"),
         )

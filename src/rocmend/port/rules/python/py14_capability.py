@@ -33,7 +33,7 @@ from collections.abc import Iterable
 from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
-from rocmend.port.python.gates import condition_gate
+from rocmend.port.python.gates import asserted, condition_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -84,14 +84,14 @@ def capability(file: PythonFile) -> Iterable[Found]:
         yield gated(
             file,
             node,
-            condition_gate(file, node, rocm=about_bf16),
+            condition_gate(file, node, rocm=about_bf16 or asserted(file, node)),
             message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the comparison says nothing",
             remedy="Ask for the feature by name, or compare on CUDA only.",
         )
 
 
 def _is_capability(file: PythonFile, node: ast.expr, depth: int = 0) -> bool:
-    """Whether an expression is a capability or a part of it: a call, its item, its attribute, a name for any of these."""
+    """Whether an expression is a capability or a part of it: a call, its item, a name for any of these."""
     match node:
         case ast.Call(func=func):
             return file.qualified(func) == _CALLS[0]

@@ -31,7 +31,7 @@ from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
-from rocmend.port.python.gates import condition_gate, expression_gate, only_its_truth_matters
+from rocmend.port.python.gates import asserted, condition_gate, expression_gate, guards
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -63,6 +63,11 @@ _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             'major = int(("0.0" if is_rocm else torch.version.cuda).split(".")[0])\n',
         ),
+        Case(
+            "import torch\n\nassert float(torch.version.cuda) >= 11.6, torch.version.cuda\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "assert is_rocm or float(torch.version.cuda) >= 11.6, torch.version.cuda\n",
+        ),
     ),
 )
 def cuda_version(file: PythonFile) -> Iterable[Found]:
@@ -71,10 +76,13 @@ def cuda_version(file: PythonFile) -> Iterable[Found]:
         if file.side(node) is Side.CUDA or not _fails(file, node):
             continue
         compared = _comparison(file, node)
-        if compared is not None and only_its_truth_matters(file, compared):
+        outcome: Outcome | None = Outcome.SUGGEST
+        if compared is not None and guards(file, compared):
             edits, outcome = condition_gate(file, compared, rocm=False), None
+        elif compared is not None and asserted(file, compared):
+            edits = condition_gate(file, compared, rocm=True)
         else:
-            edits, outcome = expression_gate(file, node, '"0.0"'), Outcome.SUGGEST
+            edits = expression_gate(file, node, '"0.0"')
         yield gated(
             file,
             node,

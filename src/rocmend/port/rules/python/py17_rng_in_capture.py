@@ -45,7 +45,8 @@ from rocmend.port.rule import Case, Found, rule
     valid=("import torch\n\nstate = torch.cuda.get_rng_state()\n",),
     invalid=(
         Case(
-            "import torch\n\ng = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(g):\n    s = torch.cuda.get_rng_state()\n",
+            "import torch\n\ng = torch.cuda.CUDAGraph()\n"
+            "with torch.cuda.graph(g):\n    s = torch.cuda.get_rng_state()\n",
             None,
         ),
     ),

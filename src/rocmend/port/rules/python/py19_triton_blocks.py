@@ -55,14 +55,15 @@ def triton_blocks(file: PythonFile) -> Iterable[Found]:
         elements, blocks = 1, 0
         for key, value in zip(call.args[0].keys, call.args[0].values, strict=True):
             if isinstance(key, ast.Constant) and "BLOCK" in str(key.value).upper():
-                known = isinstance(value, ast.Constant) and isinstance(value.value, int)
-                elements *= value.value if known else 1 << 20  # type: ignore[attr-defined]  an int constant
+                size = value.value if isinstance(value, ast.Constant) else None
+                elements *= size if isinstance(size, int) else 1 << 20
                 blocks += 1
         warps = [value for found in file.arguments(call, "num_warps", 1) for value in file.values(found.value)[0]]
         if blocks and len(warps) == 1 and isinstance(warps[0], int) and elements < 64 * warps[0]:
             yield told(
                 file,
                 call.node,
-                f"{elements} elements are fewer than the lanes of {warps[0]} wavefronts of 64: lanes repeat work on gfx9",
+                f"{elements} elements are fewer than the lanes of {warps[0]} wavefronts of 64: "
+                f"lanes repeat work on gfx9",
                 outcome=Outcome.NOTE,
             )

@@ -1,0 +1,123 @@
+"""Triton kernels with more wavefronts than a workgroup holds.
+
+## What it does
+
+Finds `num_warps` above 16 in `triton.Config` and in kernel launches.
+
+## Why it matters
+
+A workgroup has 1024 work-items at most. `num_warps` counts wavefronts, of 64 lanes on gfx9: 32 of them are 2048
+work-items, and the kernel does not launch.
+
+## Use instead
+
+16, which every wave size bears.
+
+## Fix safety
+
+Safe for a number: how many wavefronts share the work does not change what a Triton kernel computes. A list that a
+loop goes through is a suggestion.
+
+## References
+
+- <https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hardware_features.html>: 1024 work-items a workgroup
+- `triton.backends.amd.compiler.HIPOptions`, Triton 3.9
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_MOST = 16
+
+
+@rule(
+    "PY21",
+    "num_warps above 16",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"num_warps",),
+    sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hardware_features.html",),
+    valid=(
+        "import triton\n\nc = triton.Config({}, num_warps=16)\n",
+        "plan(num_warps=32)\n",
+        "import triton\n\nfrom utils import is_hip\n\nc = triton.Config({}, num_warps=16 if is_hip() else 32)\n",
+    ),
+    invalid=(
+        Case(
+            "import triton\n\nc = triton.Config({}, num_warps=32, num_stages=2)\n",
+            "import triton\n\nfrom package._rocm import is_rocm\n\n"
+            "c = triton.Config({}, num_warps=16 if is_rocm else 32, num_stages=2)\n",
+        ),
+        Case(
+            "from kernels import add\n\nadd[(8,)](x, y, num_warps=32)\n",
+            "from kernels import add\n\nfrom package._rocm import is_rocm\n\n"
+            "add[(8,)](x, y, num_warps=16 if is_rocm else 32)\n",
+        ),
+        Case(
+            "import triton\n\ncs = [triton.Config({}, num_warps=w) for w in [4, 8, 16, 32]]\n",
+            "import triton\n\nfrom package._rocm import is_rocm\n\n"
+            "cs = [triton.Config({}, num_warps=w) for w in ([4, 8, 16] if is_rocm else [4, 8, 16, 32])]\n",
+        ),
+    ),
+)
+def num_warps(file: PythonFile) -> Iterable[Found]:
+    """Find numbers that are known to be too many."""
+    for value in _given(file):
+        known, complete = file.values(value)
+        lists = _looped(file, value)
+        if complete and known and all(isinstance(number, int) and number > _MOST for number in known):
+            edits, outcome, node = expression_gate(file, value, str(_MOST)), None, value
+        elif lists is not None:
+            left = [file.source(item) for item in lists.elts if not _too_many(item)]
+            shown = f"[{', '.join(left)}]" if isinstance(lists, ast.List) else f"({', '.join(left)},)"
+            edits, outcome, node = expression_gate(file, lists, shown) if left else (), Outcome.SUGGEST, lists
+        else:
+            continue
+        yield gated(
+            file,
+            node,
+            edits,
+            message="more than 16 wavefronts of 64 lanes are more than the 1024 work-items of a workgroup",
+            remedy="Use 16 or fewer on ROCm.",
+            outcome=outcome,
+        )
+
+
+def _given(file: PythonFile) -> Iterable[ast.expr]:
+    for node in file.of(ast.Call):
+        launch = isinstance(node.func, ast.Subscript)
+        if file.side(node) is Side.CUDA or not (launch or file.qualified(node.func) == "triton.Config"):
+            continue
+        for keyword in node.keywords:
+            if keyword.arg == "num_warps" and file.side(keyword.value) is not Side.CUDA:
+                yield keyword.value
+
+
+def _too_many(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > _MOST
+
+
+def _looped(file: PythonFile, value: ast.expr) -> ast.List | ast.Tuple | None:
+    """Return the literal that a comprehension takes a name's values from, where it holds a number too large."""
+    if not isinstance(value, ast.Name):
+        return None
+    found = file.scope(value).lookup(value.id)
+    for binding in found[1] if found else ():
+        loop = file.parent(binding.node)
+        literal = loop.iter if isinstance(loop, ast.comprehension) else None
+        if not isinstance(literal, ast.List | ast.Tuple) or file.side(literal) is Side.CUDA:
+            continue
+        if any(map(_too_many, literal.elts)):
+            return literal
+    return None

@@ -1,0 +1,112 @@
+"""Attention restricted to back ends that a GPU may lack.
+
+## What it does
+
+Finds the math back end of `scaled_dot_product_attention` switched off, and `sdpa_kernel` without it.
+
+## Why it matters
+
+On ROCm the flash and memory-efficient back ends are there for some gfx targets only. Where none of those that are
+left serves, the call raises `No available kernel`.
+
+## Use instead
+
+The math back end among the allowed ones on ROCm: it is taken where no other serves.
+
+## Fix safety
+
+A suggestion: it can cost memory where the restriction was there to save it.
+
+## References
+
+- `torch.nn.attention.sdpa_kernel`, torch 2.13
+- <https://github.com/ROCm/aotriton>, which lists its targets
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+
+@rule(
+    "PY30",
+    "attention without the math back end",
+    Language.PYTHON,
+    severity=Severity.WARNING,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"sdp",),
+    sources=("torch.nn.attention, torch 2.13", "https://github.com/ROCm/aotriton"),
+    valid=(
+        "import torch\n\ntorch.backends.cuda.enable_math_sdp(True)\n",
+        "from torch.nn.attention import SDPBackend, sdpa_kernel\n\nwith sdpa_kernel(SDPBackend.MATH):\n    run()\n",
+    ),
+    invalid=(
+        Case(
+            "import torch\n\ntorch.backends.cuda.enable_math_sdp(False)\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "torch.backends.cuda.enable_math_sdp(True if is_rocm else False)\n",
+        ),
+        Case(
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n\n"
+            "with sdpa_kernel(SDPBackend.FLASH_ATTENTION):\n    run()\n",
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n\nfrom package._rocm import is_rocm\n\n"
+            "with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH] "
+            "if is_rocm else SDPBackend.FLASH_ATTENTION):\n"
+            "    run()\n",
+        ),
+        Case(
+            "import torch\n\nwith torch.backends.cuda.sdp_kernel(enable_flash=True, enable_math=False):\n    run()\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\nwith torch.backends.cuda.sdp_kernel("
+            "enable_flash=True, enable_math=True if is_rocm else False):\n    run()\n",
+        ),
+    ),
+)
+def sdp_backends(file: PythonFile) -> Iterable[Found]:
+    """Find switches and contexts that leave the math back end out."""
+    for value, rocm in [*_switches(file), *_contexts(file)]:
+        if file.side(value) is Side.CUDA:
+            continue
+        yield gated(
+            file,
+            value,
+            expression_gate(file, value, rocm) if rocm else (),
+            message="without the math back end attention fails on gfx targets that have no other",
+            remedy="Allow the math back end on ROCm.",
+        )
+
+
+def _switches(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
+    pairs = (
+        ("torch.backends.cuda.enable_math_sdp", "enabled", 0),
+        ("torch.backends.cuda.sdp_kernel", "enable_math", 1),
+    )
+    for function, name, position in pairs:
+        for call in file.on_rocm_calls(function):
+            for argument in file.arguments(call, name, position):
+                if file.values(argument.value) == ({False}, True):
+                    yield argument.value, "True"
+
+
+def _contexts(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
+    for call in file.on_rocm_calls("torch.nn.attention.sdpa_kernel"):
+        for argument in file.arguments(call, "backends", 0):
+            value = argument.value
+            several = isinstance(value, ast.List | ast.Tuple)
+            backends = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+            names = [file.qualified(one) or "" for one in backends]
+            if not backends or not all(name.startswith("torch.nn.attention.SDPBackend.") for name in names):
+                continue
+            if any(name.endswith(".MATH") for name in names):
+                continue
+            math = f"{file.source(backends[0]).rpartition('.')[0]}.MATH"
+            shown = [file.source(one) for one in backends]
+            yield value, f"[{', '.join([*shown, math])}]" if several or "\n" not in shown[0] else ""

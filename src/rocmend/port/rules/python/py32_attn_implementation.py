@@ -1,0 +1,90 @@
+"""A model that is asked to use flash-attn.
+
+## What it does
+
+Finds `attn_implementation="flash_attention_2"` (and 3) in calls and configurations of Transformers.
+
+## Why it matters
+
+Transformers refuses it where flash-attn is not installed, and flash-attn on ROCm is a build of its own for some gfx
+targets.
+
+## Use instead
+
+`"sdpa"` on ROCm: PyTorch's attention, which takes a fused kernel where there is one.
+
+## Fix safety
+
+A suggestion: batches that are packed without padding need flash-attn's interface for them.
+
+## References
+
+- <https://huggingface.co/docs/transformers/main/en/attention_interface>
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import expression_gate
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_NAMES = {"attn_implementation", "_attn_implementation"}
+_BAD = {"flash_attention_2", "flash_attention_3"}
+
+
+@rule(
+    "PY32",
+    "model that is asked to use flash-attn",
+    Language.PYTHON,
+    severity=Severity.WARNING,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"flash_attention_2", b"flash_attention_3"),
+    sources=("https://huggingface.co/docs/transformers/main/en/attention_interface",),
+    valid=(
+        'm = Model.from_pretrained("x", attn_implementation="sdpa")\n',
+        'if config._attn_implementation == "flash_attention_2":\n    run()\n',
+    ),
+    invalid=(
+        Case(
+            'm = Model.from_pretrained("x", attn_implementation="flash_attention_2")\n',
+            "from package._rocm import is_rocm\n\n"
+            'm = Model.from_pretrained("x", attn_implementation="sdpa" if is_rocm else "flash_attention_2")\n',
+        ),
+        Case(
+            "import a\n\na.config._attn_implementation = 'flash_attention_2'\n",
+            "import a\n\nfrom package._rocm import is_rocm\n\n"
+            "a.config._attn_implementation = \"sdpa\" if is_rocm else 'flash_attention_2'\n",
+        ),
+    ),
+)
+def attn_implementation(file: PythonFile) -> Iterable[Found]:
+    """Find arguments, entries and attributes."""
+    for value in _given(file):
+        known, complete = file.values(value)
+        if complete and known and known <= _BAD and file.side(value) is not Side.CUDA:
+            yield gated(
+                file,
+                value,
+                expression_gate(file, value, '"sdpa"'),
+                message="Transformers refuses flash-attn where it is not installed, and its wheels are for CUDA",
+                remedy='Ask for "sdpa" on ROCm.',
+            )
+
+
+def _given(file: PythonFile) -> Iterator[ast.expr]:
+    for call in file.of(ast.Call):
+        yield from (keyword.value for keyword in call.keywords if keyword.arg in _NAMES)
+    for assign in file.of(ast.Assign):
+        if any(isinstance(target, ast.Attribute) and target.attr in _NAMES for target in assign.targets):
+            yield assign.value
+    for entries in file.of(ast.Dict):
+        for key, value in zip(entries.keys, entries.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value in _NAMES:
+                yield value

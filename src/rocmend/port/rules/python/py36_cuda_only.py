@@ -1,0 +1,87 @@
+"""Libraries that exist for NVIDIA GPUs alone.
+
+## What it does
+
+Finds imports of PyCUDA, CUDA Python, CUTLASS's Python, DALI, RAPIDS and the like.
+
+## Why it matters
+
+None of them runs on an AMD GPU.
+
+## Use instead
+
+What the message names: HIP Python for the runtime, composable_kernel or Triton for CUTLASS, rocAL or torchvision for
+DALI.
+
+## Fix safety
+
+Not rewritten: interfaces differ.
+
+## References
+
+- <https://rocm.docs.amd.com/projects/hip-python/en/latest/>
+- <https://rocm.docs.amd.com/projects/rocAL/en/latest/>
+- <https://github.com/ROCm/composable_kernel>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import told
+from rocmend.port.python.flags import Side
+from rocmend.port.python.imported import imports_of, optional
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_INSTEAD = {
+    "pycuda": "HIP Python, or torch",
+    "cuda.bindings": "HIP Python",
+    "cuda.cudart": "HIP Python",
+    "cuda.nvrtc": "HIP Python's hiprtc",
+    "cuda.cuda": "HIP Python",
+    "cuda.core": "HIP Python",
+    "cutlass": "composable_kernel or Triton",
+    "nvidia.dali": "rocAL, or torchvision",
+    "nvidia.cudnn": "torch, whose convolutions are MIOpen's",
+    "cudnn": "torch, whose convolutions are MIOpen's",
+    "cudf": "pandas or hipDF",
+    "cuml": "scikit-learn",
+    "cugraph": "networkx or hipGRAPH",
+    "cuvs": "faiss or hipVS",
+    "deep_gemm": "torch._scaled_mm or aiter",
+    "flashinfer": "aiter, or torch's attention",
+    "flash_mla": "aiter",
+    "deep_ep": "torch.distributed or mori",
+    "tilelang": "Triton (TileLang has a HIP target for gfx9)",
+}
+
+
+@rule(
+    "PY36",
+    "library for NVIDIA GPUs alone",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=tuple(sorted({name.split(".")[-1].encode() for name in _INSTEAD})),
+    sources=("https://rocm.docs.amd.com/projects/hip-python/en/latest/", "https://github.com/ROCm/composable_kernel"),
+    valid=(
+        "try:\n    import cudf\nexcept ImportError:\n    cudf = None\n",
+        "from . import cutlass\n",
+        "from torch.backends import cudnn\n",
+    ),
+    invalid=(Case("import pycuda.driver as drv\n", None), Case("from cuda.bindings import runtime\n", None)),
+)
+def cuda_only(file: PythonFile) -> Iterable[Found]:
+    """Find imports that are not guarded."""
+    for node, library in imports_of(file, *_INSTEAD):
+        if file.side(node) is not Side.CUDA and not optional(file, node):
+            yield told(
+                file,
+                node,
+                f"{library} is for NVIDIA GPUs",
+                outcome=Outcome.MANUAL,
+                remedy=f"On ROCm, use {_INSTEAD[library]}.",
+            )
