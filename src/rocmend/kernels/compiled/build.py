@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocmend.codeobject.notes import read_metadata
-from rocmend.codeobject.reader import BytesReader
-from rocmend.core.errors import DataError
+from rocmend.codeobject.kernarg import Argument, Kernarg, read_kernarg
 from rocmend.kernels import target as targets
 from rocmend.kernels.compiled.source import source_hash
 from rocmend.kernels.compiled.spec import Spec, decode, find_function, named_functions
@@ -22,20 +20,6 @@ if TYPE_CHECKING:
 
 class SourceChangedError(Exception):
     """A kernel's source is no longer what was recorded."""
-
-
-class Argument(msgspec.Struct, frozen=True, rename={"offset": ".offset", "size": ".size", "kind": ".value_kind"}):
-    """Where an argument lies in the kernarg segment.
-
-    Attributes:
-        offset: Bytes from its beginning.
-        size: Bytes.
-        kind: ``global_buffer``, ``by_value`` or what the runtime fills in (``hidden_…``).
-    """
-
-    offset: int = 0
-    size: int = 0
-    kind: str = ""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -65,20 +49,6 @@ class Compiled(msgspec.Struct, frozen=True):
     kernarg_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
     log: str = ""
-
-
-class _Kernel(
-    msgspec.Struct,
-    frozen=True,
-    rename={"name": ".name", "arguments": ".args", "kernarg_bytes": ".kernarg_segment_size"},
-):
-    name: str = ""
-    kernarg_bytes: int = 0
-    arguments: tuple[Argument, ...] = ()
-
-
-class _Metadata(msgspec.Struct, frozen=True, rename={"kernels": "amdhsa.kernels"}):
-    kernels: tuple[_Kernel, ...] = ()
 
 
 def compile_launch(launch: Launch, target: Target) -> Compiled:
@@ -120,7 +90,7 @@ def compile_spec(spec: Spec) -> Compiled:
         made = triton.compile(source, target=gpu_target(target), options=dict(spec.options))
     amd = target.vendor == "amd"
     code = bytes(made.asm["hsaco" if amd else "cubin"])
-    kernarg_bytes, arguments = read_kernarg(code, made.metadata.name) if amd else (0, ())
+    kernarg = read_kernarg(code, made.metadata.name) if amd else Kernarg()
     return Compiled(
         spec=spec,
         name=made.metadata.name,
@@ -129,31 +99,11 @@ def compile_spec(spec: Spec) -> Compiled:
         ttir=made.asm["ttir"],
         lds_bytes=made.metadata.shared,
         waves=made.metadata.num_warps,
-        kernarg_bytes=kernarg_bytes,
-        arguments=arguments,
+        kernarg_bytes=kernarg.size,
+        arguments=kernarg.arguments,
         log=log.getvalue(),
     )
 
 
 def _kind(kind: Any) -> Any:
     return tuple(_kind(one) for one in kind) if isinstance(kind, list) else kind
-
-
-def read_kernarg(code: bytes, name: str) -> tuple[int, tuple[Argument, ...]]:
-    """Return the length of a kernel's kernarg segment and what lies in it, from the code object's metadata.
-
-    Raises:
-        DataError: It has no readable metadata, or no kernel of that name.
-
-    Source:
-        https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-and-above-metadata
-    """
-    note = read_metadata(BytesReader(code, name))
-    try:
-        kernels = msgspec.msgpack.decode(note, type=_Metadata).kernels if note is not None else ()
-    except msgspec.DecodeError as error:
-        raise DataError(name, f"has kernel metadata that cannot be decoded: {error}.") from error
-    for kernel in kernels:
-        if kernel.name == name:
-            return kernel.kernarg_bytes, kernel.arguments
-    raise DataError(name, "is a code object that does not list the kernel it was compiled from.")

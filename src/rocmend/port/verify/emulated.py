@@ -1,0 +1,160 @@
+"""Level 4: the ported kernels, as machine code run on the CPU, against what the original gave.
+
+Everything up to the run stands here: the code objects for wavefronts of 32 and of 64 lanes, the recorded launches, and
+their kernarg segments, filled with the addresses that an executor gives. What runs the code is ``rocmend.emulate``;
+where that is not there, the level did not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module, util
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from rocmend.codeobject.hip import HipFailure, HipObject
+from rocmend.codeobject.hip.toolchain import find_toolchain
+from rocmend.codeobject.kernarg import Kernarg, Launch, pack, read_kernargs
+from rocmend.core.errors import DataError
+from rocmend.port.verify import cases
+from rocmend.port.verify.compiles import compiled
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.result import concluded, not_run
+from rocmend.port.verify.units import units
+
+__all__ = ["TARGETS", "Executor", "Prepared", "kernel_named", "prepared", "run"]
+
+TARGETS = ("gfx1100", "gfx1201", "gfx942")
+"""Wavefronts of 32 lanes on two generations, and of 64."""
+
+EXECUTOR = "rocmend.emulate"
+
+
+class Executor(Protocol):
+    """What runs AMD machine code."""
+
+    def allocate(self, data: bytes) -> int:
+        """Put bytes in the device's memory and return their address."""
+
+    def run(self, code: bytes, kernel: str, kernarg: bytes, launch: Launch) -> None:
+        """Run a kernel of a code object to its end."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return bytes of the device's memory."""
+
+
+class Prepared(NamedTuple):
+    """A recorded launch, ready to run on a target.
+
+    Args:
+        name: The case's.
+        folder: Where its buffers are.
+        case: The case.
+        target: The gfx target.
+        code: The code object.
+        kernarg: The segment's layout.
+    """
+
+    name: str
+    folder: Path
+    case: cases.Case
+    target: str
+    code: bytes
+    kernarg: Kernarg
+
+    def segment(self, addresses: list[int]) -> bytes:
+        """Return the kernarg segment, with the addresses of the buffers in order.
+
+        Raises:
+            UsageError: The case's arguments are not the kernel's.
+        """
+        left = iter(addresses)
+        values: list[int | bytes] = [
+            next(left) if isinstance(one, cases.Buffer) else one.data for one in self.case.parameters
+        ]
+        return pack(self.kernarg, values, self.case.launch)
+
+
+def run(job: Job) -> Level:
+    """Run every recorded case on every target, if anything here can."""
+    executor = _executor()
+    if executor is None:
+        return not_run("no executor")
+    evidence = []
+    for number, one in enumerate(prepared(job)):
+        evidence.append(one if isinstance(one, Evidence) else _ran(executor(), one))
+        job.tell("emulated", number + 1, number + 1)
+    if not evidence:
+        return not_run(f"no launches are recorded in {cases.FOLDER}")
+    return concluded(evidence, f"{len(evidence)} launches of recorded kernels, for {', '.join(TARGETS)}.")
+
+
+def _executor() -> Callable[[], Executor] | None:
+    if util.find_spec(EXECUTOR) is None:
+        return None
+    made: Callable[[], Executor] | None = getattr(import_module(EXECUTOR), "executor", None)
+    return made
+
+
+def prepared(job: Job) -> Iterator[Prepared | Evidence]:
+    """Yield each recorded case for each target, ready to run; or why it is not.
+
+    Raises:
+        DataError: A case cannot be read.
+        NoToolchainError: Nothing here compiles HIP.
+    """
+    known = {unit.path: unit for unit in units(job.sources)}
+    recorded = cases.read_all(job.root)
+    wanted = [known[path] for path in dict.fromkeys(case.unit for _, _, case in recorded) if path in known]
+    objects = {
+        (made.unit.path, made.target): made.result
+        for made in compiled(job, wanted, TARGETS, find_toolchain(), "emulated")
+    } if wanted else {}  # fmt: skip
+    for name, folder, case in recorded:
+        for target in TARGETS:
+            made = objects.get((case.unit, target))
+            if isinstance(made, HipFailure):
+                yield Evidence(name, Outcome.BROKEN, f"{case.unit} does not compile: {made.message}", target=target)
+            elif not isinstance(made, HipObject):
+                yield Evidence(name, Outcome.BROKEN, f"{case.unit} is no translation unit of the project")
+            else:
+                try:
+                    layout = kernel_named(case.kernel, read_kernargs(made.code, case.unit))
+                except DataError as error:
+                    yield Evidence(name, Outcome.BROKEN, error.message, target=target)
+                else:
+                    yield Prepared(name, folder, case, target, made.code, layout)
+
+
+def kernel_named(name: str, kernels: tuple[Kernarg, ...]) -> Kernarg:
+    """Return the kernel that a name means: a mangled one, or the source's where one kernel alone has it.
+
+    Raises:
+        DataError: No kernel has the name, or several.
+    """
+    fits = [one for one in kernels if one.kernel == name]
+    if not fits:  # the Itanium ABI writes a name behind its length
+        plain = name.rpartition("::")[2].partition("<")[0]
+        spelt = re.compile(rf"_Z(?:N\w*?)?L?{len(plain)}{re.escape(plain)}(?!\d)")
+        fits = [one for one in kernels if spelt.match(one.kernel)]
+    if len(fits) == 1:
+        return fits[0]
+    if not fits:
+        raise DataError("case", f"the code object has no kernel {name!r}: {', '.join(one.kernel for one in kernels)}.")
+    raise DataError("case", f"{name!r} means {len(fits)} kernels: give the mangled name of one, as {fits[0].kernel}.")
+
+
+def _ran(executor: Executor, one: Prepared) -> Evidence:
+    """Run a case and compare what it wrote."""
+    buffers = [each for each in one.case.parameters if isinstance(each, cases.Buffer)]
+    held = [cases.buffer(one.folder, each.before) for each in buffers]
+    addresses = [executor.allocate(data) for data in held]
+    executor.run(one.code, one.kernarg.kernel, one.segment(addresses), one.case.launch)
+    for each, data, address in zip(buffers, held, addresses, strict=True):
+        expected = cases.buffer(one.folder, each.after) if each.after else data
+        reason = cases.compare(expected, executor.read(address, len(data)), each.kind, each.tolerance)
+        if reason is not None:
+            return Evidence(one.name, Outcome.BROKEN, f"{each.before}: {reason}", target=one.target)
+    return Evidence(one.name, Outcome.HOLDS, "every buffer is as recorded", target=one.target)
