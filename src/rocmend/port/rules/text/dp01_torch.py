@@ -93,10 +93,11 @@ def check(file: TextFile) -> Iterable[Found]:
     for dependency in dependencies(file, Role.TORCH):
         name = dependency.name
         held = pinned(dependency)
+        builds = "the default index's build, which is for CUDA"
         message = (
-            f"{name}{dependency.version} replaces a ROCm build with the default index's, which is for CUDA."
+            f"{name}{dependency.version} replaces a ROCm build with {builds}."
             if held
-            else f"{name} comes from the default index, whose build is for CUDA, unless a ROCm build is installed before."
+            else f"{name} is {builds}, unless a ROCm build is installed before."
         )
         why = f"{name} comes from its ROCm index, before everything else"
         severity = Severity.ERROR if held else Severity.WARNING

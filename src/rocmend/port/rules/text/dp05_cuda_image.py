@@ -64,7 +64,8 @@ _FROM = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)")
             "Dockerfile",
         ),
         Case(
-            "# syntax=docker/dockerfile:1\nARG A=1\nFROM --platform=linux/amd64 nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04\n"
+            "# syntax=docker/dockerfile:1\nARG A=1\n"
+            "FROM --platform=linux/amd64 nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04\n"
             "RUN pip install torch\n",
             "# syntax=docker/dockerfile:1\nARG A=1\nARG ROCM_IMAGE=rocm/pytorch:latest\n"
             "FROM --platform=linux/amd64 ${ROCM_IMAGE}\nRUN pip install torch\n",

@@ -54,8 +54,10 @@ _GIVEN = ("devices:", "  - /dev/kfd", "  - /dev/dri", "group_add:", "  - video",
             "services:\n  a:\n    image: b\n    deploy:\n      resources:\n        reservations:\n          devices:\n"
             "            - driver: nvidia\n              count: 1\n              capabilities: [gpu]\n    ports:\n"
             '      - "80:80"\n',
-            "services:\n  a:\n    image: b\n    devices:\n      - /dev/kfd\n      - /dev/dri\n    group_add:\n      - video\n"
-            "      - render\n    # ROCm: the devices above\n    # deploy:\n      # resources:\n        # reservations:\n"
+            "services:\n  a:\n    image: b\n    devices:\n      - /dev/kfd\n      - /dev/dri\n    group_add:\n"
+            "      - video\n"
+            "      - render\n    # ROCm: the devices above\n    # deploy:\n      # resources:\n"
+            "        # reservations:\n"
             "          # devices:\n            # - driver: nvidia\n              # count: 1\n"
             '              # capabilities: [gpu]\n    ports:\n      - "80:80"\n',
             "docker-compose.yml",
@@ -67,7 +69,8 @@ _GIVEN = ("devices:", "  - /dev/kfd", "  - /dev/dri", "group_add:", "  - video",
             "compose.yaml",
         ),
         Case(
-            "services:\n  a:\n    deploy:\n      replicas: 2\n      resources:\n        reservations:\n          devices:\n"
+            "services:\n  a:\n    deploy:\n      replicas: 2\n      resources:\n        reservations:\n"
+            "          devices:\n"
             "            - driver: nvidia\n",
             "services:\n  a:\n    devices:\n      - /dev/kfd\n      - /dev/dri\n    group_add:\n      - video\n"
             "      - render\n    deploy:\n      replicas: 2\n      # ROCm: the devices above\n      # resources:\n"

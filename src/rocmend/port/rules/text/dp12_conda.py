@@ -52,7 +52,8 @@ _REMEDY = "Install PyTorch with pip from its index for ROCm, and nothing of CUDA
         Case(
             "channels:\n  - pytorch\n  - nvidia\n  - conda-forge\ndependencies:\n  - python=3.10\n  - pytorch=2.1\n"
             "  - pytorch-cuda=12.1\n  - pip\n",
-            "channels:\n  # ROCm: packages for CUDA\n  # - pytorch\n  # ROCm: packages for CUDA\n  # - nvidia\n  - conda-forge\n"
+            "channels:\n  # ROCm: packages for CUDA\n  # - pytorch\n  # ROCm: packages for CUDA\n  # - nvidia\n"
+            "  - conda-forge\n"
             "dependencies:\n  - python=3.10\n  # ROCm: pytorch comes from pip, from its ROCm index\n  # - pytorch=2.1\n"
             "  # ROCm: pytorch-cuda is for CUDA\n  # - pytorch-cuda=12.1\n  - pip\n",
             "environment.yml",
@@ -80,10 +81,8 @@ def check(file: TextFile) -> Iterable[Found]:
             continue
         torch = package.role is Role.TORCH
         why = f"{dependency.name} {'comes from pip, from its ROCm index' if torch else 'is for CUDA'}"
-        if file.kind is Kind.CONDA:
-            edits = commented(file, *dependency.whole, why)
-        else:
-            edits = _alone(file, dependency.start)
+        listed = file.kind is Kind.CONDA
+        edits = commented(file, *dependency.whole, why) if listed else _alone(file, dependency.start)
         message = f"{dependency.name}: {package.note}"
         place = (dependency.start, dependency.end)
         yield rewrite(
