@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def write(root: Path, files: dict[str, str | bytes]) -> Path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content.encode() if isinstance(content, str) else content)
     return root
+
+
+@pytest.fixture
+def make_project() -> Callable[[Path, dict[str, str | bytes]], Path]:
+    """Return what makes a project of files."""
+    return write
 
 
 @pytest.fixture

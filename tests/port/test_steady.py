@@ -44,10 +44,10 @@ def test_a_file_that_changes_meanwhile_is_not_read(
     path.write_bytes(b"x = 1\n")
     honest = os.fdopen
 
-    def dishonest(handle: int, *arguments: str, closefd: bool) -> object:
+    def dishonest(handle: int, mode: str, *, closefd: bool) -> object:
         monkeypatch.setattr(os, "fdopen", honest)
         meanwhile(path)
-        return honest(handle, *arguments, closefd=closefd)
+        return honest(handle, mode, closefd=closefd)
 
     monkeypatch.setattr(os, "fdopen", dishonest)
     with pytest.raises(NotReadError, match=r"changed while|No such file"):

@@ -30,6 +30,10 @@ class Kind(tuple[Language, ...]):
     __slots__ = ()
 
 
+_OURS = re.compile(rb"//[^\n]*\bGenerated(?: by `rocmend port`|; written anew by each port)")
+_OURS_WITHIN_BYTES = 2048
+
+
 def uses_cuda(data: bytes) -> bool:
     """Tell whether a C or C++ source names anything of CUDA: host code that does not is no matter of a port."""
     return _USES_CUDA.search(data) is not None
@@ -76,6 +80,10 @@ def kind(path: str) -> Kind | None:
 def languages(path: str, data: bytes) -> Kind:
     """Return the languages whose rules read a file, the one it is written back as first; empty where none does."""
     by_name = kind(path)
+    if by_name is not None and Language.CUDA not in by_name:
+        return by_name
+    if _OURS.search(data, 0, _OURS_WITHIN_BYTES):  # a header that a port gave the project
+        return Kind()
     if by_name is not None:
         return by_name
     below = (Language.TEXT,) if named(path, _text_paths()) else ()

@@ -7,6 +7,7 @@ found from where it stands, and defines the flag itself otherwise.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -16,6 +17,7 @@ __all__ = ["Reach", "Reaches"]
 MODULE = "_rocm"
 _RELATIVE = re.compile(rb"^[ \t]*from[ \t]+\.", re.MULTILINE)
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_FROM = re.compile(rb"^[ \t]*from[ \t]+([A-Za-z_]\w*)[ \t]+import[ \t]+\(?([^()#\r\n]+)", re.MULTILINE)
 _IS_SCRIPT = re.compile(rb"\A#!|^if[ \t]+\(?__name__[ \t]*==", re.MULTILINE)
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py", "conf.py"})
 """Files that tools execute with a search path of their own."""
@@ -57,12 +59,10 @@ class Reaches:
         if where.name in _NO_MODULES:
             return Reach("", folder)
         imported = {match.group(1).decode("ascii", "replace") for match in _IMPORTED.finditer(data)}
-        if self._has_siblings(folder, imported, where.stem):
-            return Reach(MODULE, folder)  # what is beside it is found by its bare name
         depth = self._depth(folder)
         if depth == 0:
-            more = any(need != "is_rocm" for need in needs)
-            return Reach(MODULE if more and _IS_SCRIPT.search(data) else "", folder)
+            more = any(need != "is_rocm" for need in needs) and _IS_SCRIPT.search(data) is not None
+            return Reach(MODULE if more or self._finds_siblings(folder, data) else "", folder)
         parts = where.parent.parts
         top = parts[len(parts) - depth :][0]
         home = "/".join(parts[: len(parts) - depth + 1])
@@ -88,8 +88,24 @@ class Reaches:
             self._packages[folder] = known
         return known
 
-    def _has_siblings(self, folder: str, imported: set[str], own: str) -> bool:
-        """Tell whether a file imports, by its bare name, a module that lies beside it."""
-        top = folder.partition("/")[0]
-        beside = self._root / folder
-        return any((beside / f"{name}.py").is_file() for name in imported - {own, top, "setup", "test", "tests"})
+    def _finds_siblings(self, folder: str, data: bytes) -> bool:
+        """Tell whether a file imports, by its bare name, a module that lies beside it, and names that this defines.
+
+        The names matter: ``types.py`` beside a file does not make ``from types import GenericAlias`` mean it.
+        """
+        for module, names in _FROM.findall(data):
+            beside = self._root / folder / f"{module.decode('ascii', 'replace')}.py"
+            if module.decode("ascii", "replace") in sys.stdlib_module_names or not beside.is_file():
+                continue
+            try:
+                there = beside.read_bytes()
+            except OSError:
+                continue
+            if any(
+                re.search(
+                    rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=]" % (name, name), there, re.MULTILINE
+                )
+                for name in re.findall(rb"[A-Za-z_]\w*", names)
+            ):
+                return True
+        return False

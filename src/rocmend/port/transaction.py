@@ -93,7 +93,8 @@ def commit(root: Path, changes: Sequence[Change], manifest: Manifest, inverse: b
 
     Raises:
         UsageError: A file was changed by somebody else meanwhile; nothing was changed then.
-        OSError: The disk is full, a folder is not writable; nothing was changed then.
+        OSError: The disk is full, a folder is not writable. Nothing was changed then; or all was, and only the
+            record of it could not be completed, which the next call does.
     """
     work = folder(root) / "transaction"
     _make_state(work)
@@ -118,6 +119,7 @@ def recover(root: Path) -> str:
     """
     work = folder(root) / "transaction"
     if not work.is_dir():
+        _remove_state(work.parent)
         return ""
     if not (work / MANIFEST).exists():
         _back(root, work, None)
@@ -145,7 +147,7 @@ def _make_state(work: Path) -> None:
             path.mkdir()
             _sync(path.parent)
     ignore = work.parent / ".gitignore"
-    if not ignore.exists():
+    if not ignore.exists() or not ignore.stat().st_size:
         _write(ignore, b"*\n")
     work.mkdir()
     _sync(work.parent)
@@ -203,7 +205,8 @@ def _finish(root: Path, work: Path, manifest: Manifest) -> None:
     if not manifest.drops:
         names = [int(path.name) for path in work.parent.iterdir() if path.name.isdigit()]
         work.replace(work.parent / f"{max(names, default=0) + 1:04d}")
-        _sync(work.parent)
+        with contextlib.suppress(OSError):  # all is done; were the new name lost, it would be given again
+            _sync(work.parent)
         return
     if not (work / _FINISHED).exists():
         _write(work / _FINISHED, b"")
@@ -326,9 +329,10 @@ def _remove_folders(root: Path, manifest: Manifest) -> None:
 
 def _remove_state(state: Path) -> None:
     """Remove the project's ``.rocmend/port`` where no port is left in it, and ``.rocmend`` where it is then empty."""
-    if any(path.name != ".gitignore" for path in state.iterdir()):
-        return
-    with contextlib.suppress(OSError):
-        (state / ".gitignore").unlink()
+    if state.is_dir():
+        if any(path.name != ".gitignore" for path in state.iterdir()):
+            return
+        (state / ".gitignore").unlink(missing_ok=True)
         state.rmdir()
+    with contextlib.suppress(OSError):
         state.parent.rmdir()

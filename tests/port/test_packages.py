@@ -1,0 +1,81 @@
+"""How a file reaches ``is_rocm``: every way is imported for real, as the file itself would be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocmend.port.packages import Reach, Reaches
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "expected"),
+    [
+        ("setup.py", "import os\n", Reach("", "")),
+        ("tools/run.py", "import os\n", Reach("", "tools")),
+        ("pkg/a.py", "import os\n", Reach("._rocm", "pkg")),
+        ("pkg/__init__.py", "import os\n", Reach("._rocm", "pkg")),
+        ("pkg/sub/a.py", "from ..x import y\n", Reach(".._rocm", "pkg")),
+        ("pkg/sub/a.py", "from pkg.x import y\n", Reach("pkg._rocm", "pkg")),
+        ("pkg/sub/a.py", "import pkg\n", Reach("pkg._rocm", "pkg")),
+        ("pkg/train.py", "import os\nif __name__ == '__main__':\n    main()\n", Reach("", "pkg")),
+        ("pkg/train.py", "from pkg import x\nif __name__ == '__main__':\n    main()\n", Reach("pkg._rocm", "pkg")),
+        ("src/lib/sub/a.py", "import os\n", Reach(".._rocm", "src/lib")),
+        ("scripts/generate.py", "from model import Model\n", Reach("_rocm", "scripts")),
+        ("scripts/generate.py", "from types import Model\n", Reach("", "scripts")),
+        ("scripts/generate.py", "from model import other\n", Reach("", "scripts")),
+        ("scripts/generate.py", "import model\n", Reach("", "scripts")),
+        ("pkg/a.py", "from triton import Config\n", Reach("._rocm", "pkg")),
+        ("src/lib/tests/conftest.py", "import os\n", Reach("", "src/lib/tests")),
+        ("not-a-name/a.py", "import os\n", Reach("", "not-a-name")),
+    ],
+)
+def test_a_file_imports_only_what_it_will_find(tmp_path: Path, path: str, source: str, expected: Reach) -> None:
+    for made in (
+        "pkg/__init__.py",
+        "pkg/triton.py",
+        "pkg/sub/__init__.py",
+        "src/lib/__init__.py",
+        "src/lib/sub/__init__.py",
+        "src/lib/tests/__init__.py",
+        "scripts/model.py",
+        "scripts/types.py",
+        "not-a-name/__init__.py",
+    ):
+        (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / made).write_text("class Model: pass\nConfig = Model\n", encoding="utf-8")
+    assert Reaches(tmp_path).of(path, source.encode()) == expected
+
+
+def test_a_script_that_needs_more_than_the_flag_has_it_beside(tmp_path: Path) -> None:
+    source = b"if __name__ == '__main__':\n    pass\n"
+    assert Reaches(tmp_path).of("a.py", source, needs={"attention"}) == Reach("_rocm", "")
+    assert Reaches(tmp_path).of("a.py", b"import os\n", needs={"attention"}) == Reach("", "")
+
+
+def test_every_way_is_found_when_the_file_is_executed(
+    tmp_path: Path, make_project: Callable[[Path, dict[str, str | bytes]], Path]
+) -> None:
+    root = make_project(
+        tmp_path / "root",
+        {
+            "pkg/__init__.py": "",
+            "pkg/sub/__init__.py": "from .a import x\n",
+            "pkg/sub/a.py": "x = 1\n",
+            "pkg/b.py": "import pkg.sub\n",
+            "scripts/model.py": "y = 1\n",
+            "scripts/generate.py": "from model import y\n",
+        },
+    )
+    reaches = Reaches(root)
+    for path in ("pkg/__init__.py", "pkg/sub/a.py", "pkg/b.py", "scripts/generate.py"):
+        data = (root / path).read_bytes()
+        reach = reaches.of(path, data)
+        (root / reach.folder / "_rocm.py").write_text("is_rocm = False\n", encoding="utf-8")
+        (root / path).write_bytes(f"from {reach.module} import is_rocm\n".encode() + data)
+    subprocess.run([sys.executable, "-c", "import pkg.b, pkg.sub.a"], cwd=root, check=True)
+    subprocess.run([sys.executable, "scripts/generate.py"], cwd=root, check=True)
