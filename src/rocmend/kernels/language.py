@@ -22,6 +22,20 @@ def dot(a, b, acc):
 
 
 @triton.jit
+def waited(sums):
+    """Return fp32 sums as they are, when the product that they come from is done: for NVIDIA, in the loop of a product.
+
+    Hopper's matrix instructions read a first operand in registers while the program goes on. Triton (3.6 to 3.9 at
+    least) splits such a product along K and waits, with all but the oldest part under way, behind each part; what the
+    next iteration computes for the others it puts into registers that are still being read. Sums that are used within
+    the loop, be it by no instruction, make it wait for the whole product.
+    """
+    if not INTERPRETED:
+        sums = tl.inline_asm_elementwise("", "=f,0", [sums], dtype=tl.float32, is_pure=True, pack=1)
+    return sums
+
+
+@triton.jit
 def narrow(x, dtype: tl.constexpr):
     """Return fp32 x in another type, rounded to nearest even, in the interpreter too."""
     if INTERPRETED:

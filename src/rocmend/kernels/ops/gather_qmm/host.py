@@ -260,6 +260,7 @@ def _grouped(
     direct = direct_is_better(count, m, experts, height)
     blocks = cdiv(a.n, config["BN"])
     constants |= {"DIRECT": direct, "TRANSPOSE": a.transpose, "EXPERTS": next_power_of_2(experts)}
+    constants["WAITED"] = executor.target_for(x.device).vendor == "nvidia"
     if direct:
         order, counts, tiles = None, None, count * cdiv(m, height)
     else:

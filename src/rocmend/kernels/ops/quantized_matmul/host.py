@@ -339,6 +339,7 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     kernel = columns_kernel
     if p.transpose:
         kernel, constants["EVEN"], constants["WHOLE"] = tiles_kernel, p.depth % block_k == 0, p.columns % block_n == 0
+        constants["WAITED"] = target.vendor == "nvidia"
     launch(kernel, (tiles, splits, p.batch), args, constants, config)
     _sum(parts, out, splits, target)
 

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from rocmend.kernels.common.routing_kernels import tile_of
 from rocmend.kernels.common.weights import weight_tile
-from rocmend.kernels.language import dot, narrow
+from rocmend.kernels.language import dot, narrow, waited
 
 
 @triton.jit
@@ -17,12 +17,13 @@ def grouped_kernel(
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, TRANSPOSE: tl.constexpr,
     HAS_LHS: tl.constexpr, DIRECT: tl.constexpr, ORDERED: tl.constexpr, EXPERTS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
+    WAITED: tl.constexpr,
 ):  # fmt: skip
     """A tile of BM rows and BN columns of ``x @ w`` or ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
     DIRECT: the tiles of a pair follow each other, whatever its expert is; nothing has been counted. Otherwise a tile
     holds rows of one expert; the grid is as large as the most tiles that there can be, and those too many end at once.
-    ``words`` and ``groups`` are a row's.
+    ``words`` and ``groups`` are a row's. WAITED: see ``waited``.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     blocks = tl.cdiv(n, BN)
@@ -80,11 +81,15 @@ def grouped_kernel(
                 dtype, MODE, BITS, GROUP, BN, BK, WIDE,
             )  # fmt: skip
             total = dot(tile, x, total)
+            if WAITED:
+                total = waited(total)
             if GATED:
                 tile = weight_tile(
                     up_rows, up_scale_rows, up_bias_rows, start, k, exists, dtype, MODE, BITS, GROUP, BN, BK, WIDE
                 )
                 total_up = dot(tile, x, total_up)
+                if WAITED:
+                    total_up = waited(total_up)
         if GATED:
             total = total / (1.0 + tl.exp(-total)) * total_up
         out = out_ptr + (pairs.to(tl.int64) * m + row)[None, :] * n + target[:, None]

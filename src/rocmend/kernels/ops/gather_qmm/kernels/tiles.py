@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.common.scaled_pairs import packed_scales, pair_scales, pair_thirds, scaled_operand
-from rocmend.kernels.language import INTERPRETED, dot, narrow
+from rocmend.kernels.language import INTERPRETED, dot, narrow, waited
 
 
 @triton.jit
@@ -118,13 +118,13 @@ def _rows(
         if INTERPRETED:
             x = x.to(tl.float32)
         tile = _tile(w_rows, scale_rows, bias_rows, step, words, groups, MODE, BITS, GROUP, PACKED, BN, BK, EVEN, dtype)
-        total = dot(tile, x, total)
+        total = waited(dot(tile, x, total))
         if GATED:
             tile = _tile(
                 up_rows, up_scale_rows, up_bias_rows, step, words, groups,
                 MODE, BITS, GROUP, PACKED, BN, BK, EVEN, dtype,
             )  # fmt: skip
-            total_up = dot(tile, x, total_up)
+            total_up = waited(dot(tile, x, total_up))
     if MODE == "affine" and dtype == tl.bfloat16:
         sums_at = x_ptr + (matrices.to(tl.int64) * m * padded + source[None, :] * (2 * groups))
         total = _biases(total, biases_ptr + weight * groups, sums_at, groups, inside, BG)

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.common.packing import scale_of, values, weights_at
-from rocmend.kernels.language import INTERPRETED, dot, narrow
+from rocmend.kernels.language import INTERPRETED, dot, narrow, waited
 
 
 @triton.jit
@@ -86,11 +86,12 @@ def tiles_kernel(
     WIDE: tl.constexpr,
     EVEN: tl.constexpr,
     WHOLE: tl.constexpr,
+    WAITED: tl.constexpr,
 ):
     """Compute x @ dequantize(w).T, the weights rounded to the type of x: as w @ x.T, weights in registers.
 
     Programs: (tiles, splits of K, batch). out is [splits, batch, M, N]. EVEN: K is a multiple of BLOCK_K; WHOLE: N is
-    one of BLOCK_N, which spares a mask for each element stored.
+    one of BLOCK_N, which spares a mask for each element stored. WAITED: see ``waited``.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
@@ -134,6 +135,8 @@ def tiles_kernel(
             v = weights_at(w_rows, scale_rows, bias_rows, (start + k)[None, :], inside, MODE, BITS, GROUP)
             v = _rounded(v, dtype, WIDE)
         acc = dot(v, x, acc)
+        if WAITED:
+            acc = waited(acc)
     block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
     place = (block + line)[None, :] * N + row[:, None]
     inside = (line < M)[None, :] if WHOLE else (line < M)[None, :] & (row < N)[:, None]
