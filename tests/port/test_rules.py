@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rocmend.port.analyse import read
-from rocmend.port.languages import identity_broken, ported
+from rocmend.port.languages import destination, identity_broken, ported
 from rocmend.port.records import Issue, Language, Outcome
 from rocmend.port.rule import Case, Rule, cuda, python, rules, text
 
@@ -94,7 +94,8 @@ def test_invalid(rule: Rule, case: Case) -> None:
         return
     after = written(rule, case.before, case.path, rewritten)
     assert after == case.after
-    again = [issue for issue in found(rule, after, case.path) if issue.edits]
+    beside = destination(rule.language, example_path(rule, case.path))
+    again = [issue for issue in found(rule, after, beside) if issue.edits]
     assert again == [], "porting the result rewrites it again"
 
 
