@@ -7,6 +7,8 @@ nothing: HIP's compiler takes the triple chevrons.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from importlib import resources
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, headers, hip_names
@@ -29,7 +31,19 @@ _BY_PREFIX = (
     (b"hipFloatComplex", "hip/hip_complex.h"),
     (b"hipDoubleComplex", "hip/hip_complex.h"),
 )
+_HIPBLAS = (
+    ("HIPBLAS_V2", "data types and compute types as cuBLAS has them"),
+    ("HIPBLAS_USE_HIP_HALF", "__half, not an integer of 16 bits"),
+    ("HIPBLAS_USE_HIP_BFLOAT16", "__hip_bfloat16, not a structure of its own"),
+)
 _NAMESPACES = {b"cub": ("hipcub/hipcub.hpp", "namespace cub = hipcub;")}
+
+
+@cache
+def _support() -> tuple[bytes, ...]:
+    """Return the names of the headers with code that rewrites use, without their endings."""
+    found = resources.files("rocmend.port.support").iterdir()
+    return tuple(sorted(item.name.removesuffix(".h").encode() for item in found if item.name.endswith(".h")))
 
 
 class Uses:
@@ -42,7 +56,7 @@ class Uses:
         namespaces: CUDA namespaces with another name.
         compiler: Whether ``__CUDACC__`` is asked for.
         thrust: Whether Thrust is used.
-        warp32: Whether the helpers of ``warp32.h`` are used.
+        support: The support headers that rewrites use: their names begin as the header's does.
     """
 
     def __init__(self) -> None:
@@ -52,7 +66,7 @@ class Uses:
         self.namespaces: set[bytes] = set()
         self.compiler = False
         self.thrust = False
-        self.warp32 = False
+        self.support: set[str] = set()
 
     def add(self, file: CudaFile) -> None:
         """Add what a source uses."""
@@ -66,7 +80,9 @@ class Uses:
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
         self.compiler = self.compiler or b"__CUDACC__" in names
-        self.warp32 = self.warp32 or any(name.startswith(b"warp32_") for name in names)
+        for stem in _support():
+            if any(name == stem or name.startswith(stem + b"_") for name in names):
+                self.support.add(f"{stem.decode()}.h")
         for included, _ in file.includes:
             header = header_of(included)
             if header is not None and header.hip:
@@ -80,7 +96,6 @@ class Uses:
         if b"half" in names or b"__half" in names or b"half2" in names or b"__half2" in names:
             self.headers.setdefault("hip/hip_fp16.h", False)
 
-
     def keep(self, header: bytes) -> None:
         """Add what a compatibility header holds from an earlier port: sources that are not looked at again use it."""
         text = header.decode("utf-8", "replace")
@@ -92,9 +107,9 @@ class Uses:
             elif line.startswith("namespace "):
                 self.namespaces |= {words[1].encode()} & _NAMESPACES.keys()
         self.shims |= {name for name, shim in SHIMS.items() if shim.text in text}
-        self.compiler = self.compiler or "#define __CUDACC__" in text
+        self.compiler = self.compiler or "#define __CUDACC__ 1" in text
         self.thrust = self.thrust or "<thrust/" in text
-        self.warp32 = self.warp32 or '"warp32.h"' in text
+        self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
         for hip in {one.hip: one for one in headers().values()}.values():
             if hip.hip and f"<{hip.hip}>" in text:
                 self.headers.setdefault(hip.hip, hip.device)
@@ -142,11 +157,8 @@ def compatibility_header(found: Uses) -> bytes:
         "#endif",
     ]
     if "hipblas/hipblas.h" in host:
-        lines += [
-            "#ifndef HIPBLAS_V2",
-            "#define HIPBLAS_V2 // data types and compute types as cuBLAS has them",
-            "#endif",
-        ]
+        for name, why in _HIPBLAS:
+            lines += [f"#ifndef {name}", f"#define {name} // {why}", "#endif"]
     lines += ["#include <hip/hip_runtime.h>", *(f"#include <{name}>" for name in host if name != "hip/hip_runtime.h")]
     if device or found.thrust:
         lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]
@@ -163,9 +175,9 @@ def compatibility_header(found: Uses) -> bytes:
     lines += [f"#define {name.decode()} {known[name].decode()}" for name in sorted(found.names - shimmed)]
     for shim in shims:
         lines += ["", *shim.text.strip("\n").splitlines()]
-    if found.warp32:
-        lines += ["", "#ifdef __HIPCC__", '#include "warp32.h"', "#endif"]
+    if found.support:
+        lines += ["", "#ifdef __HIPCC__", *(f'#include "{name}"' for name in sorted(found.support)), "#endif"]
     if found.compiler:
-        lines += ["", "#if defined(__HIPCC__) && !defined(__CUDACC__)", "#define __CUDACC__", "#endif"]
+        lines += ["", "#if defined(__HIPCC__) && !defined(__CUDACC__)", "#define __CUDACC__ 1", "#endif"]
     lines += ["", "#endif", ""]
     return "\n".join(lines).encode()

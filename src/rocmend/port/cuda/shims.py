@@ -34,7 +34,8 @@ def _kernel_call(name: str, hip: str, before: str, after: str, passed: str) -> S
 def _load(name: str) -> Shim:
     return Shim(
         f"#ifdef __HIPCC__ // a cache hint: the value is the same\n"
-        f"template <typename T> __device__ __forceinline__ T cuda_to_hip{name}(const T *address) {{ return *address; }}\n"
+        f"template <typename T> __device__ __forceinline__ T cuda_to_hip{name}(const T *address) {{\n"
+        f"  return *address;\n}}\n"
         f"#define {name}(address) cuda_to_hip{name}(address)\n#endif"
     )
 
@@ -47,6 +48,47 @@ def _store(name: str) -> Shim:
         f"#define {name}(address, value) cuda_to_hip{name}(address, value)\n#endif"
     )
 
+
+def _device(name: str, parameters: str, body: str, headers: tuple[str, ...] = ()) -> Shim:
+    """Return a macro for the HIP compiler."""
+    return Shim(f"#ifdef __HIPCC__\n#define {name}({parameters}) {body}\n#endif", (name,), headers)
+
+
+_BF16 = ("hip/hip_bf16.h",)
+_GRAPH = """
+static inline hipError_t cudaGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, unsigned long long flags = 0) {
+  return hipGraphInstantiateWithFlags(exec, graph, flags);
+}
+static inline hipError_t cudaGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, hipGraphNode_t *node, char *log,
+                                              size_t size) {
+  return hipGraphInstantiate(exec, graph, node, log, size);
+}
+"""
+_ATOMIC_ADD = """
+#ifdef __HIPCC__ // atomicAdd of types that older HIP has none for: a compare-and-swap of the 32 bits that hold them
+template <typename T> __device__ inline T cuda_to_hip_atomicAdd(T *address, T value) {
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4, "of 16 or 32 bits");
+  const unsigned long long place = reinterpret_cast<unsigned long long>(address);
+  unsigned int *word = reinterpret_cast<unsigned int *>(place & ~3ull);
+  const unsigned int shift = sizeof(T) == 2 ? 8u * static_cast<unsigned int>(place & 2ull) : 0u;
+  unsigned int old = __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+  while (true) {
+    const unsigned int part = old >> shift;
+    T before;
+    __builtin_memcpy(&before, &part, sizeof(T));
+    const T sum = before + value;
+    unsigned int bits = 0;
+    __builtin_memcpy(&bits, &sum, sizeof(T));
+    const unsigned int mask = sizeof(T) == 2 ? 0xffffu << shift : 0xffffffffu;
+    const unsigned int wanted = (old & ~mask) | (bits << shift);
+    if (__hip_atomic_compare_exchange_strong(word, &old, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                             __HIP_MEMORY_SCOPE_AGENT)) {
+      return before;
+    }
+  }
+}
+#endif
+"""
 
 SHIMS: dict[bytes, Shim] = {
     b"cudaFuncSetAttribute": _kernel_call(
@@ -72,17 +114,41 @@ SHIMS: dict[bytes, Shim] = {
         ", dim3 grid, dim3 block, void **args, size_t shared_bytes = 0, hipStream_t stream = nullptr",
         "kernel, grid, block, args, shared_bytes, stream",
     ),
-    b"cudaGraphInstantiate": Shim(
-        "static inline hipError_t cudaGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, unsigned long long flags = 0) {\n"
-        "  return hipGraphInstantiateWithFlags(exec, graph, flags);\n}\n"
-        "static inline hipError_t cudaGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, hipGraphNode_t *node, char *log,\n"
-        "                                              size_t size) {\n"
-        "  return hipGraphInstantiate(exec, graph, node, log, size);\n}",
-        ("cudaGraphInstantiate",),
-    ),
-    b"__trap": Shim("#ifdef __HIPCC__\n#define __trap() __builtin_trap()\n#endif"),
-    b"__brkpt": Shim("#ifdef __HIPCC__\n#define __brkpt() __builtin_debugtrap()\n#endif"),
+    b"cudaGraphInstantiate": Shim(_GRAPH, ("cudaGraphInstantiate",)),
+    b"cuda_to_hip_atomicAdd": Shim(_ATOMIC_ADD, (), ("hip/hip_fp16.h", "hip/hip_bf16.h")),
+    b"__trap": _device("__trap", "", "__builtin_trap()"),
+    b"__brkpt": _device("__brkpt", "", "__builtin_debugtrap()"),
+    b"__isShared": _device("__isShared", "address", "__builtin_amdgcn_is_shared(address)"),
+    b"__isLocal": _device("__isLocal", "address", "__builtin_amdgcn_is_private(address)"),
     b"CUDART_CB": Shim("#define CUDART_CB", ("CUDART_CB",)),
+    b"__float2bfloat16_rn": _device("__float2bfloat16_rn", "value", "__float2bfloat16(value)", _BF16),
+    b"__float2bfloat162_rn": _device(
+        "__float2bfloat162_rn", "value", "__bfloat162bfloat162(__float2bfloat16(value))", _BF16
+    ),
+    b"__floats2bfloat162_rn": _device(
+        "__floats2bfloat162_rn",
+        "one, other",
+        "__halves2bfloat162(__float2bfloat16(one), __float2bfloat16(other))",
+        _BF16,
+    ),
+    b"make_bfloat162": _device("make_bfloat162", "one, other", "__halves2bfloat162(one, other)", _BF16),
+    **{
+        f"__{source}2bfloat16_rn".encode(): _device(  # every value of 16 bits is a float
+            f"__{source}2bfloat16_rn", "value", "__float2bfloat16(static_cast<float>(value))", _BF16
+        )
+        for source in ("short", "ushort")
+    },
+    **{
+        f"__bfloat162{to}_{mode}".encode(): _device(
+            f"__bfloat162{to}_{mode}", "value", f"__float2{to}_{mode}(__bfloat162float(value))", _BF16
+        )
+        for to in ("int", "uint", "ll", "ull")
+        for mode in ("rd", "rn", "ru", "rz")
+    },
+    **{  # an atomic of the whole device is one of the block too
+        f"atomic{name}_block".encode(): _device(f"atomic{name}_block", "...", f"atomic{name}(__VA_ARGS__)")
+        for name in ("Add", "Sub", "Exch", "Min", "Max", "Inc", "Dec", "CAS", "And", "Or", "Xor")
+    },
     **{name.encode(): _load(name) for name in ("__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv")},
     **{name.encode(): _store(name) for name in ("__stcg", "__stcs", "__stwb", "__stwt")},
 }

@@ -83,7 +83,9 @@ def _placed(edit: Edit, header: bytes) -> Edit:
 
 def _comment(issue: Issue) -> bytes:
     """Return an issue as a comment: one line a hundred characters, none of them a way out of the comment."""
-    words = f"ROCM {issue.rule}: {issue.message.rstrip('.')}. {issue.remedy}".encode("ascii", "replace").decode().split()
+    words = (
+        f"ROCM {issue.rule}: {issue.message.rstrip('.')}. {issue.remedy}".encode("ascii", "replace").decode().split()
+    )
     text = " ".join(words).rstrip("\\")
     lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return b"".join(
