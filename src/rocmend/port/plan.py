@@ -211,11 +211,15 @@ class _Planner:
             for module in modules_in(one.before, one.after):
                 yield f"{one.folder}/{module}.py".lstrip("/"), source_of(by_module[module])
         elif one.report.language is Language.CUDA:
-            for name in headers_in(b"", one.after):
+            todo = headers_in(b"", one.after)
+            seen = set(todo)
+            while todo:
+                name = todo.pop()
                 data = self.header(name, written)
                 yield f"{self.headers}/{name}".lstrip("/"), data
-                for inner in headers_in(b"", data):
-                    yield f"{self.headers}/{inner}".lstrip("/"), self.header(inner, written)
+                inner = set(headers_in(b"", data)) - seen
+                seen |= inner
+                todo += sorted(inner)
 
     def header(self, name: str, written: list[_Written]) -> bytes:
         """Return a support header as this project gets it."""

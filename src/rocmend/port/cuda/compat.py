@@ -56,7 +56,7 @@ class Uses:
         namespaces: CUDA namespaces with another name.
         compiler: Whether ``__CUDACC__`` is asked for.
         thrust: Whether Thrust is used.
-        support: The support headers that rewrites use: their names begin as the header's does.
+        support: The support headers that rewrites use: what they hold is called as they are.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Uses:
         )
         self.compiler = self.compiler or b"__CUDACC__" in names
         for stem in _support():
-            if any(name == stem or name.startswith(stem + b"_") for name in names):
+            if any(name in (stem, b"hip_" + stem) or name.startswith(stem + b"_") for name in names):
                 self.support.add(f"{stem.decode()}.h")
         for included, _ in file.includes:
             header = header_of(included)
