@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Translation", "nvcc_only", "translated"]
+__all__ = ["LIBRARIES", "MANUAL_LIBRARIES", "Translation", "nvcc_only", "translated"]
 
 
 class Translation(NamedTuple):
@@ -123,7 +123,11 @@ _REFUSED = {
     "device-link": "It links device code in a step of its own; hipcc does that in the program's link (--hip-link).",
     "dlto": "It optimizes device code when linking; hipcc does so with -fgpu-rdc -foffload-lto.",
 }
-_SURE = ("-arch=sm", "-gencode", "--generate-code", "--gpu-architecture", "-Xptxas", "--ptxas-options", "-Xcudafe")
+_SURE = re.compile(
+    r"-arch=(?:sm|compute|lto|all|\$)|-gencode|--generate-code|--gpu-architecture|-Xptxas|--ptxas-options|-Xcudafe|-Xcompiler"
+    r"|--compiler-options|--maxrregcount|-maxrregcount|--threads=|-ccbin|--compiler-bindir|--diag-suppress|-diag-suppress"
+    r"|--default-stream|-rdc=|--relocatable-device-code"
+)
 _DEFINED = {
     "__CUDA_NO_HALF_OPERATORS__": "__HIP_NO_HALF_OPERATORS__",
     "__CUDA_NO_HALF_CONVERSIONS__": "__HIP_NO_HALF_CONVERSIONS__",
@@ -142,18 +146,20 @@ LIBRARIES = {
     "curand": "hiprand",
     "cusparse": "hipsparse",
     "cusolver": "hipsolver",
-    "cudnn": "MIOpen",
     "nccl": "rccl",
     "nvrtc": "hiprtc",
-    "nvToolsExt": "roctx64",
-    "nvidia-ml": "amd_smi",
 }
 """Libraries by what stands after ``-l`` (https://rocm.docs.amd.com/en/latest/reference/api-libraries.html)."""
+
+MANUAL_LIBRARIES = frozenset(
+    {"cudnn", "nvToolsExt", "nvidia-ml", "cupti", "nvjpeg", "nvjitlink", "nvinfer", "cutensor"}
+)
+"""Libraries of which ROCm has none with the same functions."""
 
 
 def nvcc_only(word: str) -> bool:
     """Tell whether a word is an option that nvcc alone knows, whatever stands around it."""
-    if word.startswith(_SURE):
+    if _SURE.match(word):
         return True
     name = word.lstrip("-")
     return word.startswith("-") and name in _ALONE and name not in {"G", "restrict", "keep", "dc", "device-c"}
@@ -204,9 +210,6 @@ def _one(words: Sequence[str], at: int) -> Translation | None:  # noqa: PLR0911 
         return Translation(at, 1, word[:2] + _DEFINED[macro] + same + given) if macro in _DEFINED else None
     if word == "-x" and following == "cu":
         return Translation(at, 2, "-x hip")
-    if word.startswith("-l") and word[2:] in LIBRARIES:
-        library = LIBRARIES[word[2:]]
-        return Translation(at, 1, f"-l{library}" if library else "")
     return None
 
 

@@ -141,7 +141,7 @@ def _rocm_side(file: TextFile, change: _Change, newline: bytes) -> bytes:
     kept = [one.rstrip() for one in text.splitlines() if one.strip() not in {b"", b"\\"}]
     if not kept:
         return _ended(change.added.lstrip(b"\r\n"), newline)
-    if not text.rstrip().endswith(b"\\") or text.splitlines()[-1].strip() == b"\\":
+    if not file.data[start:end].rstrip().endswith(b"\\"):
         kept[-1] = kept[-1].removesuffix(b"\\").rstrip()  # what it went on with is gone
     return _ended(newline.join(kept) + change.added, newline)
 

@@ -50,7 +50,8 @@ _DEVICES = b"--device=/dev/kfd --device=/dev/dri --group-add video --group-add r
         Case(
             "docker run --rm --gpus all --shm-size 8g image\n",
             'if [ -n "${USE_ROCM:-}" ]; then\n'
-            "docker run --rm --device=/dev/kfd --device=/dev/dri --group-add video --group-add render --shm-size 8g image\n"
+            "docker run --rm --device=/dev/kfd --device=/dev/dri --group-add video --group-add render "
+            "--shm-size 8g image\n"
             "else\ndocker run --rm --gpus all --shm-size 8g image\nfi\n",
             "run.sh",
         ),

@@ -1,0 +1,75 @@
+"""Conditions on CUDA's release in builds.
+
+## What it does
+
+Finds `if(CUDA_VERSION VERSION_LESS …)` and others that compare CUDA's release, or nvcc's, in CMake files and Makefiles.
+
+## Why it matters
+
+For ROCm the variables are empty, and an empty release is less than any other: the branch for the oldest CUDA is taken.
+
+## Use instead
+
+Say which branch ROCm takes: `if(USE_ROCM OR CUDA_VERSION VERSION_GREATER …)`.
+
+## Fix safety
+
+Nothing is rewritten: which branch is right is for a person to know.
+
+## References
+
+- <https://cmake.org/cmake/help/latest/command/if.html#version-comparisons>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.build import make
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.found import rewrite
+from rocmend.port.build.kinds import Kind, paths
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_VERSION = re.compile(r"CUDA(?:Toolkit)?_VERSION|CMAKE_CUDA_COMPILER_VERSION|NVCC_VERSION|CUDA_COMPILER_VERSION")
+
+
+@rule(
+    "BL13",
+    "A condition on CUDA's release",
+    Language.TEXT,
+    severity=Severity.WARNING,
+    outcome=Outcome.MANUAL,
+    triggers=(b"_VERSION",),
+    paths=paths(Kind.CMAKE, Kind.MAKE),
+    sources=("https://cmake.org/cmake/help/latest/command/if.html#version-comparisons",),
+    valid=(
+        "if(USE_ROCM OR CUDA_VERSION VERSION_GREATER 11)\nendif()\n# if(CUDA_VERSION)\n",
+        "if(CMAKE_VERSION VERSION_LESS 3)\nendif()\n",
+    ),
+    invalid=(
+        Case('if(CUDAToolkit_VERSION VERSION_LESS "12.4")\n  set(A 1)\nendif()\n', None, "CMakeLists.txt"),
+        Case("ifeq ($(NVCC_VERSION),11)\nA = 1\nendif\n", None, "Makefile"),
+    ),
+)
+def check(file: TextFile) -> Iterable[Found]:
+    """Yield conditions on CUDA's release."""
+    places = [
+        (command.start, command.end)
+        for command in file.cmake
+        if command.name in {"if", "elseif"} and not command.settled and _VERSION.search(" ".join(command.values()))
+    ]
+    places += [
+        (one.start, one.end)
+        for one in file.make
+        if one.what is make.What.DIRECTIVE
+        and one.name in {"ifeq", "ifneq", "else"}
+        and not one.settled
+        and _VERSION.search(file.text, one.value_start, one.value_end)
+    ]
+    for place in sorted(places):
+        message = "For ROCm CUDA's release is empty, which is less than any other."
+        yield rewrite(file, place, message, (), remedy="Say in the condition which branch ROCm takes.")
