@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.gfx import lookup
-from rocmend.port.cuda.file import CudaFile
 from rocmend.port.verify.job import Job
 
-__all__ = ["Unit", "folder_of_header", "targets_of", "units"]
+__all__ = ["Unit", "closure", "folder_of_header", "include_dirs", "reached", "targets_of", "torch_folders", "units"]
 
 _UNITS = (".cu", ".cu.cc", ".cu.cpp", ".hip", ".hip.cpp")
 _HOST_UNITS = (".cc", ".cpp", ".cxx")
@@ -20,6 +20,7 @@ _TESTED_WAVE = {32: "gfx1100", 64: "gfx942"}
 
 _TORCH = re.compile(rb"#\s*include\s*[<\"](?:torch|ATen|c10)/")
 _KERNEL = re.compile(rb"__global__|<<<")
+_INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 
 DEFINES = {"USE_ROCM": "1", "__HIP_PLATFORM_AMD__": "1"}
 TORCH_DEFINES = {
@@ -31,6 +32,16 @@ TORCH_DEFINES = {
     "TORCH_API_INCLUDE_EXTENSION_H": "",
 }
 """What torch's own build of extensions defines on ROCm (``torch.utils.cpp_extension``)."""
+
+TORCH_NVIDIA_DEFINES = {
+    "__CUDA_NO_HALF_OPERATORS__": "1",
+    "__CUDA_NO_HALF_CONVERSIONS__": "1",
+    "__CUDA_NO_BFLOAT16_CONVERSIONS__": "1",
+    "__CUDA_NO_HALF2_OPERATORS__": "1",
+    "TORCH_EXTENSION_NAME": "extension",
+    "TORCH_API_INCLUDE_EXTENSION_H": "1",
+}
+"""The same for NVIDIA."""
 
 
 class Unit(NamedTuple):
@@ -51,6 +62,11 @@ class Unit(NamedTuple):
         """Return the macros that it is compiled with."""
         return DEFINES | TORCH_DEFINES if self.torch else dict(DEFINES)
 
+    @property
+    def nvidia_defines(self) -> dict[str, str]:
+        """Return the macros that it is compiled with for NVIDIA."""
+        return dict(TORCH_NVIDIA_DEFINES) if self.torch else {}
+
 
 def units(sources: Mapping[str, bytes]) -> list[Unit]:
     """Return the translation units among a project's CUDA sources: headers are compiled where they are included.
@@ -62,28 +78,48 @@ def units(sources: Mapping[str, bytes]) -> list[Unit]:
     for path, data in sorted(sources.items()):
         low = path.lower()
         if low.endswith(_UNITS) or (low.endswith(_HOST_UNITS) and _KERNEL.search(data)):
-            found.append(Unit(path, _uses_torch(path, data, sources), _folders(path, sources)))
+            found.append(Unit(path, _uses_torch(path, sources), _folders(path, sources)))
     return found
 
 
-def _uses_torch(path: str, data: bytes, sources: Mapping[str, bytes]) -> bool:
-    """Tell whether a unit, or a header of the project that it includes, includes torch's headers."""
-    seen: set[str] = set()
-    waiting = [(path, data)]
-    by_name: dict[str, list[str]] = {}
-    for other in sources:
-        by_name.setdefault(PurePosixPath(other).name, []).append(other)
+def closure(path: str, sources: Mapping[str, bytes]) -> set[str]:
+    """Return a source and the sources of the project that it includes, however deep; by name, whatever the folders are.
+
+    Args:
+        path: The source.
+        sources: The project's, by path.
+    """
+    by_name = _by_name(tuple(sources))
+    found: set[str] = set()
+    waiting = [path]
     while waiting:
-        at, text = waiting.pop()
-        if _TORCH.search(text):
-            return True
-        for header, _ in CudaFile(at, text).includes:
-            name = PurePosixPath(header[1:-1].decode(errors="replace")).name
-            for other in by_name.get(name, ()):
-                if other not in seen:
-                    seen.add(other)
-                    waiting.append((other, sources[other]))
-    return False
+        at = waiting.pop()
+        if at in found or at not in sources:
+            continue
+        found.add(at)
+        for header in _INCLUDED.findall(sources[at]):
+            waiting += by_name.get(PurePosixPath(header.decode(errors="replace")).name, ())
+    return found
+
+
+@lru_cache(maxsize=4)
+def _by_name(paths: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for path in paths:
+        name = PurePosixPath(path).name
+        found[name] = (*found.get(name, ()), path)
+    return found
+
+
+def reached(units: Sequence[Unit], sources: Mapping[str, bytes], changed: Iterable[str]) -> list[Unit]:
+    """Return the units that are one of the changed files, or include one."""
+    wanted = set(changed)
+    return [unit for unit in units if not wanted.isdisjoint(closure(unit.path, sources))]
+
+
+def _uses_torch(path: str, sources: Mapping[str, bytes]) -> bool:
+    """Tell whether a unit, or a header of the project that it includes, includes torch's headers."""
+    return any(_TORCH.search(sources[one]) for one in closure(path, sources))
 
 
 def _folders(path: str, sources: Mapping[str, bytes]) -> tuple[str, ...]:

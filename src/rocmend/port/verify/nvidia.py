@@ -1,0 +1,175 @@
+"""Level 5: for NVIDIA the port is the same machine code, and where there is a GPU, both sides run the same.
+
+The first half needs nvcc alone: each translation unit that the port reached is compiled from the original and from the
+port, under the same path, and the cubins are compared byte for byte. The second half needs a GPU: programs are built
+from the original and from the port's ROCm side, the latter through a header that gives HIP's names CUDA's meaning, and
+what they print is compared. It shows what the ROCm side computes on wavefronts of 32 lanes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from rocmend.core.supervise import CommandResult, run_command
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.result import concluded, not_run
+from rocmend.port.verify.running import runs
+from rocmend.port.verify.trees import Tree
+from rocmend.port.verify.units import Unit, folder_of_header, reached, torch_folders, units
+
+__all__ = ["Nvcc", "find_nvcc", "run"]
+
+TIME_LIMIT_S = 600.0
+WANTED = "sm_90"
+_MISSING = re.compile(r"fatal error: ([^\s:]+): No such file")
+_LINES = re.compile(rb"\bassert\s*\(|__LINE__|\bTORCH_(?:CHECK|INTERNAL_ASSERT)|\bCUDA_KERNEL_ASSERT")
+
+
+class Nvcc(NamedTuple):
+    """NVIDIA's compiler.
+
+    Args:
+        program: Its path.
+        version: Its release.
+        arch: What is compiled for.
+        gpu: The GPU that programs can run on; empty where there is none.
+    """
+
+    program: str
+    version: str
+    arch: str
+    gpu: str
+
+
+def find_nvcc() -> Nvcc | None:
+    """Return NVIDIA's compiler with what it compiles for: the GPU at hand, else sm_90; None where there is none."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    program = shutil.which("nvcc") or shutil.which("nvcc", path=f"{home}/bin")
+    if program is None:
+        return None
+    version = re.search(r"release ([\d.]+)", run_command([program, "--version"], time_limit_s=30).stdout)
+    known = run_command([program, "--list-gpu-code"], time_limit_s=30).stdout.split()
+    if version is None or not known:
+        return None
+    asked = ["nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader"]
+    seen = run_command(asked, time_limit_s=30)
+    name, _, capability = seen.stdout.partition("\n")[0].rpartition(",") if seen.ok else ("", "", "")
+    own = f"sm_{capability.strip().replace('.', '')}"
+    arch = own if own in known else WANTED if WANTED in known else known[-1]
+    return Nvcc(program, version[1], arch, name.strip() if own in known else "")
+
+
+def run(job: Job) -> Level:
+    """Compare cubins, then runs."""
+    if not job.generations:
+        return not_run("no port was applied to this project: `rocmend port --apply` makes one")
+    nvcc = find_nvcc()
+    if nvcc is None:
+        return not_run("no nvcc: neither the PATH nor CUDA_HOME leads to one")
+    changed = [part.path for part in job.parts if part.before is not None]
+    touched = reached(units(job.sources), job.sources, changed)
+    if not touched:
+        return not_run("the port changed no CUDA C++ translation unit and no header of one")
+    tree = Tree(job)
+    evidence = _cubins(job, nvcc, tree, touched)
+    same = sum(one.outcome is Outcome.HOLDS for one in evidence)
+    told = f"{same} of {len(touched)} cubins for {nvcc.arch} equal the original's (nvcc {nvcc.version})"
+    if not nvcc.gpu:
+        evidence.append(Evidence("programs", Outcome.UNKNOWN, "nothing was run: there is no NVIDIA GPU here"))
+        return concluded(evidence, f"{told}; nothing was run: no NVIDIA GPU.")
+    ran = runs(job, nvcc.program, nvcc.arch, tree, touched)
+    evidence += ran
+    agree = sum(one.outcome is Outcome.HOLDS for one in ran)
+    return concluded(evidence, f"{told}; {agree} of {len(ran)} programs ran the same on {nvcc.gpu}.")
+
+
+# -- cubins ------------------------------------------------------------------------------------------------------------
+
+
+class _Built(NamedTuple):
+    cubin: bytes
+    said: CommandResult
+
+
+def _cubins(job: Job, nvcc: Nvcc, tree: Tree, touched: Sequence[Unit]) -> list[Evidence]:
+    """Compile every unit from the original, then from the port, in the same place: a path is part of the code."""
+    torch = torch_folders() if any(unit.torch for unit in touched) else []
+    total = 2 * len(touched)
+
+    def all_of(done: int, *options: str, only: Sequence[Unit] = touched) -> dict[str, _Built]:
+        def build(unit: Unit) -> Callable[[], _Built]:
+            return lambda: _cubin(nvcc, tree, unit, torch if unit.torch else [], options)
+
+        made = {}
+        with ThreadPoolExecutor(job.jobs) as pool:
+            for number, (unit, one) in enumerate(zip(only, pool.map(lambda f: f(), map(build, only)), strict=True), 1):
+                made[unit.path] = one
+                job.tell("nvidia", min(total, done + number), total)
+        return made
+
+    tree.originals()
+    before = all_of(0)
+    tree.ported()
+    after = all_of(len(touched))
+    differ = [
+        unit
+        for unit in touched
+        if before[unit.path].cubin and after[unit.path].cubin and before[unit.path].cubin != after[unit.path].cubin
+        and tree.holds(unit, _LINES)
+    ]  # fmt: skip
+    lines: dict[str, bool] = {}
+    if differ:  # assertions hold the number of their line, which a gate before them moves
+        ported = all_of(total, "-DNDEBUG", "-D__LINE__=0", only=differ)
+        tree.originals()
+        original = all_of(total, "-DNDEBUG", "-D__LINE__=0", only=differ)
+        tree.ported()
+        lines = {path: bool(one.cubin) and one.cubin == original[path].cubin for path, one in ported.items()}
+    return [_judged(unit, before[unit.path], after[unit.path], lines.get(unit.path, False)) for unit in touched]
+
+
+def _cubin(nvcc: Nvcc, tree: Tree, unit: Unit, torch: Sequence[Path], options: Sequence[str]) -> _Built:
+    """Compile a unit of the tree as it stands now."""
+    folders = [tree.folder / folder for folder in unit.folders] + list(torch)
+    out = tree.out(unit)
+    while True:
+        out.unlink(missing_ok=True)
+        said = run_command(
+            [
+                nvcc.program, "-cubin", f"-arch={nvcc.arch}", "-std=c++17", "-w", "--expt-relaxed-constexpr",
+                "--extended-lambda", *(f"-D{name}={value}" for name, value in unit.nvidia_defines.items()),
+                *(f"-I{folder}" for folder in folders), *options, "-o", str(out), str(tree.folder / unit.path),
+            ],
+            time_limit_s=TIME_LIMIT_S,
+        )  # fmt: skip
+        absent = _MISSING.search(said.stderr)
+        more = folder_of_header(absent[1], tree.paths) if absent else None
+        if more is None or tree.folder / more in folders:  # each turn adds a folder: it comes to an end
+            return _Built(out.read_bytes() if said.ok and out.is_file() else b"", said)
+        folders.append(tree.folder / more)
+
+
+def _judged(unit: Unit, before: _Built, after: _Built, but_for_lines: bool) -> Evidence:
+    if not before.cubin and not after.cubin:
+        detail = f"nvcc compiles neither the original nor the port: {_why(before.said)}"
+        return Evidence(unit.path, Outcome.UNKNOWN, detail)
+    if not after.cubin:
+        return Evidence(unit.path, Outcome.BROKEN, f"nvcc does not compile the port: {_why(after.said)}")
+    if not before.cubin:
+        return Evidence(unit.path, Outcome.NOTE, f"nvcc compiles the port, and not the original: {_why(before.said)}")
+    if before.cubin == after.cubin:
+        return Evidence(unit.path, Outcome.HOLDS, f"the cubins are equal, {len(after.cubin)} bytes")
+    if but_for_lines:
+        return Evidence(unit.path, Outcome.HOLDS, "the cubins are equal but for the line numbers of assertions")
+    return Evidence(unit.path, Outcome.BROKEN, "the cubins differ: the NVIDIA path is not the original's")
+
+
+def _why(said: CommandResult) -> str:
+    lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
+    return (lines[0] if lines else said.stderr.strip()[-200:] or str(said.ending))[:300]

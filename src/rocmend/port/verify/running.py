@@ -1,0 +1,107 @@
+"""Running programs on an NVIDIA GPU: the original, and the ROCm side of the port with HIP's names turned back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocmend.core.supervise import CommandResult, run_command
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.records import Evidence, Outcome
+from rocmend.port.verify.reverse import write_headers
+from rocmend.port.verify.trees import Tree
+from rocmend.port.verify.units import Unit, closure, folder_of_header
+
+__all__ = ["difference", "runs"]
+
+BUILD_LIMIT_S = 600.0
+RUN_LIMIT_S = 120.0
+TOLERANCE = 1e-3
+"""Relative: what a program prints has been rounded, and sums of floating-point numbers may come in another order."""
+
+_MAIN = re.compile(rb"\bint\s+main\s*\(")
+_MISSING = re.compile(r"fatal error: ([^\s:]+): No such file")
+_TIMED = re.compile(
+    r"\b(?:time|seconds?|[mun]?secs?|[mun]s|elapsed|[GMT]i?B/s|[GT]?FLOPS?|bandwidth|throughput|fps)\b", re.IGNORECASE
+)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+def runs(job: Job, nvcc: str, arch: str, tree: Tree, touched: Sequence[Unit]) -> list[Evidence]:
+    """Build and run each program among the units, from the original and from the ROCm side, and compare the output."""
+    programs = [unit for unit in touched if _MAIN.search(job.sources[unit.path])]
+    if not programs:
+        return [Evidence("programs", Outcome.NOTE, "no translation unit is a program of its own: nothing was run")]
+    headers = job.scratch()
+    write_headers(headers, (job.sources[path] for unit in programs for path in closure(unit.path, job.sources)))
+    found = []
+    for number, unit in enumerate(programs, 1):
+        tree.originals()
+        before = _ran(nvcc, arch, tree, unit, ())
+        tree.ported()
+        after = _ran(nvcc, arch, tree, unit, ("-DUSE_ROCM", f"-I{headers}"))
+        found.append(_judged(unit, before, after))
+        job.tell("nvidia", number, len(programs))
+    return found
+
+
+def _ran(nvcc: str, arch: str, tree: Tree, unit: Unit, options: Sequence[str]) -> CommandResult:
+    """Build a program from the tree as it stands and run it; where it does not build, return what nvcc said."""
+    program = tree.out(unit)
+    folders = [tree.folder / folder for folder in unit.folders]
+    while True:
+        program.unlink(missing_ok=True)
+        built = run_command(
+            [
+                nvcc, f"-arch={arch}", "-std=c++17", "-w", "-O2", "--expt-relaxed-constexpr", "--extended-lambda",
+                *options, *(f"-I{folder}" for folder in folders), "-o", str(program), str(tree.folder / unit.path),
+            ],
+            time_limit_s=BUILD_LIMIT_S,
+        )  # fmt: skip
+        absent = _MISSING.search(built.stderr)
+        more = folder_of_header(absent[1], tree.paths) if absent else None
+        if more is None or tree.folder / more in folders:
+            break
+        folders.append(tree.folder / more)
+    if not built.ok or not Path(program).is_file():
+        return built
+    return run_command([str(program)], time_limit_s=RUN_LIMIT_S)
+
+
+def _judged(unit: Unit, before: CommandResult, after: CommandResult) -> Evidence:
+    if not before.ok:
+        return Evidence(unit.path, Outcome.UNKNOWN, f"the original does not build or run here: {_why(before)}")
+    if not after.ok:
+        outcome = Outcome.UNKNOWN if "__builtin_amdgcn" in after.stderr else Outcome.BROKEN
+        return Evidence(unit.path, outcome, f"the ROCm side does not build or run here: {_why(after)}")
+    reason = difference(before.stdout, after.stdout)
+    if reason is not None:
+        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side prints something else: {reason}")
+    return Evidence(unit.path, Outcome.HOLDS, "the original and the ROCm side print the same")
+
+
+def _why(said: CommandResult) -> str:
+    lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
+    return (lines[0] if lines else (said.stderr or said.stdout).strip()[-200:] or str(said.ending))[:300]
+
+
+def difference(before: str, after: str) -> str | None:
+    """Return how two outputs of a program differ; None where they agree but for times, rates and rounding."""
+    one, other = ([line for line in text.splitlines() if not _TIMED.search(line)] for text in (before, after))
+    if len(one) != len(other):
+        return f"{len(one)} lines, {len(other)} from the ROCm side (lines with times left out)"
+    for number, (line, ported) in enumerate(zip(one, other, strict=True), 1):
+        if line != ported and not _alike(line, ported):
+            return f"line {number}: {line[:80]!r} is {ported[:80]!r}"
+    return None
+
+
+def _alike(line: str, other: str) -> bool:
+    if _NUMBER.sub("#", line) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(line), _NUMBER.findall(other), strict=True)
+    return all(
+        one == two or abs(float(one) - float(two)) <= TOLERANCE * max(abs(float(one)), abs(float(two)))
+        for one, two in pairs
+    )

@@ -1,0 +1,74 @@
+"""A copy of a project's sources that is the original at one time and the port at another, under the same paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.units import Unit, closure
+
+__all__ = ["Tree"]
+
+_SOURCES = (
+    ".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".c", ".cc", ".cpp", ".cxx", ".hip",
+    ".def", ".ptx", ".in",
+)  # fmt: skip
+_MAX_FILES = 200_000
+
+
+class Tree:
+    """The sources in a folder of their own: links to what no port touched, copies of what one did.
+
+    Args:
+        job: The run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.folder = job.scratch()
+        self._out = job.scratch()
+        for path in self.paths:
+            place = self.folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to((job.root / path).resolve())
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Return the C and C++ sources and headers of the project, relative to it; hidden folders are left out."""
+        found: list[str] = []
+        for folder, names, files in os.walk(self._job.root):
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            here = Path(folder).relative_to(self._job.root)
+            found += [str(PurePosixPath(here / name)) for name in sorted(files) if name.endswith(_SOURCES)]
+            if len(found) > _MAX_FILES:
+                break
+        return found
+
+    def originals(self) -> None:
+        """Make it the project as it was before the port."""
+        for part in self._job.parts:
+            self._put(part.path, part.before)
+
+    def ported(self) -> None:
+        """Make it the project as it is."""
+        for part in self._job.parts:
+            self._put(part.path, part.after)
+
+    def out(self, unit: Unit) -> Path:
+        """Return where a unit's result goes."""
+        return self._out / (re.sub(r"[^\w.]", "_", unit.path) + ".out")
+
+    def holds(self, unit: Unit, pattern: re.Pattern[bytes]) -> bool:
+        """Tell whether a unit, or a header of the project that it includes, holds something."""
+        sources = self._job.sources
+        return any(pattern.search(sources[path]) for path in closure(unit.path, sources))
+
+    def _put(self, path: str, data: bytes | None) -> None:
+        place = self.folder / path
+        place.unlink(missing_ok=True)
+        if data is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
