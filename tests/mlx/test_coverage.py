@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -11,6 +12,7 @@ pytest.importorskip("torch")
 pytest.importorskip("mlx")
 
 from rocmend.mlx import core as mx
+from rocmend.mlx.accelerated import native
 from rocmend.mlx.programs import surface
 from rocmend.mlx.programs.left_out import BEHAVES, LEFT_OUT
 
@@ -46,13 +48,30 @@ def test_what_behaves_otherwise_is_a_name_of_mlx() -> None:
     assert not set(BEHAVES) & set(LEFT_OUT)
 
 
-def test_buffers_need_python_3_12() -> None:
+def test_buffers_need_recording_in_c_or_python_3_12() -> None:
     x = mx.array([1, 2, 3])
-    if sys.version_info >= (3, 12):
+    if native is not None or sys.version_info >= (3, 12):
         assert memoryview(x).tolist() == [1, 2, 3]
     else:
         with pytest.raises(TypeError, match="bytes-like"):
             memoryview(x)
+
+
+def test_buffers_without_recording_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as everywhere, as far as the version of Python allows it."""
+    monkeypatch.setenv("ROCMEND_MLX_ACCELERATED", "0")
+    code = (
+        "import numpy as np\n"
+        "from rocmend.mlx import core as mx\n"
+        "x = mx.arange(3)\n"
+        "try: print(memoryview(x).format)\n"
+        "except TypeError as error: print(error)\n"
+        "print(np.asarray(x).tolist())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    first, second = ran.stdout.splitlines()
+    assert ("i" if sys.version_info >= (3, 12) else "bytes-like") in first
+    assert second == "[0, 1, 2]"
 
 
 def test_other_back_ends_are_not_there() -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 from rocmend.mlx import core as mx
+from rocmend.mlx.node import current
 
 pytestmark = pytest.mark.cpu
 
@@ -116,6 +117,40 @@ def test_memory_in_use_is_counted_once_a_buffer() -> None:
     assert mx.get_cache_memory() == 0
     with pytest.raises(ValueError, match="evaluated"):
         mx.get_array_buffer_size(mx.ones(3) + 1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
+def test_what_nobody_can_ask_for_holds_no_memory() -> None:
+    def leaves_it() -> None:
+        a = mx.zeros((1 << 18,))
+        mx.eval(a)
+        quotient, rest = mx.divmod(a, a)
+        del quotient, rest
+
+    gc.collect()
+    before = mx.get_active_memory()
+    for drop in (mx.synchronize, mx.clear_cache, mx.reset_peak_memory, mx.get_active_memory):
+        leaves_it()
+        drop()
+        assert not current.state.tape
+    assert mx.get_active_memory() == before
+    kept = mx.ones((4,)) + 1
+    mx.synchronize()
+    assert current.state.tape
+    assert kept.tolist() == [2] * 4
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
+def test_the_peak_does_not_count_what_was_in_between() -> None:
+    gc.collect()
+    x = mx.zeros((1 << 18,))
+    mx.eval(x)
+    mx.reset_peak_memory()
+    before = mx.get_active_memory()
+    y = mx.abs(mx.stop_gradient(mx.abs(x)).reshape(2, -1).T)
+    del x
+    mx.eval(y)
+    assert mx.get_peak_memory() == before
 
 
 @pytest.mark.parametrize("setter", [mx.set_memory_limit, mx.set_cache_limit, mx.set_wired_limit])

@@ -202,9 +202,18 @@ class ArrayMethods(ArrayOperators, ArrayFunctions):
             raise ValueError("[array] converting to another type needs a copy, which copy=False forbids.")
         return whole.astype(dtype)
 
+    def _buffer(self) -> tuple[Any, bool]:
+        """Return an object that lends the array's memory, and whether it calls int16 what is bfloat16."""
+        from rocmend.mlx.exchange import buffer_of
+
+        return buffer_of(evaluate.value(self._n), self._n.dtype, self)
+
     def __buffer__(self, flags: int) -> memoryview:
-        # Python 3.12 and later ask for this
-        return memoryview(self.__array__(copy=False))
+        # Python 3.12 and later ask for this; where recording is in C, every version has the one of C
+        whole, foreign = self._buffer()
+        if foreign:
+            raise BufferError("bfloat16 has no name in Python's buffers; view the array as int16.")
+        return memoryview(whole)
 
     def _torch(self) -> torch.Tensor:
         from rocmend.mlx.exchange import torch_of

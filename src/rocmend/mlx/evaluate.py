@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from itertools import chain
 from operator import attrgetter, is_
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx import memory
@@ -12,7 +14,7 @@ from rocmend.mlx.device import cpu
 from rocmend.mlx.execute import interpreter, settings
 from rocmend.mlx.execute.fetch import fetched
 from rocmend.mlx.execute.planner import planner
-from rocmend.mlx.execute.trace import OWNED, SHARED, seen
+from rocmend.mlx.execute.trace import ALONE, OWNED, SHARED, seen
 from rocmend.mlx.node import Node, State, current
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocmend.mlx.array import array
 
-__all__ = ["compute", "evaluate", "host_value", "schedule", "value"]
+__all__ = ["compute", "evaluate", "host_value", "let_go", "schedule", "value"]
 
 # Longer tapes are dropped: no step of a program is that long, and what nobody evaluates must not pile up.
 LONGEST_TAPE = 200_000
@@ -82,6 +84,7 @@ def compute(roots: list[Node]) -> None:
                 _claim(tape, roots)
             try:
                 if planner().run(tape, roots, _compute_older):
+                    del tape  # and what was only in between, before anything is counted
                     _note(state, roots)
                     return
             except _NotPlannedError:
@@ -141,6 +144,19 @@ def cut(state: State) -> None:
     if type(tape) is list and tape:
         state.tape = []
         seen(tape)
+
+
+def let_go() -> None:
+    """Drop the tape if nothing on it can be asked for any more: it holds what it reads until the next evaluation."""
+    state = current.state
+    with _lock:
+        tape = state.tape
+        if state.tracing or type(tape) is not list:
+            return
+        counts = list(map(getrefcount, tape))
+        read = Counter(map(id, chain.from_iterable(map(_inputs, tape))))
+        if all(count == ALONE + read[id(node)] for node, count in zip(tape, counts, strict=True)):
+            cut(state)
 
 
 def value(node: Node) -> Any:

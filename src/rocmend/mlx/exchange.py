@@ -13,7 +13,7 @@ from rocmend.mlx.dtypes import Dtype, complex64, of_storage
 if TYPE_CHECKING:
     from rocmend.mlx.node import Node
 
-__all__ = ["lent", "numpy_of", "tensor_from", "torch_of", "values_of"]
+__all__ = ["buffer_of", "lent", "numpy_of", "tensor_from", "torch_of", "values_of"]
 
 _UNSIGNED = {
     torch.uint16: (dtypes.uint16, torch.int16),
@@ -117,6 +117,17 @@ def lent(whole: Any, owner: Any) -> Any:
     import numpy as np
 
     return np.asarray(_Lent(whole, owner))
+
+
+def buffer_of(tensor: torch.Tensor, dtype: Dtype, owner: Any) -> tuple[Any, bool]:
+    """Return a numpy array of the memory that keeps ``owner`` alive, and whether bfloat16 is called int16 in it."""
+    import numpy as np
+
+    if dtype is dtypes.bfloat16:
+        return lent(tensor.detach().cpu().view(torch.int16).numpy(), owner), True
+    whole = lent(numpy_of(tensor, dtype), owner)
+    wide = {"int64": np.longlong, "uint64": np.ulonglong}.get(dtype.name)  # q and Q, whose size no platform changes
+    return (whole if wide is None else whole.view(wide)), False
 
 
 def torch_of(tensor: torch.Tensor, dtype: Dtype) -> torch.Tensor:

@@ -92,5 +92,6 @@ def methods(kind: Any) -> None:
         setattr(kind, method, getattr(ops, name))
     for method in (*METHODS, *OWN):
         setattr(kind, method, remembering(getattr(kind, method)))
-    for name in ("shape", "dtype", "ndim"):
-        setattr(kind, name, vars(native.Handle)[name])
+    for name in ("shape", "dtype", "ndim", "__buffer__"):
+        if name in vars(native.Handle):  # __buffer__ has a name from Python 3.12 on, and is there before
+            setattr(kind, name, vars(native.Handle)[name])

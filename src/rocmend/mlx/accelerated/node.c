@@ -178,9 +178,27 @@ static PyGetSetDef handle_getset[] = {
     {NULL},
 };
 
+/* The memory of an array, as memoryview and numpy ask for it. Python classes can lend theirs from 3.12 on; and even
+   there not under the name of a type that Python does not know. */
+static int handle_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    view->obj = NULL;
+    PyObject *found = PyObject_CallMethod(self, "_buffer", NULL);
+    if (!found) return -1;
+    PyObject *whole, *foreign; /* an object that lends the memory; whether it is of a type that it has another name for */
+    if (!PyArg_ParseTuple(found, "OO", &whole, &foreign) || PyObject_GetBuffer(whole, view, flags) < 0) {
+        Py_DECREF(found);
+        return -1;
+    }
+    if (foreign == Py_True && view->format) view->format = "bfloat16";
+    Py_DECREF(found);
+    return 0;
+}
+
 static PyType_Slot handle_slots[] = {
     {Py_tp_dealloc, handle_dealloc}, {Py_tp_traverse, handle_traverse}, {Py_tp_clear, handle_clear},
-    {Py_tp_members, handle_members}, {Py_tp_getset, handle_getset}, {0, NULL},
+    {Py_tp_members, handle_members}, {Py_tp_getset, handle_getset},
+    {Py_bf_getbuffer, handle_getbuffer}, {0, NULL},
 };
 
 static PyType_Spec handle_spec = {

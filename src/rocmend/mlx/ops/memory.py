@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rocmend.mlx import memory
+from rocmend.mlx.evaluate import let_go
 from rocmend.mlx.transforms import tree
 
 __all__ = [
@@ -18,6 +19,7 @@ def get_active_memory() -> int:
 
     On the CPU this counts all of torch's tensors, which takes some milliseconds.
     """
+    let_go()
     return memory.active()
 
 
@@ -32,6 +34,7 @@ def get_peak_memory() -> int:
 
 def reset_peak_memory() -> None:
     """Set the peak to zero."""
+    let_go()
     memory.reset_peak()
 
 
@@ -114,4 +117,5 @@ def set_wired_limit(limit: int) -> int:
 
 def clear_cache() -> None:
     """Give back the memory that is held for later arrays and not in use."""
+    let_go()
     memory.clear()

@@ -10,6 +10,7 @@ import torch
 
 from rocmend.mlx import device as devices
 from rocmend.mlx.device import Device, DeviceType, Stream, cpu, gpu
+from rocmend.mlx.evaluate import let_go
 from rocmend.mlx.node import current
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ def synchronize(stream: Stream | ThreadLocalStream | Device | DeviceType | None 
     """
     chosen = current.state.stream if stream is None else _resolved("synchronize", stream)
     chosen.device.synchronize()
+    let_go()
 
 
 def is_available(device: Device | DeviceType) -> bool:

@@ -23,8 +23,9 @@ DIFFERENT: dict[str, str] = {}
 
 BEHAVES: dict[str, str] = {
     "array": (
-        "`memoryview(x)` needs Python 3.12: before, a class written in Python cannot lend its memory as a buffer. "
-        "`numpy.asarray(x)` and DLPack work with every version."
+        "`memoryview(x)` needs recording in C, or Python 3.12: a class written in Python cannot lend its memory as a "
+        "buffer before. `numpy.asarray(x)` and DLPack work everywhere. Memory of other libraries is copied: an array's "
+        "values never change."
     ),
     "async_eval": "On the CPU the arrays are computed when it returns. On a GPU it returns while the GPU computes.",
     "compile": (
@@ -67,12 +68,12 @@ BEHAVES: dict[str, str] = {
 """Names that are called as in MLX and do something else, and what."""
 
 _KERNELS = "Calls a kernel whose source text is in Metal."
-_BUFFERS = "Takes `memoryview` of an array, which needs Python 3.12."
 
 TESTS: dict[str, str] = {
-    "test_array.py::TestArray::test_buffer_protocol": _BUFFERS,
-    "test_array.py::TestArray::test_buffer_protocol_ref_counting": _BUFFERS,
-    "test_array.py::TestArray::test_from_dlpack_cpu_strided": _BUFFERS,
+    "test_array.py::TestArray::test_from_dlpack_cpu_strided": (
+        "Asks that an array taken through DLPack lies as it lay in the other library's memory; here it is a copy "
+        "without gaps."
+    ),
     "test_compile.py::TestCompile::test_compile_donates_input_buffer": (
         "Asks that the result of a compiled function lies in its argument's buffer."
     ),
