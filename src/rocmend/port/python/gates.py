@@ -20,6 +20,7 @@ __all__ = [
     "condition_gate",
     "expression_gate",
     "guards",
+    "insertion",
     "statement_gate",
     "unit_of_indentation",
 ]
@@ -147,6 +148,19 @@ def block_gate(file: PythonFile, first: ast.stmt, last: ast.stmt, rocm: str | No
             edits.append(Edit(at, at, unit.encode()))
         at += len(line)
     return tuple(edits)
+
+
+def insertion(file: PythonFile, before: ast.stmt, rocm: str) -> tuple[Edit, ...]:
+    """Return the edit that puts statements for ROCm alone before another; empty where that has no line of its own."""
+    start = file.span(before)[0]
+    head = file.data.rfind(b"\n", 0, start) + 1
+    indent = file.data[head:start].removeprefix(b"\xef\xbb\xbf")
+    if indent.strip(b" \t") or getattr(before, "decorator_list", None) or _is_elif(file, before):
+        return ()
+    here = indent.decode("ascii")
+    unit = unit_of_indentation(file)
+    inner = "\n".join(f"{here}{unit}{line}" if line else "" for line in rocm.splitlines())
+    return (Edit(start, start, f"if {FLAG}:\n{inner}\n{here}".encode()),)
 
 
 def _is_elif(file: PythonFile, node: ast.stmt) -> bool:

@@ -35,8 +35,9 @@ UNITS = {
     unit.name: unit
     for unit in (
         Unit("is_rocm", ("is_rocm",)),
-        Unit("attention", ("flash_attn_func", "flash_attn_varlen_func", "attention")),
+        Unit("attention", ("flash_attn_func", "flash_attn_varlen_func")),
         Unit("fp8", ("float8_e4m3",)),
+        Unit("inductor", ("settle_inductor",)),
         Unit("nvml", ("nvml",)),
     )
 }

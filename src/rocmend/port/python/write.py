@@ -18,7 +18,7 @@ from rocmend.port.records import Edit, Issue
 __all__ = ["ported"]
 
 _OTHER_FLAG = "_is_rocm"
-_BRANCH_IMPORT = re.compile(r"\bfrom (_rocm_\w+) import [^\n]*")
+_BRANCH_IMPORT = re.compile(r"\bfrom (_rocm_\w+) import ([^\n]*)")
 
 
 def _modules(text: bytes, package_import: str) -> bytes:
@@ -52,6 +52,9 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
     if not edits:
         return data
     file = PythonFile(issues[0].path, data)
+    inside = {
+        name for edit in edits for line in _BRANCH_IMPORT.finditer(edit.text.decode()) for name in line[2].split()
+    }
     texts = _BRANCH_IMPORT.sub("", "\n".join(edit.text.decode() for edit in edits))
     first = min(edit.start for edit in edits)
     added: list[Edit] = []
@@ -59,7 +62,7 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
     renamed: dict[str, str] = {}
     edits = [Edit(edit.start, edit.end, _modules(edit.text, package_import)) for edit in edits]
     for unit in UNITS.values():
-        used = [name for name in unit.exports if re.search(rf"\b{name}\b", texts)]
+        used = [name for name in unit.exports if re.search(rf"\b{name}\b", texts) and name not in inside]
         if not used:
             continue
         if unit.name == "is_rocm":

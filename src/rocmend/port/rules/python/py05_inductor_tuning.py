@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds `memory_planning`, `max_autotune`, `max_autotune_gemm` and `max_autotune_pointwise` set to True in Inductor's
+Finds `memory_planning`, `max_autotune` and its variants, and `coordinate_descent_tuning` set to True in Inductor's
 configuration or in the options of `torch.compile`.
 
 ## Why it matters
@@ -36,7 +36,13 @@ from rocmend.port.python.inductor import switched_on
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_NAMES = ("memory_planning", "max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
+_NAMES = (
+    "memory_planning",
+    "max_autotune",
+    "max_autotune_gemm",
+    "max_autotune_pointwise",
+    "coordinate_descent_tuning",
+)
 
 
 @rule(
@@ -45,7 +51,7 @@ _NAMES = ("memory_planning", "max_autotune", "max_autotune_gemm", "max_autotune_
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
-    triggers=(b"memory_planning", b"max_autotune"),
+    triggers=(b"memory_planning", b"max_autotune", b"coordinate_descent_tuning"),
     sources=("reported from ports to MI300X and MI350X", "torch._inductor.config, torch 2.13"),
     valid=(
         "import torch._inductor.config\n\ntorch._inductor.config.max_autotune = False\n",

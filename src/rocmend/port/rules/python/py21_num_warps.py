@@ -79,9 +79,9 @@ def num_warps(file: PythonFile) -> Iterable[Found]:
         if complete and known and all(isinstance(number, int) and number > _MOST for number in known):
             edits, outcome, node = expression_gate(file, value, str(_MOST)), None, value
         elif lists is not None:
-            left = [file.source(item) for item in lists.elts if not _too_many(item)]
+            left = [file.source(item) for item in lists.elts if not _too_many(item)] or [str(_MOST)]
             shown = f"[{', '.join(left)}]" if isinstance(lists, ast.List) else f"({', '.join(left)},)"
-            edits, outcome, node = expression_gate(file, lists, shown) if left else (), Outcome.SUGGEST, lists
+            edits, outcome, node = expression_gate(file, lists, shown), Outcome.SUGGEST, lists
         else:
             continue
         yield gated(

@@ -1,0 +1,113 @@
+"""Asking nvcc for its version.
+
+## What it does
+
+Finds calls of `subprocess` that run nvcc, in files that build extensions.
+
+## Why it matters
+
+With a ROCm build of PyTorch, `torch.utils.cpp_extension.CUDA_HOME` is None, so that `CUDA_HOME + "/bin/nvcc"` is a
+TypeError, and where nvcc is installed all the same its version says nothing about what is built.
+
+## Use instead
+
+`torch.version.hip`, or nothing. Put what follows from the version, and the lists of architectures that depend on it,
+into a branch that ROCm does not take.
+
+## Fix safety
+
+Nothing is rewritten: what depends on the version is spread over the file. A call that is made only where `CUDA_HOME`
+is not None is not reported.
+
+## References
+
+- `torch.utils.cpp_extension`, torch 2.13
+- <https://github.com/state-spaces/mamba>, whose setup.py has a branch for each
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import told
+from rocmend.port.python.flags import Side
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "getstatusoutput")
+
+
+@rule(
+    "BL02",
+    "nvcc is asked for its version",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=(b"nvcc",),
+    sources=("torch.utils.cpp_extension, torch 2.13",),
+    valid=(
+        "import subprocess\n\nsubprocess.run(['hipcc', '--version'])\n",
+        "import subprocess\nfrom torch.utils.cpp_extension import CUDA_HOME\n\nif CUDA_HOME is not None:\n"
+        "    subprocess.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n",
+    ),
+    invalid=(
+        Case(
+            "import subprocess\nfrom torch.utils.cpp_extension import CUDA_HOME\n\n\ndef version(folder):\n"
+            "    return subprocess.check_output([folder + '/bin/nvcc', '-V'])\n\n\nprint(version(CUDA_HOME))\n",
+            None,
+        ),
+        Case("import os\nimport subprocess as sp\n\nsp.run('nvcc --version', shell=True)\n", None),
+    ),
+)
+def check(file: PythonFile) -> Iterable[Found]:
+    """Find calls that run nvcc."""
+    for call in file.on_rocm_calls(*(f"subprocess.{name}" for name in _RUNS), "os.popen", "os.system"):
+        if not call.args or not _runs_nvcc(call.args[0]) or _only_with_cuda(file, call.node):
+            continue
+        yield told(
+            file,
+            call.node,
+            "nvcc is asked for something, and a ROCm build of PyTorch knows no folder of CUDA.",
+            outcome=Outcome.MANUAL,
+            remedy="Make the call, and what depends on it, where torch.version.hip is None only.",
+        )
+
+
+def _runs_nvcc(command: ast.expr) -> bool:
+    first = command.elts[0] if isinstance(command, ast.List | ast.Tuple) and command.elts else command
+    texts = [node.value for node in ast.walk(first) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return any(text.split() and text.split()[0].rpartition("/")[2] in {"nvcc", "nvcc.exe"} for text in texts)
+
+
+def _only_with_cuda(file: PythonFile, node: ast.AST) -> bool:
+    """Tell whether a node is executed only where CUDA's folder is known, or on CUDA's side."""
+    at: ast.AST | None = node
+    while at is not None:
+        above = file.parent(at)
+        if isinstance(above, ast.If) and at in above.body and _asks_for_folder(above.test):
+            return True
+        if isinstance(above, ast.FunctionDef):
+            calls = [
+                call for call in file.of(ast.Call) if isinstance(call.func, ast.Name) and call.func.id == above.name
+            ]
+            return bool(calls) and all(
+                file.side(call) is Side.CUDA or _only_with_cuda(file, call) for call in calls if call is not node
+            )
+        at = above
+    return False
+
+
+def _asks_for_folder(test: ast.expr) -> bool:
+    """Tell whether a test is ``CUDA_HOME`` or ``CUDA_HOME is not None``, alone or with others that must hold too."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    for part in parts:
+        name = part
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.IsNot):
+            name = part.left
+        last = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
+        if last == "CUDA_HOME":
+            return True
+    return False

@@ -1,0 +1,182 @@
+"""Options of nvcc for extensions that are built by setup.py.
+
+## What it does
+
+Finds lists of options that nvcc alone knows, and `append` of such options, in files that build extensions with
+`torch.utils.cpp_extension` or setuptools.
+
+## Why it matters
+
+With a ROCm build of PyTorch, what stands under `"nvcc"` in `extra_compile_args` goes to hipcc, which is clang: it
+refuses most of them, and takes `-lineinfo` for a library.
+
+## Use instead
+
+What each option means to clang, or nothing. The GPUs are PyTorch's matter: those of the machine, or
+`PYTORCH_ROCM_ARCH`. `__CUDA_NO_HALF_OPERATORS__` and the like have a counterpart that PyTorch defines for HIP.
+
+## Fix safety
+
+Safe: each option has one meaning; what is not known to be nvcc's stays. Options that change the kind of output are
+left to a person.
+
+## References
+
+- <https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/>
+- <https://clang.llvm.org/docs/ClangCommandLineReference.html>
+- `torch.utils.cpp_extension`, torch 2.13
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.build.flags import nvcc_only, translated
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated, told
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import block_gate, expression_gate
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_BUILDS = (b"cpp_extension", b"CUDAExtension", b"setuptools", b"distutils")
+_REMEDY = "Give hipcc its own options on ROCm."
+_MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
+
+
+@rule(
+    "BL15",
+    "options of nvcc for an extension",
+    Language.PYTHON,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(b"-gencode", b"--expt", b"fast_math", b"ptxas", b"lineinfo", b"--threads", b"lambda", b"-arch=", b"-Xc"),
+    sources=(
+        "https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/",
+        "https://clang.llvm.org/docs/ClangCommandLineReference.html",
+        "torch.utils.cpp_extension, torch 2.13",
+    ),
+    valid=(
+        "FLAGS = ['--use_fast_math']\n",
+        "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-O3', '-std=c++17']}\n",
+        "import torch\nfrom torch.utils import cpp_extension\n\nif torch.version.hip is None:\n"
+        "    F = ['--use_fast_math']\n",
+    ),
+    invalid=(
+        Case(
+            "from torch.utils.cpp_extension import CUDAExtension\n\n"
+            "args = {'cxx': ['-O3'], 'nvcc': ['-O3', '--expt-relaxed-constexpr', '-lineinfo', '-gencode', ARCH]}\n",
+            "from torch.utils.cpp_extension import CUDAExtension\n\nfrom package._rocm import is_rocm\n\n"
+            "args = {'cxx': ['-O3'], 'nvcc': ['-O3', '-gline-tables-only'] if is_rocm else "
+            "['-O3', '--expt-relaxed-constexpr', '-lineinfo', '-gencode', ARCH]}\n",
+        ),
+        Case(
+            "from torch.utils.cpp_extension import CUDAExtension\n\n\ndef threads(args):\n"
+            "    return args + ['--threads', '4']\n",
+            "from torch.utils.cpp_extension import CUDAExtension\n\nfrom package._rocm import is_rocm\n\n\n"
+            "def threads(args):\n    return args + ([] if is_rocm else ['--threads', '4'])\n",
+        ),
+        Case(
+            "from torch.utils.cpp_extension import CUDAExtension\n\nflags = []\nflags.append('-gencode')\n"
+            "flags.append('arch=compute_80,code=sm_80')\n",
+            "from torch.utils.cpp_extension import CUDAExtension\n\nfrom package._rocm import is_rocm\n\nflags = []\n"
+            "if not is_rocm:\n    flags.append('-gencode')\n    flags.append('arch=compute_80,code=sm_80')\n",
+        ),
+        Case(
+            "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-ptx', '-Xptxas', '-v']}\n",
+            None,
+        ),
+    ),
+)
+def check(file: PythonFile) -> Iterable[Found]:
+    """Find lists and appends of options that hipcc does not know."""
+    if not any(name in file.data for name in _BUILDS) or b"extra_cuda_cflags" in file.data:
+        return
+    for flags in file.of(ast.List):
+        if file.side(flags) is not Side.CUDA and any(_known(item) for item in flags.elts):
+            yield from _of_list(file, flags)
+    yield from _of_appends(file)
+
+
+def _text(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _known(node: ast.expr) -> bool:
+    text = _text(node)
+    return text is not None and (nvcc_only(text.split(" ")[0]) or text == "--threads")
+
+
+def _of_list(file: PythonFile, flags: ast.List) -> Iterator[Found]:
+    """Yield what is found in one list of options."""
+    words: list[str] = []
+    items: list[int] = []
+    for number, item in enumerate(flags.elts):
+        text = _text(item)
+        for word in text.split() if text is not None else ["\0"]:
+            words.append(word)
+            items.append(number)
+    known = translated(words)
+    manual = [one.manual for one in known if one.manual]
+    if manual:
+        yield told(file, flags, manual[0], outcome=Outcome.MANUAL, remedy=_REMEDY)
+        return
+    gone = {at: one for one in known for at in range(one.first, one.first + one.words)}
+    kept: list[str] = []
+    for at, word in enumerate(words):
+        number = items[at]
+        one = gone.get(at)
+        if one is not None:
+            kept += [repr(text) for text in one.rocm.split()] if at == one.first else []
+        elif items.count(number) == 1:
+            kept.append(file.source(flags.elts[number]))
+        else:
+            kept.append(repr(word))
+    dropped = ", ".join(dict.fromkeys(words[one.first] for one in known))
+    gates: tuple[Edit, ...] = ()
+    if not any("\n" in text for text in kept):
+        gates = expression_gate(file, flags, f"[{', '.join(kept)}]")
+    yield gated(file, flags, gates, message=f"hipcc does not know {dropped}", remedy=_REMEDY)
+
+
+def _of_appends(file: PythonFile) -> Iterator[Found]:
+    """Yield statements that append an option of nvcc, with the one that appends its value."""
+    taken: set[ast.stmt] = set()
+    for call in file.of(ast.Call):
+        statement = file.parent(call)
+        appends = isinstance(call.func, ast.Attribute) and call.func.attr == "append" and len(call.args) == 1
+        if not appends or not isinstance(statement, ast.Expr) or statement in taken or file.side(call) is Side.CUDA:
+            continue
+        if not _known(call.args[0]):
+            continue
+        last: ast.stmt = statement
+        text = _text(call.args[0]) or ""
+        if text in {"-gencode", "--generate-code", "--threads", "-Xptxas", "-Xcompiler", "-ccbin"}:
+            last = _next(file, statement) or statement
+            taken.add(last)
+        translation = translated([text, "\0"])
+        rocm = translation[0].rocm if translation and translation[0].words == 1 else ""
+        source = f"{file.source(call.func)}({rocm!r})" if rocm and " " not in rocm else None
+        if rocm and source is None or (translation and translation[0].manual):
+            yield told(file, call, f"hipcc does not know {text}", outcome=Outcome.MANUAL, remedy=_REMEDY)
+            continue
+        yield gated(
+            file,
+            call,
+            block_gate(file, statement, last, source),
+            message=f"hipcc does not know {text}",
+            remedy=_REMEDY,
+        )
+
+
+def _next(file: PythonFile, statement: ast.stmt) -> ast.stmt | None:
+    """Return the statement after one, in its block."""
+    parent = file.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            at = block.index(statement) + 1
+            return block[at] if at < len(block) else None
+    return None

@@ -1,0 +1,84 @@
+"""A program that compiles with Inductor's own settings.
+
+## What it does
+
+Finds programs (`if __name__ == "__main__":`) that call `torch.compile`.
+
+## Why it matters
+
+Images for ROCm may set `TORCHINDUCTOR_MAX_AUTOTUNE`, with which every mode tunes at first use, for minutes. Memory
+planning and captured graphs, which settings elsewhere may turn on, are unreliable there.
+
+## Use instead
+
+A call at the start of the program that turns them off on ROCm.
+
+## Fix safety
+
+A suggestion: a project may set up Inductor elsewhere, or mean to tune.
+
+## References
+
+- The configuration that ports to MI300X and MI350X settled on
+- `torch._inductor.config`, torch 2.13
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from rocmend.core.records import Severity
+from rocmend.port.python.file import PythonFile
+from rocmend.port.python.finding import gated
+from rocmend.port.python.flags import Side
+from rocmend.port.python.gates import insertion
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+
+@rule(
+    "PY41",
+    "program that compiles with Inductor's own settings",
+    Language.PYTHON,
+    severity=Severity.INFO,
+    outcome=Outcome.SUGGEST,
+    triggers=(b"compile",),
+    sources=("reported from ports to MI300X and MI350X", "torch._inductor.config, torch 2.13"),
+    valid=(
+        "import torch\n\nf = torch.compile(f)\n",
+        'import re\n\nif __name__ == "__main__":\n    re.compile("x")\n',
+        'import torch\n\nif __name__ == "__main__":\n    settle_inductor()\n    torch.compile(f)\n',
+    ),
+    invalid=(
+        Case(
+            'import torch\n\nf = torch.compile(f)\n\nif __name__ == "__main__":\n    f()\n',
+            "import torch\n\nfrom package._rocm import is_rocm\n\nf = torch.compile(f)\n\n"
+            'if __name__ == "__main__":\n    if is_rocm:\n'
+            "        from package._rocm_inductor import settle_inductor\n\n"
+            "        settle_inductor()\n    f()\n",
+        ),
+    ),
+)
+def inductor_settings(file: PythonFile) -> Iterable[Found]:
+    """Find the start of programs that compile."""
+    if b"settle_inductor" in file.data or not any(file.on_rocm_calls("torch.compile")):
+        return
+    for node in file.module.body:
+        if isinstance(node, ast.If) and _is_main(node.test) and file.side(node.body[0]) is not Side.CUDA:
+            yield gated(
+                file,
+                node.test,
+                insertion(file, node.body[0], "from _rocm_inductor import settle_inductor\n\nsettle_inductor()"),
+                message="Inductor may tune, plan memory or capture graphs on ROCm, by what the environment says",
+                remedy="Turn max_autotune, memory_planning and cudagraphs off on ROCm before anything is compiled.",
+                needs=("is_rocm", "inductor"),
+            )
+
+
+def _is_main(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]):
+            return True
+        case _:
+            return False
