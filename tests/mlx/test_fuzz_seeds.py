@@ -185,3 +185,12 @@ def test_integers_are_not_close_to_infinity() -> None:
     same(mx.isclose(mx.array(mx.inf, mx.float16), big), mx.bool_, [False, False])
     same(mx.isclose(big, mx.array(-mx.inf, mx.float16)), mx.bool_, [False, False])
     same(mx.isclose(mx.array([mx.inf, -mx.inf]), mx.array(mx.inf)), mx.bool_, [True, False])
+
+
+def test_an_integer_and_an_array_read_nothing_of_an_empty_axis() -> None:
+    """Seed 67669."""
+    x = mx.zeros((3, 0, 2))
+    with pytest.raises(ValueError, match="input is empty"):
+        x[0, 1, mx.array([0, -1])]
+    same(x[0, 1, mx.array([], mx.int32)], mx.float32, [])
+    same(x[0, :, mx.array([0, -1])], mx.float32, [[], []])

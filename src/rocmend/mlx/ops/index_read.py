@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rocmend.mlx.array import array, record, wrap
+from rocmend.mlx.construct import constant
 from rocmend.mlx.ops.gather import gathered, usable
 from rocmend.mlx.ops.index_plan import integer, no_integers, plan, too_many, twice
 from rocmend.mlx.ops.rearrange import flipped
 from rocmend.mlx.ops.shape import EXPAND_DIMS, LARGEST_SIZE, SQUEEZE, reshaped
 from rocmend.mlx.ops.shape_axes import permuted
+from rocmend.mlx.ops.shape_broadcast import broadcast
 from rocmend.mlx.ops.slices import SLICE, cut, ones, sliced
 
 if TYPE_CHECKING:
@@ -197,8 +199,15 @@ def _outside(index: int, axis: int, size: int) -> ValueError:
 def _in_full(x: array, index: tuple[Any, ...]) -> array:
     """Index with what may have arrays, negative steps, and numbers of other kinds."""
     found = plan(x._n.shape, index)
-    if found.outside is not None and not found.arrays:
-        raise _outside(*found.outside)
+    if found.outside is not None:
+        if not found.arrays:
+            raise _outside(*found.outside)
+        if 0 in x._n.shape:  # there is nothing to take the nearest of
+            if 0 in found.out:
+                return broadcast(constant(0, x._n.dtype), found.out)
+            raise ValueError(
+                "[gather] If the input is empty, either the indices must be empty or the total slice size must be 0."
+            )
     x = boxed(x, found)
     if found.arrays:
         x = gathered(ordered(x, found), found.arrays, found.first)
