@@ -200,6 +200,8 @@ def _one(words: Sequence[str], at: int) -> Translation | None:  # noqa: PLR0911 
         return Translation(at, 1 if equal else 2, architecture=True) if equal or following else None
     if name in _HOST:
         given = value if equal else following
+        if given.strip("\"'").startswith("/"):
+            return Translation(at, 1 if equal else 2, manual="It passes on an option of Microsoft's compiler.")
         return Translation(at, 1 if equal else 2, " ".join(_host(given)))
     if bare in _ALONE:
         return Translation(at, 1, _ALONE[bare])

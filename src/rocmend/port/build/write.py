@@ -70,6 +70,9 @@ def redirected(written: Mapping[str, bytes]) -> dict[str, bytes]:
     return made
 
 
+_SAYS_NOTHING = re.compile(rb"\s*(?:add_(?:compile|link)_options\(\s*\)|list\(\s*APPEND\s+\w+\s*\))\s*", re.IGNORECASE)
+
+
 class _Change(NamedTuple):
     """What happens to a statement's lines: edits within them, and lines that are added after them."""
 
@@ -138,6 +141,8 @@ def _rocm_side(file: TextFile, change: _Change, newline: bytes) -> bytes:
     start, end = change.lines.start, change.lines.end
     shifted = [Edit(edit.start - start, edit.end - start, edit.text) for edit in change.inside]
     text = applied(file.data[start:end], shifted)
+    if file.kind is Kind.CMAKE and _SAYS_NOTHING.fullmatch(text):
+        text = b""
     kept = [one.rstrip() for one in text.splitlines() if one.strip() not in {b"", b"\\"}]
     if not kept:
         return _ended(change.added.lstrip(b"\r\n"), newline)

@@ -50,8 +50,7 @@ _RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "get
     sources=("torch.utils.cpp_extension, torch 2.13",),
     valid=(
         "import subprocess\n\nsubprocess.run(['hipcc', '--version'])\n",
-        "import subprocess\nfrom torch.utils.cpp_extension import CUDA_HOME\n\nif CUDA_HOME is not None:\n"
-        "    subprocess.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n",
+        "import subprocess as sp\n\nif CUDA_HOME is not None:\n    sp.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n",
     ),
     invalid=(
         Case(

@@ -52,7 +52,18 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"-gencode", b"--expt", b"fast_math", b"ptxas", b"lineinfo", b"--threads", b"lambda", b"-arch=", b"-Xc"),
+    triggers=(
+        b"-gencode",
+        b"--expt",
+        b"fast_math",
+        b"ptxas",
+        b"lineinfo",
+        b"--threads",
+        b"lambda",
+        b"-arch=",
+        b"-Xc",
+        b"_NO_HALF",
+    ),
     sources=(
         "https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/",
         "https://clang.llvm.org/docs/ClangCommandLineReference.html",
@@ -61,8 +72,7 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
     valid=(
         "FLAGS = ['--use_fast_math']\n",
         "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-O3', '-std=c++17']}\n",
-        "import torch\nfrom torch.utils import cpp_extension\n\nif torch.version.hip is None:\n"
-        "    F = ['--use_fast_math']\n",
+        "import torch, setuptools\n\nif torch.version.hip is None:\n    F = ['--use_fast_math']\n",
     ),
     invalid=(
         Case(
@@ -83,6 +93,11 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
             "flags.append('arch=compute_80,code=sm_80')\n",
             "from torch.utils.cpp_extension import CUDAExtension\n\nfrom package._rocm import is_rocm\n\nflags = []\n"
             "if not is_rocm:\n    flags.append('-gencode')\n    flags.append('arch=compute_80,code=sm_80')\n",
+        ),
+        Case(
+            "from torch.utils.cpp_extension import CUDAExtension\n\nF = ['-O3', '-U__CUDA_NO_HALF_OPERATORS__']\n",
+            "from torch.utils.cpp_extension import CUDAExtension\n\nfrom package._rocm import is_rocm\n\n"
+            "F = ['-O3', '-U__HIP_NO_HALF_OPERATORS__'] if is_rocm else ['-O3', '-U__CUDA_NO_HALF_OPERATORS__']\n",
         ),
         Case(
             "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-ptx', '-Xptxas', '-v']}\n",
@@ -106,7 +121,9 @@ def _text(node: ast.expr) -> str | None:
 
 def _known(node: ast.expr) -> bool:
     text = _text(node)
-    return text is not None and (nvcc_only(text.split(" ")[0]) or text == "--threads")
+    if text is None:
+        return False
+    return nvcc_only(text.split(" ")[0]) or text == "--threads" or text.startswith(_MACROS)
 
 
 def _of_list(file: PythonFile, flags: ast.List) -> Iterator[Found]:
@@ -124,16 +141,17 @@ def _of_list(file: PythonFile, flags: ast.List) -> Iterator[Found]:
         yield told(file, flags, manual[0], outcome=Outcome.MANUAL, remedy=_REMEDY)
         return
     gone = {at: one for one in known for at in range(one.first, one.first + one.words)}
+    quote = '"' if any(file.source(item).startswith('"') for item in flags.elts) else "'"
     kept: list[str] = []
     for at, word in enumerate(words):
         number = items[at]
         one = gone.get(at)
         if one is not None:
-            kept += [repr(text) for text in one.rocm.split()] if at == one.first else []
+            kept += [f"{quote}{text}{quote}" for text in one.rocm.split()] if at == one.first else []
         elif items.count(number) == 1:
             kept.append(file.source(flags.elts[number]))
         else:
-            kept.append(repr(word))
+            kept.append(f"{quote}{word}{quote}")
     dropped = ", ".join(dict.fromkeys(words[one.first] for one in known))
     gates: tuple[Edit, ...] = ()
     if not any("\n" in text for text in kept):
@@ -159,7 +177,7 @@ def _of_appends(file: PythonFile) -> Iterator[Found]:
         translation = translated([text, "\0"])
         rocm = translation[0].rocm if translation and translation[0].words == 1 else ""
         source = f"{file.source(call.func)}({rocm!r})" if rocm and " " not in rocm else None
-        if rocm and source is None or (translation and translation[0].manual):
+        if (rocm and source is None) or (translation and translation[0].manual):
             yield told(file, call, f"hipcc does not know {text}", outcome=Outcome.MANUAL, remedy=_REMEDY)
             continue
         yield gated(
