@@ -1,0 +1,1 @@
+"""Inline PTX: read from ``asm`` statements and written as C++ that AMD GPUs run."""

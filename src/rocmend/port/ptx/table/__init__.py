@@ -1,0 +1,1 @@
+"""Translations of PTX instructions, a family a module."""
