@@ -109,7 +109,7 @@ def _flat(
         index = torch.arange(math.prod(own), dtype=torch.int32, device=device).reshape(own)
     if index.dtype == torch.uint32:
         index = index.view(torch.int32)
-    return index.expand(shape).reshape(-1)
+    return index.expand(shape).reshape(-1).contiguous()  # of one axis, a stretched index stays one number in memory
 
 
 def route(pairs: Pairs, experts: int, *, ordered: bool) -> Routing:

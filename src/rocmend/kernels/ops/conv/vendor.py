@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -32,10 +33,36 @@ def _transposed(size: int, out: int, taps: int, padding: int, dilation: int, str
     return own, out - ((size - 1) * stride - 2 * own + (taps - 1) * dilation + 1)
 
 
+@contextlib.contextmanager
+def in_full_precision(dtype: torch.dtype) -> Iterator[None]:
+    """Compute convolutions of float32 in float32: torch lets cuDNN round the factors to 10 bits (tf32) unless told."""
+    if dtype is not torch.float32:
+        yield
+        return
+    backend = torch.backends.cudnn
+    # torch from 2.9 on has a setting for convolutions alone, and refuses to read the old one where the two differ
+    owner, name, value = (
+        (backend.conv, "fp32_precision", "ieee") if hasattr(backend, "conv") else (backend, "allow_tf32", False)
+    )
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
 def run(
     direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
 ) -> torch.Tensor:
     """Compute what ``host.run`` computes."""
+    with in_full_precision(x.dtype):
+        return _run(direction, x, other, bias, geometry)
+
+
+def _run(
+    direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
+) -> torch.Tensor:
     drop = tuple(
         index for index, axis in enumerate(geometry.axes[:2]) if axis.size == 1 and axis.taps == 1 and axis.out == 1
     )
@@ -88,9 +115,10 @@ def plan_forward(dims: int, geometry: Geometry) -> Callable[..., torch.Tensor] |
     groups = geometry.groups
 
     def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out = torch.convolution(
-            x.permute(first), weight.permute(first), bias, stride, padding, dilation, False, extra, groups
-        )
+        with in_full_precision(x.dtype):
+            out = torch.convolution(
+                x.permute(first), weight.permute(first), bias, stride, padding, dilation, False, extra, groups
+            )
         return out.permute(last).contiguous()
 
     return call

@@ -24,7 +24,7 @@ SUITED = triton.__version__.startswith("3.6.")
 """Whether Triton gives lanes what the kernel means them to have. Where nothing else decides, 3.6 spreads a tensor's
 first axes over lanes, 3.9 its last: the kernel is right there too, but weights would go through shared memory."""
 MOST_STEPS = 32
-"""Of a wavefront, where there can be more of those instead."""
+"""Of a wavefront, where there can be more of those instead; a record may say another number."""
 TYPES = (None, torch.int32, None, None, None)
 """What the tensors of a launch are seen as: words may be given as uint32."""
 Launches = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], None]
@@ -50,7 +50,8 @@ def parts_of(problem: Problem, config: Config, compute_units: int, *, aligned: b
     Args:
         problem: Whose weights have one group a row at least.
         config: ``codes`` that a wavefront takes at a step, ``slices`` wavefronts of a program at most, ``fill``
-            wavefronts that a compute unit should have, ``AHEAD`` steps under way.
+            wavefronts that a compute unit should have, ``steps`` that a wavefront should take at most, ``AHEAD`` steps
+            under way.
         compute_units: Of the target.
         aligned: Whether the scales of several groups may be read at once.
     """
@@ -65,7 +66,7 @@ def parts_of(problem: Problem, config: Config, compute_units: int, *, aligned: b
     wanted = config["fill"] * compute_units / programs
     # As many wavefronts as come nearest, with the steps that are under way for each at least, and not too many.
     slices = 2 ** max(0, round(math.log2(wanted)))
-    slices = max(slices, next_power_of_2(cdiv(units, per * MOST_STEPS)))
+    slices = max(slices, next_power_of_2(cdiv(units, per * config.get("steps", MOST_STEPS))))
     while slices > 1 and (slices > config["slices"] or slices * per * ahead > units):
         slices //= 2
     if slices > 1 and _idle(units, slices * per, ahead) > 1.15 * _idle(units, slices // 2 * per, ahead):

@@ -114,7 +114,7 @@ def kernel_of(problem: Problem, target: Target) -> str:
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
     lanes = (target.vendor == "nvidia" and few.SUITED) or (interpreted and problem.rows % 3 == 0)
-    if lanes and matrix and problem.rows <= _most_lanes(problem) and not _streams(problem):
+    if lanes and matrix and problem.rows <= _most_lanes(problem):
         return "lanes"
     if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
         # The offsets of the stream's codes are too large for a row of fp32 to forget.
@@ -126,16 +126,6 @@ def kernel_of(problem: Problem, target: Target) -> str:
         return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
     # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
     return "rows" if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0) else "tiles"
-
-
-def _streams(problem: Problem) -> bool:
-    """Return whether one row of x meets so many weights that partial sums of K in memory cost nothing.
-
-    28672 by 8192 on an H200: 51.2 µs in three launches, 53.6 in the one of the kernel for a few rows. 4096 by 14336:
-    16.5 and 14.2; 151936 by 1024: 38.3 and 30.3.
-    """
-    plain = problem.rows == 1 and problem.mode == "affine" and problem.bits in (4, 8)
-    return plain and problem.depth >= 8192 and problem.columns * problem.depth >= 1 << 27
 
 
 def _most_lanes(problem: Problem) -> int:
