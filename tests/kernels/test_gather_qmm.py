@@ -188,3 +188,15 @@ def test_says_what_is_wrong() -> None:
         gather_qmm_swiglu(x.requires_grad_(), parts, parts, rhs_indices=one)
     with pytest.raises(UsageError, match="one floating type"):
         gather_mm(torch.randn(1, 2, 3), torch.randn(1, 3, 2).half())
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_one_index_stretched_over_many_pairs(tier: str) -> None:
+    a, b = torch.randn(3, 4, 8), torch.randn(2, 8, 6)
+    lhs, rhs = torch.tensor([0, 2, 1]), torch.tensor([1])
+    with choose.prefer(tier):
+        torch.testing.assert_close(gather_mm(a, b, lhs, rhs), a[lhs] @ b[1], **CLOSE)
+    from rocmend.kernels.common.routing import pairs_of
+
+    pairs = pairs_of("gather_mm", (3,), (2,), lhs, rhs, lhs.device)
+    assert pairs.rhs.stride() == (1,)  # the kernels read the indices one after another

@@ -218,3 +218,15 @@ def test_a_compiled_body_for_any_shape_is_planned_once(fresh: Planner) -> None:
         evaluate.evaluate([out], wait=False)
         torch.testing.assert_close(out._n.data, torch.nn.functional.silu(a._n.data) * b._n.data)
     assert len(fresh.entries) == 1
+
+
+def test_a_compiled_body_that_no_kernel_computes_is_one_step(fresh: Planner) -> None:
+    from rocmend.mlx.core import compile as compiled
+
+    folded = compiled(lambda a: ops.subtract(a, ops.logsumexp(a, axis=-1, keepdims=True)))
+    for seed in (1, 2, 3):
+        a = normal(seed, 3, 16)
+        out = ops.multiply(folded(a), 2.0)
+        evaluate.evaluate([out], wait=False)
+        torch.testing.assert_close(out._n.data, torch.log_softmax(a._n.data, -1) * 2.0)
+    assert fresh.last is not None

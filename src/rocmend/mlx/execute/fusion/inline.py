@@ -10,7 +10,7 @@ from rocmend.mlx.execute.fusion.kernel import Micro
 from rocmend.mlx.execute.step import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rocmend.mlx.node import Node
 
@@ -41,8 +41,13 @@ def inlined(steps: Sequence[Step], nodes: Sequence[Node]) -> list[Step]:
         if micros is None or any(nodes[out].shape != nodes[outs[0]].shape for out in outs):
             micros = None
         gone.update(picks)
-        placed[number] = Step(step.call, step.ins, tuple(outs), merged=micros)
+        placed[number] = Step(step.call if len(outs) > 1 else _first(step.call), step.ins, tuple(outs), merged=micros)
     return [placed.get(number, step) for number, step in enumerate(steps) if number not in gone]
+
+
+def _first(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call of the one value that another call returns a tuple of."""
+    return lambda nodes, *tensors: call(nodes, *tensors)[0]
 
 
 def _body(trace: Any, ins: Sequence[int], outs: Sequence[int]) -> list[Micro] | None:
