@@ -105,11 +105,11 @@ def flags_of(work: Path) -> list[str]:
 
 
 def standard_of(work: Path) -> str:
-    """Return the language standard that a project's Makefile asks for, C++17 where it asks for none or an older one."""
+    """Return the language standard that a project's Makefile asks for; C++17 where it asks for none or one before 14."""
     for makefile in work.glob("Makefile*"):
-        told = re.search(r"-std=(?:c|gnu)\+\+(\w+)", makefile.read_text(errors="replace"))
-        if told and told[1] in {"20", "23", "2a", "2b"}:
-            return f"-std=c++{told[1]}"
+        told = re.search(r"-std=((?:c|gnu)\+\+(\w+))", makefile.read_text(errors="replace"))
+        if told and told[2] not in {"98", "03", "0x", "11"}:
+            return f"-std={told[1]}"
     return "-std=c++17"
 
 

@@ -44,6 +44,11 @@ ROCM: dict[bytes, int | None] = {
 }
 """Names whose value is known on the ROCm side; a value None: not defined."""
 
+ZERO = frozenset(
+    (b"__CUDA_ARCH__", b"CUDART_VERSION", b"CUDA_VERSION", b"__CUDACC_VER_MAJOR__", b"__CUDACC_VER_MINOR__")
+)
+"""Names that are 0 in a comparison on the ROCm side. Whether they are defined is left open: a port may change that."""
+
 NVIDIA: dict[bytes, int | None] = dict.fromkeys(_HIP_ONLY)
 """Names whose value is known on the NVIDIA side; a value None: not defined."""
 
@@ -276,6 +281,8 @@ class _Expression:
                 self.at += 1
                 if depth == 0:
                     return None
+        if word in ZERO and self.known is ROCM:
+            return 0
         if word not in self.known:
             return None
         return self.known[word] or 0

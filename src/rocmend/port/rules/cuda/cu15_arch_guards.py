@@ -1,0 +1,216 @@
+"""Code chosen by `__CUDA_ARCH__`.
+
+What it does:
+  Finds conditionals on `__CUDA_ARCH__`, which HIP's compiler never defines. A test for device code alone is
+  rewritten; a fallback for old GPUs that HIP has built in is left out; for the others it says which branch ROCm
+  compiles.
+
+Why it matters:
+  What is not defined counts as 0: ROCm compiles the branch of the oldest GPU, or the host's. Where a branch is empty
+  there, a kernel does nothing, and no compiler says so.
+
+Use instead:
+  `__HIP_DEVICE_COMPILE__` tells device code from host code. For what a GPU can do, test the feature (`__gfx942__`,
+  `__has_builtin`) or write the branch for ROCm.
+
+Fix safety:
+  Safe where only device code is told from host code. Where a number decides, nothing is rewritten: a branch in device
+  code that says what older GPUs do is noted, every other is for a person.
+
+References:
+  HIP porting guide, identifying the compiler. Clang documentation, HIP support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.conditions import Branch, Group
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Token
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_ARCH = b"__CUDA_ARCH__"
+_REFUSALS = (b"assert", b"static_assert", b"trap", b"__trap", b"printf", b"abort", b"exit", b"__builtin_trap")
+"""What stands in a branch that only says that a GPU is too old."""
+_REMEDY = (
+    "Decide what ROCm is to compile here: write a branch for it (#if defined(USE_ROCM)), or make sure that the branch "
+    "which is compiled without __CUDA_ARCH__ is complete."
+)
+
+
+@rule(
+    "CU15",
+    "Code chosen by __CUDA_ARCH__",
+    Language.CUDA,
+    severity=Severity.WARNING,
+    outcome=Outcome.AUTO,
+    triggers=(_ARCH,),
+    sources=(
+        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
+        "measured: clang 21 and 22 define no __CUDA_ARCH__ for HIP",
+    ),
+    valid=(
+        "#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)\nint x;\n#endif\n",
+        "#ifdef USE_ROCM\nint x;\n#elif __CUDA_ARCH__ >= 700\nint y;\n#endif\n",
+        '// __CUDA_ARCH__\nconst char *s = "__CUDA_ARCH__";\n',
+    ),
+    invalid=(
+        Case(
+            "#ifdef __CUDA_ARCH__\nint x;\n#else\nint y;\n#endif\n",
+            "#ifdef USE_ROCM\n#if defined(__HIP_DEVICE_COMPILE__)\nint x;\n#else\nint y;\n#endif\n"
+            "#else\n#ifdef __CUDA_ARCH__\nint x;\n#else\nint y;\n#endif\n#endif\n",
+        ),
+        Case(
+            "#if __CUDA_ARCH__ < 600\n__device__ double atomicAdd(double *a, double b) { return b; }\n#endif\nint x;\n",
+            "#ifndef USE_ROCM\n#if __CUDA_ARCH__ < 600\n"
+            "__device__ double atomicAdd(double *a, double b) { return b; }\n#endif\n#endif\nint x;\n",
+        ),
+        Case("__global__ void k(int *p) {\n#if __CUDA_ARCH__ >= 700\n  *p = 1;\n#endif\n}\n", None),
+        Case(
+            "__global__ void k(int *p) {\n#if __CUDA_ARCH__ >= 350\n  *p = __ldg(p + 1);\n#else\n"
+            "  *p = p[1];\n#endif\n}\n",
+            None,
+        ),
+        Case("__global__ void k(int *p) { *p = __CUDA_ARCH__; }\n", None),
+    ),
+)
+def arch_guards(file: CudaFile) -> Iterator[Found]:
+    """Yield them, each group once."""
+    seen: set[int] = set()
+    for index in file.names(_ARCH, shared=False):
+        token = file.tokens[index]
+        group = _group_of(file, token)
+        if group is None:
+            if file.shared(token.start) and not _tested_before(file, token):
+                yield Found(
+                    token.start,
+                    token.end,
+                    "__CUDA_ARCH__ is used as a value, and ROCm does not define it",
+                    outcome=Outcome.MANUAL,
+                    severity=Severity.ERROR,
+                    remedy="Give the value another source on the ROCm side.",
+                )
+        elif group not in seen:
+            seen.add(group)
+            yield from _guard(file, file.groups[group], group, token)
+
+
+def _group_of(file: CudaFile, token: Token) -> int | None:
+    """Return the conditional group that a token decides; None where it stands in no condition."""
+    if token.directive < 0:
+        return None
+    name = file.directives[token.directive].name
+    if name not in (b"if", b"ifdef", b"ifndef", b"elif"):
+        return None
+    return next((branch.group for branch in file.branches if branch.directive == token.directive), None)
+
+
+def _tested_before(file: CudaFile, token: Token) -> bool:
+    """Return whether a value is used only where it is defined."""
+    return any(
+        branch.start <= token.start < branch.end and b"__CUDA_ARCH__" in _words(file, branch)
+        for branch in file.branches
+    )
+
+
+def _words(file: CudaFile, branch: Branch) -> list[bytes]:
+    directive = file.directives[branch.directive]
+    return [one.text for one in file.tokens[directive.first + 1 : directive.last]]
+
+
+def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[Found]:
+    members = [branch for branch in file.branches if branch.group == number]
+    if not file.shared(group.start) or any(branch.rocm is True and branch.nvidia is False for branch in members):
+        return  # one side alone, or ROCm has a branch of its own
+    words = [_words(file, branch) for branch in members]
+    if any(b"__HIP_DEVICE_COMPILE__" in one for one in words):
+        return
+    asked = [one for one in words if _ARCH in one]
+    if all(_asks_for_device(one) for one in asked):
+        edits = tuple(edit for branch in members for edit in _device_test(file, branch))
+        yield Found(token.start, token.end, "device code is told from host code by __CUDA_ARCH__", edits, Outcome.AUTO)
+    elif len(members) == 1 and _own_atomics(file, group):
+        yield Found(
+            token.start,
+            token.end,
+            "atomicAdd of double for old GPUs: HIP has it",
+            (Edit(group.start, group.end, b""),),
+            Outcome.AUTO,
+        )
+    else:
+        yield _by_number(file, members, token)
+
+
+def _asks_for_device(words: list[bytes]) -> bool:
+    """Return whether a condition asks only whether ``__CUDA_ARCH__`` is defined."""
+    for at, word in enumerate(words):
+        if word == _ARCH and words[0] not in (b"ifdef", b"ifndef"):
+            before = words[at - 1]
+            if before != b"defined" and not (before == b"(" and words[at - 2] == b"defined"):
+                return False
+    return True
+
+
+def _device_test(file: CudaFile, branch: Branch) -> Iterator[Edit]:
+    directive = file.directives[branch.directive]
+    words = file.tokens[directive.first + 1 : directive.last]
+    if not any(one.text == _ARCH for one in words):
+        return
+    if words[0].text in (b"ifdef", b"ifndef"):
+        sign = b"" if words[0].text == b"ifdef" else b"!"
+        yield Edit(words[0].start, words[1].end, b"if " + sign + b"defined(__HIP_DEVICE_COMPILE__)")
+        return
+    for one in words:
+        if one.text == _ARCH:
+            yield Edit(one.start, one.end, b"__HIP_DEVICE_COMPILE__")
+
+
+def _own_atomics(file: CudaFile, group: Group) -> bool:
+    """Return whether a group holds nothing but functions ``atomicAdd`` for double."""
+    inside = [one for one in file.functions if group.start <= one.head and one.end <= group.end]
+    if not inside or any(one.name.text != b"atomicAdd" for one in inside):
+        return False
+    if not all(b"double" in file.data[one.head : one.start] for one in inside):
+        return False
+    first, last = file.token_at(group.start), file.token_at(group.end)
+    return all(
+        one.directive >= 0 or any(it.head <= one.start < it.end for it in inside) for one in file.tokens[first:last]
+    ) and not any(group.start < one.start < group.end for one in file.groups)
+
+
+def _by_number(file: CudaFile, members: list[Branch], token: Token) -> Found:
+    """Return what there is to say where a number decides."""
+    function = file.function_at(token.start)
+    compiled = next((branch for branch in members if branch.rocm is not False), None)
+    device = function is not None and function.on_device and b"__host__" not in function.qualifiers
+    if device and compiled is not None and compiled.rocm is True and _complete(file, compiled):
+        line = file.directives[compiled.directive].line
+        return Found(
+            token.start,
+            token.end,
+            f"ROCm compiles the branch for older GPUs, of line {line}: right, and perhaps not the fastest",
+            outcome=Outcome.NOTE,
+            severity=Severity.INFO,
+        )
+    what = (
+        "none of the branches" if compiled is None else f"the branch of line {file.directives[compiled.directive].line}"
+    )
+    return Found(
+        token.start,
+        token.end,
+        f"__CUDA_ARCH__ is not defined on ROCm, which compiles {what} here",
+        outcome=Outcome.MANUAL,
+        remedy=_REMEDY,
+    )
+
+
+def _complete(file: CudaFile, branch: Branch) -> bool:
+    """Return whether a branch does something and is no refusal."""
+    tokens = [one for one in file.tokens[file.token_at(branch.start) : file.token_at(branch.end)] if one.directive < 0]
+    refuses = any(one.text in _REFUSALS for one in tokens) or any(
+        directive.name == b"error" and branch.start <= directive.start < branch.end for directive in file.directives
+    )
+    return bool(tokens) and not refuses

@@ -1,0 +1,92 @@
+"""Parts of CUB that hipCUB has not, or has otherwise.
+
+What it does:
+  Finds lane numbers and lane masks of CUB, whose width is the hardware's in hipCUB, and CUB's dispatch layer.
+
+Why it matters:
+  `cub::LaneId()` goes to 63 on gfx9, and `cub::LaneMaskLt()` has 64 bits there. Code that counts 32 lanes around them
+  is wrong without a word from the compiler. The dispatch layer and its policies are CUB's own.
+
+Use instead:
+  `threadIdx.x % 32` for the lane of a logical warp of 32; the collectives with an explicit width. For what dispatches
+  by hand, the device-wide calls of hipCUB.
+
+Fix safety:
+  Nothing is rewritten. Headers and the namespace are the compatibility header's work (CU40).
+
+References:
+  hipCUB documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_LANES = {
+    b"LaneId": "a lane number up to 63 on gfx9",
+    b"WarpId": "a number of wavefronts, which hold 64 threads on gfx9",
+    b"LaneMaskLt": "a mask of 64 bits on gfx9",
+    b"LaneMaskLe": "a mask of 64 bits on gfx9",
+    b"LaneMaskGt": "a mask of 64 bits on gfx9",
+    b"LaneMaskGe": "a mask of 64 bits on gfx9",
+    b"WARP_ALL": "a vote of the whole wavefront",
+    b"WARP_ANY": "a vote of the whole wavefront",
+    b"WARP_BALLOT": "a ballot of the whole wavefront",
+    b"WARP_SYNC": "CUB's own",
+    b"MatchAny": "a match over the whole wavefront",
+}
+_OWN = (
+    b"ChainedPolicy",
+    b"AgentRadixSortDownsweep",
+    b"AgentReduce",
+    b"AgentScan",
+    b"DispatchReduce",
+    b"DispatchScan",
+    b"DispatchRadixSort",
+)
+
+
+@rule(
+    "CU22",
+    "Part of CUB that hipCUB has not, or has otherwise",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=(b"cub",),
+    sources=("https://rocm.docs.amd.com/projects/hipCUB/en/latest/", "measured: hipCUB 6.4 headers"),
+    valid=(
+        "using Reduce = cub::BlockReduce<float, 128>;\n",
+        "int LaneId();\nint x = LaneId();\n",
+    ),
+    invalid=(
+        Case("__device__ int f() {\n  return cub::LaneId();\n}\n", None),
+        Case("using namespace cub;\n__device__ int f() {\n  return LaneMaskLt();\n}\n", None),
+        Case("using P = cub::ChainedPolicy<350, A, B>;\n", None),
+    ),
+)
+def hipcub(file: CudaFile) -> Iterator[Found]:
+    """Yield each name where it is used first."""
+    opened = b"using namespace cub" in file.data
+    seen: set[bytes] = set()
+    for index in file.names(*_LANES, *_OWN):
+        token = file.tokens[index]
+        qualified = index >= 2 and file.tokens[index - 1].text == b"::" and file.tokens[index - 2].text == b"cub"
+        bare = opened and file.tokens[index - 1].text != b"::"
+        own = any(one.name.text == token.text for one in file.functions)
+        if token.text in seen or own or not (qualified or bare):
+            continue
+        seen.add(token.text)
+        name = token.text.decode()
+        if token.text in _LANES:
+            message, remedy = (
+                f"cub::{name} is {_LANES[token.text]}",
+                "Count the lanes of a logical warp of 32 by threadIdx.",
+            )
+        else:
+            message, remedy = f"hipCUB has no {name}", "Use the device-wide call of hipCUB, or rocPRIM."
+        yield Found(token.start, token.end, message, remedy=remedy)
