@@ -56,6 +56,7 @@ class PythonFile:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise DataError(path, why_not(self.text, error)) from error
         self.scopes = Scopes(self.module)
+        self._names_of: dict[tuple[int, int], set[str | None]] = {}
 
     # Places
 
@@ -146,6 +147,12 @@ class PythonFile:
                 return {None}
 
     def _bound(self, bindings: list[Binding], depth: int) -> set[str | None]:
+        key = (id(bindings), depth)  # the scopes keep the lists; without this, n assignments of x.y to x take n^8 steps
+        if key not in self._names_of:
+            self._names_of[key] = self._names_bound(bindings, depth)
+        return self._names_of[key]
+
+    def _names_bound(self, bindings: list[Binding], depth: int) -> set[str | None]:
         names: set[str | None] = set()
         for binding in bindings:
             if binding.imported is not None:
