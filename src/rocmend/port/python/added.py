@@ -28,8 +28,14 @@ class Added(NamedTuple):
     reused: set[str]
 
 
-def added(original: PythonFile, ported: PythonFile) -> Added | str:
-    """Return what was added to a file, or why that is not allowed."""
+def added(original: PythonFile, ported: PythonFile, package_import: str = "") -> Added | str:
+    """Return what was added to a file, or why that is not allowed.
+
+    Args:
+        original: The file as it was.
+        ported: The file as it is.
+        package_import: ``package.module:NAME`` where the project has a flag of its own there.
+    """
     own = {ast.dump(node) for node in original.module.body}
     statements: set[ast.stmt] = set()
     names: set[str] = set()
@@ -37,7 +43,7 @@ def added(original: PythonFile, ported: PythonFile) -> Added | str:
     for node in ported.module.body:
         if ast.dump(node) in own:
             continue
-        support = _support(node)
+        support = _support(node, package_import)
         defined = _defined(original, ported, node)
         if support:
             statements.add(node)
@@ -54,10 +60,13 @@ def added(original: PythonFile, ported: PythonFile) -> Added | str:
     return why or Added(statements, names | reused, reused)
 
 
-def _support(node: ast.stmt) -> dict[str, str]:
+def _support(node: ast.stmt, package_import: str) -> dict[str, str]:
     """Return the names that an import of a support module binds, and what they are there; empty for anything else."""
     if not isinstance(node, ast.ImportFrom):
         return {}
+    module, _, own = package_import.partition(":")
+    if own and "." * node.level + (node.module or "") == module and {alias.name for alias in node.names} == {own}:
+        return {alias.asname or alias.name: FLAG for alias in node.names}
     last = (node.module or "").rpartition(".")[2]
     for unit in UNITS.values():
         if unit.file == f"{last}.py":

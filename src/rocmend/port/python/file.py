@@ -248,7 +248,8 @@ class PythonFile:
 
 def _decoded(path: str, data: bytes) -> tuple[str, str]:
     try:
-        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        head = b"\n".join(re.split(rb"\r\n|\r|\n", data, maxsplit=2)[:2])
+        encoding, _ = tokenize.detect_encoding(BytesIO(head + b"\n").readline)
         mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
         encoding = "utf-8" if encoding.startswith("utf-8") else encoding
         text = data[mark:].decode(encoding)

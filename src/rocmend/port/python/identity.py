@@ -25,12 +25,13 @@ class _DifferentError(Exception):
     """The two trees differ, with the line of the ported file."""
 
 
-def folds_back(before: bytes, after: bytes) -> str | None:
+def folds_back(before: bytes, after: bytes, package_import: str = "") -> str | None:
     """Return why a ported file is not the original where the flag is False; None where it is.
 
     Args:
         before: The original.
         after: The ported file.
+        package_import: As for ``write.ported``: needed where it names a flag of the project's own.
     """
     if before == after:
         return None
@@ -40,7 +41,7 @@ def folds_back(before: bytes, after: bytes) -> str | None:
         return f"{error.subject} cannot be read: {error.message}"
     if original.encoding != ported.encoding:
         return f"the encoding was {original.encoding} and is {ported.encoding}"
-    found = added(original, ported)
+    found = added(original, ported, package_import)
     if isinstance(found, str):
         return found
     try:
