@@ -1,0 +1,190 @@
+"""What a project asks to have installed: its metadata and its lists of requirements, and where it gets them from."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rocmend.core.errors import DataError
+from rocmend.port.build.dependencies import Dependency, Where, canonical, parsed
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.kinds import Kind, kind_of
+from rocmend.port.build.lines import shown
+
+__all__ = ["Asked", "Project", "project"]
+
+_MAX_BYTES = 4 << 20
+_INCLUDES = re.compile(r"(?m)^[ \t]*(?:-r|--requirement)[ \t=]+([^\s#]+)")
+
+
+class Asked(NamedTuple):
+    """A requirement of a project.
+
+    Attributes:
+        name: The package, in its canonical form.
+        text: As pip takes it, where it comes from included.
+        extras: Its extras.
+        version: Its specifier.
+        path: The file that asks.
+        line: Of the requirement, from 1.
+        build: Whether it is needed to build the project only.
+        optional: The extra or group that it belongs to; empty where it always is.
+        local: A folder of the project that it is; empty where it is none.
+    """
+
+    name: str
+    text: str
+    extras: tuple[str, ...]
+    version: str
+    path: str
+    line: int
+    build: bool = False
+    optional: str = ""
+    local: str = ""
+
+
+class Project(NamedTuple):
+    """What a project asks for.
+
+    Attributes:
+        asked: Its requirements, in the order of its files.
+        requires_python: Its specifier of interpreters; empty where there is none.
+        installable: Whether pip can install the project itself.
+    """
+
+    asked: tuple[Asked, ...]
+    requires_python: str
+    installable: bool
+
+
+def project(root: Path) -> Project:
+    """Return what the project in a folder asks for: by its pyproject.toml, setup.cfg, setup.py and requirements.txt.
+
+    Lists of requirements that these include are read too.
+    """
+    asked: list[Asked] = []
+    document = _document(root)
+    names = ["pyproject.toml", "setup.cfg", "requirements.txt"]
+    for name in names:
+        data = _bytes(root / name)
+        if data is not None:
+            asked += _of_text(root, name, data, document)
+            names += [other for other in _included(name, data) if other not in names and len(names) < 64]
+    asked += _of_setup(root)
+    table = document.get("project", {})
+    requires = table.get("requires-python", "") if isinstance(table, dict) else ""
+    installable = (
+        (root / "setup.py").is_file() or (root / "setup.cfg").is_file() or "build-system" in document or bool(table)
+    )
+    unique = {(one.name, one.text, one.build): one for one in reversed(asked)}
+    return Project(tuple(reversed(unique.values())), requires if isinstance(requires, str) else "", installable)
+
+
+def _included(name: str, data: bytes) -> Iterator[str]:
+    """Yield the lists that a list of requirements includes, relative to the project; none outside of it."""
+    if kind_of(name) is not Kind.REQUIREMENTS:
+        return
+    for match in _INCLUDES.finditer(data.decode("utf-8", "replace")):
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(1)))
+        if not path.startswith(("/", "..")):
+            yield path
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        data = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else None
+    except OSError:
+        return None
+    return data
+
+
+def _document(root: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads((_bytes(root / "pyproject.toml") or b"").decode("utf-8", "replace"))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _of_text(root: Path, name: str, data: bytes, document: dict[str, Any]) -> Iterator[Asked]:
+    try:
+        file = TextFile(name, data)
+    except DataError:
+        return
+    for one in file.dependencies:
+        if one.where in {Where.COMMAND, Where.CONDA}:
+            continue
+        text = shown(file.text[one.start : one.end]).split(" #", 1)[0].strip()
+        text, local = _from_source(root, one.name, text, document) if kind_of(name) is Kind.TOML else (text, "")
+        line = file.lines.number(one.start) + 1
+        build = one.where is Where.BUILD
+        yield Asked(one.name, text, one.extras, one.version, name, line, build, _optional(file, one), local)
+
+
+def _optional(file: TextFile, one: Dependency) -> str:
+    for value in file.values:
+        grouped = value.keys[:1] == ("dependency-groups",) or value.keys[:2] == ("project", "optional-dependencies")
+        if value.start == one.start and grouped:
+            return value.keys[-1]
+    for row in file.rows:
+        if row.start == one.start and row.section.startswith("options.extras_require"):
+            return row.key
+    return ""
+
+
+def _from_source(root: Path, name: str, text: str, document: dict[str, Any]) -> tuple[str, str]:
+    """Return a requirement with where uv gets it from, and the folder that it is: pip does not read uv's table."""
+    tool = document.get("tool", {})
+    sources = tool.get("uv", {}).get("sources", {}) if isinstance(tool, dict) else {}
+    table = next((value for key, value in sources.items() if canonical(key) == name), None)
+    if not isinstance(table, dict):
+        return text, ""
+    if isinstance(table.get("git"), str):
+        revision = next((table[key] for key in ("rev", "tag", "branch") if isinstance(table.get(key), str)), "")
+        folder = f"#subdirectory={table['subdirectory']}" if isinstance(table.get("subdirectory"), str) else ""
+        return f"{name} @ git+{table['git']}{'@' + revision if revision else ''}{folder}", ""
+    if isinstance(table.get("url"), str):
+        return f"{name} @ {table['url']}", ""
+    if isinstance(table.get("path"), str):
+        return text, table["path"]
+    return text, _member(root, name, tool) if table.get("workspace") else ""
+
+
+def _member(root: Path, name: str, tool: dict[str, Any]) -> str:
+    """Return the folder of a member of uv's workspace; empty where there is none of that name."""
+    patterns = tool.get("uv", {}).get("workspace", {}).get("members", [])
+    for pattern in patterns if isinstance(patterns, list) else []:
+        for folder in sorted(root.glob(str(pattern))):
+            if canonical(str(_document(folder).get("project", {}).get("name", ""))) == name:
+                return folder.relative_to(root).as_posix()
+    return ""
+
+
+def _of_setup(root: Path) -> Iterator[Asked]:
+    """Yield what setup.py says in so many words; what it computes is not known."""
+    data = _bytes(root / "setup.py")
+    try:
+        module = ast.parse(data or b"")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    lists = {
+        target.id: node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(module):
+        if not isinstance(node, ast.keyword) or node.arg not in {"install_requires", "setup_requires"}:
+            continue
+        value = lists.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
+        for item in value.elts if isinstance(value, ast.List | ast.Tuple) else []:
+            if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                known = parsed(item.value)
+                if known is not None:
+                    build = node.arg == "setup_requires"
+                    yield Asked(known[0], item.value.strip(), known[1], known[2], "setup.py", item.lineno, build)

@@ -1,0 +1,177 @@
+"""A way to install what a project needs that never replaces PyTorch for ROCm, as a script to read and run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from rocmend.port.build.asked import Asked
+from rocmend.port.build.audit import Audit
+from rocmend.port.build.packages import Role, known
+
+__all__ = ["InstallPlan", "LeftOut", "install_plan"]
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A requirement that is not installed, and why."""
+
+    text: str
+    reason: str
+    source: str = ""
+
+
+class InstallPlan(msgspec.Struct, frozen=True):
+    """What is installed, in what order.
+
+    Attributes:
+        build: What builds need, installed before them, as they do not get an environment of their own.
+        plain: Requirements that are installed with what they need, held to the PyTorch that is there.
+        by_hand: Commands that a person chooses from: builds for ROCm that take time or depend on the GPU.
+        left_out: What is not installed.
+        project: Options of the project's own install; empty where there is none.
+    """
+
+    build: tuple[str, ...]
+    plain: tuple[str, ...]
+    by_hand: tuple[LeftOut, ...]
+    left_out: tuple[LeftOut, ...]
+    project: tuple[str, ...]
+
+    def script(self) -> str:
+        """Return the plan as a script for sh."""
+        return "\n".join(_script(self)) + "\n"
+
+
+def install_plan(audit: Audit) -> InstallPlan:
+    """Return the plan for a project in an environment."""
+    build: list[str] = []
+    plain: list[str] = []
+    by_hand: list[LeftOut] = []
+    left_out: list[LeftOut] = []
+    for one in audit.project.asked:
+        package = known(one.name)
+        role = package.role if package else None
+        note, source = (package.note, package.source) if package else ("", "")
+        if one.local:
+            left_out.append(
+                LeftOut(one.text, f"it is a folder of this project: install it with --no-deps -e ({one.local})")
+            )
+        elif role is Role.TORCH:
+            left_out.append(LeftOut(one.text, "PyTorch for ROCm is there already, and nothing may replace it", source))
+        elif role in {Role.CUDA, Role.NONE, Role.PINS_TORCH}:
+            left_out.append(LeftOut(one.text, note, source))
+        elif one.optional:
+            left_out.append(LeftOut(one.text, f"it belongs to the extra or group {one.optional!r}"))
+        elif role in {Role.BUILD, Role.REPLACED}:
+            by_hand.append(LeftOut(package.replacement or one.name if package else one.name, note, source))
+        else:
+            (build if one.build else plain).append(_without_cuda(one))
+    options = ["--no-deps", "--no-build-isolation"]
+    if any(finding.id == "AU13" for finding in audit.findings):
+        options.append("--ignore-requires-python")
+    return InstallPlan(
+        _unique(build),
+        _unique(plain),
+        tuple(by_hand),
+        tuple(left_out),
+        tuple(options) if audit.project.installable else (),
+    )
+
+
+def _unique(texts: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
+
+
+def _without_cuda(one: Asked) -> str:
+    """Return a requirement without extras for CUDA."""
+    if not any(extra.startswith("cuda") for extra in one.extras):
+        return one.text
+    head, _, tail = one.text.partition("[")
+    kept = [extra for extra in one.extras if not extra.startswith("cuda")]
+    return head + (f"[{','.join(kept)}]" if kept else "") + tail.partition("]")[2]
+
+
+_CHECK = """import importlib.util, pathlib, re, sys
+found = importlib.util.find_spec("torch")
+if found is None or found.origin is None:
+    sys.exit("No PyTorch is installed. Install PyTorch for ROCm first.")
+text = pathlib.Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
+values = dict(re.findall(r"^(__version__|hip)\\b[^=\\n]*=\\s*[\\"']([^\\"']*)", text, re.M))
+if not values.get("hip"):
+    sys.exit("PyTorch %s is not for ROCm: torch.version.hip is None. Reinstall PyTorch for ROCm." % values.get("__version__"))
+print("torch==%s" % values["__version__"])"""
+
+_HOLD = """import importlib.metadata as metadata
+names = ("torch", "torchvision", "torchaudio", "triton", "pytorch-triton-rocm", "triton-rocm")
+for name in names:
+    try:
+        print("%s==%s" % (name, metadata.version(name)))
+    except metadata.PackageNotFoundError:
+        pass"""
+
+
+def _script(plan: InstallPlan) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield "# Installs what the project needs, and leaves PyTorch for ROCm as it is."
+    yield "# Read it, then run it in the project's folder: PYTHON=/path/to/python sh install-rocm.sh"
+    yield "set -eu"
+    yield 'PYTHON="${PYTHON:-python3}"'
+    yield ""
+    yield "# PyTorch for ROCm must be there before anything else is installed."
+    yield from _python("before=", _CHECK)
+    yield ""
+    yield "# Whatever is installed below is held to what is there: pip stops rather than replace it."
+    yield 'held="$(mktemp)"'
+    yield "trap 'rm -f \"$held\"' EXIT"
+    yield from _python("", _HOLD, '> "$held"')
+    if plan.build:
+        yield ""
+        yield "# What builds need: they use this environment instead of one of their own, which would get PyTorch for CUDA."
+        yield from _install(plan.build)
+    if plan.plain:
+        yield ""
+        yield "# What the project needs. Where pip stops over torch, install the package that asks for another with --no-deps."
+        yield from _install(plan.plain)
+    if plan.by_hand:
+        yield ""
+        yield "# To be chosen by hand:"
+        for one in plan.by_hand:
+            yield f"# {_line(one.reason)} ({one.source})"
+            yield f'# "$PYTHON" -m pip install --no-deps --no-build-isolation {shlex.quote(one.text)}'
+    if plan.left_out:
+        yield ""
+        yield "# Left out:"
+        for one in plan.left_out:
+            yield f"# {_line(one.text)}: {_line(one.reason)}{f' ({one.source})' if one.source else ''}"
+    if plan.project:
+        yield ""
+        yield "# The project itself, without what it asks for."
+        yield f'"$PYTHON" -m pip install {" ".join(plan.project)} -e .'
+    yield ""
+    yield "# PyTorch must be what it was."
+    yield from _python("after=", _CHECK)
+    yield 'if [ "$before" != "$after" ]; then'
+    yield '  echo "PyTorch was replaced: it was $before and is $after." >&2'
+    yield "  exit 1"
+    yield "fi"
+    yield 'echo "PyTorch for ROCm is what it was: $after"'
+
+
+def _python(target: str, program: str, redirect: str = "") -> Iterator[str]:
+    quoted = "'" + program.replace("'", "'\"'\"'") + "'"
+    if target:
+        yield f'{target}"$("$PYTHON" -c {quoted})"'
+    else:
+        yield f'"$PYTHON" -c {quoted} {redirect}'
+
+
+def _install(texts: tuple[str, ...]) -> Iterator[str]:
+    yield '"$PYTHON" -m pip install -c "$held" \\'
+    for number, text in enumerate(texts):
+        yield f"  {shlex.quote(_line(text))}{' ' + chr(92) if number + 1 < len(texts) else ''}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
