@@ -232,9 +232,8 @@ def _hip_headers(include: Path, resource: Path) -> tuple[str, ...]:
     )
 
 
-def _host_headers(lib: Path) -> tuple[str, ...]:
+def _host_headers(lib: Path, system: Path = Path("/usr/include")) -> tuple[str, ...]:
     """Return options for the C and C++ libraries: the system's where they are there, else those of ziglang."""
-    system = Path("/usr/include")
     machine = platform.machine()
     if (system / "stdio.h").is_file() and any((system / "c++").glob("*/cmath")):
         return (f"--target={machine}-unknown-linux-gnu",)

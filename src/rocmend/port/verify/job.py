@@ -17,6 +17,8 @@ from rocmend.port.state import Generation, digest, generations
 
 __all__ = ["Job", "Part", "Progress"]
 
+_HEADERS = (".h", ".hpp", ".cuh")
+
 Progress = Callable[[str, int, int], None]
 """Told the level, how many of its parts are done, and of how many."""
 
@@ -140,4 +142,7 @@ class Job:
                 continue
             if (kinds := languages(file.path, data)) and kinds[0] is Language.CUDA:
                 found[file.path] = data
+        for part in self.parts:  # what the port brought is no source of the project's own, but is compiled with it
+            if part.after is not None and part.path.endswith(_HEADERS):
+                found.setdefault(part.path, part.after)
         return found

@@ -6,15 +6,17 @@ each of HIP's names that it uses to CUDA's. What only an AMD compiler has (``__b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
-from rocmend.port.cuda.names import headers, hip_names
+from rocmend.port.cuda.names import headers, hip_names, regular
 
 __all__ = ["write_headers"]
 
+_OF_HIP = re.compile(rb"hip|HIP|__hip")
 _RUNTIME = """\
 // HIP's names with CUDA's meaning, for nvcc; generated.
 #pragma once
@@ -23,9 +25,8 @@ _RUNTIME = """\
 #include <cstdio>
 #include <cstdlib>
 #define __HIP_PLATFORM_NVIDIA__ 1
-#define HIP_INCLUDE_HIP_HIP_RUNTIME_H
 #ifdef __CUDACC__
-#define ROCMEND_FULL 0xffffffffu
+#define __HIPCC__ 1
 static __device__ __forceinline__ unsigned int rocmend_lane() {
   unsigned int lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -56,7 +57,8 @@ static __device__ __forceinline__ T rocmend_shfl_xor(T x, int mask, int width = 
 #define __all(p) __all_sync(__activemask(), (p))
 #define __lane_id() rocmend_lane()
 #define hipLaunchKernelGGL(kernel, grid, block, lds, stream, ...) kernel<<<grid, block, lds, stream>>>(__VA_ARGS__)
-#define hipDynamicSharedMemory
+#define __builtin_amdgcn_wave_barrier() __syncwarp(__activemask())
+#define __builtin_amdgcn_fence(...) __threadfence_block()
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #endif
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
@@ -76,9 +78,10 @@ def write_headers(folder: Path, sources: Iterable[bytes]) -> None:
         used |= {token.text for token in CudaFile("", data).tokens if token.kind == Kind.NAME}
     names = hip_names()
     back: dict[bytes, bytes] = {}
-    for cuda, hip in names.items():
-        if hip != cuda and (hip in used or cuda in used):
-            back.setdefault(hip, cuda)
+    for cuda, hip in sorted(names.items(), key=lambda pair: (regular(pair[0].decode()).encode() != pair[1], pair[0])):
+        # several names of CUDA become one of HIP: the regular one of the runtime stands for them all
+        if _OF_HIP.match(hip) and (hip in used or cuda in used) and not back.get(hip, b"").startswith(b"cuda"):
+            back[hip] = cuda
     lines = [f"#define {hip.decode()} {cuda.decode()}" for hip, cuda in sorted(back.items())]
     _write(folder / "hip/hip_runtime.h", _RUNTIME + "\n".join(lines) + "\n")
     _write(folder / "hip/hip_runtime_api.h", "#pragma once\n#include <hip/hip_runtime.h>\n")

@@ -1,0 +1,109 @@
+"""rocmend's own headers of the HIP runtime: they compile to the instructions that they should."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocmend.codeobject.hip import HipObject, Syntax, Toolchain, check_syntax, compile_hip
+from rocmend.codeobject.hip.headers import STAND_INS
+
+HEADERS = sorted(str(path.relative_to(STAND_INS)) for path in STAND_INS.rglob("*.h"))
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_makes_itself_known_on_both_sides(header: str, tools: Toolchain) -> None:
+    made = check_syntax(f"#include <{header}>\n#include <{header}>\n".encode(), "gfx1100", toolchain=tools)
+    assert isinstance(made, Syntax), made
+    assert made.stand_ins == (header,)
+    assert made.diagnostics == ()
+
+
+def assembly(body: str, tools: Toolchain, target: str = "gfx1100", headers: str = "fp16") -> str:
+    source = f"""#include <hip/hip_runtime.h>
+#include <hip/hip_{headers}.h>
+{body}"""
+    made = compile_hip(source.encode(), target, toolchain=tools)
+    assert isinstance(made, HipObject), made
+    return made.assembly
+
+
+@pytest.mark.parametrize(
+    ("expression", "instruction"),
+    [
+        ("__hadd(a[0], a[1])", "v_add_f16"),
+        ("__hfma(a[0], a[1], a[2])", "v_fma"),
+        ("a[0] * a[1]", "v_mul_f16"),
+        ("hsqrt(a[0])", "v_sqrt_f16"),
+        ("hexp2(a[0])", "v_exp_f16"),
+        ("__float2half(*f)", "v_cvt_f16_f32"),
+        ("__hmax(a[0], a[1])", "v_max_f16"),
+    ],
+)
+def test_half_precision_is_the_hardwares(expression: str, instruction: str, tools: Toolchain) -> None:
+    body = f"__global__ void k(__half* a, const float* f) {{ a[threadIdx.x] = {expression}; }}"
+    assert instruction in assembly(body, tools)
+
+
+def test_pairs_of_halves_are_packed(tools: Toolchain) -> None:
+    body = "__global__ void k(__half2* a) { a[0] = __hfma2(a[1], a[2], __hadd2(a[3], a[4])); }"
+    text = assembly(body, tools)
+    assert "v_pk_fma_f16" in text
+    assert "v_pk_add_f16" in text
+
+
+def test_without_operators_there_are_none(tools: Toolchain) -> None:
+    source = (
+        b"#include <hip/hip_runtime.h>\n#include <hip/hip_fp16.h>\n__global__ void k(__half* a) { a[0] = a[1] + a[2]; }"
+    )
+    switches = {"__HIP_NO_HALF_OPERATORS__": "1", "__HIP_NO_HALF_CONVERSIONS__": "1"}
+    made = compile_hip(source, "gfx942", defines=switches, toolchain=tools, cache=False)
+    assert not isinstance(made, HipObject)
+    assert made.stand_ins == ("hip/hip_fp16.h",)
+    assert "invalid operands" in made.message
+
+
+ROUNDED = """
+#include <hip/hip_runtime.h>
+#include <hip/hip_bf16.h>
+constexpr unsigned short of(float x) {
+  const unsigned int bits = __builtin_bit_cast(unsigned int, x);
+  return static_cast<unsigned short>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+__global__ void k(unsigned short* x) {
+  x[0] = __bfloat16_as_ushort(__float2bfloat16(1.00390625f));       // half-way: to even, down
+  x[1] = __bfloat16_as_ushort(__float2bfloat16(1.01171875f));       // half-way: to even, up
+  x[2] = __bfloat16_as_ushort(__float2bfloat16(1.00390637f));       // above half-way
+  x[3] = __bfloat16_as_ushort(__float2bfloat16(3.4e38f));           // to infinity
+  x[4] = __bfloat16_as_ushort(__double2bfloat16(1.00390625000001)); // once, not twice
+  x[5] = __hisnan(__float2bfloat16(__builtin_nanf(""))) ? 1 : 0;
+}
+"""
+
+
+def test_bfloat16_is_rounded_to_nearest_even_once(tools: Toolchain) -> None:
+    made = compile_hip(ROUNDED.encode(), "gfx942", toolchain=tools, options=("-O3",))
+    assert isinstance(made, HipObject), made
+    # the compiler computes the constants: two 16-bit values lie in each word that is stored
+    words = [int(word, 16) for word in _constants(made.assembly)]
+    halves = {half for word in words for half in (word & 0xFFFF, word >> 16)}
+    assert {0x3F80, 0x3F82, 0x3F81, 0x7F80} <= halves
+
+
+def _constants(text: str) -> list[str]:
+    import re
+
+    return re.findall(r"0x([0-9a-f]{1,8})\b", text) + [
+        f"{int(one):x}" for one in re.findall(r", (\d+)$", text, re.MULTILINE)
+    ]
+
+
+def test_a_tile_of_32_threads_sees_its_own_lanes_of_a_wavefront_of_64(tools: Toolchain) -> None:
+    body = """
+namespace cg = cooperative_groups;
+__global__ void k(unsigned long long* x) {
+  auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+  x[threadIdx.x] = tile.ballot(x[threadIdx.x] & 1);
+}
+"""
+    shift = "lshrrev_b64"  # the upper tile's ballot is moved down
+    assert shift in assembly(body, tools, "gfx942", "cooperative_groups")
