@@ -44,17 +44,25 @@ def ordered(x: torch.Tensor, unsigned: bool) -> torch.Tensor:
     return x ^ torch.iinfo(x.dtype).min if unsigned else x
 
 
+def seen(x: torch.Tensor, unsigned: bool) -> torch.Tensor:
+    """Return numbers as the type that their elements are of, without a copy: the kernels order all of them."""
+    import torch
+
+    wide = {torch.int16: torch.uint16, torch.int32: torch.uint32, torch.int64: torch.uint64}
+    return x.view(wide.get(x.dtype, x.dtype)) if unsigned else x
+
+
 def _sort(node: Node, x: torch.Tensor) -> torch.Tensor:
     import torch
 
     axis, unsigned = node.attrs
     if x.is_complex():
         return x.gather(axis, _places(x, axis, unsigned))
-    keys = ordered(x, unsigned)
     if x.is_cuda:
         from rocmend.kernels.ops.sort.function import sort as kernel
 
-        return ordered(kernel(keys, axis), unsigned)
+        return kernel(seen(x, unsigned), axis).view(x.dtype)
+    keys = ordered(x, unsigned)
     return ordered(torch.sort(keys, dim=axis, stable=True).values, unsigned)
 
 
@@ -65,7 +73,7 @@ def _argsort(node: Node, x: torch.Tensor) -> torch.Tensor:
     if x.is_cuda and not x.is_complex():
         from rocmend.kernels.ops.sort.function import argsort as kernel
 
-        return kernel(ordered(x, unsigned), axis, index_dtype=torch.int32)
+        return kernel(seen(x, unsigned), axis, index_dtype=torch.int32)
     return _places(x, axis, unsigned).to(torch.int32)
 
 
