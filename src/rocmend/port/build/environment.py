@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,6 +30,9 @@ VARIABLES = (
     "UV_",
 )
 """Beginnings of the names of variables that are told."""
+
+_SECRET = re.compile(r"//[^/@\s]+@")
+"""What an index's address can hold before its host, and no report should."""
 
 # Runs in the environment's interpreter, which may be older than ours and must not import torch: that takes seconds, and
 # a broken build ends the process.
@@ -162,5 +166,5 @@ def environment(
         found = msgspec.json.decode(answer, type=Environment)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UsageError(str(python), f"answered what is not understood: {error}") from error
-    told = {name: value for name, value in sorted(given.items()) if name.startswith(VARIABLES)}
+    told = {name: _SECRET.sub("//***@", value) for name, value in sorted(given.items()) if name.startswith(VARIABLES)}
     return msgspec.structs.replace(found, variables=told)

@@ -30,14 +30,16 @@ class InstallPlan(msgspec.Struct, frozen=True):
         plain: Requirements that are installed with what they need, held to the PyTorch that is there.
         by_hand: Commands that a person chooses from: builds for ROCm that take time or depend on the GPU.
         left_out: What is not installed.
-        project: Options of the project's own install; empty where there is none.
+        options: Of the project's own install.
+        folders: What is installed of the project itself, in order.
     """
 
     build: tuple[str, ...]
     plain: tuple[str, ...]
     by_hand: tuple[LeftOut, ...]
     left_out: tuple[LeftOut, ...]
-    project: tuple[str, ...]
+    options: tuple[str, ...]
+    folders: tuple[str, ...]
 
     def script(self) -> str:
         """Return the plan as a script for sh."""
@@ -50,14 +52,13 @@ def install_plan(audit: Audit) -> InstallPlan:
     plain: list[str] = []
     by_hand: list[LeftOut] = []
     left_out: list[LeftOut] = []
+    folders: list[str] = []
     for one in audit.project.asked:
         package = known(one.name)
         role = package.role if package else None
         note, source = (package.note, package.source) if package else ("", "")
         if one.local:
-            left_out.append(
-                LeftOut(one.text, f"it is a folder of this project: install it with --no-deps -e ({one.local})")
-            )
+            folders.append(one.local)
         elif role is Role.TORCH:
             left_out.append(LeftOut(one.text, "PyTorch for ROCm is there already, and nothing may replace it", source))
         elif role in {Role.CUDA, Role.NONE, Role.PINS_TORCH}:
@@ -76,7 +77,8 @@ def install_plan(audit: Audit) -> InstallPlan:
         _unique(plain),
         tuple(by_hand),
         tuple(left_out),
-        tuple(options) if audit.project.installable else (),
+        tuple(options),
+        _unique([*folders, *(["."] if audit.project.installable else [])]),
     )
 
 
@@ -100,7 +102,7 @@ if found is None or found.origin is None:
 text = pathlib.Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
 values = dict(re.findall(r"^(__version__|hip)\\b[^=\\n]*=\\s*[\\"']([^\\"']*)", text, re.M))
 if not values.get("hip"):
-    sys.exit("PyTorch %s is not for ROCm: torch.version.hip is None. Reinstall PyTorch for ROCm." % values.get("__version__"))
+    sys.exit("PyTorch %s is not for ROCm: torch.version.hip is None. Reinstall it." % values.get("__version__"))
 print("torch==%s" % values["__version__"])"""
 
 _HOLD = """import importlib.metadata as metadata
@@ -128,11 +130,11 @@ def _script(plan: InstallPlan) -> Iterator[str]:
     yield from _python("", _HOLD, '> "$held"')
     if plan.build:
         yield ""
-        yield "# What builds need: they use this environment instead of one of their own, which would get PyTorch for CUDA."
+        yield "# What builds need: they use this environment; one of their own would get PyTorch for CUDA."
         yield from _install(plan.build)
     if plan.plain:
         yield ""
-        yield "# What the project needs. Where pip stops over torch, install the package that asks for another with --no-deps."
+        yield "# What the project needs. Where pip stops over torch, install what asks for another one with --no-deps."
         yield from _install(plan.plain)
     if plan.by_hand:
         yield ""
@@ -145,10 +147,12 @@ def _script(plan: InstallPlan) -> Iterator[str]:
         yield "# Left out:"
         for one in plan.left_out:
             yield f"# {_line(one.text)}: {_line(one.reason)}{f' ({one.source})' if one.source else ''}"
-    if plan.project:
+    if plan.folders:
         yield ""
         yield "# The project itself, without what it asks for."
-        yield f'"$PYTHON" -m pip install {" ".join(plan.project)} -e .'
+    for folder in plan.folders:
+        named = shlex.quote(folder if folder == "." else f"./{folder}")
+        yield f'"$PYTHON" -m pip install {" ".join(plan.options)} -e {named}'
     yield ""
     yield "# PyTorch must be what it was."
     yield from _python("after=", _CHECK)
