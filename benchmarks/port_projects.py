@@ -25,7 +25,7 @@ from rocmend.port.analyse import analyse
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.identity import broken
 from rocmend.port.plan import plan
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Outcome
 
 DEVICE_SOURCES = {".cu"}
 HOST_SOURCES = {".cpp", ".cc", ".cxx", ".c"}
@@ -105,7 +105,7 @@ def flags_of(work: Path) -> list[str]:
 
 
 def standard_of(work: Path) -> str:
-    """Return the language standard that a project's Makefile asks for; C++17 where it asks for none or one before 14."""
+    """Return the language standard that a Makefile asks for; C++17 where it asks for none or one before 14."""
     for makefile in work.glob("Makefile*"):
         told = re.search(r"-std=((?:c|gnu)\+\+(\w+))", makefile.read_text(errors="replace"))
         if told and told[2] not in {"98", "03", "0x", "11"}:
@@ -157,8 +157,8 @@ def row(result: dict[str, object], targets: list[str]) -> str:
     if "failed" in result:
         return f"{result['project']!s:28} failed: {result['failed']}"
     issues, errors = result["issues"], result.get("errors", {})
-    assert isinstance(issues, dict)  # noqa: S101  as ``ported`` returns it
-    assert isinstance(errors, dict)  # noqa: S101  as ``measured`` returns it
+    assert isinstance(issues, dict)
+    assert isinstance(errors, dict)
     cells = " ".join(
         f"{target}: {'yes' if not errors[target] else f'NO ({len(errors[target])})':7}"
         for target in targets

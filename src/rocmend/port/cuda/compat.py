@@ -14,7 +14,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, headers, hip_names
 from rocmend.port.cuda.shims import SHIMS
 
-__all__ = ["Uses", "compatibility_header", "uses"]
+__all__ = ["Uses", "compatibility_header", "defines", "uses"]
 
 _BY_PREFIX = (
     (b"hipblasLt", "hipblaslt/hipblaslt.h"),
@@ -75,7 +75,7 @@ class Uses:
         own = set(file.macros)
         used = {name for name in names & known.keys() if name not in own}
         self.names |= used
-        self.shims |= {name for name in names & SHIMS.keys() if name not in own and not _defined(file, name)}
+        self.shims |= {name for name in names & SHIMS.keys() if name not in own and not defines(file, name)}
         self.namespaces |= (
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
@@ -115,8 +115,9 @@ class Uses:
                 self.headers.setdefault(hip.hip, hip.device)
 
 
-def _defined(file: CudaFile, name: bytes) -> bool:
-    return any(function.name.text == name for function in file.functions)
+def defines(file: CudaFile, name: bytes) -> bool:
+    """Return whether a source defines a function or macro of this name itself."""
+    return name in file.macros or any(function.name.text == name for function in file.functions)
 
 
 def uses(sources: Iterable[tuple[str, bytes]], earlier: bytes = b"") -> Uses:

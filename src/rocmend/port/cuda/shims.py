@@ -90,6 +90,19 @@ template <typename T> __device__ inline T cuda_to_hip_atomicAdd(T *address, T va
 #endif
 """
 
+_CUB_DEBUG_EXIT = """
+#include <cstdio>
+#include <cstdlib>
+#define CubDebugExit(call)                                                                        \\
+  do {                                                                                            \\
+    const hipError_t cub_error = (call);                                                          \\
+    if (cub_error != hipSuccess) {                                                                \\
+      std::fprintf(stderr, "%s:%d: %s\\n", __FILE__, __LINE__, hipGetErrorString(cub_error));      \\
+      std::exit(1);                                                                               \\
+    }                                                                                             \\
+  } while (0)
+"""
+
 SHIMS: dict[bytes, Shim] = {
     b"cudaFuncSetAttribute": _kernel_call(
         "cudaFuncSetAttribute",
@@ -116,6 +129,7 @@ SHIMS: dict[bytes, Shim] = {
     ),
     b"cudaGraphInstantiate": Shim(_GRAPH, ("cudaGraphInstantiate",)),
     b"cuda_to_hip_atomicAdd": Shim(_ATOMIC_ADD, (), ("hip/hip_fp16.h", "hip/hip_bf16.h")),
+    b"CubDebugExit": Shim(_CUB_DEBUG_EXIT, ("CubDebugExit",)),
     b"__trap": _device("__trap", "", "__builtin_trap()"),
     b"__brkpt": _device("__brkpt", "", "__builtin_debugtrap()"),
     b"__isShared": _device("__isShared", "address", "__builtin_amdgcn_is_shared(address)"),

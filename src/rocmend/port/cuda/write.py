@@ -54,9 +54,8 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
     told: dict[int, dict[bytes, None]] = {}
     for issue in issues:
         if issue.outcome is Outcome.MANUAL:
-            comment = _comment(issue)
-            if not _already_told(file, issue):
-                told.setdefault(cut_before(file, issue.start), {})[comment] = None
+            if file.shared(issue.start) and not _already_told(file, issue):
+                told.setdefault(cut_before(file, issue.start), {})[_comment(issue)] = None
         else:
             edits |= {_placed(edit, header.encode()) for edit in issue.edits}
     for at, comments in told.items():

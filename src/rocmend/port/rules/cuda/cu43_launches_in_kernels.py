@@ -1,0 +1,60 @@
+"""A kernel that launches kernels.
+
+What it does:
+  Finds launches, and waits for the device, in functions that the GPU runs.
+
+Why it matters:
+  HIP has no dynamic parallelism: a launch in device code does not compile.
+
+Use instead:
+  A second launch from the host, a work queue with persistent workgroups, or recursion unrolled into levels.
+
+Fix safety:
+  Nothing is rewritten.
+
+References:
+  HIP documentation, what is not supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_REMEDY = "Launch from the host, level by level, or let persistent workgroups take work from a queue."
+
+
+@rule(
+    "CU43",
+    "Kernel that launches kernels",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.MANUAL,
+    triggers=(b"<<<", b"cudaDeviceSynchronize", b"cudaLaunchDevice"),
+    sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",),
+    valid=(
+        "__global__ void k() {}\nvoid f() {\n  k<<<1, 2>>>();\n  cudaDeviceSynchronize();\n}\n",
+        "__host__ __device__ void f() {\n#ifndef __CUDA_ARCH__\n  cudaDeviceSynchronize();\n#endif\n}\n",
+    ),
+    invalid=(
+        Case("__global__ void k(int n) {\n  if (n > 0) k<<<1, 2>>>(n - 1);\n}\n", None),
+        Case("__device__ void f() {\n  cudaDeviceSynchronize();\n}\n", None),
+    ),
+)
+def launches_in_kernels(file: CudaFile) -> Iterator[Found]:
+    """Yield the launches and the waits."""
+    for launch in file.launches():
+        if _on_device_only(file, launch.start):
+            yield Found(launch.start, launch.end, "a kernel is launched by the GPU", remedy=_REMEDY)
+    for call in file.calls(b"cudaDeviceSynchronize"):
+        if _on_device_only(file, call.start):
+            yield Found(call.start, call.end, "the GPU waits for kernels that it launched", remedy=_REMEDY)
+
+
+def _on_device_only(file: CudaFile, offset: int) -> bool:
+    function = file.function_at(offset)
+    return function is not None and function.on_device and b"__host__" not in function.qualifiers
