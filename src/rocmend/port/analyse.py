@@ -15,11 +15,11 @@ from rocmend.port.cache import Cache
 from rocmend.port.classify import languages
 from rocmend.port.findings import findings
 from rocmend.port.look import Look, Task, not_looked_at
-from rocmend.port.pool import looks
+from rocmend.port.pool import Crew
 from rocmend.port.records import Analysis, FileReport, Issue
 from rocmend.port.rule import cuda, python, rules, text
-from rocmend.port.settings import Settings, settings
-from rocmend.port.steady import stamp_of, too_large
+from rocmend.port.settings import settings
+from rocmend.port.steady import stamp_of
 from rocmend.port.walk import FoundFile, Walked, walk
 
 __all__ = ["Progress", "analyse", "read"]
@@ -71,38 +71,30 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         RocmendError: The processes that read files do not start.
     """
     start = time.perf_counter()
-    root, walked, chosen = _project(root)
-    wanted = _chosen_rules(select or chosen.select, [*chosen.ignore, *ignore])
-    known = Cache(root, chosen) if cache else None
-    seen: list[Look] = []
-    to_read: list[FoundFile] = []
-    for file in walked.files:
-        if file.size > chosen.max_file_bytes:
-            reason = too_large(file.size, chosen.max_file_bytes)
-            seen.append(not_looked_at(file.path, reason, file.size))
-            continue
-        before = known.unchanged(file) if known else None
-        if before is not None:
-            seen.append(before)
-        else:
-            to_read.append(file)
-    from_cache = len(seen) - sum(file.size > chosen.max_file_bytes for file in walked.files)
-    total = len(walked.files)
-    if progress:
-        progress(len(seen), total)
-    for fresh in _looks(root, to_read, known, jobs, chosen):
-        done = known.take(fresh) if known else fresh
-        from_cache += fresh.same
-        seen.append(done)
+    folder, single = _folder(root)
+    chosen = settings(folder)
+    known = Cache(folder, chosen) if cache else None
+    with Crew(folder, chosen) as crew:
+        if known is None or known.empty:
+            crew.start()  # it loads the rules while we do
+        wanted = _chosen_rules(select or chosen.select, [*chosen.ignore, *ignore])
+        walked = single or walk(folder, exclude=chosen.exclude)
+        seen, to_read = _known(walked.files, known)
+        from_cache, total = len(seen), len(walked.files)
         if progress:
             progress(len(seen), total)
+        for fresh in crew.looks(_tasks(to_read, known), _jobs(jobs, to_read)):
+            seen.append(known.take(fresh) if known else fresh)
+            from_cache += fresh.same
+            if progress:
+                progress(len(seen), total)
     if known:
         known.save()
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
     files = _by_rules(seen, wanted)
     looked_at = Counter(one.reads.value for one in seen if one.reads)
     return Analysis(
-        root=str(root),
+        root=str(folder),
         targets=tuple(targets),
         files=files,
         looked_at=dict(sorted(looked_at.items())),
@@ -116,8 +108,8 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
     )
 
 
-def _project(root: Path) -> tuple[Path, Walked, Settings]:
-    """Return the project's folder, its files and its settings; a single file is a project of one."""
+def _folder(root: Path) -> tuple[Path, Walked | None]:
+    """Return the project's folder, and its one file where a file was named."""
     try:
         status = root.stat()
     except OSError as error:
@@ -125,10 +117,8 @@ def _project(root: Path) -> tuple[Path, Walked, Settings]:
             str(root), f"cannot be looked at: {error.strerror}.", next_step="Name the project's folder, or one file."
         ) from error
     if root.is_dir():
-        chosen = settings(root)
-        return root, walk(root, exclude=chosen.exclude), chosen
-    one = FoundFile(root.name, status.st_size, stamp_of(status))
-    return root.parent, Walked([one], [], [], []), settings(root.parent)
+        return root, None
+    return root.parent, Walked([FoundFile(root.name, status.st_size, stamp_of(status))], [], [], [])
 
 
 def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
@@ -144,17 +134,29 @@ def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str
     return frozenset(rule for rule in kept if not rule.startswith(tuple(given[1])))
 
 
-def _looks(
-    root: Path, files: list[FoundFile], known: Cache | None, jobs: int | None, chosen: Settings
-) -> Iterator[Look]:
-    """Look at files, the largest first, in processes of their own: parsers have been seen to crash."""
-    largest_first = sorted(files, key=lambda file: -file.size)
-    tasks = [Task(*file, known.known_sha256(file.path) if known else "") for file in largest_first]
-    if not tasks:
-        return
+def _known(files: Iterable[FoundFile], known: Cache | None) -> tuple[list[Look], list[FoundFile]]:
+    """Return what is known of files from before, and the files that have to be read."""
+    seen: list[Look] = []
+    to_read: list[FoundFile] = []
+    for file in files:
+        before = known.unchanged(file) if known else None
+        if before is None:
+            to_read.append(file)
+        else:
+            seen.append(before)
+    return seen, to_read
+
+
+def _tasks(files: Iterable[FoundFile], known: Cache | None) -> Iterator[Task]:
+    """Yield what is to be done, the largest file first: the last ones are then short."""
+    for file in sorted(files, key=lambda one: -one.size):
+        yield Task(*file, known.known_sha256(file.path) if known else "")
+
+
+def _jobs(asked: int | None, files: Sequence[FoundFile]) -> int:
+    """Return how many processes read; a small project is done before a second one has started."""
     few = len(files) <= _FEW_FILES and sum(file.size for file in files) <= _FEW_BYTES
-    wanted = jobs or (1 if few else len(os.sched_getaffinity(0)))
-    yield from looks(root, tasks, min(wanted, len(tasks)), chosen)
+    return max(1, min(asked or (1 if few else len(os.sched_getaffinity(0))), len(files)))
 
 
 def _by_rules(seen: Iterable[Look], wanted: frozenset[str]) -> tuple[FileReport, ...]:

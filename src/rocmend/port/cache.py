@@ -80,6 +80,11 @@ class Cache:
         self._entries = self._read()
         self._next: dict[str, _Entry] = {}
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is known."""
+        return not self._entries
+
     def unchanged(self, file: FoundFile) -> Look | None:
         """Return what is known of a file whose size and times are what they were; None where it has to be read."""
         entry = self._entries.get(file.path)

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 import msgspec
 
@@ -22,17 +22,20 @@ from rocmend.port.look import Look, Task, not_looked_at
 from rocmend.port.settings import Settings
 from rocmend.port.worker import Setup, read_frame, write_frame
 
-__all__ = ["looks"]
+__all__ = ["Crew"]
 
 
 # -P: the folder that the command is called in is somebody's project, not a place to import from
 _COMMAND = [sys.executable, "-P", "-m", "rocmend.port.worker"]
 
 
+_DECODER = msgspec.msgpack.Decoder(tuple[Look, bool])
+
+
 class _Worker:
     """One process and the file that it is looking at."""
 
-    def __init__(self, root: Path, settings: Settings, first: Task) -> None:
+    def __init__(self, root: Path, settings: Settings) -> None:
         own = str(Path(rocmend.__file__).parent.parent)
         inherited = os.environ.get("PYTHONPATH", "")
         self.process = subprocess.Popen(
@@ -44,12 +47,13 @@ class _Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(part for part in (own, inherited) if part)},
             start_new_session=True,  # an interrupt is for the parent, which ends its children
         )
-        self.task = first
+        self.time_limit_s = settings.time_limit_s
+        self.task = Task("", 0, (0, 0, 0))
         self.started = False
+        self.deadline = time.monotonic() + self.time_limit_s
         setup = Setup(str(root), settings.max_file_bytes, settings.memory_limit_bytes)
         with contextlib.suppress(BrokenPipeError):  # seen when the first answer does not come
             write_frame(self.stdin, msgspec.msgpack.encode(setup))
-        self.give(first, settings.time_limit_s)
 
     @property
     def stdin(self) -> BinaryIO:
@@ -61,97 +65,112 @@ class _Worker:
         """Where answers come from."""
         return cast("BinaryIO", self.process.stdout)
 
-    def give(self, task: Task, time_limit_s: float) -> None:
+    def give(self, task: Task) -> None:
         self.task = task
-        self.deadline = time.monotonic() + time_limit_s
+        self.deadline = time.monotonic() + self.time_limit_s
         with contextlib.suppress(BrokenPipeError):
             write_frame(self.stdin, msgspec.msgpack.encode(task))
 
     def end(self) -> str:
         """End the process and say how it ended."""
+        code = self.process.poll()
         self.process.kill()
         with contextlib.suppress(BrokenPipeError):
             self.stdin.close()
         self.stdout.close()
-        code = self.process.wait()
+        code = self.process.wait() if code is None else code
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
+    def lost(self, reason: str) -> Look:
+        """Return the look at the file that the process ended with: known from then on, so that it does so once."""
+        return not_looked_at(self.task.path, reason, self.task.size_bytes, self.task.stamp)
 
-def looks(root: Path, tasks: Iterable[Task], jobs: int, settings: Settings) -> Iterator[Look]:
-    """Look at files in ``jobs`` processes and yield what was found, in no particular order.
+
+class Crew:
+    """The processes that look at the files of one project; leaving the block ends them.
 
     Args:
-        root: The project.
-        tasks: The files.
-        jobs: How many processes, at least one.
+        root: The project's folder.
         settings: Its limits hold for each file.
-
-    Raises:
-        RocmendError: Such a process does not start.
     """
-    waiting = deque(tasks)
-    decoder = msgspec.msgpack.Decoder(tuple[Look, bool])
-    workers: set[_Worker] = set()
-    with selectors.DefaultSelector() as selector:
 
-        def start() -> None:
-            worker = _Worker(root, settings, waiting.popleft())
-            workers.add(worker)
-            selector.register(worker.stdout, selectors.EVENT_READ, worker)
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self._root = root
+        self._settings = settings
+        self._workers: set[_Worker] = set()
+        self._selector = selectors.DefaultSelector()
 
-        def stop(worker: _Worker) -> str:
-            selector.unregister(worker.stdout)
-            workers.discard(worker)
-            return worker.end()
+    def __enter__(self) -> Self:
+        return self
 
-        try:
-            while waiting or workers:
-                while waiting and len(workers) < jobs:
-                    start()
-                nearest = min(worker.deadline for worker in workers)
-                ready = selector.select(max(0.0, nearest - time.monotonic()))
-                now = time.monotonic()
-                answered = {key.data for key, _ in ready}
-                overdue = [worker for worker in workers if worker.deadline <= now and worker not in answered]
-                for key, _ in ready:
-                    worker: _Worker = key.data
-                    frame = read_frame(worker.stdout)
-                    if frame is None:
-                        code = worker.process.poll()
-                        ended = _ended(code, stop(worker))
-                        if not worker.started:
-                            raise RocmendError(
-                                "port",
-                                f"a process that reads files does not start ({ended}).",
-                                next_step=f"See why with: {' '.join(_COMMAND)} < /dev/null",
-                            )
-                        yield _lost(worker, f"the process that read it died ({ended})")
-                        continue
-                    if not worker.started:
-                        worker.started = True
-                        continue
-                    seen, retiring = decoder.decode(frame)
-                    if retiring or not waiting:
-                        stop(worker)
-                    else:
-                        worker.give(waiting.popleft(), settings.time_limit_s)
-                    yield seen
-                for late in overdue:
-                    stop(late)
-                    yield _lost(late, f"took longer than {settings.time_limit_s:g} s to read")
-        finally:
-            for worker in list(workers):
-                stop(worker)
+    def __exit__(self, *_: object) -> None:
+        for worker in list(self._workers):
+            self._stop(worker)
+        self._selector.close()
 
+    def start(self) -> None:
+        """Start a process before there is a file for it, so that it is ready when there is."""
+        worker = _Worker(self._root, self._settings)
+        self._workers.add(worker)
+        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
 
-def _ended(code: int | None, after_kill: str) -> str:
-    """Say how a process ended that closed its pipe: its own status where it had one before it was killed."""
-    if code is None:
-        return after_kill
-    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    def _stop(self, worker: _Worker) -> str:
+        self._selector.unregister(worker.stdout)
+        self._workers.discard(worker)
+        return worker.end()
 
+    def looks(self, tasks: Iterable[Task], jobs: int) -> Iterator[Look]:
+        """Look at files in ``jobs`` processes and yield what was found, in no particular order.
 
-def _lost(worker: _Worker, reason: str) -> Look:
-    """Return the look at the file that a process ended with: known from then on, so that it does so once."""
-    task = worker.task
-    return not_looked_at(task.path, reason, task.size_bytes, task.stamp)
+        Args:
+            tasks: The files.
+            jobs: How many processes, at least one.
+
+        Raises:
+            RocmendError: Such a process does not start.
+        """
+        waiting = deque(tasks)
+        for worker in list(self._workers):
+            if waiting:
+                worker.give(waiting.popleft())
+            else:
+                self._stop(worker)
+        while waiting or self._workers:
+            while waiting and len(self._workers) < jobs:
+                before = set(self._workers)
+                self.start()
+                (fresh,) = self._workers - before
+                fresh.give(waiting.popleft())
+            nearest = min(worker.deadline for worker in self._workers)
+            ready = self._selector.select(max(0.0, nearest - time.monotonic()))
+            now = time.monotonic()
+            answered: set[_Worker] = {key.data for key, _ in ready}
+            overdue = [worker for worker in self._workers if worker.deadline <= now and worker not in answered]
+            for worker in answered:
+                yield from self._answer(worker, waiting)
+            for worker in overdue:
+                self._stop(worker)
+                yield worker.lost(f"took longer than {self._settings.time_limit_s:g} s to read")
+
+    def _answer(self, worker: _Worker, waiting: deque[Task]) -> Iterator[Look]:
+        """Yield what a worker that has something to say has found, and give it the next file."""
+        frame = read_frame(worker.stdout)
+        if frame is None:
+            ended = self._stop(worker)
+            if not worker.started:
+                raise RocmendError(
+                    "port",
+                    f"a process that reads files does not start ({ended}).",
+                    next_step=f"See why with: {' '.join(_COMMAND)} < /dev/null",
+                )
+            yield worker.lost(f"the process that read it died ({ended})")
+            return
+        if not worker.started:
+            worker.started = True
+            return
+        seen, retiring = _DECODER.decode(frame)
+        if retiring or not waiting:
+            self._stop(worker)
+        else:
+            worker.give(waiting.popleft())
+        yield seen

@@ -16,6 +16,7 @@ from typing import BinaryIO
 import msgspec
 
 from rocmend.port.look import Task, look
+from rocmend.port.rule import rules
 
 __all__ = ["Setup", "read_frame", "write_frame"]
 
@@ -80,6 +81,7 @@ def main() -> int:
     setup = msgspec.msgpack.decode(first, type=Setup)
     _limit_memory(setup.memory_limit_bytes)
     write_frame(answers, b"")  # it has started: from here on, a file is what ends it
+    rules()
     root = Path(setup.root)
     encoder = msgspec.msgpack.Encoder()
     decoder = msgspec.msgpack.Decoder(Task)
