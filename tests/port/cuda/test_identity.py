@@ -35,7 +35,7 @@ LEAVES = st.sampled_from(
         "}",
     ]
 )
-CONDITIONS = st.sampled_from(["#if A > 1", "#ifdef __CUDACC__", "# ifndef B // why"])
+CONDITIONS = st.sampled_from(["#if A > 1", "#if 0 && A", "#ifdef __CUDACC__", "# ifndef B // why"])
 BLOCKS = st.recursive(
     st.lists(LEAVES, min_size=1, max_size=6).map("\n".join),
     lambda inner: st.one_of(
@@ -112,6 +112,7 @@ FOLDED = [
     (b"#if USE_ROCM || X\na\n#endif\n", b"#if USE_ROCM || X\na\n#endif\n"),
     (b"#ifdef A\n#ifdef USE_ROCM\na\n#endif\nb\n#endif\n", b"#ifdef A\nb\n#endif\n"),
     (b"#ifdef USE_ROCM\n#if Z\na\n#else\nb\n#endif\n#endif\nc\n", b"c\n"),
+    (b"#if 0\na\n#endif\n#ifdef USE_ROCM\n#endif\n", b"#if 0\na\n#endif\n"),
     (b"/* #ifdef USE_ROCM */\nx\n", b"/* #ifdef USE_ROCM */\nx\n"),
     (b"#  ifdef USE_ROCM // why\r\na\r\n#  endif\r\nb\r\n", b"b\r\n"),
 ]

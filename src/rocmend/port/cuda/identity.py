@@ -41,7 +41,9 @@ def _fold(
     for number, end in zip(members, ends, strict=True):
         directive = file.directives[number]
         words = file.tokens[directive.first + 2 : directive.last]
-        value = False if taken else condition(directive.name, words, _GATES)
+        # As for unifdef, a constant condition (`#if 0`) is the author's: only what asks for a gate is decided.
+        asks = directive.name == b"else" or any(word.text in _GATES for word in words)
+        value = False if taken else condition(directive.name, words, _GATES) if asks else None
         if value is False:
             dropped.append((directive.start, end.start))
             continue
