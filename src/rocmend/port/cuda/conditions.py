@@ -49,6 +49,8 @@ ZERO = frozenset(
 )
 """Names that are 0 in a comparison on the ROCm side. Whether they are defined is left open: a port may change that."""
 
+_WITHOUT: dict[bytes, int | None] = {**ROCM, **dict.fromkeys(ZERO)}
+
 NVIDIA: dict[bytes, int | None] = dict.fromkeys(_HIP_ONLY)
 """Names whose value is known on the NVIDIA side; a value None: not defined."""
 
@@ -178,8 +180,17 @@ def condition(name: bytes, words: Sequence[Token], known: Mapping[bytes, int | N
             return None
         defined = known[words[0].text] is not None if words[0].text in known else None
         return _not(defined) if name in (b"ifndef", b"elifndef") else defined
-    value = evaluated([word.text for word in words if word.kind != Kind.OTHER], known)
+    texts = [word.text for word in words if word.kind != Kind.OTHER]
+    if known is ROCM and any(_as_number(texts, at) for at in range(len(texts))):
+        known = _WITHOUT  # a test that compares is not changed by a port: ROCm sees it as it stands
+    value = evaluated(texts, known)
     return None if value is None else bool(value)
+
+
+def _as_number(words: Sequence[bytes], at: int) -> bool:
+    """Return whether a name of ``ZERO`` is compared, and not only asked for with ``defined``."""
+    asked = at >= 1 and (words[at - 1] == b"defined" or (at >= 2 and words[at - 2] == b"defined"))  # noqa: PLR2004
+    return words[at] in ZERO and not asked
 
 
 def _not(value: bool | None) -> bool | None:
@@ -281,8 +292,6 @@ class _Expression:
                 self.at += 1
                 if depth == 0:
                     return None
-        if word in ZERO and self.known is ROCM:
-            return 0
         if word not in self.known:
             return None
         return self.known[word] or 0

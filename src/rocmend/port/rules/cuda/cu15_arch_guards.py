@@ -191,7 +191,7 @@ def _by_number(file: CudaFile, members: list[Branch], token: Token) -> Found:
         return Found(
             token.start,
             token.end,
-            f"ROCm compiles the branch for older GPUs, of line {line}: right, and perhaps not the fastest",
+            f"ROCm does not define __CUDA_ARCH__ and compiles the branch of line {line}",
             outcome=Outcome.NOTE,
             severity=Severity.INFO,
         )
