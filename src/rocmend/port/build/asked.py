@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from rocmend.core.errors import DataError
 from rocmend.port.build.dependencies import Dependency, Where, canonical, parsed
 from rocmend.port.build.file import TextFile
-from rocmend.port.build.kinds import Kind, kind_of
+from rocmend.port.build.kinds import Kind
 from rocmend.port.build.lines import shown
 
 __all__ = ["Asked", "Project", "project"]
 
 _MAX_BYTES = 4 << 20
+_FILES = ("pyproject.toml", "setup.cfg", "requirements.txt")
 _INCLUDES = re.compile(r"(?m)^[ \t]*(?:-r|--requirement)[ \t=]+([^\s#]+)")
 
 
@@ -69,7 +70,7 @@ def project(root: Path) -> Project:
     """
     asked: list[Asked] = []
     document = _document(root)
-    names = ["pyproject.toml", "setup.cfg", "requirements.txt"]
+    names = [*_FILES]
     for name in names:
         data = _bytes(root / name)
         if data is not None:
@@ -87,7 +88,7 @@ def project(root: Path) -> Project:
 
 def _included(name: str, data: bytes) -> Iterator[str]:
     """Yield the lists that a list of requirements includes, relative to the project; none outside of it."""
-    if kind_of(name) is not Kind.REQUIREMENTS:
+    if name in _FILES[:2]:
         return
     for match in _INCLUDES.finditer(data.decode("utf-8", "replace")):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(1)))
@@ -112,14 +113,14 @@ def _document(root: Path) -> dict[str, Any]:
 
 def _of_text(root: Path, name: str, data: bytes, document: dict[str, Any]) -> Iterator[Asked]:
     try:
-        file = TextFile(name, data)
+        file = TextFile(name if name in _FILES else "requirements.txt", data)  # a list that is included has any name
     except DataError:
         return
     for one in file.dependencies:
         if one.where in {Where.COMMAND, Where.CONDA}:
             continue
         text = shown(file.text[one.start : one.end]).split(" #", 1)[0].strip()
-        text, local = _from_source(root, one.name, text, document) if kind_of(name) is Kind.TOML else (text, "")
+        text, local = _from_source(root, one.name, text, document) if file.kind is Kind.TOML else (text, "")
         line = file.lines.number(one.start) + 1
         build = one.where is Where.BUILD
         yield Asked(one.name, text, one.extras, one.version, name, line, build, _optional(file, one), local)

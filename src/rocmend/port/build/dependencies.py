@@ -48,7 +48,7 @@ class Dependency(NamedTuple):
     where: Where
 
 
-_SPECIFIER = r"(?:[<>=!~]=?=?|===)[^;#\s]*"
+_SPECIFIER = r"(?:[<>=!~]=?=?|===)[ \t]*[^;#\s]*"
 _REQUIREMENT = re.compile(
     r"[ \t]*(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)[ \t]*(?:\[(?P<extras>[^\]]*)\])?[ \t]*"
     rf"(?P<version>\(?[ \t]*{_SPECIFIER}(?:[ \t]+{_SPECIFIER})*\)?|@[ \t]*[^\s;]+)?[ \t]*"

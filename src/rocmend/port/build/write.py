@@ -128,13 +128,15 @@ def _written(file: TextFile, kind: Kind, group: list[_Change]) -> bytes:
     def line(text: str) -> bytes:
         return indent + text.encode()
 
+    kept = original + (ending or newline)  # with its own line end, whatever those of the rest are
+
     if not group[0].inside:
         added = group[0].added.removeprefix(b"\r\n").removeprefix(b"\n")
-        return newline.join([original, line(gate.rocm), _ended(added, newline), line(gate.close)]) + ending
+        return kept + newline.join([line(gate.rocm), _ended(added, newline), line(gate.close)]) + ending
     rocm = newline.join(text for change in group if (text := _rocm_side(file, change, newline)))
     if not rocm:
-        return newline.join([line(gate.other), original, line(gate.close)]) + ending
-    return newline.join([line(gate.rocm), rocm, line(gate.otherwise), original, line(gate.close)]) + ending
+        return line(gate.other) + newline + kept + line(gate.close) + ending
+    return newline.join([line(gate.rocm), rocm, line(gate.otherwise), kept + line(gate.close)]) + ending
 
 
 def _rocm_side(file: TextFile, change: _Change, newline: bytes) -> bytes:

@@ -1,0 +1,171 @@
+"""Writing for ROCm: conditions of each language, and what the tools themselves make of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmend.core.errors import UnitError
+from rocmend.core.records import Severity
+from rocmend.port.build.file import TextFile
+from rocmend.port.build.identity import broken, restored
+from rocmend.port.build.write import ported, redirected
+from rocmend.port.records import Edit, Issue, Outcome
+
+
+def issue(*edits: Edit) -> Issue:
+    return Issue("XX01", "p", 1, 1, 1, 0, 1, Severity.ERROR, Outcome.AUTO, "m", edits=edits)
+
+
+def swap(path: str, text: str, old: str, new: str) -> str:
+    at = text.encode().index(old.encode())
+    return ported(path, text.encode(), [issue(Edit(at, at + len(old.encode()), new.encode()))]).decode()
+
+
+def test_a_changed_line_stands_beside_the_original() -> None:
+    text = "é = 1\nA = x\nB = 2\n"
+    after = swap("Makefile", text, "x", "y")
+    assert after == "é = 1\nifdef USE_ROCM\nA = y\nelse\nA = x\nendif\nB = 2\n"
+    assert restored("Makefile", after.encode()) == text.encode()
+
+
+def test_a_line_that_goes_is_kept_for_others() -> None:
+    assert swap("CMakeLists.txt", "  a()\n", "a()", "") == "  if(NOT USE_ROCM)\n  a()\n  endif()\n"
+
+
+def test_lines_that_follow_each_other_share_a_condition() -> None:
+    text = b"a()\nb()\nc()"
+    after = ported("CMakeLists.txt", text, [issue(Edit(0, 1, b"x")), issue(Edit(4, 5, b"y"))])
+    assert after == b"if(USE_ROCM)\nx()\ny()\nelse()\na()\nb()\nendif()\nc()"
+    assert restored("CMakeLists.txt", after) == text
+
+
+def test_lines_are_added_after_a_statement() -> None:
+    text = b"a(\n  b)\r\nc()\r\n"
+    end = text.index(b"\r\n")
+    after = ported("CMakeLists.txt", text, [issue(Edit(end, end, b"\nd()"))])
+    assert after == b"a(\n  b)\nif(USE_ROCM)\nd()\nendif()\r\nc()\r\n"
+    assert restored("CMakeLists.txt", after) == text
+
+
+@pytest.mark.parametrize("text", ["a()", "a()\n", "a()\r\n", "\ufeffa()\n", "\n\na()\n\n"])
+@pytest.mark.parametrize("new", ["b", ""])
+def test_the_end_of_a_file_stays_what_it_was(text: str, new: str) -> None:
+    data = text.encode()
+    at = data.index(b"a()")
+    after = ported("CMakeLists.txt", data, [issue(Edit(at, at + 3, b"b()" if new else b""))])
+    assert after != data
+    assert restored("CMakeLists.txt", after) == data
+    assert broken("CMakeLists.txt", data, after) is None
+
+
+def test_a_projects_own_condition_is_not_taken_for_broken() -> None:
+    text = b"if(USE_ROCM)\n  x()\nelseif(Y)\n  y()\nendif()\nif(USE_ROCM)\n  z()\nendif()\na()\n"
+    at = text.index(b"a()")
+    after = ported("CMakeLists.txt", text, [issue(Edit(at, at + 1, b"b"))])
+    assert broken("CMakeLists.txt", text, after) is None
+    assert broken("CMakeLists.txt", text, after.replace(b"\na()", b"\nc()")) is not None
+    assert broken("CMakeLists.txt", text, text.replace(b"a()", b"b()")) is not None
+
+
+def test_where_no_condition_can_stand_nothing_is_written() -> None:
+    for path, text in {
+        "CMakeLists.txt": "if(X)\nendif()\n",
+        "a.sh": "if x; then\n  y\nfi\n",
+        "a.yaml": "x: 1\n",
+        "Makefile": "define A\nx = 1\nendef\n",
+    }.items():
+        at = text.lower().index("x")
+        with pytest.raises(UnitError):
+            ported(path, text.encode(), [issue(Edit(at, at + 1, b"z"))])
+        assert TextFile(path, text.encode()).region(at, at + 1) is None
+
+
+def test_lists_name_each_others_rocm_sides() -> None:
+    made = redirected(
+        {"requirements.txt": b"numpy\n", "requirements/dev.txt": b"-r ../requirements.txt\n-r base.txt\nx\n"}
+    )
+    assert made == {
+        "requirements-rocm.txt": b"numpy\n",
+        "requirements/dev-rocm.txt": b"-r ../requirements-rocm.txt\n-r base.txt\nx\n",
+    }
+
+
+STATEMENTS = {
+    "Makefile": ["A = x\n", "B := x \\\n  y\n", "t: u\n\techo x\n", "# x\n", "\n", "ifdef C\nD = x\nendif\n"],
+    "a.sh": [
+        "x y\n",
+        "A=x y z \\\n  w\n",
+        "# x\n",
+        "\n",
+        "if a; then\n  x\nfi\n",
+        "f() {\n  x && y\n}\n",
+        "cat <<E\nx\nE\n",
+    ],
+    "CMakeLists.txt": ["a(x)\n", 'b("x" y\n  z) # x\n', "# x\n", "\n", "if(c)\n  d(x)\nelse()\n  e(x)\nendif()\n"],
+}
+
+
+@given(st.sampled_from(sorted(STATEMENTS)), st.data(), st.booleans(), st.booleans())
+def test_the_nvidia_side_is_the_original(path: str, data: st.DataObject, crlf: bool, cut: bool) -> None:
+    """Every word x that can be changed is, or goes with its statement; folded, the file is what it was."""
+    text = "".join(data.draw(st.lists(st.sampled_from(STATEMENTS[path]), max_size=8)))
+    before = (text.replace("\n", "\r\n") if crlf else text).encode()
+    before = before.removesuffix(b"\r\n").removesuffix(b"\n") if cut else before
+    if path == "Makefile" and before.endswith(b"\\"):
+        return
+    file = TextFile(path, before)
+    places = [
+        at
+        for at in range(len(before))
+        if before[at : at + 1] == b"x" and before[at - 2 : at] != b"# " and file.region(at, at + 1) is not None
+    ]
+    edits = [Edit(at, at + 1, data.draw(st.sampled_from([b"new", b"new words"]))) for at in places]
+    after = ported(path, before, [issue(*edits)] if edits else [])
+    assert restored(path, after) == before
+    assert (after != before) == bool(edits)
+    again = TextFile(path, after)
+    assert all(again.region(at, at + 3) is None for at in range(len(after)) if after[at : at + 3] == b"new")
+
+
+def run(argv: list[str], folder: Path, **variables: str) -> str:
+    done = subprocess.run(argv, cwd=folder, env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_takes_the_branch_it_is_asked_for(tmp_path: Path) -> None:
+    text = "CC = one\nF = a \\\n  b\nall:\n\t@echo $(CC) $(F)\n\t@echo one last\n"
+    data = text.encode()
+    places = [data.index(b"one"), data.index(b"b\nall"), data.index(b"one last")]
+    after = ported("Makefile", data, [issue(*(Edit(at, at + (3 if at != places[1] else 1), b"two") for at in places))])
+    (tmp_path / "Makefile").write_bytes(after)
+    assert run(["make"], tmp_path) == "one a b\none last\n"
+    assert run(["make", "USE_ROCM=1"], tmp_path) == "two a two\ntwo last\n"
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake")
+def test_cmake_takes_the_branch_it_is_asked_for(tmp_path: Path) -> None:
+    data = b'set(A one)\nforeach(i 1)\n  set(B\n    one)\nendforeach()\nmessage("${A} ${B}")\n'
+    first, second = data.index(b"one"), data.rindex(b"one")
+    after = ported("a.cmake", data, [issue(Edit(first, first + 3, b"two"), Edit(second, second + 3, b"two"))])
+    (tmp_path / "a.cmake").write_bytes(after)
+    for define, expected in (("-DX=1", "one one"), ("-DUSE_ROCM=ON", "two two"), ("-DUSE_ROCM=OFF", "one one")):
+        done = subprocess.run(["cmake", define, "-P", "a.cmake"], cwd=tmp_path, capture_output=True, check=True)
+        assert done.stderr.decode().strip() == expected
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no sh")
+def test_sh_takes_the_branch_it_is_asked_for(tmp_path: Path) -> None:
+    data = b"set -eu\nf() {\n  echo one |\n    cat\n}\nf\nA=one; echo $A\n"
+    first, second = data.index(b"one"), data.rindex(b"one")
+    after = ported("a.sh", data, [issue(Edit(first, first + 3, b"two"), Edit(second, second + 3, b"two"))])
+    (tmp_path / "a.sh").write_bytes(after)
+    assert run(["sh", "a.sh"], tmp_path) == "one\none\n"
+    assert run(["sh", "a.sh"], tmp_path, USE_ROCM="") == "one\none\n"
+    assert run(["sh", "a.sh"], tmp_path, USE_ROCM="1") == "two\ntwo\n"
