@@ -66,6 +66,7 @@ class Branch(NamedTuple):
         nvidia: The same for the NVIDIA side.
         parent: Index of the branch around it; -1 where there is none.
         group: Number of its group.
+        chosen: Whether the ROCm side compiles it where it compiles what is around it.
     """
 
     directive: int
@@ -75,6 +76,7 @@ class Branch(NamedTuple):
     nvidia: bool | None
     parent: int
     group: int
+    chosen: bool | None
 
 
 class Group(NamedTuple):
@@ -157,11 +159,21 @@ class _Open:
             taken = self.taken[side]
             values[side] = _and(_not(taken), own)
             self.taken[side] = _or(taken, own)
-            if around is not None:
-                values[side] = _and(around.rocm if side == "rocm" else around.nvidia, values[side])
+        chosen = values["rocm"]
+        if around is not None:
+            values = {"rocm": _and(around.rocm, values["rocm"]), "nvidia": _and(around.nvidia, values["nvidia"])}
         self.branch = len(made)
         made.append(
-            Branch(number, directive.end, directive.end, values["rocm"], values["nvidia"], self.parent, self.group)
+            Branch(
+                number,
+                directive.end,
+                directive.end,
+                values["rocm"],
+                values["nvidia"],
+                self.parent,
+                self.group,
+                chosen,
+            )
         )
 
 
@@ -189,7 +201,7 @@ def condition(name: bytes, words: Sequence[Token], known: Mapping[bytes, int | N
 
 def _as_number(words: Sequence[bytes], at: int) -> bool:
     """Return whether a name of ``ZERO`` is compared, and not only asked for with ``defined``."""
-    asked = at >= 1 and (words[at - 1] == b"defined" or (at >= 2 and words[at - 2] == b"defined"))  # noqa: PLR2004
+    asked = at >= 1 and (words[at - 1] == b"defined" or (at >= 2 and words[at - 2] == b"defined"))
     return words[at] in ZERO and not asked
 
 

@@ -123,7 +123,7 @@ def _words(file: CudaFile, branch: Branch) -> list[bytes]:
 
 def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[Found]:
     members = [branch for branch in file.branches if branch.group == number]
-    if not file.shared(group.start) or any(branch.rocm is True and branch.nvidia is False for branch in members):
+    if not file.shared(group.start) or any(branch.chosen is True and branch.nvidia is False for branch in members):
         return  # one side alone, or ROCm has a branch of its own
     words = [_words(file, branch) for branch in members]
     if any(b"__HIP_DEVICE_COMPILE__" in one for one in words):
@@ -184,9 +184,9 @@ def _own_atomics(file: CudaFile, group: Group) -> bool:
 def _by_number(file: CudaFile, members: list[Branch], token: Token) -> Found:
     """Return what there is to say where a number decides."""
     function = file.function_at(token.start)
-    compiled = next((branch for branch in members if branch.rocm is not False), None)
+    compiled = next((branch for branch in members if branch.chosen is not False), None)
     device = function is not None and function.on_device and b"__host__" not in function.qualifiers
-    if device and compiled is not None and compiled.rocm is True and _complete(file, compiled):
+    if device and compiled is not None and compiled.chosen is True and _complete(file, compiled):
         line = file.directives[compiled.directive].line
         return Found(
             token.start,

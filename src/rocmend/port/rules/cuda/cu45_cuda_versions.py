@@ -56,13 +56,13 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
         seen.add(branch.group)
         members = [one for one in file.branches if one.group == branch.group]
         group = file.groups[branch.group]
-        if not file.shared(group.start) or any(one.rocm is True and one.nvidia is False for one in members):
+        if not file.shared(group.start) or any(one.chosen is True and one.nvidia is False for one in members):
             continue
         words = {one.text for one in file.tokens if one.directive in {member.directive for member in members}}
         if b"USE_ROCM" in words or b"__HIP_PLATFORM_AMD__" in words or b"__HIPCC__" in words:
             continue
-        compiled = next((one for one in members if one.rocm is not False), None)
-        if compiled is not None and compiled.rocm is True and compiled.end > compiled.start:
+        compiled = next((one for one in members if one.chosen is not False), None)
+        if compiled is not None and compiled.chosen is True and compiled.end > compiled.start:
             line = file.directives[compiled.directive].line
             yield Found(
                 token.start,
