@@ -49,7 +49,7 @@ def test_lines_are_added_after_a_statement() -> None:
     text = b"a(\n  b)\r\nc()\r\n"
     end = text.index(b"\r\n")
     after = ported("CMakeLists.txt", text, [issue(Edit(end, end, b"\nd()"))])
-    assert after == b"a(\n  b)\nif(USE_ROCM)\nd()\nendif()\r\nc()\r\n"
+    assert after == b"a(\n  b)\r\nif(USE_ROCM)\nd()\nendif()\r\nc()\r\n"
     assert restored("CMakeLists.txt", after) == text
 
 
