@@ -174,7 +174,8 @@ def _options(
     macros = (f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items())
     folders = (f"-I{Path(one).absolute()}" for one in include_dirs)
     last = (part for one in (*tools.header_folders, str(STAND_INS)) for part in ("-idirafter", one))
-    return (*made_for.offload, *tools.flags, "-O3", *_SAYS_NOTHING_ELSE, *macros, *folders, *last)
+    wave = made_for.wave_macros if tools.wants_constants else ()
+    return (*made_for.offload, *tools.flags, *wave, "-O3", *_SAYS_NOTHING_ELSE, *macros, *folders, *last)
 
 
 def _job(  # noqa: PLR0917, PLR0913  the parts of a record

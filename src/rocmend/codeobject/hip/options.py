@@ -29,6 +29,11 @@ class Device(NamedTuple):
         return (f"--offload-arch={self.name}", *self.wave_option)
 
     @property
+    def wave_macros(self) -> tuple[str, ...]:
+        """Return the macros that clang before 22 defined: what was written for a ROCm up to 7 still asks for them."""
+        return tuple(f"-D{name}={self.wave_size}" for name in ("__AMDGCN_WAVEFRONT_SIZE", "__AMDGCN_WAVEFRONT_SIZE__"))
+
+    @property
     def wave_option(self) -> tuple[str, ...]:
         """Return the option that forces the wave size; none where the target has one alone, or it is the default."""
         if self.wave_size == self.target.wavefront_default:

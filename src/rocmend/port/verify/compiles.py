@@ -18,7 +18,7 @@ from rocmend.port.verify import units as found_units
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.units import Unit, folder_of_header, include_dirs, targets_of, torch_folders
+from rocmend.port.verify.units import Unit, folder_of_header, include_dirs, standard, targets_of, torch_folders
 
 __all__ = ["Made", "compiled", "run"]
 
@@ -73,7 +73,7 @@ def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Too
     """
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = _translated(job) if any(unit.torch for unit in units) else job.root
-    work = _Work(job, tools, root, torch)
+    work = _Work(job, tools, root, torch, standard(job.root))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
         tasks += [_task(work, unit, target) for target in ("", *targets)]
@@ -90,6 +90,7 @@ class _Work(NamedTuple):
     tools: Toolchain
     translated: Path
     torch: list[Path]
+    standard: str
 
 
 def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
@@ -106,7 +107,13 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     for _ in range(_ROUNDS):
         if target:
             result: HipObject | HipFailure | Syntax = compile_hip(
-                source, target, defines=unit.defines, include_dirs=folders, cache=job.cache, toolchain=work.tools
+                source,
+                target,
+                defines=unit.defines,
+                include_dirs=folders,
+                options=(work.standard,),
+                cache=job.cache,
+                toolchain=work.tools,
             )
         else:
             result = check_syntax(
@@ -114,7 +121,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
                 _ANY,
                 defines=unit.defines,
                 include_dirs=folders,
-                options=("-Wno-unused-value",),
+                options=(work.standard, "-Wno-unused-value"),
                 host_only=True,
                 toolchain=work.tools,
             )

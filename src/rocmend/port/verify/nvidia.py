@@ -142,7 +142,7 @@ def _cubin(nvcc: Nvcc, tree: Tree, unit: Unit, torch: Sequence[Path], options: S
         out.unlink(missing_ok=True)
         said = run_command(
             [
-                nvcc.program, "-cubin", f"-arch={nvcc.arch}", "-std=c++17", "-w", "--expt-relaxed-constexpr",
+                nvcc.program, "-cubin", f"-arch={nvcc.arch}", tree.standard, "-w", "--expt-relaxed-constexpr",
                 "--extended-lambda", *(f"-D{name}={value}" for name, value in unit.nvidia_defines.items()),
                 *(f"-I{folder}" for folder in folders), *options, "-o", str(out), str(tree.folder / unit.path),
             ],

@@ -54,7 +54,7 @@ def _ran(nvcc: str, arch: str, tree: Tree, unit: Unit, options: Sequence[str]) -
         program.unlink(missing_ok=True)
         built = run_command(
             [
-                nvcc, f"-arch={arch}", "-std=c++17", "-w", "-O2", "--expt-relaxed-constexpr", "--extended-lambda",
+                nvcc, f"-arch={arch}", tree.standard, "-w", "-O2", "--expt-relaxed-constexpr", "--extended-lambda",
                 *options, *(f"-I{folder}" for folder in folders), "-o", str(program), str(tree.folder / unit.path),
             ],
             time_limit_s=BUILD_LIMIT_S,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from rocmend.port.verify.job import Job
-from rocmend.port.verify.units import Unit, closure
+from rocmend.port.verify.units import Unit, closure, standard
 
 __all__ = ["Tree"]
 
@@ -29,6 +29,7 @@ class Tree:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.folder = job.scratch()
+        self.standard = standard(job.root)
         self._out = job.scratch()
         for path in self.paths:
             place = self.folder / path

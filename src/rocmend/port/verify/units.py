@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -11,7 +12,17 @@ from typing import NamedTuple
 from rocmend.core.gfx import lookup
 from rocmend.port.verify.job import Job
 
-__all__ = ["Unit", "closure", "folder_of_header", "include_dirs", "reached", "targets_of", "torch_folders", "units"]
+__all__ = [
+    "Unit",
+    "closure",
+    "folder_of_header",
+    "include_dirs",
+    "reached",
+    "standard",
+    "targets_of",
+    "torch_folders",
+    "units",
+]
 
 _UNITS = (".cu", ".cu.cc", ".cu.cpp", ".hip", ".hip.cpp")
 _HOST_UNITS = (".cc", ".cpp", ".cxx")
@@ -21,6 +32,11 @@ _TESTED_WAVE = {32: "gfx1100", 64: "gfx942"}
 _TORCH = re.compile(rb"#\s*include\s*[<\"](?:torch|ATen|c10)/")
 _KERNEL = re.compile(rb"__global__|<<<")
 _INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
+
+_BUILDS = ("CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "*.mk", "setup.py", "meson.build")
+_STANDARD = re.compile(r"(?:-std=(?:c|gnu)\+\+|(?:CXX|CUDA|HIP)_STANDARD[ =]+)(\d\d)\b")
+_STANDARDS = (17, 20, 23)
+"""HIP's own headers, and those of ROCm's libraries, ask for C++17 at least."""
 
 DEFINES = {"USE_ROCM": "1", "__HIP_PLATFORM_AMD__": "1"}
 TORCH_DEFINES = {
@@ -156,6 +172,21 @@ def targets_of(job: Job) -> list[str]:
 def include_dirs(job: Job, unit: Unit, torch: Sequence[Path]) -> list[Path]:
     """Return the folders of headers that a unit is compiled with."""
     return [*(job.root / folder for folder in unit.folders), *(torch if unit.torch else ())]
+
+
+def standard(root: Path) -> str:
+    """Return the option for the C++ standard: the newest that the project's builds ask for, 17 where they ask for none.
+
+    Args:
+        root: The project's folder.
+    """
+    asked = [17]
+    for name in _BUILDS:
+        for path in sorted(root.glob(name)) + sorted(root.glob(f"*/{name}")):
+            with contextlib.suppress(OSError):
+                text = path.read_text(encoding="utf-8", errors="replace")
+                asked += [int(found) for found in _STANDARD.findall(text)]
+    return f"-std=c++{max(number for number in asked if number in _STANDARDS)}"
 
 
 def torch_folders() -> list[Path]:

@@ -1,0 +1,299 @@
+"""Level 6: the Python side of the port runs, on the CPU, with the flag forced both ways.
+
+Three folders hold the project: as it was, the port on CUDA, the port on ROCm. In each, the modules that the port
+reached are imported and the project's own tests are run, in child processes with time limits. What the original does
+is the measure: what it cannot import here, or does not pass, says nothing about the port.
+
+Functions that the project names for golden vectors are called in each folder too, compared between the folders and
+with the vectors that were kept on other machines (``.rocmend/golden``), and repeated a hundred times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rocmend.core.errors import DataError
+from rocmend.core.supervise import CommandResult, run_command
+from rocmend.core.watch import Ending
+from rocmend.port.settings import settings
+from rocmend.port.verify import golden
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.python_tree import TreeSide, grow
+from rocmend.port.verify.records import Evidence, Level, Outcome
+from rocmend.port.verify.result import concluded, not_run
+
+__all__ = ["GOLDEN", "capture", "run"]
+
+GOLDEN = ".rocmend/golden"
+IMPORT_LIMIT_S = 300.0
+TEST_LIMIT_S = 900.0
+GOLDEN_LIMIT_S = 900.0
+_CHILD = Path(__file__).with_name("python_child.py")
+_NO_MODULES = {"setup.py", "conftest.py", "noxfile.py", "conf.py", "__main__.py"}
+_RESTARTS = 5
+
+
+class _Folder(NamedTuple):
+    side: TreeSide
+    root: Path
+    paths: tuple[str, ...]
+    hides_gpu: bool = True
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Return the environment: the folder's own modules before those that are installed, and no GPU."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        before = [str(self.root / path) for path in self.paths]
+        return {
+            **kept,
+            "PYTHONPATH": os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH", "")])]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **(dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), "") if self.hides_gpu else {}),
+        }
+
+
+def run(job: Job) -> Level:
+    """Run the Python side both ways; a port without one has nothing to run."""
+    paths = [part.path for part in job.parts if part.path.endswith(".py") and part.after is not None]
+    entries = settings(job.root).golden
+    if not paths and not entries:
+        return not_run("the port reached no Python file")
+    python = _interpreter(job.root)
+    roots = _roots(job.root, paths)
+    folders = [_Folder(side, grow(job, side), roots) for side in TreeSide]
+    evidence = [*_imports(job, python, folders, paths), *_tests(job, python, folders)]
+    if entries:
+        evidence += _golden(job, python, folders, entries)
+    return concluded(evidence, _summary(evidence, python))
+
+
+def _summary(evidence: Sequence[Evidence], python: str) -> str:
+    broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
+    held = sum(one.outcome is Outcome.HOLDS for one in evidence)
+    said = f"{broken} things that the original does are broken" if broken else "what the original does, both sides do"
+    return f"{said} ({held} compared, on the CPU, with {python})"
+
+
+def _interpreter(root: Path) -> str:
+    """Return the project's own interpreter, else the one that is activated, else this one."""
+    own = [root / name / "bin" / "python" for name in (".venv", "venv")]
+    active = os.environ.get("VIRTUAL_ENV")
+    found = [*own, *([Path(active) / "bin" / "python"] if active else [])]
+    return next((str(path) for path in found if path.exists()), sys.executable)
+
+
+def _roots(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders that modules are found in: above each package, ``src``, and the project itself."""
+    roots = {_module(root, path)[0] for path in paths}
+    return tuple(sorted(roots | {"src"} & {item.name for item in root.iterdir()} | {""}))
+
+
+def _module(root: Path, path: str) -> tuple[str, str]:
+    """Return the folder that a file's module is found in, and its dotted name; no name for a file of no package."""
+    where = PurePosixPath(path)
+    parts = [] if where.name == "__init__.py" else [where.stem]
+    folder = where.parent
+    while str(folder) != "." and (root / folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    top = "" if str(folder) == "." else str(folder)
+    dotted = ".".join(parts)
+    inside = folder != where.parent and all(part.isidentifier() for part in parts)
+    return top, dotted if inside else ""
+
+
+def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[str]) -> list[Evidence]:
+    wanted = [path for path in paths if PurePosixPath(path).name not in _NO_MODULES and not _works_at_once(job, path)]
+    results = {}
+    for number, folder in enumerate(folders):
+        job.tell("python", number, 2 * len(folders))
+        results[folder.side] = _imported(job, python, folder, wanted)
+    found = []
+    for path in wanted:
+        original, cuda, rocm = (results[side].get(path, "was not reached") for side in TreeSide)
+        is_new = next((part.before is None for part in job.parts if part.path == path), False)
+        if original and not is_new:
+            found.append(Evidence(path, Outcome.UNKNOWN, f"the original cannot be imported here: {original}"))
+        elif cuda or rocm:
+            side = "without ROCm" if cuda else "with the flag set"
+            found.append(Evidence(path, Outcome.BROKEN, f"it cannot be imported {side}: {cuda or rocm}"))
+        else:
+            found.append(Evidence(path, Outcome.HOLDS, "it is imported both ways"))
+    return found
+
+
+def _works_at_once(job: Job, path: str) -> bool:
+    """Whether a file of no package is a program that does its work when it is loaded: that is not tried."""
+    return not _module(job.root, path)[1] and b"__main__" not in (job.read(path) or b"")
+
+
+def _imported(job: Job, python: str, folder: _Folder, paths: Sequence[str]) -> dict[str, str]:
+    """Return why each file's module cannot be imported; empty where it can. A crash costs the one that crashed."""
+    left = list(paths)
+    errors: dict[str, str] = {}
+    for _ in range(_RESTARTS):
+        if not left:
+            break
+        modules = [(path, _module(job.root, path)[1]) for path in left]
+        told, ended = _child(job, python, folder, {"what": "import", "modules": modules}, IMPORT_LIMIT_S)
+        begun = ""
+        for record in told:
+            begun = record["path"] if record.get("began") else ""
+            if "error" in record:
+                errors[record["path"]] = record["error"] or ""
+        if begun:
+            errors[begun] = _ending(ended)
+        elif not told:
+            return dict.fromkeys(left, _ending(ended))
+        left = [path for path in left if path not in errors]
+    return errors
+
+
+def _ending(result: CommandResult) -> str:
+    last = next((line for line in reversed(result.stderr.splitlines()) if line.strip()), "")
+    if result.ending is Ending.EXITED:
+        return f"the process exited with {result.exit_code}" + (f": {last[:200]}" if last else "")
+    return f"the process ended: {result.ending.value}" + (f", signal {result.signal}" if result.signal else "")
+
+
+def _child(
+    job: Job, python: str, folder: _Folder, order: dict[str, Any], limit_s: float
+) -> tuple[list[dict[str, Any]], CommandResult]:
+    scratch = job.scratch()
+    results = scratch / "results.jsonl"
+    (scratch / "job.json").write_text(json.dumps({**order, "results": str(results)}), encoding="utf-8")
+    given = str(scratch / "job.json")
+    script = f"import os, runpy, sys; os.chdir({str(folder.root)!r}); sys.argv[1:] = [{given!r}]; "
+    command = [python, "-c", f"{script}runpy.run_path({str(_CHILD)!r}, run_name='__main__')"]
+    ended = run_command(command, time_limit_s=limit_s, env=folder.env)
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")], ended
+
+
+def _tests(job: Job, python: str, folders: Sequence[_Folder]) -> list[Evidence]:
+    """Run the project's own tests in each folder, and compare test by test."""
+    if not _has_tests(job.root):
+        return [Evidence("tests", Outcome.NOTE, "the project has no tests that pytest finds by name")]
+    results: dict[TreeSide, dict[str, str]] = {}
+    for number, folder in enumerate(folders):
+        job.tell("python", len(folders) + number, 2 * len(folders))
+        outcomes, why = _tested(job, python, folder)
+        if folder.side is TreeSide.ORIGINAL and "passed" not in outcomes.values():
+            return [Evidence("tests", Outcome.UNKNOWN, f"none of the original's tests passes here: {why}")]
+        results[folder.side] = outcomes
+    passing = [name for name, outcome in results[TreeSide.ORIGINAL].items() if outcome == "passed"]
+    found = []
+    for name in passing:
+        for side, said in ((TreeSide.CUDA, "without ROCm"), (TreeSide.ROCM, "with the flag set")):
+            outcome = results[side].get(name, "did not run")
+            if outcome != "passed":
+                found.append(Evidence(name, Outcome.BROKEN, f"{said} it {outcome}; in the original it passes"))
+    kept = len(passing) - len({one.subject for one in found})
+    others = len(results[TreeSide.ORIGINAL]) - len(passing)
+    detail = f"{kept} pass both ways" + (f"; {others} do not pass in the original here" if others else "")
+    return [*found, *([Evidence("tests", Outcome.HOLDS, detail)] if kept else [])]
+
+
+def _has_tests(root: Path) -> bool:
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if not name.startswith(".") and name != "node_modules"]
+        names[:] = [name for name in names if not (Path(folder, name) / "pyvenv.cfg").exists()]
+        if any(name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")) for name in files):
+            return True
+    return False
+
+
+def _tested(job: Job, python: str, folder: _Folder) -> tuple[dict[str, str], str]:
+    """Return each test's outcome, and why there are none."""
+    report = job.scratch() / "tests.xml"
+    script = f"import os, sys; os.chdir({str(folder.root)!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    options = ["-q", "-p", "no:cacheprovider", f"--rootdir={folder.root}", f"--junitxml={report}"]
+    ended = run_command([python, "-c", script, *options], time_limit_s=TEST_LIMIT_S, env=folder.env)
+    if ended.ending is not Ending.EXITED or not report.exists():
+        return {}, _ending(ended)
+    try:
+        tree = ET.parse(report)  # noqa: S314  pytest's own file
+    except ET.ParseError as error:
+        return {}, f"pytest left no report: {error}"
+    outcomes: dict[str, str] = {}
+    for case in tree.iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        kinds = {child.tag for child in case}
+        said = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        outcomes[name] = said if outcomes.get(name, "passed") == "passed" else outcomes[name]
+    return outcomes, f"pytest exited with {ended.exit_code}; {_last(ended.stdout)}"
+
+
+def _last(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
+
+
+def _golden(job: Job, python: str, folders: Sequence[_Folder], entries: Sequence[str]) -> list[Evidence]:
+    made = {folder.side: _vectors(job, python, folder, entries, "cpu") for folder in folders}
+    evidence: list[Evidence] = []
+    for side, said in ((TreeSide.CUDA, "without ROCm"), (TreeSide.ROCM, "with the flag set")):
+        against = golden.compared(made[side], made[TreeSide.ORIGINAL], "the original")
+        evidence += [msgspec.structs.replace(one, subject=f"{one.subject} {said}") for one in against]
+    for path in sorted((job.root / GOLDEN).glob("*.json")):
+        try:
+            wanted, machine = golden.read(path)
+        except DataError as error:
+            evidence.append(Evidence(f"{GOLDEN}/{path.name}", Outcome.UNKNOWN, error.message))
+            continue
+        known = {vector.name for vector in wanted}
+        given = [vector for vector in made[TreeSide.ROCM] if vector.name in known]
+        evidence += golden.compared(given, wanted, f"{path.stem} ({machine})")
+    order = {"what": "stability", **_order(entries, "cpu"), "iterations": golden.ITERATIONS}
+    told, ended = _child(job, python, folders[-1], order, GOLDEN_LIMIT_S)
+    evidence += [golden.steady(record) for record in told]
+    missing = len(entries) - len(told)
+    if missing:
+        evidence.append(Evidence("stability", Outcome.UNKNOWN, f"{missing} functions were not run: {_ending(ended)}"))
+    return evidence
+
+
+def _order(entries: Sequence[str], device: str) -> dict[str, Any]:
+    dtypes = [dtype for dtype in golden.DTYPES if device != "cpu" or dtype != "float16"]
+    return {
+        "entries": list(entries),
+        "device": device,
+        "dtypes": dtypes,
+        "shapes": [list(one) for one in golden.SHAPES],
+    }
+
+
+def _vectors(job: Job, python: str, folder: _Folder, entries: Sequence[str], device: str) -> list[golden.Vector]:
+    told, ended = _child(job, python, folder, {"what": "golden", **_order(entries, device)}, GOLDEN_LIMIT_S)
+    if not told:
+        raise DataError("golden vectors", f"none could be made from {', '.join(entries)}: {_ending(ended)}.")
+    return msgspec.convert(told, list[golden.Vector])
+
+
+def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
+    """Make the golden vectors of the project as it is, on this machine, and keep them in the project.
+
+    Args:
+        job: The run.
+        name: What the file is called.
+        machine: What the vectors are from, for the reader: a device and its software.
+        device: ``cpu``, ``cuda``, or ``auto`` for a GPU where there is one.
+
+    Raises:
+        DataError: The project names no functions, or none of them can be called.
+    """
+    entries = settings(job.root).golden
+    if not entries:
+        raise DataError("golden vectors", "the project names no functions in [tool.rocmend.port] golden.")
+    paths = _roots(job.root, [part.path for part in job.parts])
+    folder = _Folder(TreeSide.CUDA, job.root, paths, hides_gpu=device == "cpu")
+    path = job.root / GOLDEN / f"{name}.json"
+    golden.write(path, _vectors(job, _interpreter(job.root), folder, entries, device), machine)
+    return path
