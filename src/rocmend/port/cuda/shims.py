@@ -25,8 +25,10 @@ def _kernel_call(name: str, hip: str, before: str, after: str, passed: str) -> S
     """Return a template that takes a kernel where HIP takes ``const void *``."""
     first = f"{before}, " if before else ""
     return Shim(
+        f"#ifdef __cplusplus\n"
         f"template <typename Kernel> static inline hipError_t {name}({first}Kernel kernel{after}) {{\n"
-        f"  return {hip}({passed.replace('kernel', 'reinterpret_cast<const void *>(kernel)')});\n}}",
+        f"  return {hip}({passed.replace('kernel', 'reinterpret_cast<const void *>(kernel)')});\n}}\n"
+        f"#else\n#define {name} {hip}\n#endif",
         (name,),
     )
 
@@ -54,8 +56,10 @@ def _device(name: str, parameters: str, body: str, headers: tuple[str, ...] = ()
     return Shim(f"#ifdef __HIPCC__\n#define {name}({parameters}) {body}\n#endif", (name,), headers)
 
 
+_GENERIC = "(const __attribute__((address_space(0))) void *)(address)"
 _BF16 = ("hip/hip_bf16.h",)
 _GRAPH = """
+#ifdef __cplusplus
 static inline hipError_t cudaGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, unsigned long long flags = 0) {
   return hipGraphInstantiateWithFlags(exec, graph, flags);
 }
@@ -63,6 +67,9 @@ static inline hipError_t cudaGraphInstantiate(hipGraphExec_t *exec, hipGraph_t g
                                               size_t size) {
   return hipGraphInstantiate(exec, graph, node, log, size);
 }
+#else
+#define cudaGraphInstantiate hipGraphInstantiate
+#endif
 """
 _ATOMIC_ADD = """
 #ifdef __HIPCC__ // atomicAdd of types that older HIP has none for: a compare-and-swap of the 32 bits that hold them
@@ -75,10 +82,10 @@ template <typename T> __device__ inline T cuda_to_hip_atomicAdd(T *address, T va
   while (true) {
     const unsigned int part = old >> shift;
     T before;
-    __builtin_memcpy(&before, &part, sizeof(T));
+    __builtin_memcpy(static_cast<void *>(&before), &part, sizeof(T));
     const T sum = before + value;
     unsigned int bits = 0;
-    __builtin_memcpy(&bits, &sum, sizeof(T));
+    __builtin_memcpy(&bits, static_cast<const void *>(&sum), sizeof(T));
     const unsigned int mask = sizeof(T) == 2 ? 0xffffu << shift : 0xffffffffu;
     const unsigned int wanted = (old & ~mask) | (bits << shift);
     if (__hip_atomic_compare_exchange_strong(word, &old, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
@@ -132,8 +139,8 @@ SHIMS: dict[bytes, Shim] = {
     b"CubDebugExit": Shim(_CUB_DEBUG_EXIT, ("CubDebugExit",)),
     b"__trap": _device("__trap", "", "__builtin_trap()"),
     b"__brkpt": _device("__brkpt", "", "__builtin_debugtrap()"),
-    b"__isShared": _device("__isShared", "address", "__builtin_amdgcn_is_shared(address)"),
-    b"__isLocal": _device("__isLocal", "address", "__builtin_amdgcn_is_private(address)"),
+    b"__isShared": _device("__isShared", "address", f"__builtin_amdgcn_is_shared({_GENERIC})"),
+    b"__isLocal": _device("__isLocal", "address", f"__builtin_amdgcn_is_private({_GENERIC})"),
     b"CUDART_CB": Shim("#define CUDART_CB", ("CUDART_CB",)),
     b"__float2bfloat16_rn": _device("__float2bfloat16_rn", "value", "__float2bfloat16(value)", _BF16),
     b"__float2bfloat162_rn": _device(
