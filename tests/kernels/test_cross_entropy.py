@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 pytest.importorskip("numpy")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import cross_entropy
+from rocmend.kernels import choose, cross_entropy
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -26,6 +26,17 @@ def test_losses_and_gradients_are_torch_s(classes: int, smoothing: float) -> Non
     upper = torch.tensor([1.0, 2.0, -3.0, 0.5])
     (dmine,), (dtheirs,) = (torch.autograd.grad(one, x, upper) for one in (mine, theirs))
     torch.testing.assert_close(dmine, dtheirs, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("tier", ["reference", "triton"])
+@pytest.mark.parametrize("classes", [5, 9000])
+def test_large_logits_do_not_hide_their_gaps(classes: int, tier: str) -> None:
+    x = torch.randint(0, 64, (3, classes), generator=torch.Generator().manual_seed(6)) / 8.0
+    targets = torch.tensor([0, classes - 1, 2])
+    wanted = torch.nn.functional.cross_entropy(x.double(), targets, reduction="none")
+    with choose.prefer(tier):
+        found = cross_entropy(x + float(1 << 20), targets)  # exact in float32: what is lost is lost in the loss
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_class_that_is_not_there_gives_nan() -> None:

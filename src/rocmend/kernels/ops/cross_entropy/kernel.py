@@ -11,20 +11,25 @@ from rocmend.kernels.language import narrow
 
 @triton.jit
 def _finish(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total,
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total,
     SMOOTH: tl.constexpr,
 ):  # fmt: skip
-    """Store the losses of rows, given what their logits come to."""
+    """Store the losses of rows, given what their logits come to.
+
+    The largest logit is taken off before the logarithm is added: a loss depends on gaps alone, and among large logits
+    the sum of both would lose it.
+    """
     target = tl.load(target_ptr + row, mask=row < rows, other=0).to(tl.int64)
     used = (target != ignore) & (row < rows)
     known = (target >= 0) & (target < n)
     chosen = tl.load(x_ptr + row * x_stride + target, mask=used & known, other=0.0).to(tl.float32)
-    loss = lse - chosen
+    low = tl.log(sums)
+    loss = low - (chosen - top)
     if SMOOTH:
-        loss = (1.0 - smoothing) * loss + smoothing * (lse - total / n)
+        loss = (1.0 - smoothing) * loss + smoothing * (low - (total / n - top))
     loss = tl.where(known, loss, float("nan"))
     tl.store(loss_ptr + row, tl.where(target != ignore, loss, 0.0), mask=row < rows)
-    tl.store(lse_ptr + row, lse, mask=row < rows)
+    tl.store(lse_ptr + row, log_sum(top, sums), mask=row < rows)
 
 
 @triton.jit
@@ -35,8 +40,7 @@ def held_kernel(
     """ROWS rows a program, in registers."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     top, sums, total = whole(x_ptr, x_stride, row, rows, n, SMOOTH, BLOCK)
-    lse = log_sum(top, sums)
-    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
+    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH)
 
 
 @triton.jit
@@ -47,8 +51,7 @@ def loss_kernel(
     """ROWS whole rows a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK, VECTOR, STAGES)
-    lse = log_sum(top, sums)
-    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
+    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH)
 
 
 @triton.jit
@@ -62,8 +65,7 @@ def merge_kernel(
     total = tl.zeros((1, 1), tl.float32)
     if SMOOTH:
         total = tl.sum(tl.load(total_ptr + row * PARTS + tl.arange(0, PARTS)[None, :]), axis=1)[:, None]
-    lse = log_sum(top, sums)
-    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, lse, total, SMOOTH)
+    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH)
 
 
 @triton.jit

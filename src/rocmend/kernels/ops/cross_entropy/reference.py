@@ -39,9 +39,11 @@ def rows(
     lse = torch.logsumexp(values, -1)
     known = (targets >= 0) & (targets < x.shape[1])
     chosen = values.gather(1, torch.where(known, targets, 0).long()[:, None])[:, 0]
-    loss = lse - chosen
+    top = torch.nan_to_num(values.amax(-1), nan=0.0, posinf=0.0, neginf=0.0) if x.shape[1] else torch.zeros_like(lse)
+    low = torch.logsumexp(values - top[:, None], -1)  # a loss depends on gaps alone, which large logits would hide
+    loss = low - (chosen - top)
     if smoothing:
-        loss = (1 - smoothing) * loss + smoothing * (lse - values.mean(-1))
+        loss = (1 - smoothing) * loss + smoothing * (low - (values.mean(-1) - top))
     loss = torch.where(known, loss, float("nan"))
     return torch.where(targets == ignore_index, 0.0, loss), lse
 
