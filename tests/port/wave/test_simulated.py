@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.port.analyse import read
+from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.write import ported
-from rocmend.port.records import Outcome
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import rules
 
 HERE = Path(__file__).parent
 SUPPORT = Path(__file__).parents[3] / "src" / "rocmend" / "port" / "support"
@@ -46,7 +47,8 @@ def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def port(source: bytes) -> bytes:
-    issues = [issue for issue in read("kernel.cu", source).issues if issue.rule in RULES]
+    file = CudaFile("kernel.cu", source)
+    issues = [issue for rule in rules(Language.CUDA) if rule.id in RULES for issue in rule.issues(file)]
     assert all(issue.outcome is Outcome.AUTO for issue in issues)
     return ported(source, issues)
 

@@ -50,6 +50,7 @@ _REGISTER = re.compile(r"\.reg\s*\.(\w+)\s+(.+)", re.DOTALL)
 _RANGE = re.compile(r"([%\w$]+)<(\d+)>")
 _GUARD = re.compile(r"@(!?)\s*([%\w$]+)\s+(.+)", re.DOTALL)
 _LABEL = re.compile(r"[\w$]+\s*:(?!:)")
+_NAME = re.compile(r"[a-z][\w.:]*(?=[\s{\[%]|$)")
 _MOST_REGISTERS = 4096
 
 
@@ -61,7 +62,7 @@ def program(template: str) -> Program:
     """
     registers: dict[str, str] = {}
     found = []
-    for piece in _COMMENT.sub(" ", template).replace("%%", "%%").split(";"):
+    for piece in _COMMENT.sub(" ", template).split(";"):
         text = _without_block(piece)
         if not text:
             continue
@@ -113,13 +114,10 @@ def _instruction(text: str) -> Instruction:
         negated = guard.group(1) == "!"
         predicate = guard.group(2)
         text = guard.group(3).strip()
-    name, _, rest = text.partition(" ") if " " in text else text.partition("\t")
-    parts = re.split(r"\s+", text, maxsplit=1)
-    name = parts[0]
-    rest = parts[1] if len(parts) > 1 else ""
-    if not re.fullmatch(r"[a-z][\w.:]*", name):
-        raise NotUnderstoodError(f"{name!r} is no instruction")
-    return Instruction(predicate, negated, name, tuple(_split(rest)))
+    name = _NAME.match(text)
+    if name is None:
+        raise NotUnderstoodError(f"{text.split()[0]!r} is no instruction")
+    return Instruction(predicate, negated, name.group(), tuple(_split(text[name.end() :])))
 
 
 def _split(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
+from rocmend.port.cuda.structure import Argument, arguments
 
 __all__ = ["AsmStatement", "Operand", "statements"]
 
@@ -27,6 +28,7 @@ class AsmStatement(NamedTuple):
         end: Offset after the closing bracket; the semicolon is not part of it.
         directive: Number of the directive that it stands in (a macro's body); -1 in code.
         template: The text that the strings make together.
+        others: What else it may be, where the file defines a macro in it in several ways.
         outputs: The output operands.
         inputs: The input operands.
         clobbers: What else it changes, as written.
@@ -43,6 +45,7 @@ class AsmStatement(NamedTuple):
     clobbers: tuple[str, ...]
     volatile: bool
     problem: str
+    others: tuple[str, ...] = ()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -52,6 +55,7 @@ class AsmStatement(NamedTuple):
 
 _QUALIFIERS = frozenset((b"volatile", b"__volatile__", b"inline", b"__inline__", b"goto"))
 _RAW = re.compile(rb'(?:u8|u|U|L)?R"([^()\\\s]{0,16})\((.*)\)\1"', re.DOTALL)
+_MOST_TEXTS = 8
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "'": "'", "r": "\r", "v": "\v", "f": "\f", "0": "\0"}
 
 
@@ -72,7 +76,7 @@ def _read(file: CudaFile, index: int, opened: int, volatile: bool) -> AsmStateme
     closed = file.partner[opened]
     sections = _sections(file, opened, closed)
     problem = "" if len(sections) <= 4 else "it has labels"
-    template, told = _strings(file, *sections[0])
+    templates, told = _strings(file, *sections[0])
     problem = problem or told
     operands: list[tuple[Operand, ...]] = []
     for first, last in sections[1:3]:
@@ -92,12 +96,13 @@ def _read(file: CudaFile, index: int, opened: int, volatile: bool) -> AsmStateme
         name.start,
         file.tokens[closed].end,
         name.directive,
-        template,
+        templates[0],
         operands[0],
         operands[1],
         clobbers,
         volatile,
         problem,
+        tuple(templates[1:]),
     )
 
 
@@ -125,14 +130,52 @@ def _qualifies(file: CudaFile, at: int) -> bool:
     return file.tokens[at - 1].kind == Kind.NAME and file.tokens[at + 1].kind == Kind.NAME
 
 
-def _strings(file: CudaFile, first: int, last: int) -> tuple[str, str]:
-    parts: list[str] = []
-    for token in file.tokens[first:last]:
-        text = _literal(file.data[token.start : token.end]) if token.kind == Kind.STRING else None
-        if text is None:
-            return "".join(parts), "its text is put together by macros"
-        parts.append(text)
-    return "".join(parts), "" if parts else "it has no text"
+def _strings(file: CudaFile, first: int, last: int) -> tuple[list[str], str]:
+    """Return what the strings make together: several texts where a macro in it has several definitions."""
+    texts = [""]
+    at = first
+    while at < last:
+        token = file.tokens[at]
+        at += 1
+        if token.kind == Kind.STRING:
+            literal = _literal(file.data[token.start : token.end])
+            choices = None if literal is None else {literal}
+        else:
+            after = file.partner[at] + 1 if at in file.partner and file.tokens[at].text == b"(" else at
+            choices = _macro(file, token.text, at, after)
+            at = after
+        if not choices or len(choices) * len(texts) > _MOST_TEXTS:
+            return [""], "its text is put together by macros"
+        texts = [text + choice for text in texts for choice in sorted(choices)]
+    return (texts, "") if first < last else ([""], "it has no text")
+
+
+def _macro(file: CudaFile, name: bytes, first: int, last: int) -> set[str]:
+    """Return what a macro that the file defines may stand for in a text; nothing where that is not known."""
+    given = [file.data[one.start : one.end].decode("latin-1") for one in _given(file, first, last)]
+    found = set()
+    for macro in file.macros.get(name, ()):
+        parts = []
+        tokens = file.tokens[macro.first : macro.last]
+        names = macro.parameters or ()
+        if len(names) != len(given):
+            return set()
+        for at, token in enumerate(tokens):
+            if token.kind == Kind.STRING:
+                literal = _literal(file.data[token.start : token.end])
+                if literal is None:
+                    return set()
+                parts.append(literal)
+            elif at and tokens[at - 1].text == b"#" and token.text in names:
+                parts.append(given[names.index(token.text)])
+            elif token.text != b"#":
+                return set()
+        found.add("".join(parts))
+    return found
+
+
+def _given(file: CudaFile, first: int, last: int) -> tuple[Argument, ...]:
+    return arguments(file.tokens, file.partner, first, last - 1) if last > first else ()
 
 
 def _literal(data: bytes) -> str | None:

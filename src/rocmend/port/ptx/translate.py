@@ -41,6 +41,14 @@ def translated(statement: AsmStatement) -> Translation:
     """
     if statement.problem:
         return Translation((), statement.problem)
+    made = _translated(statement)
+    for other in statement.others:
+        if _translated(statement._replace(template=other)) != made:
+            return Translation((), "its text is put together by macros that have several definitions")
+    return made
+
+
+def _translated(statement: AsmStatement) -> Translation:
     try:
         found = program(statement.template)
         if not found.instructions and not statement.operands:

@@ -442,6 +442,14 @@ HIP_PTX float rsqrt(float a) { return 1.0f / ::sqrtf(a); }
 HIP_PTX float sin(float a) { return ::sinf(a); }
 HIP_PTX float cos(float a) { return ::cosf(a); }
 HIP_PTX float tanh(float a) { return ::tanhf(a); }
+HIP_PTX uint16_t ex2_f16(uint16_t a) { return to_half(ex2(from_half(a))); }
+HIP_PTX uint16_t tanh_f16(uint16_t a) { return to_half(tanh(from_half(a))); }
+HIP_PTX uint32_t ex2_f16x2(uint32_t a) {
+  return pair(ex2_f16(static_cast<uint16_t>(a >> 16)), ex2_f16(static_cast<uint16_t>(a)));
+}
+HIP_PTX uint32_t tanh_f16x2(uint32_t a) {
+  return pair(tanh_f16(static_cast<uint16_t>(a >> 16)), tanh_f16(static_cast<uint16_t>(a)));
+}
 
 // --- conversions ------------------------------------------------------------------------------------------------------
 

@@ -101,6 +101,11 @@ def _copysign(context: Context, one: Instruction) -> None:
 @instruction("ex2", "lg2", "rcp", "sqrt", "rsqrt", "sin", "cos", "tanh")
 def _approximation(context: Context, one: Instruction) -> None:
     found = set(one.modifiers[:-1])
+    kind = one.modifiers[-1] if one.modifiers else ""
+    if kind in _HALVES and one.root in ("ex2", "tanh") and found == {"approx"}:
+        arity(one, 2)
+        context.write(one.operands[0], kind, f"hip_ptx::{one.root}_{kind}({context.read(one.operands[1], kind)})")
+        return
     rounded = one.root in ("rcp", "sqrt") and "rn" in found
     if one.modifiers[-1:] != ("f32",) or not found <= {"approx", "ftz", "rn"} or not (rounded or "approx" in found):
         raise _unknown(one)

@@ -25,6 +25,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
@@ -35,6 +36,9 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.sites import wave
+
+_LETTERS = frozenset(("h", "r", "l", "f", "d", "n", "C", "q"))
+_PTX = re.compile(r"(?:^|[;{\s])[a-z][a-z0-9]*\.[a-z_]\w*|^\s*(?:trap|brkpt|exit)\s*;")
 
 
 @rule(
@@ -50,6 +54,7 @@ from rocmend.port.wave.sites import wave
         "measured: each translation, built with g++, against a model of the instruction",
     ),
     valid=(
+        'long f() {\n  long t;\n  asm volatile("rdtsc" : "=a"(t));\n  return t;\n}\n',
         '// asm volatile("bar.sync 0;");\nint assembly;\n',
         '#ifdef USE_ROCM\nvoid f() {\n  asm volatile("s_nop 0");\n}\n#endif\n',
         '__device__ void f() {\n  asm volatile("" ::: "memory");\n}\n',
@@ -97,7 +102,8 @@ from rocmend.port.wave.sites import wave
         Case('__device__ void f() {\n  asm volatile("bar.sync 1, 64;");\n}\n', None),
         Case(
             "__device__ void f(float* d, unsigned a) {\n"
-            '  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0}, {%1}, {%1}, {%0};" : "+f"(d[0]) : "r"(a));\n'
+            '  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0}, {%1}, {%1}, {%0};"\n'
+            '      : "+f"(d[0]) : "r"(a));\n'
             "}\n",
             None,
         ),
@@ -111,6 +117,8 @@ def inline_ptx(file: CudaFile) -> Iterator[Found]:
         lanes = any("warp32_" in line or "::shfl_" in line for line in found.lines)
         if found.lines == ("hip_ptx::compiler_barrier()",) and not statement.template.strip():
             continue  # it is for the compiler alone, and the other compiler knows it
+        if found.reason and _of_the_host(file, statement):
+            continue
         if found.reason or (lanes and other_width):
             reason = found.reason or "it works across lanes, and code for ROCm in this file has another width"
             yield Found(
@@ -130,6 +138,15 @@ def inline_ptx(file: CudaFile) -> Iterator[Found]:
         for call in file.calls(name):
             edit = Edit(call.start, call.name.end, text)
             yield Found(call.start, call.end, f"HIP has no {name.decode()}", (edit,), needs=("ptx", "warp32"))
+
+
+def _of_the_host(file: CudaFile, statement: AsmStatement) -> bool:
+    """Tell whether assembly that is not understood is a CPU's: no instruction of PTX is without a dot and a type."""
+    function = file.function_at(statement.start)
+    if function is not None and function.on_device:
+        return False
+    letters = {operand.constraint.lstrip("=+&") for operand in statement.operands}
+    return not letters <= _LETTERS or not _PTX.search(statement.template)
 
 
 def _text(file: CudaFile, statement: AsmStatement, lines: tuple[str, ...]) -> bytes:
