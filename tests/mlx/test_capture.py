@@ -271,3 +271,13 @@ def test_large_results_come_at_the_same_place_once_nobody_holds_the_last(monkeyp
     assert not Outgoing(results, most=LARGE - 1).places
     monkeypatch.delattr(torch._C, "_storage_Use_Count")
     assert not Outgoing(results, most=LARGE).places
+
+
+def test_integers_of_more_than_32_bits_are_not_captured() -> None:
+    for start in (1 << 40, 1 << 41, 1 << 42):
+        out = ops.arange(start, start + 3)
+        for _ in range(5):
+            out = ops.multiply(out, 1)
+        evaluate.evaluate([out], wait=False)
+        assert out._n.data.tolist() == [start, start + 1, start + 2]
+    assert Again.count == 0

@@ -109,8 +109,8 @@ class Capture:
         """
         self.plan = plan
         device = tape.nodes[0].stream.device.torch
-        self._integers(tape, before, varying, device)
         self._shapes(tape, varying)
+        self._integers(tape, before, varying, device)
         self._inputs(tape, plan, varying)
         self.graph = device_graph.make(device)
         self._capture(tape, plan)
@@ -130,7 +130,10 @@ class Capture:
         self.slots = Slots(max(len(groups), 1), device)
         self.slot_of = {one: index for index, group in enumerate(groups) for one in group}
         self.first = [group[0] for group in groups]
-        self.slots.set([(now[place] or ())[k] for place, k in self.first] or [0])
+        numbers = [(now[place] or ())[k] for place, k in self.first]
+        if not _small(numbers):
+            raise Unfit("an integer of more than 32 bits changes from step to step")
+        self.slots.set(numbers or [0])
         # nodes whose integers were equal in both steps must have equal ones again; of each such group one is looked at
         alike: dict[Any, list[int]] = {}
         for place in varying.integers:
@@ -286,6 +289,8 @@ class Capture:
             for k, slot, value in pattern:
                 if one[k] != (value if slot < 0 else numbers[slot]):
                     return False
+        if not _small(numbers):
+            return False
         self.numbers = numbers
         for value, size in zip(map(_data, self.copied(links)), self.fixed_sizes, strict=True):
             if (tuple(value.shape), value.dtype) != size:
@@ -329,6 +334,11 @@ class Capture:
             for place in self.plan.kept:
                 nodes[place].inputs = ()
         self.plan.runs += 1
+
+
+def _small(numbers: list[int]) -> bool:
+    """Return whether integers fit into the 32 bits that they have in device memory."""
+    return not numbers or (max(numbers) < 1 << 31 and min(numbers) >= -(1 << 31))
 
 
 def _same(one: Any, other: Any) -> bool:
