@@ -22,14 +22,18 @@ _GROUPS = {
     "lab": "Experiments: try settings one by one, find which of them matter, and report it.",
     "machine": "Show or capture the facts of a machine.",
     "store": "The evidence that was kept: list, show, remove.",
+    "port": "Port a CUDA project to ROCm, with the NVIDIA path provably unchanged. Without a command: run.",
     "mlx": "Run MLX programs, mlx_lm among them, on torch and rocmend's kernels.",
     "probe": "Which operations run on this device, and give right results? Without a command: run.",
     "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
 }
 """Groups of commands; a module ``kb_search`` is the command ``search`` of the group ``kb``."""
 
-_DEFAULTS = {"probe": "run"}
+_DEFAULTS = {"port": "run", "probe": "run"}
 """Groups that run a command of theirs where none is named: ``rocmend probe --device cpu``."""
+
+_WITH_ARGUMENT = {"port"}
+"""Groups whose default command takes an argument: ``rocmend port PATH``. A word that names no command is one."""
 
 
 def command_modules() -> dict[str, str]:
@@ -62,7 +66,10 @@ class _LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         default = _DEFAULTS.get(self.prefix)
-        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        first = args[0] if args else "-"
+        named = first in ctx.help_option_names or not first.startswith("-")
+        if self.prefix in _WITH_ARGUMENT and not first.startswith("-"):
+            named = first in self._own()
         return super().parse_args(ctx, [default, *args] if default and not named else args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

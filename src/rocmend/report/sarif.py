@@ -29,23 +29,30 @@ def render(findings: Sequence[Finding], *, machine: str) -> str:
         machine: The machine's name, used as the logical location's root.
     """
     first = {finding.entry_id: finding for finding in reversed(findings)}
-    log = {
+    rules = [_rule(first[entry_id]) for entry_id in sorted(first)]
+    return log(rules, [_result(finding, sorted(first), machine) for finding in findings])
+
+
+def log(rules: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]], **run: Any) -> str:
+    """Return a SARIF log with one run.
+
+    Args:
+        rules: What results refer to by their place, as ``reportingDescriptor`` objects.
+        results: ``result`` objects.
+        run: Further properties of the run, such as ``columnKind``.
+    """
+    driver = {"name": "rocmend", "semanticVersion": __version__, "rules": rules}
+    document = {
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "rocmend",
-                        "semanticVersion": __version__,
-                        "rules": [_rule(first[entry_id]) for entry_id in sorted(first)],
-                    }
-                },
-                "results": [_result(finding, sorted(first), machine) for finding in findings],
-            }
-        ],
+        "runs": [{"tool": {"driver": driver}, **run, "results": results}],
     }
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def level(severity: Severity) -> str:
+    """Return what SARIF calls a severity."""
+    return _LEVEL[severity]
 
 
 def _rule(finding: Finding) -> dict[str, Any]:

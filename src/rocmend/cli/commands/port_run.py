@@ -1,0 +1,174 @@
+"""``rocmend port``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.streams import write_data
+from rocmend.core.errors import UsageError
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.cli.porting import Ported
+    from rocmend.port.records import Analysis
+
+
+@rocmend_command(
+    "run",
+    examples=(
+        ("rocmend port .", "what the project is, what in it needs a port, and what is done about it; writes nothing"),
+        ("rocmend port . --diff > rocm.patch", "the port as a patch"),
+        ("rocmend port . --apply --target gfx1151", "write it; `rocmend port undo .` takes it back"),
+        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for a code-scanning service"),
+        ("rocmend port --explain CU13", "what a rule finds, why it matters and what is written instead"),
+    ),
+)
+@click.argument("path", type=click.Path(path_type=Path), default=".")
+@click.option("--target", "targets", metavar="GFX", multiple=True, help="A gfx target, e.g. gfx1151. Repeatable.")
+@click.option("--apply", "write", is_flag=True, help="Write the port into the project.")
+@click.option("--diff", "show_diff", is_flag=True, help="Print the port as a patch, and write nothing.")
+@click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")
+@click.option(
+    "--style",
+    type=click.Choice(("inplace", "tree")),
+    default="inplace",
+    show_default=True,
+    help="CUDA sources: gates in the files, or hipified copies beside them.",
+)
+@click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
+@click.option("--select", metavar="ID", multiple=True, help="Rules to use: an id, or its beginning (CU). Repeatable.")
+@click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use. Repeatable.")
+@click.option(
+    "--baseline",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    default=None,
+    help="Known issues: only what is new is reported.",
+)
+@click.option(
+    "--write-baseline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Write what is found down as known.",
+)
+@click.option("--explain", "rule_id", metavar="ID", default=None, help="Tell all about a rule and stop.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules and stop.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
+)
+@click.option("--no-cache", is_flag=True, help="Read every file anew.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
+@output_options("jsonl", "md", "sarif")
+def command(
+    path: Path,
+    targets: tuple[str, ...],
+    write: bool,
+    show_diff: bool,
+    suggestions: bool,
+    style: str,
+    allow_dirty: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    baseline: Path | None,
+    write_baseline: Path | None,
+    rule_id: str | None,
+    list_rules: bool,
+    jobs: int | None,
+    no_cache: bool,
+    verbose: bool,
+    output_format: str,
+) -> None:
+    """Port a CUDA project to ROCm, with the NVIDIA path provably unchanged.
+
+    Without --apply nothing is written: the plan, what was found, and what would be done about it. With it, every
+    changed file is proven to be the original where ROCm is not, before anything is written; then all of it is
+    written, or nothing. Exit code 1 means that something needs a port, or a person.
+    """
+    if list_rules or rule_id is not None:
+        _tell_rules(rule_id, output_format)
+    if write and show_diff:
+        raise UsageError("port", "--apply writes the port, --diff prints it.", next_step="Use one of them.")
+    if write and not path.is_dir():
+        raise UsageError("port", f"{path} is no folder.", next_step="--apply takes the project's folder.")
+    from rocmend.cli.porting import analysed, ported
+
+    def told(done: int, of: int) -> None:
+        progress(f"rocmend port: reading {done} of {of} files …")
+
+    try:
+        analysis = analysed(
+            path, targets=targets, select=select, ignore=ignore, jobs=jobs, cache=not no_cache, progress=told
+        )
+    finally:
+        progress_done()
+    if write_baseline is not None:
+        _write_baseline(write_baseline, analysis)
+    if baseline is not None:
+        from rocmend.port.baseline import read_baseline, without_known
+
+        analysis = without_known(analysis, read_baseline(baseline))
+    if show_diff:
+        from rocmend.port.apply import changes, diff
+
+        patch = diff(changes(analysis, style=style, suggestions=suggestions))
+        write_data(patch)
+        raise click.exceptions.Exit(FINDINGS if patch else CLEAN)
+    done = ported(path, analysis, write=write, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
+    _finish(done, output_format, verbose=verbose)
+
+
+def _finish(done: Ported, output_format: str, *, verbose: bool) -> None:
+    def sarif_text() -> str:
+        from rocmend.cli.views.port_sarif import render
+
+        return render(done.analysis)
+
+    def lines() -> str:
+        from rocmend.cli.output import json_lines
+
+        return json_lines(done.analysis.issues)
+
+    from rocmend.cli.views.port import port_document
+
+    outcome = Outcome("port", done, FINDINGS if done.open else CLEAN)
+    others = {"sarif": sarif_text, "jsonl": lines}
+    finish(outcome, output_format, lambda: port_document(done, everything=verbose), details=verbose, others=others)
+
+
+def _write_baseline(path: Path, analysis: Analysis) -> None:
+    from rocmend.port.baseline import write_baseline
+
+    count = write_baseline(path, analysis.issues)
+    click.echo(f"{path}: {count} known issues written down.", err=True)
+
+
+def _tell_rules(rule_id: str | None, output_format: str) -> None:
+    from rocmend.cli.views.port_rules import rule_document, rules_document
+    from rocmend.port.rule import rules
+
+    known = rules()
+    if rule_id is None:
+        finish(Outcome("port", [_record(rule) for rule in known]), output_format, lambda: rules_document(known))
+    wanted = rule_id.strip().upper() if rule_id else ""
+    found = next((rule for rule in known if rule.id == wanted), None)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(wanted, [rule.id for rule in known], n=3)
+        hint = f"Near it: {', '.join(near)}. " if near else ""
+        raise UsageError(
+            "port", f"no rule is called {rule_id!r}.", next_step=f"{hint}`rocmend port --rules` lists them."
+        )
+    finish(Outcome("port", _record(found)), output_format, lambda: rule_document(found))
+
+
+def _record(rule: object) -> dict[str, object]:
+    from rocmend.port.rule import Rule
+
+    assert isinstance(rule, Rule)  # noqa: S101  told to the type checker
+    names = ("id", "title", "language", "severity", "outcome", "sources", "page")
+    return {name: getattr(rule, name) for name in names}

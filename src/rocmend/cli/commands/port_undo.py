@@ -1,0 +1,35 @@
+"""``rocmend port undo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+
+@rocmend_command(
+    "undo",
+    examples=(
+        ("rocmend port undo .", "every file gets the bytes that it had before the port"),
+        ("rocmend port undo . --keep-changed", "but for files that were changed by hand since"),
+    ),
+)
+@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option("--keep-changed", is_flag=True, help="Leave files that were changed by hand since as they are.")
+@output_options("md")
+def command(path: Path, keep_changed: bool, output_format: str) -> None:
+    """Take a port back: all of it or nothing, to the byte.
+
+    Refused where a file was changed by hand since. Exit code 1 means that such files were kept.
+    """
+    from rocmend.port.undo import undo
+
+    undone = undo(path, keep_changed=keep_changed)
+    from rocmend.cli.views.port import undone_document
+
+    outcome = Outcome("port undo", undone, FINDINGS if undone.kept else CLEAN)
+    finish(outcome, output_format, lambda: undone_document(undone))

@@ -1,0 +1,62 @@
+"""``rocmend port verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+_LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd")
+
+
+@rocmend_command(
+    "verify",
+    examples=(
+        ("rocmend port verify .", "every level that this machine can run"),
+        ("rocmend port verify . --level identity", "that the NVIDIA path is the original, to the byte"),
+        ("rocmend port verify . --level compile --target gfx1151 --target gfx942", "that it compiles for these"),
+    ),
+)
+@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option(
+    "--level", type=click.Choice(_LEVELS), default=None, help="The last level to run [default: all that can run]."
+)
+@click.option("--target", "targets", metavar="GFX", multiple=True, help="A gfx target, e.g. gfx1151. Repeatable.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
+@click.option("--no-cache", is_flag=True, help="Compile everything anew.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")
+@output_options("md")
+def command(
+    path: Path,
+    level: str | None,
+    targets: tuple[str, ...],
+    jobs: int,
+    no_cache: bool,
+    verbose: bool,
+    output_format: str,
+) -> None:
+    """Prove a port: level by level, and never more than was run.
+
+    The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
+    (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
+    Exit code 1 means that a level does not hold.
+    """
+    from rocmend.port.verify.ladder import up_to, verify
+
+    def told(name: str, done: int, of: int) -> None:
+        progress(f"rocmend port verify: {name} {done} of {of} …")
+
+    try:
+        proof = verify(
+            path, levels=up_to(level) if level else (), targets=targets, progress=told, jobs=jobs, cache=not no_cache
+        )
+    finally:
+        progress_done()
+    from rocmend.cli.views.proof import proof_document
+
+    outcome = Outcome("port verify", proof, FINDINGS if proof.failed else CLEAN)
+    finish(outcome, output_format, lambda: proof_document(proof, everything=verbose), details=verbose)

@@ -1,0 +1,97 @@
+"""A port as commands do it: read the project, say what it is, write or plan the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rocmend.core.gfx import lookup
+from rocmend.port.analyse import analyse
+from rocmend.port.apply import Applied, apply
+from rocmend.port.plan import LeftAlone, plan
+from rocmend.port.project import Project, understand
+from rocmend.port.records import Analysis, Outcome
+
+__all__ = ["Ported", "analysed", "ported"]
+
+
+class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a port found, and what it did.
+
+    Attributes:
+        project: What the project is, and the plan.
+        analysis: What needs a port.
+        changed: Files that are changed, or would be.
+        added: Files that are made, or would be.
+        left_alone: Files with something to rewrite that is not rewritten, and why.
+        made: How many issues the changes rewrite.
+        written: Whether the changes were written.
+        notes: What else there is to say.
+    """
+
+    project: Project
+    analysis: Analysis
+    changed: tuple[str, ...]
+    added: tuple[str, ...]
+    left_alone: tuple[LeftAlone, ...]
+    made: int
+    written: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether there is something left for the tool or for a person to do."""
+        left = {Outcome.MANUAL, Outcome.SUGGEST} | (set() if self.written else {Outcome.AUTO})
+        return bool(self.left_alone) or any(issue.outcome in left for issue in self.analysis.issues)
+
+
+def analysed(
+    path: Path,
+    *,
+    targets: Sequence[str] = (),
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    jobs: int | None = None,
+    cache: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Return what in a project needs a port.
+
+    Raises:
+        UsageError: There is no such project, rule or gfx target.
+    """
+    names = tuple(dict.fromkeys(lookup(name).name for name in targets))
+    return analyse(path, targets=names, select=select, ignore=ignore, jobs=jobs, cache=cache, progress=progress)
+
+
+def ported(
+    path: Path,
+    analysis: Analysis,
+    *,
+    write: bool,
+    style: str = "inplace",
+    suggestions: bool = False,
+    allow_dirty: bool = False,
+) -> Ported:
+    """Write a port, or say what it would be.
+
+    Args:
+        path: The project.
+        analysis: Of it, as it is now.
+        write: Whether it is written.
+        style: How CUDA sources are written.
+        suggestions: Whether suggested rewrites are made too.
+        allow_dirty: Whether files may be changed that git does not have as they are.
+    """
+    project = understand(path, analysis)
+    if write:
+        done: Applied = apply(analysis, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
+        return Ported(
+            project, analysis, done.changed, done.added, done.left_alone, done.made, written=True, notes=done.notes
+        )
+    planned = plan(analysis, style=style, suggestions=suggestions)
+    changed = tuple(change.path for change in planned.changes if change.before is not None)
+    added = tuple(change.path for change in planned.changes if change.before is None)
+    return Ported(project, analysis, changed, added, tuple(planned.left_alone), planned.made, written=False)

@@ -1,0 +1,163 @@
+"""How a port is laid out: what the project is, what was found, what is done about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rocmend.cli.porting import Ported
+from rocmend.cli.views.diagnosis import TONE
+from rocmend.cli.views.port_project import project_blocks
+from rocmend.core.records import Severity
+from rocmend.core.units import count_text
+from rocmend.port.records import FileReport, Issue, Outcome
+from rocmend.port.rule import rules
+from rocmend.port.undo import Undone
+from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
+
+__all__ = ["findings_blocks", "port_document", "undone_document"]
+
+_SHOWN_FILES = 12
+_SHOWN_ISSUES = 8
+_DONE = {Outcome.AUTO: "rewritten", Outcome.SUGGEST: "suggested", Outcome.MANUAL: "by hand", Outcome.NOTE: "note"}
+
+
+def port_document(done: Ported, *, everything: bool = False) -> Document:
+    """Lay out a port.
+
+    Args:
+        done: What was found and done.
+        everything: Whether every issue is shown, not the first of each file.
+    """
+    blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, everything=everything)]
+    summary, tone = _verdict(done)
+    return Document(f"Port of {done.analysis.root}", summary, tone, tuple(blocks), _footer(done))
+
+
+def _verdict(done: Ported) -> tuple[str, Tone]:
+    counts = Counter(issue.outcome for issue in done.analysis.issues)
+    files = count_text(len(done.changed), "file")
+    if not done.analysis.issues:
+        return f"Nothing in it needs a port: {_read(done)}.", Tone.GOOD
+    if done.written:
+        told = f"{count_text(done.made, 'place')} in {files} rewritten"
+    elif done.changed:
+        told = f"{count_text(done.made, 'place')} in {files} can be rewritten"
+    else:
+        told = "Nothing is to be rewritten"
+    left = [
+        (counts[Outcome.SUGGEST], "suggested rewrite", "suggested rewrites"),
+        (counts[Outcome.MANUAL], "place for a person", "places for a person"),
+        (counts[Outcome.NOTE], "note", "notes"),
+    ]
+    rest = ", ".join(count_text(count, one, many) for count, one, many in left if count)
+    tone = Tone.WARNING if counts[Outcome.MANUAL] or done.left_alone else Tone.ADVICE if done.open else Tone.GOOD
+    return f"{told}{'; ' + rest if rest else ''}. {_read(done).capitalize()}.", tone
+
+
+def _read(done: Ported) -> str:
+    analysis = done.analysis
+    files = sum(analysis.looked_at.values())
+    return f"{count_text(files, 'file')} with {analysis.lines:,} lines read in {analysis.time_ms / 1000:.1f} s"
+
+
+def _footer(done: Ported) -> str:
+    if done.written:
+        return "`rocmend port verify` proves it, `rocmend port undo` takes it back."
+    if done.changed:
+        return (
+            "Nothing was written. `--diff` shows the changes, `--apply` makes them, `--explain ID` tells about a rule."
+        )
+    return "Nothing was written. `rocmend port --explain ID` tells about a rule."
+
+
+def findings_blocks(done: Ported, *, everything: bool = False) -> list[Block]:
+    """Return what was found: by rule, then file by file, then what was not read."""
+    blocks: list[Block] = []
+    if done.analysis.issues:
+        blocks.append(Section("Constructs", (_by_rule(done.analysis.issues),)))
+        blocks += _by_file(done, everything=everything)
+    if done.left_alone:
+        rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
+        blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
+    if done.added:
+        blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),)))
+    skipped = [file for file in done.analysis.files if file.skipped]
+    if skipped:
+        blocks.append(Section("Not read", _skipped(skipped, everything=everything)))
+    notes = (*done.analysis.notes, *done.notes)
+    if notes:
+        blocks.append(Section("Notes", tuple(Text(note) for note in notes)))
+    return blocks
+
+
+def _by_rule(issues: Iterable[Issue]) -> Block:
+    titles = {rule.id: rule.title for rule in rules()}
+    counts = Counter((issue.rule, issue.outcome) for issue in issues)
+    worst: dict[str, Severity] = {}
+    for issue in issues:
+        worst[issue.rule] = min(worst.get(issue.rule, issue.severity), issue.severity, key=lambda one: one.rank)
+    rows = []
+    for name in sorted(worst):
+        numbers = [str(counts[name, outcome] or "") for outcome in Outcome]
+        rows.append([Cell(name, TONE[worst[name]]), *map(Cell, numbers), Cell(titles.get(name, ""))])
+    return table(["rule", *(_DONE[outcome] for outcome in Outcome), "construct"], rows)
+
+
+def _by_file(done: Ported, *, everything: bool) -> list[Block]:
+    """Return a card for each file, those for a person first."""
+    files = sorted((file for file in done.analysis.files if file.issues), key=lambda file: (not file.manual, file.path))
+    shown = files if everything else files[:_SHOWN_FILES]
+    cards: list[Block] = [_card(file, everything=everything) for file in shown]
+    if len(files) > len(shown):
+        cards.append(Text(f"… and {count_text(len(files) - len(shown), 'more file')}: `-v` shows all.", Tone.MUTED))
+    return [Section("Files", tuple(cards))]
+
+
+def _card(file: FileReport, *, everything: bool) -> Card:
+    ranked = sorted(file.issues, key=lambda issue: (_ORDER[issue.outcome], issue.start))
+    shown = sorted(ranked if everything else ranked[:_SHOWN_ISSUES], key=lambda issue: issue.start)
+    blocks: list[Block] = [_lines(shown)]
+    if len(ranked) > len(shown):
+        blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
+    details = tuple(Code(f"{issue.line}: {issue.snippet}") for issue in shown)
+    tone = Tone.WARNING if file.manual else Tone.ADVICE
+    return Card(file.path, tone, "for a person" if file.manual else "", "", tuple(blocks), details, "The lines")
+
+
+_ORDER = {Outcome.MANUAL: 0, Outcome.SUGGEST: 1, Outcome.AUTO: 2, Outcome.NOTE: 3}
+
+
+def _lines(issues: Sequence[Issue]) -> Block:
+    rows = [
+        [
+            Cell(str(issue.line)),
+            Cell(issue.rule, TONE[issue.severity]),
+            Cell(_DONE[issue.outcome]),
+            Cell(f"{issue.message} {issue.remedy}".strip()),
+        ]
+        for issue in issues
+    ]
+    return table(["line", "rule", "", "what"], rows)
+
+
+def _skipped(files: Sequence[FileReport], *, everything: bool) -> tuple[Block, ...]:
+    shown = files if everything else files[:_SHOWN_FILES]
+    blocks: list[Block] = [table(["file", "why"], [[Cell(file.path), Cell(file.skipped)] for file in shown])]
+    if len(files) > len(shown):
+        blocks.append(Text(f"… and {len(files) - len(shown)} more.", Tone.MUTED))
+    return tuple(blocks)
+
+
+def undone_document(undone: Undone) -> Document:
+    """Lay out what was taken back."""
+    told = f"{count_text(len(undone.restored), 'file')} restored, {len(undone.removed)} removed"
+    blocks: list[Block] = []
+    if undone.kept:
+        rows = "\n".join(f"- `{path}`" for path in undone.kept)
+        blocks.append(Section("Changed by hand since, and kept", (Text(rows),), Tone.WARNING))
+    blocks += [Text(note) for note in undone.notes]
+    tone = Tone.WARNING if undone.kept else Tone.GOOD
+    return Document(
+        "Port taken back", f"{told}{f', {len(undone.kept)} kept' if undone.kept else ''}.", tone, tuple(blocks)
+    )

@@ -1,0 +1,86 @@
+"""How a project and the plan of its port are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmend.core.units import count_text
+from rocmend.port.phases import Estimate, Phase
+from rocmend.port.project import Project
+from rocmend.report.document import Block, Cell, Pairs, Section, Tone, table
+
+__all__ = ["project_blocks"]
+
+_SHOWN = 4
+
+
+def project_blocks(project: Project) -> list[Block]:
+    """Return what a project is, the phases of its port, and the dependencies that matter to it."""
+    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", (_phases(project.phases),))]
+    rows = [
+        [Cell(f"{one.name} {one.version}".strip()), Cell(f"{one.path}:{one.line}"), Cell(one.note or one.role)]
+        for one in project.dependencies
+        if one.note or one.replacement
+    ]
+    if rows:
+        blocks.append(Section("Dependencies that matter", (table(["package", "where", "on ROCm"], rows),)))
+    return blocks
+
+
+def _about(project: Project) -> tuple[tuple[str, str, str], ...]:
+    entries = [f"{one.name or one.path}" for one in project.entry_points]
+    vendored = [f"{path} ({count_text(count, 'source')})" for path, count in project.vendored.items()]
+    rows = [
+        ("Kind", project.kind.value, project.why),
+        ("Files", _files(project), ""),
+        ("Automatic", _estimate(project.estimate), ""),
+        ("Begins at", _listed(entries), ""),
+        ("Python", project.requires_python, ""),
+        ("Builds", _listed(project.builds), ""),
+        ("Containers", _listed(project.containers), ""),
+        ("Workflows", _listed(project.workflows), ""),
+        ("For ROCm already", _listed(project.own_rocm), ""),
+        ("Submodules", _listed(project.submodules), "each is ported on its own"),
+        ("Others' code", _listed(vendored), ""),
+    ]
+    return tuple(row for row in rows if row[1])
+
+
+def _files(project: Project) -> str:
+    files = project.files
+    parts = [
+        f"{files.read:,} read",
+        f"{files.done:,} done by the tool" if files.done else "",
+        f"{files.manual:,} for a person" if files.manual else "",
+        f"{files.skipped:,} not read" if files.skipped else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _estimate(found: Estimate) -> str:
+    counts = [
+        (found.auto, "rewritten"),
+        (found.suggested, "suggested"),
+        (found.manual, "by hand"),
+        (found.notes, "notes"),
+    ]
+    return ", ".join(f"{count:,} {name}" for count, name in counts if count)
+
+
+def _listed(items: Sequence[str]) -> str:
+    shown = ", ".join(items[:_SHOWN])
+    return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown
+
+
+def _phases(phases: Sequence[Phase]) -> Block:
+    rows = [
+        [
+            Cell(str(phase.number)),
+            Cell(phase.title, Tone.PLAIN if phase.applies else Tone.MUTED),
+            Cell("" if phase.applies else "skip", Tone.MUTED),
+            Cell(_estimate(phase.estimate)),
+            Cell(phase.reason, Tone.PLAIN if phase.applies else Tone.MUTED),
+        ]
+        for phase in phases
+    ]
+    return table(["", "phase", "", "what", "why"], rows)

@@ -1,0 +1,77 @@
+"""How the proofs of a port are laid out."""
+
+from __future__ import annotations
+
+from rocmend.core.units import count_text
+from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
+from rocmend.report.document import Block, Card, Cell, Document, Section, Text, Tone, table
+
+__all__ = ["ladder_blocks", "proof_document"]
+
+_TONE = {
+    Status.PASSED: Tone.GOOD,
+    Status.FAILED: Tone.ERROR,
+    Status.INCOMPLETE: Tone.WARNING,
+    Status.NOT_RUN: Tone.MUTED,
+}
+_EVIDENCE = {
+    Outcome.HOLDS: Tone.GOOD,
+    Outcome.BROKEN: Tone.ERROR,
+    Outcome.UNKNOWN: Tone.WARNING,
+    Outcome.NOTE: Tone.INFO,
+}
+_SHOWN = 12
+
+
+def proof_document(proof: Proof, *, everything: bool = False) -> Document:
+    """Lay out how far a port was proven.
+
+    Args:
+        proof: What the ladder came to.
+        everything: Whether all evidence is shown, not the first pieces that matter most.
+    """
+    reached = proof.reached
+    summary = f"Proven up to level {reached.number}: {reached.title}." if reached else "The first level was not passed."
+    failed = [level.name for level in proof.levels if level.status is Status.FAILED]
+    if failed:
+        summary = f"Does not hold: {', '.join(failed)}. {summary}"
+    tone = Tone.ERROR if failed else Tone.GOOD if reached else Tone.WARNING
+    blocks = ladder_blocks(proof, everything=everything)
+    footer = f"For {', '.join(proof.targets)}." if proof.targets else ""
+    return Document(f"Proofs of {proof.root}", summary, tone, tuple(blocks), footer)
+
+
+def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
+    """Return the ladder as a table, then what does not hold or is open."""
+    rows = [
+        [
+            Cell(f"{level.number} {level.name}"),
+            Cell(level.status.value, _TONE[level.status]),
+            Cell(level.summary if level.ran else level.why or level.title, Tone.PLAIN if level.ran else Tone.MUTED),
+        ]
+        for level in proof.levels
+    ]
+    blocks: list[Block] = [table(["level", "", "what it came to"], rows)]
+    for level in proof.levels:
+        shown = [one for one in level.evidence if everything or one.outcome in {Outcome.BROKEN, Outcome.UNKNOWN}]
+        if shown:
+            blocks.append(_evidence(level, shown, everything=everything))
+    return blocks
+
+
+def _evidence(level: Level, shown: list[Evidence], *, everything: bool) -> Block:
+    order = list(_EVIDENCE)
+    shown = sorted(shown, key=lambda one: (one.outcome is not Outcome.BROKEN, order.index(one.outcome)))
+    cut = shown if everything else shown[:_SHOWN]
+    cards: list[Block] = [_card(one) for one in cut]
+    if len(shown) > len(cut):
+        cards.append(Text(f"… and {count_text(len(shown) - len(cut), 'more')}: see `--format json`.", Tone.MUTED))
+    return Section(f"Level {level.number}: {level.title}", tuple(cards))
+
+
+def _card(one: Evidence) -> Card:
+    where = f"{one.subject}:{one.line}" if one.line else one.subject
+    wave = f"wave{one.wave_size}" if one.wave_size else ""
+    title = f"{where} {' '.join(part for part in (one.target, wave) if part)}".strip()
+    blocks = (Text(one.detail),) if one.detail else ()
+    return Card(title, _EVIDENCE[one.outcome], one.outcome.value, "", blocks)
