@@ -138,6 +138,13 @@ def test_no_line_end_at_the_end_of_the_file() -> None:
     assert restored(after) == data
 
 
+def test_lines_after_a_last_line_that_does_not_end() -> None:
+    data = b"#ifdef A\n#endif"
+    after = ported(data, [issue(data, Edit(15, 15, b"int x;\n"))])
+    assert b"#endif\nint x;\n#else" in after
+    assert restored(after) == data
+
+
 def test_a_file_that_was_ported_before_keeps_its_side() -> None:
     data = b"#ifdef USE_ROCM\nint a;\n#else\nint b;\n#endif\nint c;\n"
     after = ported(data, [issue(data, Edit(data.index(b"c;"), data.index(b"c;") + 1, b"d"))])

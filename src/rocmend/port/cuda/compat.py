@@ -51,7 +51,7 @@ class Uses:
 
     Attributes:
         names: CUDA names that have a HIP name.
-        headers: HIP headers, and whether only the HIP compiler can read them.
+        headers: HIP headers.
         shims: Names in ``shims.SHIMS``.
         namespaces: CUDA namespaces with another name.
         compiler: Whether ``__CUDACC__`` is asked for.
@@ -61,7 +61,7 @@ class Uses:
 
     def __init__(self) -> None:
         self.names: set[bytes] = set()
-        self.headers: dict[str, bool] = {}
+        self.headers: set[str] = set()
         self.shims: set[bytes] = set()
         self.namespaces: set[bytes] = set()
         self.compiler = False
@@ -86,15 +86,15 @@ class Uses:
         for included, _ in file.includes:
             header = header_of(included)
             if header is not None and header.hip:
-                self.headers[header.hip] = header.device
+                self.headers.add(header.hip)
             self.thrust = self.thrust or included.startswith(b"<thrust/")
         for name in used:
             for prefix, header_name in _BY_PREFIX:
                 if known[name].startswith(prefix):
-                    self.headers.setdefault(header_name, False)
+                    self.headers.add(header_name)
                     break
         if b"half" in names or b"__half" in names or b"half2" in names or b"__half2" in names:
-            self.headers.setdefault("hip/hip_fp16.h", False)
+            self.headers.add("hip/hip_fp16.h")
 
     def keep(self, header: bytes) -> None:
         """Add what a compatibility header holds from an earlier port: sources that are not looked at again use it."""
@@ -110,9 +110,7 @@ class Uses:
         self.compiler = self.compiler or "#define __CUDACC__ 1" in text
         self.thrust = self.thrust or "<thrust/" in text
         self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
-        for hip in {one.hip: one for one in headers().values()}.values():
-            if hip.hip and f"<{hip.hip}>" in text:
-                self.headers.setdefault(hip.hip, hip.device)
+        self.headers |= {one.hip for one in headers().values() if one.hip and f"<{one.hip}>" in text}
 
 
 def defines(file: CudaFile, name: bytes) -> bool:
@@ -140,13 +138,11 @@ def compatibility_header(found: Uses) -> bytes:
     It is read on the ROCm side only. HIP's headers come first: names that are defined after them change nothing there.
     """
     known = hip_names()
-    host = sorted(name for name, device in found.headers.items() if not device)
-    device = {name for name, only in found.headers.items() if only}
-    for namespace in found.namespaces:
-        device.add(_NAMESPACES[namespace][0])
     shims = [SHIMS[name] for name in sorted(found.shims)]
-    for shim in shims:
-        host = sorted({*host, *shim.headers})
+    wanted = found.headers | {name for shim in shims for name in shim.headers}
+    wanted |= {_NAMESPACES[namespace][0] for namespace in found.namespaces}
+    device = wanted & {one.hip for one in headers().values() if one.device}
+    host = sorted(wanted - device - {"hip/hip_runtime.h"})
     lines = [
         "// CUDA names that this project uses, as HIP has them. Included where USE_ROCM is defined, in place of the",
         "// headers of CUDA. Generated; written anew by each port.",
@@ -160,7 +156,9 @@ def compatibility_header(found: Uses) -> bytes:
     if "hipblas/hipblas.h" in host:
         for name, why in _HIPBLAS:
             lines += [f"#ifndef {name}", f"#define {name} // {why}", "#endif"]
-    lines += ["#include <hip/hip_runtime.h>", *(f"#include <{name}>" for name in host if name != "hip/hip_runtime.h")]
+    # Compilers of the host alone cannot read HIP's device code.
+    lines += ["#ifdef __HIPCC__", "#include <hip/hip_runtime.h>", "#else", "#include <hip/hip_runtime_api.h>", "#endif"]
+    lines += [f"#include <{name}>" for name in host]
     if device or found.thrust:
         lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]
         if found.thrust and found.compiler:

@@ -39,7 +39,6 @@ ROCM: dict[bytes, int | None] = {
     b"__HIPCC__": 1,
     b"__HIP__": 1,
     b"__HIP_PLATFORM_NVIDIA__": None,
-    b"__NVCC__": None,
     b"__CUDACC_RTC__": None,
 }
 """Names whose value is known on the ROCm side; a value None: not defined."""

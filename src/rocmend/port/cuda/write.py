@@ -57,7 +57,7 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
             if file.shared(issue.start) and not _already_told(file, issue):
                 told.setdefault(cut_before(file, issue.start), {})[_comment(issue)] = None
         else:
-            edits |= {_placed(edit, header.encode()) for edit in issue.edits}
+            edits |= {_placed(data, edit, header.encode()) for edit in issue.edits}
     for at, comments in told.items():
         lines = b"".join(_indented(data, at, comment) for comment in comments)
         same = next((edit for edit in edits if edit.start == edit.end == at), None)
@@ -76,8 +76,11 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
     return after
 
 
-def _placed(edit: Edit, header: bytes) -> Edit:
-    return Edit(edit.start, edit.end, edit.text.replace(b'"' + HEADER + b'"', b'"' + (header or HEADER) + b'"'))
+def _placed(data: bytes, edit: Edit, header: bytes) -> Edit:
+    text = edit.text.replace(b'"' + HEADER + b'"', b'"' + (header or HEADER) + b'"')
+    if edit.start == len(data) > 0 and not data.endswith(b"\n"):
+        text = b"\n" + text.removesuffix(b"\n")  # lines after a last line that does not end
+    return Edit(edit.start, edit.end, text)
 
 
 def _comment(issue: Issue) -> bytes:

@@ -1,0 +1,77 @@
+"""Code for nvcc alone.
+
+What it does:
+  Defines `__NVCC__` on the ROCm side around conditionals that ask for it, as long as they last, where HIP's compiler
+  reads the source.
+
+Why it matters:
+  `#ifdef __NVCC__` keeps device code from compilers of the host. HIP's compiler defines `__HIPCC__` instead: kernels,
+  and the `__host__ __device__` of shared headers, silently vanish. (`__CUDACC__` is the compatibility header's work.)
+
+Use instead:
+  `#if defined(__NVCC__) || defined(__HIPCC__)`.
+
+Fix safety:
+  Safe: HIP's own headers ask for the name only where they tell NVIDIA's platform from AMD's, which is decided before.
+
+References:
+  HIP porting guide, identifying the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_DEFINE = b"#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n"
+_UNDEFINE = b"#undef __NVCC__\n"
+_NAME = b"__NVCC__"
+_ALREADY = (b"__HIPCC__", b"__HIP__", b"__HIP_PLATFORM_AMD__", b"USE_ROCM")
+
+
+@rule(
+    "CU51",
+    "Code for nvcc alone",
+    Language.CUDA,
+    severity=Severity.ERROR,
+    outcome=Outcome.AUTO,
+    triggers=(_NAME,),
+    sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html", "measured: clang 21"),
+    valid=(
+        "#if defined(__NVCC__) || defined(__HIPCC__)\nint x;\n#endif\n",
+        "#ifdef USE_ROCM\nint y;\n#else\n#ifdef __NVCC__\nint x;\n#endif\n#endif\n",
+    ),
+    invalid=(
+        Case(
+            "#ifdef __NVCC__\nint x;\n#endif\nint y;\n",
+            "#ifdef USE_ROCM\n#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n#endif\n#ifdef __NVCC__\nint x;\n#endif\n"
+            "#ifdef USE_ROCM\n#undef __NVCC__\n#endif\nint y;\n",
+        ),
+    ),
+)
+def nvcc(file: CudaFile) -> Iterator[Found]:
+    """Yield the outermost conditionals."""
+    if _NAME in file.macros:
+        return
+    last = -1
+    for index in file.names(_NAME, shared=False):
+        token = file.tokens[index]
+        branch = next((one for one in file.branches if one.directive == token.directive >= 0), None)
+        if branch is None:
+            continue
+        group = file.groups[branch.group]
+        words = file.tokens[file.directives[token.directive].first : file.directives[token.directive].last]
+        if (
+            group.start < last
+            or group.last < 0
+            or not file.shared(group.start)
+            or any(one.text in _ALREADY for one in words)
+        ):
+            continue
+        last = group.end
+        edits = (Edit(group.start, group.start, _DEFINE), Edit(group.end, group.end, _UNDEFINE))
+        yield Found(token.start, token.end, "HIP's compiler does not define __NVCC__", edits)
