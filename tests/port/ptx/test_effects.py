@@ -191,3 +191,25 @@ def test_macros_in_the_text() -> None:
     (issue,) = inline_ptx.issues(CudaFile("x.cu", data))
     assert issue.outcome is Outcome.AUTO
     assert b"copy_to_shared<(16)>" in issue.edits[0].text
+
+
+DOTS = rb"""
+int main() {
+  asm volatile("membar.cta;");
+  char4 a = {1, -2, 127, -128}, b = {5, 6, -128, -128};
+  uchar4 c = {255, 2, 3, 4}, d = {255, 0, 1, 200};
+  short2 e = {-300, 32767};
+  std::printf("%d %u %d %d\n", hip_ptx::dp4a(a, b, 1), hip_ptx::dp4a(c, d, 7u), hip_ptx::dp2a_lo(e, a, 2), hip_ptx::dp2a_hi(e, a, 2));
+  std::printf("%d\n", hip_ptx::dp4a(0x7f7f7f7f, int(0x80808080), 100));
+}
+"""  # noqa: E501  one call a line
+
+
+def test_products_of_bytes(tmp_path: Path) -> None:
+    assert run(DOTS, tmp_path) == [
+        5 - 12 - 127 * 128 + 128 * 128 + 1,
+        255 * 255 + 3 + 800 + 7,
+        -300 - 2 * 32767 + 2,
+        -300 * 127 - 128 * 32767 + 2,
+        -4 * 127 * 128 + 100,
+    ]

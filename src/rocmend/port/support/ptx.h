@@ -286,6 +286,24 @@ HIP_PTX uint32_t dp2a(uint32_t a, uint32_t b, uint32_t c, int first) {
   return c;
 }
 
+// CUDA's __dp4a, __dp2a_lo and __dp2a_hi, with the types that they take.
+HIP_PTX int dp4a(int a, int b, int c) { return static_cast<int>(dp4a<int8_t, int8_t>(a, b, c)); }
+HIP_PTX unsigned dp4a(unsigned a, unsigned b, unsigned c) { return dp4a<uint8_t, uint8_t>(a, b, c); }
+HIP_PTX int dp4a(char4 a, char4 b, int c) { return dp4a(bits<int>(a), bits<int>(b), c); }
+HIP_PTX unsigned dp4a(uchar4 a, uchar4 b, unsigned c) { return dp4a(bits<unsigned>(a), bits<unsigned>(b), c); }
+#define HIP_PTX_DP2A(HALF, FIRST)                                                                                  \
+  HIP_PTX int dp2a_##HALF(int a, int b, int c) { return static_cast<int>(dp2a<int16_t, int8_t>(a, b, c, FIRST)); } \
+  HIP_PTX unsigned dp2a_##HALF(unsigned a, unsigned b, unsigned c) {                                               \
+    return dp2a<uint16_t, uint8_t>(a, b, c, FIRST);                                                                \
+  }                                                                                                                \
+  HIP_PTX int dp2a_##HALF(short2 a, char4 b, int c) { return dp2a_##HALF(bits<int>(a), bits<int>(b), c); }         \
+  HIP_PTX unsigned dp2a_##HALF(ushort2 a, uchar4 b, unsigned c) {                                                  \
+    return dp2a_##HALF(bits<unsigned>(a), bits<unsigned>(b), c);                                                   \
+  }
+HIP_PTX_DP2A(lo, 0)
+HIP_PTX_DP2A(hi, 2)
+#undef HIP_PTX_DP2A
+
 // --- floating point ---------------------------------------------------------------------------------------------------
 
 HIP_PTX float ftz(float a) {

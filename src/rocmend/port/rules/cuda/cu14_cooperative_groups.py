@@ -38,7 +38,7 @@ _LACKING = (
     b"memcpy_async wait wait_prior reduce_update_async reduce_store_async labeled_partition cluster_group this_cluster"
 ).split()
 _PLAIN = frozenset((b"size", b"num_threads", b"thread_rank", b"shfl", b"sync"))
-_NEEDS = ("warp32_groups",)
+_NEEDS = ("warp32_groups", "warp32")
 
 
 @rule(

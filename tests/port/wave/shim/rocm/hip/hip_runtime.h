@@ -38,6 +38,11 @@ inline void __threadfence() { fences += 100; }
 inline void __threadfence_system() { fences += 10000; }
 inline long long clock64() { return 4242; }
 
+struct char4 { signed char x, y, z, w; };
+struct uchar4 { unsigned char x, y, z, w; };
+struct short2 { short x, y; };
+struct ushort2 { unsigned short x, y; };
+
 template <typename T>
 T __hip_atomic_load(const T* at, int, int) { return *at; }
 template <typename T, typename V>
