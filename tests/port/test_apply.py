@@ -224,3 +224,54 @@ def test_without_a_port_there_is_nothing_to_undo(project: Path) -> None:
 def test_an_unknown_style_is_told(project: Path) -> None:
     with pytest.raises(UsageError, match="baroque"):
         changes(analyse(project), style="baroque")
+
+
+def test_the_other_style_leaves_sources_as_they_are(project: Path, make_project: Make) -> None:
+    make_project(
+        project,
+        {
+            "csrc/helper.h": "inline int one() { return 1; }\n",
+            "csrc/part.cu": "__global__ void part() {}\n",
+            "csrc/whole.cu": '#include "helper.h"\n#include "part.cu"\nvoid f() { cudaDeviceSynchronize(); }\n',
+        },
+    )
+    before = tree(project)
+    applied = apply(analyse(project), style="tree")
+    after = tree(project)
+    assert {path for path in before if path.startswith("csrc") and before[path] != after[path]} == set()
+    assert {"rocm/csrc/total.hip", "rocm/csrc/whole.hip", "rocm/csrc/part.cu", "rocm/csrc/helper.h"} <= set(
+        applied.added
+    )
+    assert "rocm/csrc/cuda_to_hip.h" in applied.added
+    assert "pkg/train.py" in applied.changed
+    assert b"hipDeviceSynchronize()" in after["rocm/csrc/whole.hip"][0]
+    assert b"USE_ROCM" not in after["rocm/csrc/total.hip"][0]
+    assert after["rocm/csrc/helper.h"] == before["csrc/helper.h"]
+    again = apply(analyse(project), style="tree", allow_dirty=True)
+    assert (again.changed, again.added, again.made) == ((), (), 0)
+    undo(project)
+    assert tree(project) == before
+    assert not (project / "rocm").exists()
+
+
+def test_the_other_style_keeps_out_of_a_folder_that_is_there(project: Path, make_project: Make) -> None:
+    make_project(project, {"rocm/mine.cu": "int x;\n"})
+    with pytest.raises(UsageError, match="in the way"):
+        changes(analyse(project), style="tree")
+
+
+def test_a_file_beside_that_is_the_project_s_own_stays(project: Path, make_project: Make) -> None:
+    make_project(project, {"requirements.txt": "torch==2.7.1\n", "requirements-rocm.txt": "mine\n"})
+    applied = apply(analyse(project))
+    assert (project / "requirements-rocm.txt").read_text(encoding="utf-8") == "mine\n"
+    assert [left.path for left in applied.left_alone] == ["requirements-rocm.txt"]
+
+
+def test_files_beside_are_made_once(project: Path, make_project: Make) -> None:
+    make_project(project, {"requirements.txt": "torch==2.7.1\nnumpy\n"})
+    before = tree(project)
+    applied = apply(analyse(project))
+    assert "requirements-rocm.txt" in applied.added
+    again = apply(analyse(project), allow_dirty=True)
+    assert (again.changed, again.added) == ((), ())
+    assert tree(project)["requirements.txt"] == before["requirements.txt"]

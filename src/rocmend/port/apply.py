@@ -41,7 +41,7 @@ def changes(analysis: Analysis, *, style: str = "inplace", suggestions: bool = F
 
     Args:
         analysis: Of the project as it is now.
-        style: ``inplace``: gates in the files.
+        style: ``inplace``: gates in the files. ``tree``: C++ and CUDA sources as HIP in a folder ``rocm`` of their own.
         suggestions: Whether suggested rewrites are made too.
 
     Raises:

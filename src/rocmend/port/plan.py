@@ -17,10 +17,10 @@ from rocmend.port.state import digest, generations
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.supply import header_folder, headers_in, modules_in, placed
 
-__all__ = ["STYLES", "LeftAlone", "Plan", "plan"]
+__all__ = ["STYLES", "LeftAlone", "Plan", "Planner", "Written", "plan"]
 
 
-STYLES = ("inplace",)
+STYLES = ("inplace", "tree")
 
 
 class LeftAlone(NamedTuple):
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     made: int
 
 
-class _Written(NamedTuple):
+class Written(NamedTuple):
     """A file's port.
 
     Attributes:
@@ -69,7 +69,8 @@ def plan(analysis: Analysis, *, style: str = "inplace", suggestions: bool = Fals
 
     Args:
         analysis: Of the project as it is now.
-        style: ``inplace``: gates in the files.
+        style: ``inplace``: gates in the files. ``tree``: C++ and CUDA sources as HIP in a folder ``rocm`` of their
+            own, gates in all other files.
         suggestions: Whether suggested rewrites are made too.
 
     Returns:
@@ -81,10 +82,21 @@ def plan(analysis: Analysis, *, style: str = "inplace", suggestions: bool = Fals
     """
     if style not in STYLES:
         raise UsageError("port", f"there is no style {style!r}.", next_step=f"Styles: {', '.join(STYLES)}.")
-    return _Planner(analysis, suggestions=suggestions).plan()
+    if style == "tree":
+        from rocmend.port.tree import TreePlanner
+
+        return TreePlanner(analysis, suggestions=suggestions).plan()
+    return Planner(analysis, suggestions=suggestions).plan()
 
 
-class _Planner:
+class Planner:
+    """Computes a port in place.
+
+    Args:
+        analysis: Of the project.
+        suggestions: Whether suggested rewrites are made too.
+    """
+
     def __init__(self, analysis: Analysis, *, suggestions: bool) -> None:
         self.root = Path(analysis.root)
         self.suggestions = suggestions
@@ -97,6 +109,7 @@ class _Planner:
         self.compatibility: bytes | None = None
 
     def plan(self) -> Plan:
+        """Return what the port would change."""
         written = [one for report, issues in self.todo if (one := self.tried(report, issues))]
         inside = [one for one in written if one.path == one.report.path]
         beside = [one for one in written if one.path != one.report.path]
@@ -116,7 +129,7 @@ class _Planner:
 
         return [issue for issue in file.issues if counts(issue)]
 
-    def tried(self, report: FileReport, issues: list[Issue]) -> _Written | None:
+    def tried(self, report: FileReport, issues: list[Issue]) -> Written | None:
         """Return a file's port; None where nothing in it changes or it is left alone."""
         try:
             data, _ = read_steady(self.root / report.path, self.most_bytes)
@@ -130,7 +143,8 @@ class _Planner:
             self.leave(report.path, error.message)
         return None
 
-    def written(self, report: FileReport, data: bytes, issues: list[Issue]) -> _Written | None:
+    def written(self, report: FileReport, data: bytes, issues: list[Issue]) -> Written | None:
+        """Return a file's port, proven; None where nothing in it changes or the proof fails."""
         reach = Reach("", "")
         if report.language is Language.PYTHON:
             reach = self.reaches.of(report.path, data, needs={need for issue in issues for need in issue.needs})
@@ -143,12 +157,13 @@ class _Planner:
         if broken is not None:
             self.leave(report.path, f"its NVIDIA side would not be what it was: {broken}")
             return None
-        return _Written(report, destination(report.language, report.path), data, after, issues, reach.folder)
+        return Written(report, destination(report.language, report.path), data, after, issues, reach.folder)
 
     def leave(self, path: str, reason: str) -> None:
+        """Note that a file is not rewritten."""
         self.left.append(LeftAlone(path, reason))
 
-    def beside(self, written: list[_Written]) -> Iterator[Change]:
+    def beside(self, written: list[Written]) -> Iterator[Change]:
         """Yield the files beside originals; one that the project has already is its own, and stays."""
         if not written:
             return
@@ -167,10 +182,12 @@ class _Planner:
         except OSError as error:
             self.leave(path, f"cannot be made: {error.strerror}")
         else:
-            if there != data:
+            if there != data and path in self.ours:
+                self.leave(path, "an earlier port made it with other rules; `rocmend port undo` takes that back first")
+            elif there != data:
                 self.leave(path, f"{taken}, which is left as it is")
 
-    def supplied(self, written: list[_Written], changes: list[Change]) -> list[Change]:
+    def supplied(self, written: list[Written], changes: list[Change]) -> list[Change]:
         """Return the changes with the support files that they use; those that cannot have theirs are left alone."""
         support: dict[str, bytes] = {}
         users: dict[str, list[str]] = {}
@@ -202,7 +219,7 @@ class _Planner:
             entry.path for one in generations(self.root) for entry in one.manifest.entries if not entry.before
         )
 
-    def support(self, one: _Written, written: list[_Written]) -> Iterator[tuple[str, bytes]]:
+    def support(self, one: Written, written: list[Written]) -> Iterator[tuple[str, bytes]]:
         """Yield the support files that a ported file uses."""
         if one.report.language is Language.PYTHON:
             from rocmend.port.python.units import UNITS, source_of
@@ -221,7 +238,7 @@ class _Planner:
                 seen |= inner
                 todo += sorted(inner)
 
-    def header(self, name: str, written: list[_Written]) -> bytes:
+    def header(self, name: str, written: list[Written]) -> bytes:
         """Return a support header as this project gets it."""
         from rocmend.port.cuda.write import HEADER
 
