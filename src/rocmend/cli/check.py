@@ -18,6 +18,7 @@ from rocmend.setup.choose import Choices, choose
 from rocmend.setup.environment import Environment, environment
 
 if TYPE_CHECKING:
+    from rocmend.cli.port_check import CheckedProject
     from rocmend.codeobject.model import Inspection
     from rocmend.codeobject.service import Service
     from rocmend.probe.records import ProbeRun
@@ -50,6 +51,7 @@ class Check(msgspec.Struct, frozen=True):
         stages: What was done, and for how long (ms).
         probes: Operations that were run on this machine; None where none were.
         not_probed: Why none were.
+        project: A project to port; None where none was named.
     """
 
     machine: str
@@ -62,16 +64,17 @@ class Check(msgspec.Struct, frozen=True):
     stages: dict[str, float]
     probes: ProbeRun | None = None
     not_probed: str = ""
+    project: CheckedProject | None = None
 
     @property
     def serious(self) -> bool:
-        """Whether there is an error or a warning, or a wheel that does not run."""
+        """Whether there is an error or a warning, a wheel that does not run, or a project that needs a port."""
         found = any(item.severity in {Severity.ERROR, Severity.WARNING} for item in self.diagnosis.findings)
         refused = any(
             service.verdict in {"none", "unknown"} for wheel in self.wheels for service in wheel.services.values()
         )
         failed = self.probes is not None and bool(self.probes.failed)
-        return found or refused or failed
+        return found or refused or failed or (self.project is not None and self.project.serious)
 
 
 def run_check(
@@ -81,6 +84,7 @@ def run_check(
     workload: str | None = None,
     wheels: Sequence[Path] = (),
     probe: Callable[[], ProbeRun | str] = lambda: "",
+    project: Callable[[Sequence[str]], CheckedProject] | None = None,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Check:
     """Check a machine.
@@ -91,6 +95,7 @@ def run_check(
         workload: What it is for.
         wheels: Wheels, libraries or folders to be inspected for its GPUs.
         probe: Runs operations on this machine, or says why it does not.
+        project: Plans and proves the port of a project for these gfx targets.
         progress: Told what is being done.
     """
     stages = _Stages(progress)
@@ -101,8 +106,11 @@ def run_check(
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
     probed = stages.run("probing operations", probe)
+    planned = stages.run("planning and proving the port", project, targets) if project is not None else None
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
-    return Check(machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times, *_told(probed))
+    return Check(
+        machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times, *_told(probed), planned
+    )
 
 
 def _told(probed: ProbeRun | str) -> tuple[ProbeRun | None, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.cli.port_check import CheckedProject
     from rocmend.core.evidence import Evidence
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
         ("rocmend check", "this machine; the report goes to rocmend-report.html"),
         ("rocmend check --machine examples/machines/strix-halo -o strix-halo.html", "a captured machine"),
         ("rocmend check --target gfx1151", "no AMD GPU here: answer for one"),
+        ("rocmend check ~/src/my-cuda-project --target gfx1151", "and plan and prove the port of a project"),
         ("rocmend check --wheel torch.whl --wheel bitsandbytes.whl", "and say whether these wheels run on it"),
     ),
 )
+@click.argument("project", type=click.Path(path_type=Path), default=None, required=False)
 @machine_option
 @target_option
 @workload_option()
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
 @click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
 @output_options("md", "sarif")
 def command(
+    project: Path | None,
     machine_dir: Path | None,
     target: str | None,
     workload: str | None,
@@ -69,9 +74,10 @@ def command(
 ) -> None:
     """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
 
-    It leaves one HTML report: one file that needs no network. Operations are tried where the active Python environment
-    has torch, each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the
-    machine is changed.
+    With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one
+    HTML report: one file that needs no network. Operations are tried where the active Python environment has torch,
+    each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
+    the project, is changed.
     """
     from rocmend.cli.check import run_check
     from rocmend.cli.keeping import keep_check, store_or_warning
@@ -90,8 +96,21 @@ def command(
     def run_probes() -> ProbeRun | str:
         return _probe(machine, knowledge, machine_dir, target, store) if probe else "Not tried: --no-probe was given."
 
+    def run_port(targets: Sequence[str]) -> CheckedProject:
+        from rocmend.cli.port_check import check_project
+
+        return check_project(project or Path(), targets, progress)
+
     start = dt.datetime.now(dt.UTC)
-    result = run_check(machine, knowledge, workload=workload, wheels=wheels, probe=run_probes, progress=progress)
+    result = run_check(
+        machine,
+        knowledge,
+        workload=workload,
+        wheels=wheels,
+        probe=run_probes,
+        project=run_port if project is not None else None,
+        progress=progress,
+    )
     report = check_report(result)
     progress_done()
     try:

@@ -48,6 +48,10 @@ def check_report(check: Check) -> Document:
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
+    if check.project is not None:
+        from rocmend.cli.views.port_check import project_section
+
+        blocks.append(project_section(check.project))
     blocks.append(Section("What works", _probes(check)))
     blocks.append(Section("What to install", _install(check)))
     blocks.append(Section("What to set", _settings(check)))
@@ -70,8 +74,13 @@ def check_summary(check: Check, report: str) -> Document:
 
         text, probe_tone = run_summary(check.probes)
         probes = (Text(text, probe_tone),)
+    project: tuple[Block, ...] = ()
+    if check.project is not None:
+        from rocmend.cli.views.port_check import project_summary
+
+        project = (project_summary(check.project),)
     pointer = Links("Report", (Link("", report),))
-    return Document(_title(check), summary, tone, (*cards, *wheels, *probes, pointer))
+    return Document(_title(check), summary, tone, (*cards, *wheels, *probes, *project, pointer))
 
 
 def _title(check: Check) -> str:

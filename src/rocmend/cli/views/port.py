@@ -15,7 +15,7 @@ from rocmend.port.rule import rules
 from rocmend.port.undo import Undone
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 
-__all__ = ["findings_blocks", "port_document", "undone_document"]
+__all__ = ["findings_blocks", "port_document", "port_verdict", "undone_document"]
 
 _SHOWN_FILES = 12
 _SHOWN_ISSUES = 8
@@ -30,11 +30,12 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
         everything: Whether every issue is shown, not the first of each file.
     """
     blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, everything=everything)]
-    summary, tone = _verdict(done)
+    summary, tone = port_verdict(done)
     return Document(f"Port of {done.analysis.root}", summary, tone, tuple(blocks), _footer(done))
 
 
-def _verdict(done: Ported) -> tuple[str, Tone]:
+def port_verdict(done: Ported) -> tuple[str, Tone]:
+    """Return what a port comes to in a sentence or two, and its tone."""
     counts = Counter(issue.outcome for issue in done.analysis.issues)
     files = count_text(len(done.changed), "file")
     if not done.analysis.issues:

@@ -1,0 +1,107 @@
+"""A project as part of a check: planned, ported in a copy, and proven there. The project itself is not changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from rocmend.cli.porting import Ported, analysed, ported
+from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.units import size_text
+from rocmend.port.apply import apply, changes, diff
+from rocmend.port.records import Analysis
+from rocmend.port.verify.ladder import up_to, verify
+from rocmend.port.verify.records import Proof
+
+__all__ = ["CheckedProject", "check_project"]
+
+LARGEST = 512 << 20
+"""Bytes of a project that is copied to be proven."""
+
+_LEFT_OUT = shutil.ignore_patterns(".git", ".hg", ".venv", "venv", "node_modules", "build", "__pycache__", ".rocmend")
+
+
+class CheckedProject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a check says of a project.
+
+    Attributes:
+        port: What it is, what needs a port, what would be done.
+        diff: The port as a patch, as far as it is text.
+        proof: How far the port was proven; None where it was not.
+        not_proven: Why it was not.
+    """
+
+    port: Ported
+    diff: str
+    proof: Proof | None = None
+    not_proven: str = ""
+
+    @property
+    def serious(self) -> bool:
+        """Whether something in it needs a port or a person, or a proof does not hold."""
+        return self.port.open or (self.proof is not None and self.proof.failed)
+
+
+def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], None]) -> CheckedProject:
+    """Plan the port of a project and prove it in a copy, as far as it compiles.
+
+    Args:
+        path: The project's folder.
+        targets: The gfx targets that it is for.
+        progress: Told what is being done.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    if not path.is_dir():
+        raise UsageError("check", f"{path} is no folder.", next_step="Name the folder of a project to port.")
+
+    def read(done: int, of: int) -> None:
+        progress(f"rocmend check: reading the project, {done} of {of} files …")
+
+    analysis = analysed(path, targets=targets, progress=read)
+    planned = ported(path, analysis, write=False)
+    patch = diff(changes(analysis)).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        proof: Proof | None = _proven(path, targets, progress)
+        why = ""
+    except RocmendError as error:
+        proof, why = None, str(error)
+    return CheckedProject(planned, patch, proof, why)
+
+
+def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None]) -> Proof:
+    """Port a copy and run the ladder on it, up to code objects."""
+    size = _size(path)
+    if size > LARGEST:
+        raise UsageError(
+            str(path),
+            f"holds {size_text(size)}: too much to be copied for its proofs.",
+            next_step="Apply the port and run `rocmend port verify`.",
+        )
+
+    def told(name: str, done: int, of: int) -> None:
+        progress(f"rocmend check: proving the port, {name} {done} of {of} …")
+
+    with tempfile.TemporaryDirectory(prefix="rocmend-port-") as scratch:
+        copy = Path(scratch) / (path.resolve().name or "project")
+        shutil.copytree(path, copy, symlinks=True, ignore=_LEFT_OUT, ignore_dangling_symlinks=True)
+        analysis: Analysis = analysed(copy, targets=targets)
+        apply(analysis, allow_dirty=True)
+        proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
+        return msgspec.structs.replace(proof, root=str(path))
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a folder's files, without those that are left out of the copy."""
+    total = 0
+    for folder, folders, files in os.walk(path):
+        ignored = _LEFT_OUT(folder, [*folders, *files])
+        folders[:] = [name for name in folders if name not in ignored]
+        total += sum((Path(folder) / name).lstat().st_size for name in files if name not in ignored)
+    return total

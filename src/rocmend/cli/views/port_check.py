@@ -1,0 +1,60 @@
+"""How a project's port is laid out in the report of a check."""
+
+from __future__ import annotations
+
+from rocmend.cli.port_check import CheckedProject
+from rocmend.cli.views.port import findings_blocks, port_verdict
+from rocmend.cli.views.port_project import project_blocks
+from rocmend.cli.views.proof import ladder_blocks
+from rocmend.port.verify.records import Status
+from rocmend.report.document import Block, Card, Code, Section, Text, Tone
+
+__all__ = ["project_section", "project_summary"]
+
+_LONGEST_DIFF = 200_000
+
+
+def project_section(checked: CheckedProject) -> Section:
+    """Lay out the plan, the findings, the proofs and the patch."""
+    summary, tone = port_verdict(checked.port)
+    root = checked.port.analysis.root
+    blocks: list[Block] = [Text(summary, tone), *project_blocks(checked.port.project)]
+    blocks.append(Section("How far the port was proven", tuple(_proofs(checked))))
+    blocks += findings_blocks(checked.port)
+    if checked.diff:
+        blocks.append(_patch(checked.diff))
+    next_step = f"`rocmend port {root} --apply` writes the port; `rocmend port undo {root}` takes it back."
+    return Section(f"Port of {root}", (*blocks, Text(next_step, Tone.MUTED)))
+
+
+def project_summary(checked: CheckedProject) -> Block:
+    """Lay out the few lines for the terminal."""
+    summary, tone = port_verdict(checked.port)
+    return Card(f"Port of {checked.port.analysis.root}", tone, "port", "", (Text(summary), Text(_reached(checked))))
+
+
+def _reached(checked: CheckedProject) -> str:
+    proof = checked.proof
+    if proof is None:
+        return f"Not proven: {checked.not_proven}"
+    failed = [level.title for level in proof.levels if level.status is Status.FAILED]
+    if failed:
+        return f"A proof does not hold: {'; '.join(failed)}."
+    reached = proof.reached
+    done = f"Proven in a copy up to level {reached.number}: {reached.title}." if reached else "Nothing was proven."
+    open_ = [f"{level.name} ({level.status.value})" for level in proof.levels if level.status is not Status.PASSED]
+    return f"{done} Not passed: {', '.join(open_)}." if open_ else done
+
+
+def _proofs(checked: CheckedProject) -> list[Block]:
+    if checked.proof is None:
+        return [Text(f"Not proven: {checked.not_proven}", Tone.WARNING)]
+    rest = "These levels ran on a copy. `rocmend port verify` runs those that need more, on the project."
+    return [*ladder_blocks(checked.proof), Text(rest, Tone.MUTED)]
+
+
+def _patch(patch: str) -> Card:
+    shown = patch if len(patch) <= _LONGEST_DIFF else patch[:_LONGEST_DIFF].rpartition("\n")[0]
+    cut = () if shown == patch else (Text("The rest is left out: `rocmend port --diff` prints all of it.", Tone.MUTED),)
+    text = Text(f"{patch.count(chr(10) + '+++ ') + patch.startswith('+++ ')} files.")
+    return Card("The port as a patch", Tone.INFO, "", "", (text,), (Code(shown, "diff"), *cut), "The patch")
