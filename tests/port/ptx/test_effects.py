@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.codeobject.hip import HipObject, NoToolchainError, compile_hip, find_toolchain
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.write import ported
 from rocmend.port.records import Outcome
@@ -106,6 +107,39 @@ def test_memory(tmp_path: Path) -> None:
     atomics = [10, 10, 17, 17, 3, 3, 3, 77, 1 << 40, 3, -2, -2, 0, 9]
     copied = sum((i + 1) * (i + 1) for i in range(16)) + sum((i + 17) * (i + 1) for i in range(6))
     assert got == [*loads, *atomics, copied, 1, 1, 34, 1 + 100 + 10000]
+
+
+KERNEL = rb"""
+__global__ void all(int* words, signed char* bytes, float* numbers, unsigned long long* wide) {
+  __shared__ __attribute__((aligned(16))) char lds[64];
+  loads(words, bytes, numbers);
+  atomics((unsigned*)words, wide, numbers);
+  copies((const char*)bytes, lds);
+  asm volatile("membar.cta;");
+  asm volatile("fence.acq_rel.gpu;");
+  unsigned shared;
+  asm("{ .reg .pred p; isspacep.shared p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(shared) : "l"(lds));
+  asm volatile("nanosleep.u32 %0;" :: "r"(200));
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(now));
+  words[0] = shared + now;
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_memory_compiles_for_amd_gpus(target: str) -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+    show = b"#define SHOW(x) (*sink += (long long)(x))"
+    device = MEMORY[: MEMORY.index(b"int main()")].replace(MEMORY.split(b"\n")[1], show)
+    data = HEAD + b"__device__ long long* sink;\n" + device + KERNEL
+    issues = inline_ptx.issues(CudaFile("effects.cu", data))
+    assert all(issue.outcome is Outcome.AUTO for issue in issues)
+    made = compile_hip(ported(data, issues), target, defines={"USE_ROCM": ""}, include_dirs=[SUPPORT])
+    assert isinstance(made, HipObject), made
 
 
 LANES = rb"""

@@ -13,6 +13,7 @@ import pytest
 from tests.port.ptx import model
 from tests.port.ptx.cases import CASES, Case
 
+from rocmend.codeobject.hip import HipObject, NoToolchainError, compile_hip, find_toolchain
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.write import ported
 from rocmend.port.records import Outcome
@@ -117,6 +118,31 @@ def source() -> bytes:
         "  }\n}\n"
     )
     return (head + functions + tail).encode()
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_all_of_them_compile_for_amd_gpus(target: str) -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+    head = (
+        '#include <hip/hip_runtime.h>\n#include "ptx.h"\n'
+        "template <typename T> __device__ T word(uint64_t w) { T v; __builtin_memcpy(&v, &w, sizeof(T)); return v; }\n"
+        "template <typename T> __device__ uint64_t bits(T v) {\n"
+        "  uint64_t w = 0; __builtin_memcpy(&w, &v, sizeof(T)); return w;\n}\n"
+    )
+    calls = "".join(f"    case {at}: case_{at}(in, out); break;\n" for at in range(len(CASES)))
+    kernel = f"__global__ void all(int at, const uint64_t* in, uint64_t* out) {{\n  switch (at) {{\n{calls}  }}\n}}\n"
+    data = (head + "".join(function(at, case) for at, case in enumerate(CASES)) + kernel).encode()
+    made = compile_hip(
+        ported(data, inline_ptx.issues(CudaFile("ptx.cu", data))),
+        target,
+        defines={"USE_ROCM": ""},
+        include_dirs=[SUPPORT],
+        options=["-O1"],
+    )
+    assert isinstance(made, HipObject), made
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,94 @@
+"""The helpers, and kernels that rules port, as code objects for wavefronts of 32 and of 64 lanes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocmend.codeobject.hip import HipObject, NoToolchainError, compile_hip, find_toolchain
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.write import ported
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import rules
+
+HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[3] / "src" / "rocmend" / "port" / "support"
+TARGETS = ["gfx942", "gfx1100", "gfx1201"]
+TYPES = ["int", "unsigned", "long", "unsigned long", "long long", "unsigned long long", "float", "double"]
+
+
+@pytest.fixture(autouse=True)
+def _toolchain() -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+
+
+def compiled(source: str, target: str) -> HipObject:
+    made = compile_hip(source.encode(), target, defines={"USE_ROCM": ""}, include_dirs=[SUPPORT], options=["-O1"])
+    assert isinstance(made, HipObject), made
+    return made
+
+
+def helpers() -> str:
+    """A kernel for each type that calls every helper."""
+    kernels = []
+    for at, kind in enumerate(TYPES):
+        shuffles = "".join(
+            f"  v += warp32_{name}(v, 3) + warp32_{name}_sync(~0u, v, 1, 16);\n"
+            for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor")
+        )
+        matches = "  m += warp32_match_any_sync(~0u, v) + warp32_match_all_sync(~0u, v, &same);\n"
+        reductions = ""
+        if kind in {"int", "unsigned"}:
+            names = ["add", "min", "max"] + (["and", "or", "xor"] if kind == "unsigned" else [])
+            reductions = "".join(f"  v += warp32_reduce_{name}_sync(~0u, v);\n" for name in names)
+        kernels.append(
+            f"__global__ void k{at}({kind}* x, unsigned* mask) {{\n"
+            f"  {kind} v = x[threadIdx.x];\n  unsigned m = warp32_ballot_sync(~0u, v > 2) & warp32_activemask();\n"
+            f"  int same;\n{shuffles}{matches}{reductions}  warp32_syncwarp();\n"
+            "  m ^= warp32_any_sync(m, m) + warp32_all_sync(m, m) + warp32_any(m) + warp32_all(m) + warp32_ballot(m);\n"
+            "  x[threadIdx.x] = v;\n  mask[threadIdx.x] = m + warp32_lanemask_lt();\n}\n"
+        )
+    return '#include <hip/hip_runtime.h>\n#include "warp32.h"\n' + "".join(kernels)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_helpers(target: str) -> None:
+    made = compiled(helpers(), target)
+    assert made.wave_size == (64 if target == "gfx942" else 32)
+
+
+KERNEL = """#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+#include "warp32.h"
+#include "warp32_groups.h"
+namespace cg = cooperative_groups;
+#define WARP_SIZE 32
+__global__ void k(float* x, unsigned* masks, int n) {
+  __shared__ float sums[32];
+  auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+  int lane = threadIdx.x & 0x1f;
+  float v = lane < n ? x[threadIdx.x] : 0;
+  for (int offset = warpSize / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffff, v, offset);
+  v += cg::reduce(tile, v, cg::plus<float>());
+  if (lane == 0) sums[threadIdx.x / WARP_SIZE] = v;
+  __syncthreads();
+  unsigned seen = __ballot_sync(__activemask(), v > sums[lane]);
+  masks[threadIdx.x] = seen & ((1u << lane) - 1);
+  x[threadIdx.x] = v + __popc(seen);
+}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_ported_kernel(target: str) -> None:
+    data = KERNEL.encode()
+    file = CudaFile("kernel.cu", data)
+    wanted = {"CU01", "CU02", "CU04", "CU09", "CU14"}
+    issues = [issue for rule in rules(Language.CUDA) if rule.id in wanted for issue in rule.issues(file)]
+    assert {issue.rule for issue in issues} == wanted - {"CU02"}
+    assert all(issue.outcome is Outcome.AUTO for issue in issues)
+    compiled(ported(data, issues).decode(), target)
