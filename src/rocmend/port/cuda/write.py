@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rocmend.core.errors import UnitError
@@ -51,14 +52,14 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
     """
     file = CudaFile(path, data)
     edits: set[Edit] = set()
-    told: dict[int, dict[bytes, None]] = {}
+    told: dict[int, dict[bytes, Issue]] = {}
     for issue in issues:
         if issue.outcome is Outcome.MANUAL:
-            if file.shared(issue.start) and not _already_told(file, issue):
-                told.setdefault(cut_before(file, issue.start), {})[_comment(issue)] = None
+            if file.shared(issue.start):
+                told.setdefault(cut_before(file, issue.start), {})[_comment(issue)] = issue
         else:
             edits |= {_placed(data, edit, header.encode()) for edit in issue.edits}
-    for at, comments in told.items():
+    for at, comments in _untold(file, told).items():
         lines = b"".join(_indented(data, at, comment) for comment in comments)
         same = next((edit for edit in edits if edit.start == edit.end == at), None)
         if same is not None:
@@ -74,6 +75,24 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
             next_step="Look for a comment, a string or a conditional in it that never ends; else report the rewrite.",
         )
     return after
+
+
+def _untold(file: CudaFile, told: dict[int, dict[bytes, Issue]]) -> dict[int, list[bytes]]:
+    """Return the comments that a source does not hold yet, by their places.
+
+    An earlier port may have put one further up, into the region of a rewrite nearby: then their number tells.
+    """
+    due = Counter(comment for comments in told.values() for comment in comments)
+    there = {comment: file.data.count(comment.partition(b"\n")[0].strip()) for comment in due}
+    left = {
+        at: [
+            comment
+            for comment, issue in comments.items()
+            if there[comment] < due[comment] and not (there[comment] and _already_told(file, issue))
+        ]
+        for at, comments in told.items()
+    }
+    return {at: comments for at, comments in left.items() if comments}
 
 
 def _placed(data: bytes, edit: Edit, header: bytes) -> Edit:
