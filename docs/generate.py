@@ -17,6 +17,7 @@ from rocmend.cli.base import RocmendCommand
 from rocmend.cli.main import command_modules
 from rocmend.cli.views.compiled import checks_text, kernels_page, overview
 from rocmend.cli.views.entry import entry_document
+from rocmend.cli.views.port_rules import rule_document, rules_document
 from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import products, targets
@@ -25,6 +26,7 @@ from rocmend.kb.template import plain
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
 from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, LEFT_OUT, TESTS
+from rocmend.port.rule import cuda, python, rules, text
 from rocmend.report import markdown
 
 
@@ -90,6 +92,18 @@ COMPILED = Path(__file__).parent / "reference" / "kernels-compiled.json"
 """The kept table of compiled kernels: `make kernels-table` makes it again."""
 
 
+def _port_rules(folder: Path) -> None:
+    known = rules()
+    broken = [f"{one.module}: {one.reason}" for registry in (python, cuda, text) for one in registry.problems]
+    if broken:
+        raise SystemExit("port rules that can't be loaded:\n" + "\n".join(broken))
+    for rule in known:
+        write_atomic(folder / "port-rules" / f"{rule.id.lower()}.md", markdown.render(rule_document(rule)))
+    listed = markdown.render(rules_document(known)).partition("\n")[2].strip()
+    pages = [f"port-rules/{rule.id.lower()}" for rule in known]
+    write_atomic(folder / "port-rules.md", _page("Rules of a port", listed, pages))
+
+
 def _compiled_kernels(folder: Path) -> None:
     rows = read_table(COMPILED)
     by_op: dict[str, list[Row]] = defaultdict(list)
@@ -147,7 +161,7 @@ def generate(folder: Path) -> None:
     """Write every generated page below ``folder``, after removing those of an earlier run."""
     for page in folder.rglob("*.md"):
         page.unlink()
-    for part in (_commands, _knowledge, _targets, _facts, _compiled_kernels, _mlx_coverage):
+    for part in (_commands, _knowledge, _targets, _facts, _port_rules, _compiled_kernels, _mlx_coverage):
         part(folder)
 
 
