@@ -26,7 +26,7 @@ from rocmend.kb.template import plain
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
 from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, LEFT_OUT, TESTS
-from rocmend.port.rule import cuda, python, rules, text
+from rocmend.port import rule as porting
 from rocmend.report import markdown
 
 
@@ -93,8 +93,9 @@ COMPILED = Path(__file__).parent / "reference" / "kernels-compiled.json"
 
 
 def _port_rules(folder: Path) -> None:
-    known = rules()
-    broken = [f"{one.module}: {one.reason}" for registry in (python, cuda, text) for one in registry.problems]
+    known = porting.rules()
+    registries = (porting.python, porting.cuda, porting.text)
+    broken = [f"{one.module}: {one.reason}" for registry in registries for one in registry.problems]
     if broken:
         raise SystemExit("port rules that can't be loaded:\n" + "\n".join(broken))
     for rule in known:
