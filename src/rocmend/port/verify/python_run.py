@@ -117,11 +117,13 @@ def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[
         job.tell("python", number, 2 * len(folders))
         results[folder.side] = _imported(job, python, folder, wanted)
     found = []
+    known = {error for error in results[TreeSide.ORIGINAL].values() if error}
     for path in wanted:
         original, cuda, rocm = (results[side].get(path, "was not reached") for side in TreeSide)
         is_new = next((part.before is None for part in job.parts if part.path == path), False)
-        if original and not is_new:
-            found.append(Evidence(path, Outcome.UNKNOWN, f"the original cannot be imported here: {original}"))
+        reason = (cuda or rocm) if is_new else original
+        if reason and (not is_new or reason in known):
+            found.append(Evidence(path, Outcome.UNKNOWN, f"the original cannot be imported here: {reason}"))
         elif cuda or rocm:
             side = "without ROCm" if cuda else "with the flag set"
             found.append(Evidence(path, Outcome.BROKEN, f"it cannot be imported {side}: {cuda or rocm}"))

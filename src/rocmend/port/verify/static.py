@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from rocmend.port.analyse import analyse
+from rocmend.port.build.beside import settled
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.names import hip_names, no_counterpart
@@ -28,7 +30,7 @@ def run(job: Job) -> Level:
     """Run the rules again, and look at the names that the ROCm side uses."""
     sources = job.sources
     analysis = analyse(job.root, targets=job.targets, cache=job.cache)
-    evidence = list(_rules(analysis))
+    evidence = list(_rules(job.root, analysis))
     files = {path: CudaFile(path, data) for path, data in sources.items()}
     defined = _defined(files.values())
     for done, (path, file) in enumerate(files.items()):
@@ -45,11 +47,12 @@ def run(job: Job) -> Level:
 # -- the rules again ---------------------------------------------------------------------------------------------------
 
 
-def _rules(analysis: Analysis) -> Iterator[Evidence]:
+def _rules(root: Path, analysis: Analysis) -> Iterator[Evidence]:
     for file in analysis.files:
         if file.skipped and file.language is not Language.TEXT:
             yield Evidence(file.path, Outcome.UNKNOWN, f"it was not read: {file.skipped}")
-        yield from (_issue(issue) for issue in file.issues if issue.outcome is not Rewrite.NOTE)
+        done = settled(root, file.path, file.issues)
+        yield from (_issue(one) for one in file.issues if one.outcome is not Rewrite.NOTE and one not in done)
 
 
 def _issue(issue: Issue) -> Evidence:

@@ -1,0 +1,120 @@
+"""Level 3 with the real compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocmend.port.verify.ladder import verify
+from rocmend.port.verify.records import Evidence, Level, Outcome, Status
+from rocmend.port.verify.units import closure, folder_of_header, standard, units
+
+from .conftest import ORIGINAL, PORT, Ported
+
+pytestmark = pytest.mark.usefixtures("pip_compiler")
+
+
+def compiles(root: Path, *targets: str) -> Level:
+    return verify(root, levels=["compile"], targets=targets).levels[0]
+
+
+def about(level: Level, subject: str) -> list[Evidence]:
+    return [one for one in level.evidence if one.subject == subject and one.outcome is not Outcome.NOTE]
+
+
+def test_a_port_compiles_for_its_target_and_for_the_other_wave_size(total: Path) -> None:
+    made = compiles(total)
+    assert made.status is Status.PASSED, made.evidence
+    host, *device = about(made, "src/total.cu")
+    assert not host.target
+    assert [(one.target, one.wave_size) for one in device] == [("gfx1151", 32), ("gfx942", 64)]
+    assert [kernel["wavefront_size"] for one in device for kernel in one.data["kernels"]] == [32, 64]
+    assert "gfx1151 (wave32), gfx942 (wave64)" in made.summary
+
+
+def test_a_source_that_was_not_ported_asks_for_nvidias_header(ported: Ported) -> None:
+    made = compiles(ported({"total.cu": ORIGINAL}, {"note.txt": b"a port that forgot it\n"}), "gfx942", "gfx1100")
+    assert made.status is Status.FAILED
+    assert all("NVIDIA's" in one.detail for one in about(made, "total.cu"))
+
+
+def test_a_headers_place_in_the_project_is_found(ported: Ported) -> None:
+    header = b"#pragma once\n#include <hip/hip_runtime.h>\n__device__ inline int twice(int x) { return 2 * x; }\n"
+    source = b'#include "deep/twice.cuh"\n__global__ void k(int* x) { *x = twice(*x); }\n'
+    files = {"lib/kernels/deep/twice.cuh": header, "app/k.cu": source}
+    made = compiles(ported(files, {"README": b"ported\n"}), "gfx942", "gfx1100")
+    assert made.status is Status.PASSED, made.evidence
+
+
+def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
+    source = PORT.replace(
+        b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <hipcub/hipcub.hpp>"
+    )
+    made = compiles(ported({"total.cu": ORIGINAL}, {"total.cu": source}), "gfx942", "gfx1100")
+    assert made.status is Status.INCOMPLETE
+    assert all("hipcub-dev" in one.detail for one in about(made, "total.cu"))
+
+
+def test_an_error_names_its_line_and_one_bad_unit_hides_no_good_one(ported: Ported) -> None:
+    wrong = PORT.replace(b"__shfl_down(value", b"__shfl_across(value")
+    root = ported({"a.cu": ORIGINAL, "b.cu": ORIGINAL}, {"a.cu": wrong, "b.cu": PORT})
+    made = compiles(root, "gfx942", "gfx1100")
+    assert made.status is Status.FAILED
+    assert {one.outcome for one in about(made, "b.cu")} == {Outcome.HOLDS}
+    assert {one.line for one in about(made, "a.cu")} == {10}
+    assert made.summary.startswith("1 of 2 translation units compile")
+
+
+def test_scratch_and_stand_ins_are_told(ported: Ported) -> None:
+    source = b"""#include <hip/hip_runtime.h>
+#include <hip/hip_fp16.h>
+__global__ void k(const int* at, __half* x) {
+  __half a[64];
+  for (int i = 0; i < 64; ++i) a[i] = x[i * 7];
+  for (int i = 0; i < 64; ++i) a[at[i]] = x[i];
+  for (int i = 0; i < 64; ++i) x[i] = a[i];
+}
+"""
+    made = compiles(ported({"k.cu": source}, {"README": b"ported\n"}), "gfx942", "gfx1100")
+    assert made.status is Status.PASSED, made.evidence
+    notes = [one for one in made.evidence if one.outcome is Outcome.NOTE]
+    assert any(one.detail.startswith("scratch: ") for one in notes)
+    assert any(one.subject == "hip/hip_fp16.h" and "stands in" in one.detail for one in notes)
+
+
+def test_without_a_compiler_it_did_not_run(total: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCMEND_HIP_COMPILER", "/nowhere/hipcc")
+    made = compiles(total)
+    assert made.status is Status.NOT_RUN
+    assert "no clang or hipcc that runs" in made.why
+
+
+def test_units_headers_and_what_they_include() -> None:
+    sources = {
+        "a/k.cu": b'#include "h.cuh"\n__global__ void k() {}\n',
+        "b/h.cuh": b'#include <deep/i.h>\n#include "h.cuh"\n',
+        "b/deep/i.h": b"#include <torch/extension.h>\n",
+        "host.cpp": b"#include <cuda_runtime.h>\n",
+        "kernel.cpp": b"void f() { k<<<1, 1>>>(); }\n",
+    }
+    assert [(unit.path, unit.torch) for unit in units(sources)] == [("a/k.cu", True), ("kernel.cpp", False)]
+    assert closure("a/k.cu", sources) == {"a/k.cu", "b/h.cuh", "b/deep/i.h"}
+    assert folder_of_header("deep/i.h", sources) == "b"
+    assert folder_of_header("k.cu", sources) == "a"
+    assert folder_of_header("none.h", sources) is None
+    assert folder_of_header("../b/h.cuh", sources) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "option"),
+    [
+        ("Makefile", "NVCCFLAGS = -O3 -std=c++14\n", "-std=c++17"),
+        ("CMakeLists.txt", "set(CMAKE_CUDA_STANDARD 20)\n", "-std=c++20"),
+        ("setup.py", "extra_compile_args=['-std=gnu++20']\n", "-std=c++20"),
+        ("setup.cfg", "-std=c++23", "-std=c++17"),
+    ],
+)
+def test_the_standard_that_a_build_asks_for(name: str, text: str, option: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert standard(tmp_path) == option

@@ -1,0 +1,191 @@
+"""Everything up to the run of level 4: recorded launches, code objects, kernarg segments, and the comparison."""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+
+import pytest
+
+from rocmend.codeobject.kernarg import Kernarg, Launch
+from rocmend.core.errors import DataError, UsageError
+from rocmend.port.verify import cases, emulated
+from rocmend.port.verify.cases import Buffer, Case, Value, compare, read, read_all, write
+from rocmend.port.verify.emulated import Prepared, kernel_named, prepared
+from rocmend.port.verify.job import Job
+from rocmend.port.verify.ladder import verify
+from rocmend.port.verify.records import Evidence, Outcome, Status
+
+VALUES = struct.pack("<32f", *range(32))
+CASE = Case(
+    kernel="total",
+    unit="src/total.cu",
+    grid=(1, 1, 1),
+    block=(32, 1, 1),
+    parameters=(Buffer("in.bin", kind="f32"), Buffer("out.before", "out.after", kind="f32")),
+    recorded_on="a test",
+)
+BUFFERS = {"in.bin": VALUES, "out.before": bytes(4), "out.after": struct.pack("<f", 496.0)}
+
+
+@pytest.fixture
+def recorded(total: Path) -> Path:
+    write(total / cases.FOLDER / "total-1", CASE, BUFFERS)
+    return total
+
+
+def test_a_case_comes_back_as_it_was_written(recorded: Path) -> None:
+    ((name, folder, case),) = read_all(recorded)
+    assert (name, case) == ("total-1", CASE)
+    assert cases.buffer(folder, "in.bin") == VALUES
+
+
+@pytest.mark.usefixtures("pip_compiler")
+def test_a_recorded_launch_is_made_ready_for_both_wave_sizes(recorded: Path) -> None:
+    with Job(recorded) as job:
+        made = list(prepared(job))
+    assert all(isinstance(one, Prepared) for one in made)
+    ready = [one for one in made if isinstance(one, Prepared)]
+    assert [one.target for one in ready] == ["gfx1100", "gfx1201", "gfx942"]
+    for one in ready:
+        assert one.code[:4] == b"\x7fELF"
+        assert [argument.kind for argument in one.kernarg.explicit] == ["global_buffer", "global_buffer"]
+        segment = one.segment([0x1000, 0x2000])
+        assert segment[:16] == struct.pack("<QQ", 0x1000, 0x2000)
+        assert len(segment) == one.kernarg.size
+
+
+@pytest.mark.usefixtures("pip_compiler")
+def test_an_executor_is_given_what_it_needs_and_its_results_are_judged(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Adds:
+        """Does what the kernel does, in Python; one wave size is wrong."""
+
+        def __init__(self) -> None:
+            self.memory: dict[int, bytes] = {}
+
+        def allocate(self, data: bytes) -> int:
+            address = 0x1000 * (len(self.memory) + 1)
+            self.memory[address] = data
+            return address
+
+        def run(self, code: bytes, kernel: str, kernarg: bytes, launch: Launch) -> None:
+            assert kernel == "_Z5totalPKfPf"
+            assert launch == Launch((1, 1, 1), (32, 1, 1))
+            source, result = struct.unpack("<QQ", kernarg[:16])
+            total = sum(struct.unpack("<32f", self.memory[source]))
+            wide = b"gfx942" in code
+            self.memory[result] = struct.pack("<f", total * (2 if wide else 1))
+
+        def read(self, address: int, size: int) -> bytes:
+            return self.memory[address][:size]
+
+    monkeypatch.setattr(emulated, "_executor", lambda: Adds)
+    (level,) = verify(recorded, levels=["emulated"]).levels
+    assert level.status is Status.FAILED
+    assert [(one.target, one.outcome) for one in level.evidence] == [
+        ("gfx942", Outcome.BROKEN),
+        ("gfx1100", Outcome.HOLDS),
+        ("gfx1201", Outcome.HOLDS),
+    ]
+    assert "496.0 expected, 992.0 there" in level.evidence[0].detail
+
+
+def test_an_executor_without_recorded_launches(total: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulated, "_executor", lambda: object)
+    (level,) = verify(total, levels=["emulated"]).levels
+    assert (level.status, level.why) == (Status.NOT_RUN, f"no launches are recorded in {cases.FOLDER}")
+
+
+def test_a_case_of_a_unit_that_is_not_there(total: Path) -> None:
+    import msgspec
+
+    write(total / cases.FOLDER / "gone", msgspec.structs.replace(CASE, unit="gone.cu"), BUFFERS)
+    with Job(total) as job:
+        made = list(prepared(job))
+    assert all(isinstance(one, Evidence) and one.outcome is Outcome.BROKEN for one in made)
+
+
+def test_kernels_are_found_by_the_name_that_the_source_has() -> None:
+    kernels = tuple(
+        Kernarg(name)
+        for name in ("_Z5totalPKf", "_ZN3lib5scaleIfEEvPT_", "_ZN3lib5scaleIdEEvPT_", "_ZL4tinyv", "plain")
+    )
+    assert kernel_named("total", kernels).kernel == "_Z5totalPKf"
+    assert kernel_named("tiny", kernels).kernel == "_ZL4tinyv"
+    assert kernel_named("plain", kernels).kernel == "plain"
+    assert kernel_named("_ZN3lib5scaleIdEEvPT_", kernels).kernel == "_ZN3lib5scaleIdEEvPT_"
+    with pytest.raises(DataError, match="means 2 kernels"):
+        kernel_named("lib::scale", kernels)
+    with pytest.raises(DataError, match="has no kernel 'otal'"):
+        kernel_named("otal", kernels)
+
+
+def test_a_case_with_other_arguments_than_the_kernels() -> None:
+    one = Prepared("n", Path(), CASE, "gfx942", b"", Kernarg("k", size=0))
+    with pytest.raises(UsageError, match="takes 0 arguments, got 2"):
+        one.segment([1, 2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{}",
+        b'{"kernel":"k","unit":"u","grid":[1,1],"block":[1,1,1],"parameters":[]}',
+        b'{"kernel":"k","unit":"u","grid":[0,1,1],"block":[1,1,1],"parameters":[]}',
+        b'{"kernel":"k","unit":"u","grid":[1,1,1],"block":[1024,2,1],"parameters":[]}',
+        b'{"kernel":"k","unit":"u","grid":[1,1,1],"block":[1,1,1],"parameters":[],"dynamic_lds_bytes":-1}',
+        b'{"kernel":"k","unit":"u","grid":[1,1,1],"block":[1,1,1],"parameters":[],"schema_version":9}',
+        b'{"kernel":"k","unit":"u","grid":[1,1,1],"block":[1,1,1],"parameters":[{"type":"thing"}]}',
+    ],
+)
+def test_what_is_no_case(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_bytes(text)
+    with pytest.raises(DataError):
+        read(tmp_path)
+
+
+def test_a_buffer_outside_of_its_case(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"x")
+    folder = tmp_path / "case"
+    for name in ("../secret", "/etc/hostname", "none"):
+        with pytest.raises(DataError):
+            cases.buffer(folder, name)
+    case = Case("k", "u", (1, 1, 1), (1, 1, 1), (Buffer("../secret"), Value(b"\1")))
+    with pytest.raises(DataError, match="outside"):
+        write(folder, case, {"../secret": b""})
+    with pytest.raises(DataError, match="not given"):
+        write(folder, case, {})
+
+
+def floats(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "kind", "differs"),
+    [
+        (floats(1.0), floats(1.00005), "f32", False),
+        (floats(1.0), floats(1.001), "f32", True),
+        (floats(math.nan, math.inf), floats(-math.nan, math.inf), "f32", False),
+        (floats(math.inf), floats(-math.inf), "f32", True),
+        (floats(1.0), floats(math.nan), "f32", True),
+        (b"\x80\x3f", b"\x81\x3f", "bf16", False),
+        (b"\x80\x3f", b"\x90\x3f", "bf16", True),
+        (struct.pack("<e", 1.0), struct.pack("<e", 1.01), "f16", False),
+        (b"\1\0\0\0", b"\2\0\0\0", "i32", True),
+        (b"abc", b"abc", "bytes", False),
+        (b"abc", b"abd", "bytes", True),
+        (b"abc", b"ab", "bytes", True),
+    ],
+)
+def test_how_buffers_are_compared(expected: bytes, got: bytes, kind: str, differs: bool) -> None:
+    assert (compare(expected, got, kind) is not None) is differs
+
+
+def test_a_case_may_say_how_near_is_near_enough() -> None:
+    assert compare(floats(1.0), floats(1.001), "f32", 0.01) is None
+    assert compare(floats(1.0), floats(1.00001), "f32", 0.0) is not None
