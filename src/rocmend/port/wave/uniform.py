@@ -1,4 +1,4 @@
-"""Whether all lanes of a warp decide the same: what can be shown from a condition's tokens, and nothing more."""
+"""Whether all lanes of a warp, or all threads of a block, decide the same: what a condition's tokens show, no more."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Function
 
-__all__ = ["same_in_a_warp"]
+__all__ = ["same_in_a_block", "same_in_a_warp"]
 
 _WORDS = frozenset(
     b"true false nullptr const constexpr int unsigned long short char float double bool auto static_cast sizeof "
     b"uint32_t int32_t uint64_t int64_t size_t and or not min max blockIdx blockDim gridDim x y z std".split()
 )
 _VOTES = frozenset(
-    b"__any_sync __all_sync __uni_sync __any __all __syncthreads_or __syncthreads_and __syncthreads_count "
-    b"warp32_any_sync warp32_all_sync warp32_uni_sync warp32_any warp32_all".split()
+    b"__any_sync __all_sync __uni_sync __any __all warp32_any_sync warp32_all_sync warp32_uni_sync warp32_any "
+    b"warp32_all".split()
 )
+_BLOCK_VOTES = frozenset((b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count"))
 _CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]*|k[A-Z]\w*")
 _WIDTHS = re.compile(rb"32[uUlL]*|warpSize|k?[Ww]arp_?[Ss]ize|[A-Z0-9_]*WARP_?(SIZE|THREADS|WIDTH)[A-Z0-9_]*")
 _CHANGES = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>=", b"++", b"--"))
 _DEEPEST = 6
 
 
-def same_in_a_warp(file: CudaFile, function: Function, first: int, last: int, *, depth: int = 0) -> bool:
+def same_in_a_warp(file: CudaFile, function: Function, first: int, last: int) -> bool:
     """Tell whether an expression has the same value in all lanes of a warp, as far as its tokens show it.
 
     Args:
@@ -32,26 +33,32 @@ def same_in_a_warp(file: CudaFile, function: Function, first: int, last: int, *,
         function: The function that the expression stands in.
         first: Index of its first token.
         last: Index after its last one.
-        depth: How many declarations were followed to get here.
     """
+    return _same(file, function, (first, last), warp=True, depth=0)
+
+
+def same_in_a_block(file: CudaFile, function: Function, first: int, last: int) -> bool:
+    """Tell the same of all threads of a block."""
+    return _same(file, function, (first, last), warp=False, depth=0)
+
+
+def _same(file: CudaFile, function: Function, where: tuple[int, int], *, warp: bool, depth: int) -> bool:
     tokens = file.tokens
-    at = first
+    at, last = where
     while at < last:
         token = tokens[at]
+        votes = token.text in _BLOCK_VOTES or (warp and token.text in _VOTES)
         if token.kind != Kind.NAME or token.text in _WORDS:
             at += 1
-        elif token.text == b"threadIdx":
-            after = _warp_number(file, at)
-            if after < 0:
-                return False
-            at = after
-        elif token.text in _VOTES and at + 1 in file.partner:
+        elif votes and at + 1 in file.partner:
             at = file.partner[at + 1] + 1
-        elif (at > first and tokens[at - 1].text in (b".", b"->")) or _known(file, function, at, depth):
+        elif token.text != b"threadIdx" and (
+            (at > where[0] and tokens[at - 1].text in (b".", b"->")) or _known(file, function, at, warp, depth)
+        ):
             at += 1
         else:
-            after = _warp_number(file, at)
-            if after < 0 or not _stands_for_thread(file, function, at):
+            after = _warp_number(file, at) if warp else -1
+            if after < 0 or (token.text != b"threadIdx" and not _stands_for_thread(file, function, at)):
                 return False
             at = after
     return True
@@ -92,7 +99,7 @@ def _stands_for_thread(file: CudaFile, function: Function, at: int) -> bool:
     return b"threadIdx" in words and words <= {b"threadIdx", b"blockIdx", b"blockDim", b"x", b"int", b"unsigned"}
 
 
-def _known(file: CudaFile, function: Function, at: int, depth: int) -> bool:
+def _known(file: CudaFile, function: Function, at: int, warp: bool, depth: int) -> bool:
     name = file.tokens[at]
     if at + 1 < len(file.tokens) and file.tokens[at + 1].text == b"(":
         return False
@@ -109,7 +116,7 @@ def _known(file: CudaFile, function: Function, at: int, depth: int) -> bool:
     return (
         value is not None
         and depth < _DEEPEST
-        and same_in_a_warp(file, function, value.first, value.last, depth=depth + 1)
+        and _same(file, function, (value.first, value.last), warp=warp, depth=depth + 1)
     )
 
 

@@ -20,22 +20,12 @@ WAVE_WIDE: dict[bytes, str] = {
     b"WARP_BALLOT": "PyTorch's ballot, 64 bits on ROCm",
     b"WARP_ACTIVE_MASK": "PyTorch's mask of active lanes, 64 bits on ROCm",
     b"WARP_ANY": "PyTorch's vote of a whole wavefront",
-    b"CUB_PTX_WARP_THREADS": "the library's number of lanes, 64 on gfx9",
-    b"CUB_WARP_THREADS": "the library's number of lanes, 64 on gfx9",
-    b"CUB_PTX_LOG_WARP_THREADS": "the library's number of lanes, 64 on gfx9",
-    b"CUB_LOG_WARP_THREADS": "the library's number of lanes, 64 on gfx9",
-    b"HIPCUB_WARP_THREADS": "the library's number of lanes, 64 on gfx9",
-    b"LaneId": "the library's number of a lane, up to 63 on gfx9",
-    b"WarpMask": "the library's mask of a warp's lanes",
-    b"ShuffleUp": "the library's shuffle within a wavefront",
-    b"ShuffleDown": "the library's shuffle within a wavefront",
-    b"ShuffleIndex": "the library's shuffle within a wavefront",
     b"warp_size": "PyTorch's number of lanes, 64 on gfx9",
 }
 """Names of libraries that mean the whole wavefront on ROCm, and what they are."""
 
-_QUALIFIED = frozenset((b"LaneId", b"WarpMask", b"ShuffleUp", b"ShuffleDown", b"ShuffleIndex", b"warp_size"))
-_OWNERS = frozenset((b"cub", b"hipcub", b"cuda"))
+_QUALIFIED = frozenset((b"warp_size",))
+_OWNERS = frozenset((b"cuda",))
 _WIDTH = re.compile(rb"32[uUlL]*|0[xX]20[uUlL]*")
 _LAST = re.compile(rb"31[uUlL]*|0[xX]1[fF][uUlL]*")
 _NAMED = re.compile(rb"k?(WARP|Warp|warp)_?(SIZE|Size|size|THREADS|Threads|threads)")
@@ -94,5 +84,6 @@ def _names_32(file: CudaFile, name: bytes) -> bool:
 
 
 def keeps_to_32(file: CudaFile) -> bool:
-    """Tell whether the file works with warps of 32 lanes: by operations across lanes or by arithmetic."""
-    return bool(wave(file).sites) or next(arithmetic(file), None) is not None
+    """Tell whether the file works with warps of 32 lanes: by operations across lanes, ``warpSize`` or arithmetic."""
+    uses = bool(wave(file).sites) or next(file.names(b"warpSize"), None) is not None
+    return uses or next(arithmetic(file), None) is not None

@@ -1,8 +1,8 @@
 """One bit of 32 for a lane that may be 32 or more.
 
 What it does:
-  Reports `1 << lane` and `1u << lane` where the lane's number is the wavefront's: `__lane_id()`, `cub::LaneId()`, or
-  a remainder by `C10_WARP_SIZE` or `warp_size()`.
+  Reports `1 << lane` and `1u << lane` where the lane's number is the wavefront's: `__lane_id()`, or a remainder by
+  `C10_WARP_SIZE` or `warp_size()`.
 
 Why it matters:
   A shift of 32 bits by 32 or more is undefined: on gfx9 lanes 32 to 63 get another lane's bit, without a warning.
@@ -49,7 +49,7 @@ _ONES = frozenset((b"1", b"1u", b"1U"))
     ),
     invalid=(
         Case("__device__ unsigned f() {\n  return 1u << (threadIdx.x % C10_WARP_SIZE);\n}\n", None),
-        Case("__device__ unsigned f() {\n  const int lane = cub::LaneId();\n  return (1 << lane) - 1;\n}\n", None),
+        Case("__device__ unsigned f() {\n  const int lane = __lane_id();\n  return (1 << lane) - 1;\n}\n", None),
     ),
 )
 def bits_of_wide_lanes(file: CudaFile) -> Iterator[Found]:

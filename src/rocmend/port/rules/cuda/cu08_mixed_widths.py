@@ -2,8 +2,8 @@
 
 What it does:
   Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
-  `at::cuda::warp_size()`, `cub::LaneId()`, `CUB_WARP_THREADS` …) in files that also work with warps of 32: by
-  operations across lanes, `threadIdx.x % 32`, `& 31`, `>> 5`.
+  `at::cuda::warp_size()` …) in files that also work with warps of 32: by operations across lanes, `threadIdx.x % 32`,
+  `& 31`, `>> 5`.
 
 Why it matters:
   On wavefronts of 32 lanes the two agree. On gfx9 one half of the file has 64 lanes and the other 32. A change of
@@ -11,8 +11,8 @@ Why it matters:
   with no warning and no failure on RDNA.
 
 Use instead:
-  One of them: 32 everywhere with the helpers of `warp32.h` (`cub::ShuffleDown<32>` is `warp32_shfl_down_sync`), or
-  the library's size in the arithmetic too.
+  One of them: 32 everywhere with the helpers of `warp32.h` (`WARP_SHFL_DOWN` is `warp32_shfl_down_sync`), or the
+  library's size in the arithmetic too.
 
 Fix safety:
   For a person. A file that uses only the library's names, or only 32, is not reported.
@@ -51,7 +51,7 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, wave_wide
         Case(
             (
                 "__device__ float f(float v) {\n  unsigned lane = threadIdx.x & 0x1f;\n"
-                "  return cub::ShuffleDown<32>(v, 1, lane, 0xffffffff);\n}\n"
+                "  return WARP_SHFL_DOWN(v, lane);\n}\n"
             ),
             None,
         ),

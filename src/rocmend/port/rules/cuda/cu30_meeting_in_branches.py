@@ -1,13 +1,15 @@
 """Lanes of one warp that meet at different calls.
 
 What it does:
-  Reports branches with operations across lanes on both sides (or on one side that leaves, and after it), where the
-  lanes of a warp may differ in the condition and the masks may name lanes of the other side.
+  Reports branches with operations across lanes, or with `__syncthreads()`, on both sides (or on one side that leaves,
+  and after it), where the lanes of a warp may differ in the condition and the masks may name lanes of the other side.
 
 Why it matters:
   Since Volta, lanes in different branches can take part in the same shuffle, vote or `__syncwarp`. The lanes of a
   wavefront cannot: each branch is run by itself with the other lanes masked off, so that a shuffle reads lanes that
-  are not there, and a barrier of a warp orders nothing. Nothing hangs and nothing warns: the result is wrong.
+  are not there, and a barrier of a warp orders nothing. Nothing hangs and nothing warns: the result is wrong. Two
+  warps in different branches that meet at different `__syncthreads()` are one wavefront of 64 lanes on gfx9, which
+  comes to both.
 
 Use instead:
   Take the operation out of the branches: choose the value first, then let all lanes make one call.
@@ -40,12 +42,16 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=TRIGGERS,
+    triggers=(*TRIGGERS, b"__syncthreads"),
     sources=(
         "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",
         "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync",
     ),
     valid=(
+        (
+            "__global__ void f(int* x, int n) {\n  if (n > 3) {\n    __syncthreads();\n  } else {\n    __syncthreads();\n"
+            "  }\n  if (threadIdx.x > 3) return;\n  __syncthreads();\n}\n"
+        ),
         (
             "__device__ int f(int v) {\n  if (threadIdx.x / 32 == 0) {\n"
             "    v = __shfl_sync(~0u, v, 0);\n  } else {\n    v = __shfl_sync(~0u, v, 1);\n  }\n"
@@ -58,6 +64,12 @@ from rocmend.port.wave.intrinsics import TRIGGERS
         "__device__ int f(int v, int lane) {\n  if (lane < 16) v = __shfl_sync(0xffff, v, 0);\n  return v;\n}\n",
     ),
     invalid=(
+        Case("__device__ int f(int v) {\n  return v ? __shfl_sync(~0u, v, 0) : __shfl_sync(~0u, v, 1);\n}\n", None),
+        Case(
+            "__global__ void f(int* x) {\n  if (threadIdx.x < 32) {\n    x[0] = 1;\n    __syncthreads();\n"
+            "  } else {\n    __syncthreads();\n  }\n}\n",
+            None,
+        ),
         Case(
             (
                 "__device__ int f(int v, int lane) {\n  if (lane < 16) {\n    v = __shfl_sync(~0u, v, 0);\n"
@@ -85,6 +97,16 @@ from rocmend.port.wave.intrinsics import TRIGGERS
 def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
     """Yield the branches."""
     for split in splits(file):
+        if split.barrier:
+            yield Found(
+                split.start,
+                split.end,
+                f"warps that this branch parts meet at the barriers of lines {split.one} and {split.other}",
+                remedy=(
+                    "Put one __syncthreads() after the branches: a wavefront of 64 lanes would come to both of them."
+                ),
+            )
+            continue
         yield Found(
             split.start,
             split.end,

@@ -1,7 +1,8 @@
-"""Warp collectives of CUB without a number of lanes.
+"""Warps of CUB: collectives without a number of lanes, lanes and widths.
 
 What it does:
-  Gives `cub::WarpReduce`, `cub::WarpScan` and the like 32 as their number of threads where they have none.
+  Puts 32 lanes in the place of `cub::LaneId()`, `CUB_PTX_WARP_THREADS` and the like; gives `cub::WarpReduce`,
+  `cub::WarpScan` and the like 32 as their number of threads where they have none.
 
 Why it matters:
   Their default is the hardware's warp: 64 lanes in hipCUB on gfx9. A reduction of 32 values becomes one of 64, and
@@ -38,6 +39,13 @@ _FIXED = {
     b"WarpMergeSort": 2,
 }
 """How many template arguments come before the number of threads."""
+_WIDTHS = {
+    b"CUB_PTX_WARP_THREADS": b"32",
+    b"CUB_WARP_THREADS": b"32",
+    b"CUB_PTX_LOG_WARP_THREADS": b"5",
+    b"CUB_LOG_WARP_THREADS": b"5",
+}
+_WARP_FUNCTIONS = (b"WarpId", b"WarpMask", b"ShuffleUp", b"ShuffleDown", b"ShuffleIndex", b"WarpAll", b"WarpAny")
 _DEEPEST = 4
 
 
@@ -47,7 +55,21 @@ _DEEPEST = 4
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"WarpReduce", b"WarpScan", b"WarpExchange", b"WarpLoad", b"WarpStore", b"WarpMergeSort"),
+    triggers=(
+        b"CUB_",
+        b"LaneId",
+        b"WarpId",
+        b"WarpMask",
+        b"ShuffleUp",
+        b"ShuffleDown",
+        b"ShuffleIndex",
+        b"WarpReduce",
+        b"WarpScan",
+        b"WarpExchange",
+        b"WarpLoad",
+        b"WarpStore",
+        b"WarpMergeSort",
+    ),
     sources=(
         "https://nvidia.github.io/cccl/cub/",
         "https://rocm.docs.amd.com/projects/hipCUB/en/latest/",
@@ -58,6 +80,13 @@ _DEEPEST = 4
         "template <typename T>\nstruct WarpReduce {\n  T value;\n};\nWarpReduce<float> r;\n",
     ),
     invalid=(
+        gated(
+            "  int lane = cub::LaneId() + CUB_PTX_WARP_THREADS;",
+            "  int lane = warp32_lane() + 32;",
+            "__device__ void f() {\n",
+            "}\n",
+        ),
+        Case("__device__ int f(int v) {\n  return cub::ShuffleDown<32>(v, 1, 31, 0xffffffff);\n}\n", None),
         gated("using Reduce = cub::WarpReduce<float>;", "using Reduce = cub::WarpReduce<float, 32>;"),
         gated("  typedef cub::WarpScan<int> Scan;", "  typedef cub::WarpScan<int, 32> Scan;", "void f() {\n", "}\n"),
         Case("template <int N>\nusing R = cub::WarpReduce<float, N>;\n", None),
@@ -65,6 +94,7 @@ _DEEPEST = 4
 )
 def library_warps(file: CudaFile) -> Iterator[Found]:
     """Yield them."""
+    yield from _lanes(file)
     for index in file.names(*_FIXED):
         token = file.tokens[index]
         after = index + 1
@@ -92,8 +122,36 @@ def library_warps(file: CudaFile) -> Iterator[Found]:
             yield _manual(token.start, file.tokens[end].end, f"{name.decode()} is as wide as a wavefront in hipCUB")
 
 
+def _lanes(file: CudaFile) -> Iterator[Found]:
+    """Yield CUB's names for lanes and widths."""
+    for name, text in _WIDTHS.items():
+        for index in file.names(name):
+            token = file.tokens[index]
+            if name in file.macros or (token.directive >= 0 and file.directives[token.directive].name != b"define"):
+                continue
+            after = index + 1
+            called = after < len(file.tokens) and file.tokens[after].text == b"(" and after in file.partner
+            end = file.tokens[file.partner[after]].end if called else token.end
+            yield Found(
+                token.start,
+                end,
+                f"{name.decode()} is the wavefront's in hipCUB: 64 lanes on gfx9",
+                (Edit(token.start, end, text),),
+            )
+    for call in file.calls(b"LaneId", *_WARP_FUNCTIONS):
+        if call.qualifier not in (b"cub::", b"hipcub::"):
+            continue
+        if call.name.text == b"LaneId":
+            edit = Edit(call.start, call.name.end, b"warp32_lane")
+            what = "cub::LaneId() goes to 63 on gfx9"
+            yield Found(call.start, call.end, what, (edit,), needs=("warp32",))
+        else:
+            what = f"{call.name.text.decode()} works on a wavefront in hipCUB"
+            yield _manual(call.start, call.end, what)
+
+
 def _manual(start: int, end: int, message: str) -> Found:
-    remedy = "Give it at most 32 lanes as its last template argument."
+    remedy = "Give it at most 32 lanes as its last template argument, or use the helpers of warp32.h."
     return Found(start, end, message, outcome=Outcome.MANUAL, remedy=remedy)
 
 
