@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Done
+
+pytest.importorskip("libcst")
+
+Rocmend = Callable[..., Done]
+TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+KERNEL = """#include <cuda_runtime.h>
+
+__global__ void above(const float* x, unsigned* out) {
+  unsigned kept = __ballot_sync(0xffffffff, x[threadIdx.x] > 0);
+  if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = kept;
+}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "project"
+    (root / "fast").mkdir(parents=True)
+    (root / "fast" / "__init__.py").write_text("")
+    (root / "fast" / "train.py").write_text(TRAINING)
+    (root / "kernel.cu").write_text(KERNEL)
+    return root
+
+
+def bytes_of(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def data_of(done: Done) -> Any:
+    envelope = json.loads(done.out)
+    assert envelope["exit_code"] == done.code
+    return envelope["data"]
+
+
+def test_without_apply_nothing_is_written(rocmend: Rocmend, project: Path) -> None:
+    before = bytes_of(project)
+    done = rocmend("port", project)
+    assert done.code == 1
+    assert bytes_of(project) == before
+    assert "PY01" in done.out
+    assert "CU04" in done.out
+    assert "Nothing was written." in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_written_proven_and_taken_back(rocmend: Rocmend, project: Path) -> None:
+    before = bytes_of(project)
+    done = rocmend("port", project, "--apply", "--target", "gfx1151", "--json")
+    found = data_of(done)
+    assert found["written"]
+    assert set(found["changed"]) == {"fast/train.py", "kernel.cu"}
+    assert '"default" if is_rocm else "reduce-overhead"' in (project / "fast" / "train.py").read_text()
+    proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
+    assert [(level["name"], level["status"]) for level in proof["levels"]] == [
+        ("identity", "passed"),
+        ("static", "passed"),
+    ]
+    again = data_of(rocmend("port", project, "--apply", "--json"))
+    assert again["changed"] == []
+    assert rocmend("port", "undo", project).code == 0
+    assert bytes_of(project) == before
+
+
+def test_a_changed_nvidia_path_fails_the_proof(rocmend: Rocmend, project: Path) -> None:
+    rocmend("port", project, "--apply")
+    path = project / "kernel.cu"
+    path.write_text(path.read_text().replace("out[threadIdx.x / 32] = kept", "out[threadIdx.x / 64] = kept"))
+    done = rocmend("port", "verify", project, "--level", "identity", "--json")
+    assert done.code == 1
+    assert data_of(done)["levels"][0]["status"] == "failed"
+
+
+def test_the_patch_is_what_git_applies(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "rocm.patch"
+    done = rocmend("port", project, "--diff")
+    assert done.code == 1
+    patch.write_text(done.out)
+    subprocess.run(["git", "apply", str(patch)], cwd=project, check=True)
+    by_git = bytes_of(project)
+    subprocess.run(["git", "apply", "-R", str(patch)], cwd=project, check=True)
+    rocmend("port", project, "--apply")
+    written = {path: data for path, data in bytes_of(project).items() if not path.startswith(".rocmend")}
+    assert written == by_git
+
+
+def test_sarif_names_places_and_rewrites(rocmend: Rocmend, project: Path) -> None:
+    log = json.loads(rocmend("port", project, "--format", "sarif").out)
+    run = log["runs"][0]
+    by_rule = {result["ruleId"]: result for result in run["results"]}
+    result = by_rule["PY01"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "fast/train.py"
+    assert place["region"]["startLine"] == 5
+    assert result["fixes"]
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "PY01"
+
+
+def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.json"
+    rocmend("port", project, "--write-baseline", known)
+    (project / "fast" / "more.py").write_text(TRAINING)
+    done = rocmend("port", project, "--baseline", known, "--format", "jsonl")
+    assert {json.loads(line)["path"] for line in done.out.splitlines()} == {"fast/more.py"}
+
+
+def test_rules_are_listed_and_explained(rocmend: Rocmend) -> None:
+    listed = rocmend("port", "--rules")
+    assert listed.code == 0
+    assert "PY01" in listed.out
+    told = rocmend("port", "--explain", "py01")
+    assert told.code == 0
+    assert "Why it matters" in told.out
+    unknown = rocmend("port", "--explain", "PY999")
+    assert unknown.code == 2
+    assert "--rules" in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("port", "no-such-folder"), "no-such-folder"),
+        (("port", ".", "--apply", "--diff"), "--diff"),
+        (("port", ".", "--target", "gfx9999"), "gfx9999"),
+        (("port", ".", "--select", "ZZ"), "ZZ"),
+    ],
+)
+def test_wrong_use_is_told(
+    rocmend: Rocmend, project: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(project)
+    done = rocmend(*arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    before = bytes_of(project)
+    report = tmp_path / "report.html"
+    done = rocmend("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report)
+    assert done.code == 1
+    assert "Port of" in done.out
+    assert bytes_of(project) == before
+    text = report.read_text()
+    for part in ("How far the port was proven", "The port as a patch", "reduce-overhead"):
+        assert part in text
