@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rocmend.core.errors import UnitError, UsageError
-from rocmend.port import plan as plan_module
+from rocmend.port import rewrite as rewrite_module
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import apply, changes, diff
 from rocmend.port.languages import identity_broken
@@ -153,7 +153,7 @@ def test_a_file_whose_proof_fails_is_left_alone_with_what_it_alone_needed(
     def failing(language: Language, path: str, before: bytes, after: bytes) -> str | None:
         return "made up" if language is Language.CUDA else identity_broken(language, path, before, after)
 
-    monkeypatch.setattr(plan_module, "identity_broken", failing)
+    monkeypatch.setattr(rewrite_module, "identity_broken", failing)
     before = tree(project)
     applied = apply(analyse(project))
     assert [(left.path, "made up" in left.reason) for left in applied.left_alone] == [("csrc/total.cu", True)]
@@ -165,7 +165,7 @@ def test_a_file_whose_edits_contradict_is_left_alone(project: Path, monkeypatch:
     def failing(*_: object) -> bytes:
         raise UnitError("port rule", "two rewrites change the same bytes.")
 
-    monkeypatch.setattr(plan_module, "ported", failing)
+    monkeypatch.setattr(rewrite_module, "ported", failing)
     applied = apply(analyse(project))
     assert applied.changed == applied.added == ()
     assert len(applied.left_alone) == 4

@@ -118,6 +118,7 @@ class Cache:
             kept = sorted(self._path.parent.glob("*.bin"), key=lambda path: path.stat().st_mtime)
             for old in kept[:-_MOST_PROJECTS]:
                 old.unlink(missing_ok=True)
+                old.with_suffix(".plan").unlink(missing_ok=True)
         except OSError as error:
             self.notes.append(
                 f"The cache {self._path} cannot be written: {error.strerror}; the next run reads all files."

@@ -17,7 +17,7 @@ __all__ = ["Look", "Task", "look", "not_looked_at"]
 _BINARY_PROBE_BYTES = 8192
 
 
-class Task(msgspec.Struct, frozen=True, array_like=True):
+class Task(msgspec.Struct, frozen=True, array_like=True, tag="look"):
     """A file to look at.
 
     Attributes:
@@ -32,8 +32,12 @@ class Task(msgspec.Struct, frozen=True, array_like=True):
     stamp: tuple[int, int, int]
     known_sha256: str = ""
 
+    def lost(self, reason: str) -> Look:
+        """Return the look that the process was lost at: known from then on, so that it happens once."""
+        return not_looked_at(self.path, reason, self.size_bytes, self.stamp)
 
-class Look(msgspec.Struct, frozen=True, array_like=True):
+
+class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
     """What one look at a file found.
 
     Attributes:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from rocmend.core.errors import DataError, UnitError, UsageError
-from rocmend.port.languages import destination, identity_broken, ported
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.port.languages import destination
+from rocmend.port.memo import Memo
 from rocmend.port.packages import Reach, Reaches
+from rocmend.port.pool import Crew
 from rocmend.port.records import Analysis, Change, FileReport, Issue, Language, Outcome
+from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite
 from rocmend.port.settings import settings
 from rocmend.port.state import digest, generations
 from rocmend.port.steady import NotReadError, read_steady
@@ -20,6 +26,8 @@ from rocmend.port.supply import header_folder, headers_in, modules_in, placed
 __all__ = ["STYLES", "LeftAlone", "Plan", "Planner", "Written", "plan"]
 
 
+_FEW_ISSUES = 24
+_DECODER = msgspec.msgpack.Decoder(Rewritten)
 STYLES = ("inplace", "tree")
 
 
@@ -101,7 +109,8 @@ class Planner:
         self.root = Path(analysis.root)
         self.suggestions = suggestions
         self.reaches = Reaches(self.root)
-        self.most_bytes = settings(self.root).max_file_bytes
+        self.settings = settings(self.root)
+        self.memo = Memo(self.root)
         self.todo = [(file, taken) for file in analysis.files if not file.skipped and (taken := self.taken(file))]
         cuda = [file.path for file, _ in self.todo if file.language is Language.CUDA]
         self.headers = header_folder(self.root, cuda) if cuda else ""
@@ -110,7 +119,7 @@ class Planner:
 
     def plan(self) -> Plan:
         """Return what the port would change."""
-        written = [one for report, issues in self.todo if (one := self.tried(report, issues))]
+        written = list(self.written())
         inside = [one for one in written if one.path == one.report.path]
         beside = [one for one in written if one.path != one.report.path]
         changes = [Change(one.path, one.before, one.after) for one in inside]
@@ -118,6 +127,7 @@ class Planner:
         changes = self.supplied(inside, changes)
         kept = {change.path for change in changes}
         made = sum(bool(issue.edits) for one in written if one.path in kept for issue in one.issues)
+        self.memo.save()
         return Plan(sorted(changes, key=lambda change: change.path), sorted(self.left), made)
 
     def taken(self, file: FileReport) -> list[Issue]:
@@ -129,35 +139,66 @@ class Planner:
 
         return [issue for issue in file.issues if counts(issue)]
 
-    def tried(self, report: FileReport, issues: list[Issue]) -> Written | None:
-        """Return a file's port; None where nothing in it changes or it is left alone."""
+    def written(self) -> Iterator[Written]:
+        """Yield what files become, each proven; those that are left alone are noted."""
+        prepared = {report.path: self.prepared(report, issues) for report, issues in self.todo}
+        keys = {path: Memo.key(task) for path, (task, _) in prepared.items()}
+        results: dict[str, Rewritten] = {}
+        for path, key in keys.items():
+            known = self.memo.get(key)
+            if known is not None:
+                results[path] = _DECODER.decode(known)
+        for result in self.rewritten([task for path, (task, _) in prepared.items() if path not in results]):
+            results[result.path] = result
+            if not result.reason:  # what went wrong may be otherwise next time
+                self.memo.put(keys[result.path], msgspec.msgpack.encode(result))
+        for report, _ in self.todo:
+            result = results[report.path]
+            task, folder = prepared[report.path]
+            if result.reason:
+                self.leave(report.path, result.reason)
+            elif result.after is not None:
+                before = self.read(report)
+                if before is not None:
+                    place = destination(report.language, report.path)
+                    yield Written(report, place, before, result.after, list(task.issues), folder)
+
+    def read(self, report: FileReport) -> bytes | None:
+        """Return a file's bytes as they were analysed; None where they are no longer, which is noted."""
         try:
-            data, _ = read_steady(self.root / report.path, self.most_bytes)
-            if digest(data) != report.sha256:
-                self.leave(report.path, "it changed since the analysis; run again")
-                return None
-            return self.written(report, data, issues)
+            data, _ = read_steady(self.root / report.path, self.settings.max_file_bytes)
         except NotReadError as error:
             self.leave(report.path, str(error))
-        except (UnitError, DataError) as error:
-            self.leave(report.path, error.message)
-        return None
+            return None
+        if digest(data) != report.sha256:
+            self.leave(report.path, CHANGED_SINCE)
+            return None
+        return data
 
-    def written(self, report: FileReport, data: bytes, issues: list[Issue]) -> Written | None:
-        """Return a file's port, proven; None where nothing in it changes or the proof fails."""
+    def prepared(self, report: FileReport, issues: list[Issue]) -> tuple[Rewrite, str]:
+        """Return what is to be done to a file, and the folder of its support modules."""
         reach = Reach("", "")
         if report.language is Language.PYTHON:
+            data = self.bytes_of(report.path)
             reach = self.reaches.of(report.path, data, needs={need for issue in issues for need in issue.needs})
         elif report.language is Language.CUDA:
             issues = placed(issues, report.path, self.headers)
-        after = ported(report.language, report.path, data, issues, reach.module)
-        if after == data:
-            return None
-        broken = identity_broken(report.language, report.path, data, after)
-        if broken is not None:
-            self.leave(report.path, f"its NVIDIA side would not be what it was: {broken}")
-            return None
-        return Written(report, destination(report.language, report.path), data, after, issues, reach.folder)
+        return Rewrite(report.path, report.sha256, report.language, tuple(issues), reach.module), reach.folder
+
+    def bytes_of(self, path: str) -> bytes:
+        """Return a file's bytes, nothing where it cannot be read: then it is not written either."""
+        try:
+            return read_steady(self.root / path, self.settings.max_file_bytes)[0]
+        except NotReadError:
+            return b""
+
+    def rewritten(self, tasks: list[Rewrite]) -> Iterator[Rewritten]:
+        """Yield what files become: here where little is to be done, else in processes."""
+        if sum(len(task.issues) for task in tasks) <= _FEW_ISSUES:
+            yield from (rewrite(self.root, task, self.settings.max_file_bytes) for task in tasks)
+        else:
+            with Crew(self.root, self.settings) as crew:
+                yield from crew.rewrites(tasks, min(len(tasks), len(os.sched_getaffinity(0))))
 
     def leave(self, path: str, reason: str) -> None:
         """Note that a file is not rewritten."""
@@ -250,5 +291,7 @@ class Planner:
             there = self.root / self.headers / name
             earlier = there.read_bytes() if there.exists() else b""
             cuda = [(one.path, one.after) for one in written if one.report.language is Language.CUDA]
-            self.compatibility = compatibility_header(uses(cuda, earlier))
+            key = Memo.key(earlier, [(path, digest(after)) for path, after in cuda])
+            self.compatibility = self.memo.get(key) or compatibility_header(uses(cuda, earlier))
+            self.memo.put(key, self.compatibility)
         return self.compatibility

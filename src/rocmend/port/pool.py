@@ -1,4 +1,4 @@
-"""Several processes that look at files: one that crashes, hangs or grows costs one file, not the run."""
+"""Several processes that work on files: one that crashes, hangs or grows costs one file, not the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ import msgspec
 
 import rocmend
 from rocmend.core.errors import RocmendError
-from rocmend.port.look import Look, Task, not_looked_at
+from rocmend.port.look import Look, Task
+from rocmend.port.rewrite import Rewrite, Rewritten
 from rocmend.port.settings import Settings
 from rocmend.port.worker import Setup, read_frame, write_frame
 
@@ -29,7 +30,7 @@ __all__ = ["Crew"]
 _COMMAND = [sys.executable, "-P", "-m", "rocmend.port.worker"]
 
 
-_DECODER = msgspec.msgpack.Decoder(tuple[Look, bool])
+_DECODER = msgspec.msgpack.Decoder(tuple[Look | Rewritten, bool])
 
 
 class _Worker:
@@ -48,7 +49,7 @@ class _Worker:
             start_new_session=True,  # an interrupt is for the parent, which ends its children
         )
         self.time_limit_s = settings.time_limit_s
-        self.task = Task("", 0, (0, 0, 0))
+        self.task: Task | Rewrite = Task("", 0, (0, 0, 0))
         self.started = False
         self.deadline = time.monotonic() + self.time_limit_s
         setup = Setup(str(root), settings.max_file_bytes, settings.memory_limit_bytes)
@@ -65,7 +66,7 @@ class _Worker:
         """Where answers come from."""
         return cast("BinaryIO", self.process.stdout)
 
-    def give(self, task: Task) -> None:
+    def give(self, task: Task | Rewrite) -> None:
         self.task = task
         self.deadline = time.monotonic() + self.time_limit_s
         with contextlib.suppress(BrokenPipeError):
@@ -80,10 +81,6 @@ class _Worker:
         self.stdout.close()
         code = self.process.wait() if code is None else code
         return signal.Signals(-code).name if code < 0 else f"exit status {code}"
-
-    def lost(self, reason: str) -> Look:
-        """Return the look at the file that the process ended with: known from then on, so that it does so once."""
-        return not_looked_at(self.task.path, reason, self.task.size_bytes, self.task.stamp)
 
 
 class Crew:
@@ -122,6 +119,22 @@ class Crew:
     def looks(self, tasks: Iterable[Task], jobs: int) -> Iterator[Look]:
         """Look at files in ``jobs`` processes and yield what was found, in no particular order.
 
+        Raises:
+            RocmendError: Such a process does not start.
+        """
+        return cast("Iterator[Look]", self._results(tasks, jobs))
+
+    def rewrites(self, tasks: Iterable[Rewrite], jobs: int) -> Iterator[Rewritten]:
+        """Port files in ``jobs`` processes and yield what they became, in no particular order.
+
+        Raises:
+            RocmendError: Such a process does not start.
+        """
+        return cast("Iterator[Rewritten]", self._results(tasks, jobs))
+
+    def _results(self, tasks: Iterable[Task | Rewrite], jobs: int) -> Iterator[Look | Rewritten]:
+        """Give files to processes and yield what comes back.
+
         Args:
             tasks: The files.
             jobs: How many processes, at least one.
@@ -129,7 +142,7 @@ class Crew:
         Raises:
             RocmendError: Such a process does not start.
         """
-        waiting = deque(tasks)
+        waiting: deque[Task | Rewrite] = deque(tasks)
         for worker in list(self._workers):
             if waiting:
                 worker.give(waiting.popleft())
@@ -150,9 +163,9 @@ class Crew:
                 yield from self._answer(worker, waiting)
             for worker in overdue:
                 self._stop(worker)
-                yield worker.lost(f"took longer than {self._settings.time_limit_s:g} s to read")
+                yield worker.task.lost(f"took longer than {self._settings.time_limit_s:g} s to read")
 
-    def _answer(self, worker: _Worker, waiting: deque[Task]) -> Iterator[Look]:
+    def _answer(self, worker: _Worker, waiting: deque[Task | Rewrite]) -> Iterator[Look | Rewritten]:
         """Yield what a worker that has something to say has found, and give it the next file."""
         frame = read_frame(worker.stdout)
         if frame is None:
@@ -163,7 +176,7 @@ class Crew:
                     f"a process that reads files does not start ({ended}).",
                     next_step=f"See why with: {' '.join(_COMMAND)} < /dev/null",
                 )
-            yield worker.lost(f"the process that read it died ({ended})")
+            yield worker.task.lost(f"the process that read it died ({ended})")
             return
         if not worker.started:
             worker.started = True

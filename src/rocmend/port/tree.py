@@ -14,7 +14,7 @@ from rocmend.core.errors import DataError, UnitError, UsageError
 from rocmend.port.classify import kind, uses_cuda
 from rocmend.port.plan import Plan, Planner, Written
 from rocmend.port.records import Analysis, Change, FileReport, Issue, Language
-from rocmend.port.settings import settings
+from rocmend.port.rewrite import CHANGED_SINCE
 from rocmend.port.state import digest
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.supply import placed
@@ -114,17 +114,17 @@ class TreePlanner(Planner):
 
     def _read(self) -> None:
         """Read the project's C++ and CUDA sources; those that changed since the analysis are left alone."""
-        for file in walk(self.root, exclude=settings(self.root).exclude).files:
+        for file in walk(self.root, exclude=self.settings.exclude).files:
             by_name = kind(file.path)
             if file.path.startswith(f"{FOLDER}/") or not (by_name is None or Language.CUDA in by_name):
                 continue
             try:
-                data, _ = read_steady(self.root / file.path, self.most_bytes)
+                data, _ = read_steady(self.root / file.path, self.settings.max_file_bytes)
             except NotReadError as error:
                 self.leave(file.path, str(error))
                 continue
             if self.known.get(file.path, digest(data)) != digest(data):
-                self.leave(file.path, "it changed since the analysis; run again")
+                self.leave(file.path, CHANGED_SINCE)
                 continue
             self.sources[file.path] = data
 

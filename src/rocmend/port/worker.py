@@ -1,4 +1,4 @@
-"""A process that looks at files: reads tasks from its standard input, answers on its standard output.
+"""A process that looks at files and ports them: reads tasks from its standard input, answers on its standard output.
 
 Frames in both directions are a length of four bytes (little-endian) and MessagePack. The first task is a ``Setup``
 and the first answer empty.
@@ -16,6 +16,7 @@ from typing import BinaryIO
 import msgspec
 
 from rocmend.port.look import Task, look
+from rocmend.port.rewrite import Rewrite, rewrite
 from rocmend.port.rule import rules
 
 __all__ = ["Setup", "read_frame", "write_frame"]
@@ -84,11 +85,13 @@ def main() -> int:
     rules()
     root = Path(setup.root)
     encoder = msgspec.msgpack.Encoder()
-    decoder = msgspec.msgpack.Decoder(Task)
+    decoder = msgspec.msgpack.Decoder(Task | Rewrite)
     while (frame := read_frame(tasks)) is not None:
-        seen = look(root, decoder.decode(frame), setup.max_file_bytes)
+        task = decoder.decode(frame)
+        most = setup.max_file_bytes
+        result = rewrite(root, task, most) if isinstance(task, Rewrite) else look(root, task, most)
         retiring = _peak_bytes() > _RETIRE_BYTES
-        write_frame(answers, encoder.encode((seen, retiring)))
+        write_frame(answers, encoder.encode((result, retiring)))
         if retiring:
             return 0
     return 0

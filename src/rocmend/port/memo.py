@@ -1,0 +1,68 @@
+"""Results from before, by what they were computed from: a project that did not change is planned at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+import zstandard
+
+from rocmend.core.files import write_atomic
+from rocmend.port.cache import cache_folder, rules_fingerprint
+
+__all__ = ["Memo"]
+
+_DIGEST_BYTES = 32
+
+
+class Memo:
+    """What was computed for one project.
+
+    Args:
+        root: The project's folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
+        self._path = cache_folder() / f"{name}.plan"
+        self._known = self._read()
+        self._used: dict[bytes, bytes] = {}
+
+    @staticmethod
+    def key(*parts: object) -> bytes:
+        """Return the key of a result: of all that it is computed from, the program included."""
+        return hashlib.sha256(msgspec.msgpack.encode((rules_fingerprint(), *parts))).digest()
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a result; None where it has to be computed."""
+        value = self._known.get(key)
+        if value is not None:
+            self._used[key] = value
+        return value
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep a result."""
+        self._used[key] = value
+
+    def save(self) -> None:
+        """Write what was used, for the next time. A cache that cannot be written costs time and nothing else."""
+        if self._used.keys() == self._known.keys():
+            return
+        payload = zstandard.ZstdCompressor(level=1).compress(msgspec.msgpack.encode(self._used))
+        try:
+            write_atomic(self._path, hashlib.sha256(payload).digest() + payload)
+        except OSError:
+            return
+
+    def _read(self) -> dict[bytes, bytes]:
+        try:
+            data = self._path.read_bytes()
+            payload = data[_DIGEST_BYTES:]
+            if hashlib.sha256(payload).digest() != data[:_DIGEST_BYTES]:
+                return {}
+            plain = zstandard.ZstdDecompressor().decompress(payload)
+            return msgspec.msgpack.decode(plain, type=dict[bytes, bytes])
+        except (OSError, msgspec.DecodeError, zstandard.ZstdError):
+            return {}
