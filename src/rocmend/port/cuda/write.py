@@ -88,7 +88,7 @@ def _untold(file: CudaFile, told: dict[int, dict[bytes, Issue]]) -> dict[int, li
         at: [
             comment
             for comment, issue in comments.items()
-            if there[comment] < due[comment] and not (there[comment] and _already_told(file, issue))
+            if there[comment] < due[comment] and not _already_told(file, issue)
         ]
         for at, comments in told.items()
     }
