@@ -37,20 +37,35 @@ struct bit_xor {
   __device__ T operator()(T a, T b) const { return a ^ b; }
 };
 
+// HIP's groups exchange numbers only; CUDA's reduce takes structures too, so the words of a value are exchanged.
+template <typename T, typename Exchange>
+__device__ inline T exchanged(T value, Exchange exchange) {
+  constexpr unsigned words = (sizeof(T) + 3) / 4;
+  int word[words] = {};
+  __builtin_memcpy(word, static_cast<const void *>(&value), sizeof(T));
+  for (unsigned i = 0; i < words; ++i) word[i] = exchange(word[i]);
+  __builtin_memcpy(static_cast<void *>(&value), word, sizeof(T));
+  return value;
+}
+
 // Every thread of the tile gets the result.
 template <unsigned Size, typename Parent, typename T, typename Operation>
 __device__ inline T reduce(const cooperative_groups::thread_block_tile<Size, Parent>& group, T value, Operation combine) {
   static_assert(Size <= 32, "a tile of at most 32 threads");
-  for (unsigned step = Size / 2; step > 0; step /= 2) value = combine(value, group.shfl_xor(value, step));
+  for (unsigned step = Size / 2; step > 0; step /= 2) {
+    value = combine(value, exchanged(value, [&](int word) { return group.shfl_xor(word, step); }));
+  }
   return value;
 }
 
 // A coalesced group has any number of threads: its values are combined in the order of their ranks.
 template <typename T, typename Operation>
 __device__ inline T reduce(const cooperative_groups::coalesced_group& group, T value, Operation combine) {
-  T result = group.shfl(value, 0);
+  T result = exchanged(value, [&](int word) { return group.shfl(word, 0); });
   const unsigned size = group.size();
-  for (unsigned rank = 1; rank < size; ++rank) result = combine(result, group.shfl(value, rank));
+  for (unsigned rank = 1; rank < size; ++rank) {
+    result = combine(result, exchanged(value, [&](int word) { return group.shfl(word, rank); }));
+  }
   return result;
 }
 
