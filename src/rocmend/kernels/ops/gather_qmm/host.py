@@ -170,12 +170,21 @@ def _has_tiles(a: Arguments, target: Target) -> bool:
     return a.form.mode == "affine" and a.form.bits in {4, 8}
 
 
+def _class(a: Arguments, kind: str) -> str:
+    """Name the class of records of the tiles: rows of an expert, but of uneven K and 4 affine bits."""
+    if kind != "low" and a.x.shape[-1] % 128:
+        kind = "uneven"
+    elif kind != "low" and a.up is None and a.form.affine and a.form.bits == 4:
+        kind = "b4"
+    return kind if a.up is None else f"{kind}-gated"
+
+
 def _tiles(
     a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10
 ) -> Callable[[Sequence[torch.Tensor | None]], None]:
     """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    config = config_for("gather_qmm", "tiles", f"{kind}-gated" if a.up is not None else kind, target)
+    config = config_for("gather_qmm", "tiles", _class(a, kind), target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
     block = 512 // form.bits
@@ -197,6 +206,7 @@ def _tiles(
             "BM": config["BM"],
             "BLOCK": of_pairs,
             "ONCE": pairs.count <= of_pairs,
+            "ORDERED": a.ordered and pairs.count <= of_pairs,
         },
         first,
         (pairs.count, m, a.experts, k, padded, groups, matrices * m, slots),

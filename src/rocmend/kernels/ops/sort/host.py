@@ -8,7 +8,7 @@ import triton
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import axes
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.sort import COUNTED_PAIRS
+from rocmend.kernels.ops.sort import COUNTED_FROM, COUNTED_PAIRS, counted
 from rocmend.kernels.ops.sort.kernel import count_kernel, counted_kernel, offsets_kernel, rows_kernel, scatter_kernel
 from rocmend.kernels.tuning import Config, config_for
 
@@ -54,9 +54,9 @@ def sort_rows(
     if x.numel() == 0 or kept == 0:
         return out, order
     target = executor.target_for(x.device)
-    held, counted = (config_for("sort", name, f"{8 * x.element_size()}", target) for name in ("rows", "counted"))
-    if n >= counted["least"] and x.shape[0] * n * n <= counted.get("pairs", COUNTED_PAIRS):
-        _counted(x, out, order, mode, kept, counted)
+    held, pairs = (config_for("sort", name, f"{8 * x.element_size()}", target) for name in ("rows", "counted"))
+    if counted(x.shape[0], n, pairs.get("least", COUNTED_FROM), pairs.get("pairs", COUNTED_PAIRS)):
+        _counted(x, out, order, mode, kept, pairs)
     elif n <= held["longest"]:
         _held(x, out, order, mode, kept)
     elif kept == n:

@@ -11,19 +11,23 @@ from rocmend.kernels.language import narrow
 
 @triton.jit
 def _route(
-    expert, rhs_ptr, order_ptr, table_ptr, pairs, m, experts, BM: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr
-):
+    expert, rhs_ptr, order_ptr, table_ptr, pairs, m, experts,
+    BM: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr, ORDERED: tl.constexpr,
+):  # fmt: skip
     """Write the numbers of an expert's pairs behind those of the experts before it, and its tiles.
 
     Without knowing the tiles of the others: they cannot be more than its first row, in tiles, and one for each. Places
-    that are left over become tiles without rows. ONCE: a block holds all pairs.
+    that are left over become tiles without rows. ONCE: a block holds all pairs. ORDERED: they are by expert already.
     """
     if ONCE:
         pair = tl.arange(0, BLOCK)
         chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
         hit = (chosen == expert).to(tl.int32)
         before, mine = tl.sum((chosen < expert).to(tl.int32), axis=0), tl.sum(hit, axis=0)
-        tl.store(order_ptr + before + tl.cumsum(hit, axis=0) - 1, pair, mask=hit != 0)
+        place = pair
+        if not ORDERED:
+            place = before + tl.cumsum(hit, axis=0) - 1
+        tl.store(order_ptr + place, pair, mask=hit != 0)
     else:
         less = tl.zeros([BLOCK], tl.int32)
         equal = tl.zeros([BLOCK], tl.int32)
@@ -79,7 +83,7 @@ def _reorder(
 def prepare_kernel(
     x_ptr, rhs_ptr, ordered_ptr, table_ptr, pairs, m, experts, k, padded, groups, rows, slots,
     BITS: tl.constexpr, GROUP: tl.constexpr, SUMS: tl.constexpr, BM: tl.constexpr, BLOCK: tl.constexpr,
-    ONCE: tl.constexpr, WIDTH: tl.constexpr,
+    ONCE: tl.constexpr, ORDERED: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Order pairs and rows of x. Programs: (experts + rows of x).
 
@@ -88,7 +92,7 @@ def prepare_kernel(
     """
     program = tl.program_id(0)
     if program < experts:
-        _route(program, rhs_ptr, table_ptr + slots * 4, table_ptr, pairs, m, experts, BM, BLOCK, ONCE)
+        _route(program, rhs_ptr, table_ptr + slots * 4, table_ptr, pairs, m, experts, BM, BLOCK, ONCE, ORDERED)
     else:
         row = (program - experts).to(tl.int64)
         sums_ptr = ordered_ptr + rows.to(tl.int64) * padded
