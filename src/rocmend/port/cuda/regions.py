@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rocmend.core.errors import UnitError
@@ -108,6 +109,12 @@ class _Lines:
             start, end = self.widened(*grown)
 
 
+@lru_cache(maxsize=2)
+def _lines(file: CudaFile) -> _Lines:
+    """Return a file's lines: asked for once for each comment, made once."""
+    return _Lines(file)
+
+
 def _directives(file: CudaFile) -> list[list[int]]:
     """Return where each conditional group's own directives begin."""
     found = [[file.directives[number].start for number in (one.first, one.last) if number >= 0] for one in file.groups]
@@ -158,7 +165,7 @@ def regions(file: CudaFile, edits: Iterable[Edit]) -> list[Region]:
     ordered = compatible(edits)
     if not ordered:
         return []
-    lines = _Lines(file)
+    lines = _lines(file)
     made: list[Region] = []
     for edit in ordered:
         if edit.start == edit.end and _adds_lines(file, lines, edit):
@@ -202,7 +209,7 @@ def _apart(file: CudaFile, one: Region, other: Region) -> bool:
 
 def cut_before(file: CudaFile, offset: int) -> int:
     """Return the start of the first line at or before an offset's line before which a directive may stand."""
-    lines = _Lines(file)
+    lines = _lines(file)
     start = lines.start(offset)
     while (held := lines.holder(start)) is not None:
         start = lines.start(held[0])

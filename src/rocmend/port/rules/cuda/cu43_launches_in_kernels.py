@@ -1,10 +1,10 @@
 """A kernel that launches kernels.
 
 What it does:
-  Finds launches, and waits for the device, in functions that the GPU runs.
+  Finds launches, and calls of the runtime, in functions that only the GPU runs.
 
 Why it matters:
-  HIP has no dynamic parallelism: a launch in device code does not compile.
+  HIP has no dynamic parallelism, and its runtime is the host's: such calls in device code do not compile.
 
 Use instead:
   A second launch from the host, a work queue with persistent workgroups, or recursion unrolled into levels.
@@ -25,6 +25,30 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
+_RUNTIME = tuple(
+    f"cuda{name}".encode()
+    for name in (
+        "DeviceSynchronize",
+        "GetErrorString",
+        "GetErrorName",
+        "GetLastError",
+        "PeekAtLastError",
+        "Malloc",
+        "Free",
+        "MemcpyAsync",
+        "MemsetAsync",
+        "StreamCreateWithFlags",
+        "StreamDestroy",
+        "GetDevice",
+        "DeviceGetAttribute",
+    )
+)
+_REMEDIES = {
+    "cudaGetErrorString": "Print the number of the error instead.",
+    "cudaGetErrorName": "Print the number of the error instead.",
+    "cudaMalloc": "Use malloc(), which device code has.",
+    "cudaFree": "Use free(), which device code has.",
+}
 _REMEDY = "Launch from the host, level by level, or let persistent workgroups take work from a queue."
 
 
@@ -34,7 +58,7 @@ _REMEDY = "Launch from the host, level by level, or let persistent workgroups ta
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"<<<", b"cudaDeviceSynchronize", b"cudaLaunchDevice"),
+    triggers=(b"<<<", *_RUNTIME),
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",),
     valid=(
         "__global__ void k() {}\nvoid f() {\n  k<<<1, 2>>>();\n  cudaDeviceSynchronize();\n}\n",
@@ -43,16 +67,18 @@ _REMEDY = "Launch from the host, level by level, or let persistent workgroups ta
     invalid=(
         Case("__global__ void k(int n) {\n  if (n > 0) k<<<1, 2>>>(n - 1);\n}\n", None),
         Case("__device__ void f() {\n  cudaDeviceSynchronize();\n}\n", None),
+        Case('__device__ void f(cudaError_t e) {\n  printf("%s", cudaGetErrorString(e));\n}\n', None),
     ),
 )
 def launches_in_kernels(file: CudaFile) -> Iterator[Found]:
-    """Yield the launches and the waits."""
+    """Yield the launches and the calls."""
     for launch in file.launches():
         if _on_device_only(file, launch.start):
             yield Found(launch.start, launch.end, "a kernel is launched by the GPU", remedy=_REMEDY)
-    for call in file.calls(b"cudaDeviceSynchronize"):
+    for call in file.calls(*_RUNTIME):
         if _on_device_only(file, call.start):
-            yield Found(call.start, call.end, "the GPU waits for kernels that it launched", remedy=_REMEDY)
+            name = call.name.text.decode()
+            yield Found(call.start, call.end, f"{name} is called by the GPU", remedy=_REMEDIES.get(name, _REMEDY))
 
 
 def _on_device_only(file: CudaFile, offset: int) -> bool:
