@@ -8,7 +8,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Function
 
-__all__ = ["same_in_a_block", "same_in_a_warp"]
+__all__ = ["same_in_a_block", "same_in_a_warp", "template_parameter"]
 
 _WORDS = frozenset(
     b"true false nullptr const constexpr int unsigned long short char float double bool auto static_cast sizeof "
@@ -106,7 +106,7 @@ def _known(file: CudaFile, function: Function, at: int, warp: bool, depth: int) 
     declared = file.declaration_of(name.text, name.start)
     if declared is None:
         return bool(_CONSTANT.fullmatch(name.text)) and not _of_threads(file, name.text)
-    if b"constexpr" in declared.qualifiers or _template_parameter(file, declared.at):
+    if b"constexpr" in declared.qualifiers or template_parameter(file, declared.at):
         return True
     if _changed(file, function, name.text, declared.at):
         return False
@@ -129,8 +129,8 @@ def _of_threads(file: CudaFile, name: bytes) -> bool:
     )
 
 
-def _template_parameter(file: CudaFile, at: int) -> bool:
-    """Tell whether the name declared at an index is a parameter of a template."""
+def template_parameter(file: CudaFile, at: int) -> bool:
+    """Tell whether the name at an index is declared there as a parameter of a template."""
     while at > 0 and file.tokens[at].text not in (b";", b"{", b"}", b"(", b")", b"<"):
         at -= 1
     return file.tokens[at].text == b"<" and file.tokens[at - 1].text == b"template"

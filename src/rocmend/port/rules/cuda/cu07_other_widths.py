@@ -45,6 +45,7 @@ from rocmend.port.wave.sites import wave
         "https://github.com/vllm-project/vllm/blob/main/csrc/cuda_compat.h",
     ),
     valid=(
+        "#ifdef USE_ROCM\n__device__ int f(int v) {\n  return __shfl_xor(v, 32);\n}\n#endif\n",
         (
             "#define WARP_SIZE 32\n__device__ float f(float v) {\n"
             "  return warp32_shfl_xor_sync(0xffffffff, v, WARP_SIZE / 2);\n}\n"
@@ -55,6 +56,7 @@ from rocmend.port.wave.sites import wave
         ),
     ),
     invalid=(
+        Case("#ifdef USE_ROCM\n#define SUM(v) __shfl_xor(v, 32)\n#else\n#define SUM(v) v\n#endif\n", None),
         Case(
             (
                 "#ifdef USE_ROCM\n#define WARP_SIZE 64\n#else\n#define WARP_SIZE 32\n#endif\n"
@@ -75,9 +77,21 @@ from rocmend.port.wave.sites import wave
 def other_widths(file: CudaFile) -> Iterator[Found]:
     """Yield the first place where the width is another."""
     found = wave(file)
-    if found.other_width is None or not found.sites:
+    if found.other_width is None:
         return
     start, end, name = found.other_width
+    if not found.sites:
+        index = file.token_at(start)
+        if file.tokens[index].directive >= 0 or file.tokens[min(index + 1, len(file.tokens) - 1)].text in (b"=", b"{"):
+            yield Found(
+                start,
+                end,
+                f"{name} makes warps of other than 32 lanes for whoever includes this",
+                remedy=(
+                    "Keep to 32 lanes in the code for ROCm too, or make all code that uses it as wide as a wavefront."
+                ),
+            )
+        return
     lines = sorted({file.tokens[site.at].line for site in found.sites})
     shown = ", ".join(str(line) for line in lines[:8]) + (", …" if len(lines) > 8 else "")
     yield Found(

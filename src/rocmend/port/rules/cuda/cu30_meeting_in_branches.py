@@ -49,7 +49,8 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     ),
     valid=(
         (
-            "__global__ void f(int* x, int n) {\n  if (n > 3) {\n    __syncthreads();\n  } else {\n    __syncthreads();\n"
+            "__global__ void f(int* x, int n) {\n  if (n > 3) {\n    __syncthreads();\n"
+            "  } else {\n    __syncthreads();\n"
             "  }\n  if (threadIdx.x > 3) return;\n  __syncthreads();\n}\n"
         ),
         (

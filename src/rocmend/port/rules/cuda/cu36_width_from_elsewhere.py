@@ -1,0 +1,100 @@
+"""A warp's size that another file defines.
+
+What it does:
+  Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `warp_size`) which the file does
+  not define, and puts a `static_assert` at their head that it is 32.
+
+Why it matters:
+  Operations across lanes keep to 32 lanes after the port. Where the constant comes from a header that was ported by
+  hand with another width (`#ifdef USE_ROCM`, `#define WARP_SIZE 64`), the two disagree, and the result is wrong on
+  gfx9 with no warning.
+
+Use instead:
+  Nothing in a project whose warps have 32 lanes: the assertion holds. Where it fails, make one of the widths the
+  other; the header is reported by CU07.
+
+Fix safety:
+  Safe: it changes no value. A build that it stops would have given wrong results on wavefronts of 64 lanes.
+
+References:
+  HIP porting guide, warp size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Edit, Language, Outcome
+from rocmend.port.rule import Found, rule
+from rocmend.port.wave.cases import gated
+from rocmend.port.wave.uniform import template_parameter
+
+_NAMES = re.compile(rb"k?(WARP|Warp|warp)_?(SIZE|Size|size|THREADS|Threads|threads)")
+_LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
+
+
+@rule(
+    "CU36",
+    "Warp size from another file",
+    Language.CUDA,
+    severity=Severity.WARNING,
+    outcome=Outcome.AUTO,
+    triggers=(b"WARP", b"arpSize", b"arp_size", b"arp_Size"),
+    sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",),
+    valid=(
+        "#define WARP_SIZE 32\n__device__ int f() {\n  return threadIdx.x % WARP_SIZE;\n}\n",
+        "template <int WARP_SIZE>\n__device__ int f() {\n  return threadIdx.x % WARP_SIZE;\n}\n",
+        "int f(const P& p) {\n  return p.warp_size;\n}\n",
+    ),
+    invalid=(
+        gated(
+            "__device__ int f() {",
+            '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code");',
+            '#include "common.cuh"\n',
+            "  return threadIdx.x % WARP_SIZE;\n}\n",
+        ),
+    ),
+)
+def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
+    """Yield the functions, each with the first use in it."""
+    done: set[tuple[int, bytes]] = set()
+    for name in [name for name in file.all_names if _NAMES.fullmatch(name) and name not in _LIBRARIES]:
+        if name in file.macros or file.declarations_of(name) or _of_a_template(file, name):
+            continue
+        for index in file.names(name):
+            token = file.tokens[index]
+            function = file.function_at(token.start)
+            if function is None or token.directive >= 0 or not _plain_use(file, index):
+                continue
+            if not function.start < token.start < function.end or (function.start, name) in done:
+                continue
+            if _asserted(file, name, token.start):
+                continue
+            done.add((function.start, name))
+            at = function.start + 1
+            text = b' static_assert(%s == 32, "warps have 32 lanes in ported code");' % name
+            what = f"{name.decode()} is another file's, and what works across lanes here keeps to 32"
+            yield Found(token.start, token.end, what, (Edit(at, at, text),))
+
+
+def _plain_use(file: CudaFile, index: int) -> bool:
+    """Tell whether a name is used for what it is: no member, no other namespace's, no call, no assignment to it."""
+    before = file.tokens[index - 1].text if index else b""
+    after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
+    return before not in (b".", b"->", b"::") and after not in (b"(", b"=", b"::", b"<")
+
+
+def _of_a_template(file: CudaFile, name: bytes) -> bool:
+    return any(template_parameter(file, index) for index in file.names(name, shared=False))
+
+
+def _asserted(file: CudaFile, name: bytes, offset: int) -> bool:
+    """Tell whether the function around an offset begins with the assertion, on the ROCm side."""
+    floor = max((one.end for one in file.functions if one.end <= offset), default=0)
+    for index in file.names(b"static_assert", shared=False):
+        if floor <= file.tokens[index].start < offset and file.tokens[index + 2].text == name:
+            return True
+    return False
