@@ -1,0 +1,95 @@
+"""The compatibility header, and the names it is made of."""
+
+from __future__ import annotations
+
+import re
+
+from rocmend.port.cuda.compat import compatibility_header, uses
+from rocmend.port.cuda.names import header_of, headers, hip_names, no_counterpart
+from rocmend.port.cuda.write import hipified, ported
+
+SOURCE = b"""\
+#include <cuda_runtime.h>
+#include <cublas_v2.h>
+#include <cub/cub.cuh>
+void f() { cudaMalloc(&p, 4); cudaFuncSetAttribute(k, a, 1); cub::Max m; } // cudaFree
+const char *s = "cudaMemset";
+"""
+
+
+def lines(data: bytes) -> list[str]:
+    return data.decode().splitlines()
+
+
+def test_only_what_is_used_is_defined() -> None:
+    found = lines(compatibility_header(uses([("a.cu", SOURCE)])))
+    assert "#define cudaMalloc hipMalloc" in found
+    assert "#include <hipblas/hipblas.h>" in found
+    assert "#include <hipcub/hipcub.hpp>" in found
+    assert "namespace cub = hipcub;" in found
+    assert not any("cudaFree" in line or "cudaMemset" in line for line in found)
+    assert not any(line.startswith("#define cudaFuncSetAttribute hip") for line in found[: found.index("#else", 30)])
+
+
+def test_headers_of_hip_come_before_the_names() -> None:
+    found = lines(compatibility_header(uses([("a.cu", SOURCE)])))
+    last_include = max(at for at, line in enumerate(found) if line.startswith("#include"))
+    assert last_include < min(at for at, line in enumerate(found) if line.startswith("#define cuda"))
+
+
+def test_conditionals_balance() -> None:
+    found = lines(compatibility_header(uses([("a.cu", SOURCE + b"#ifdef __CUDACC__\n#endif\n")])))
+    opened = sum(line.startswith("#if") for line in found)
+    assert opened == sum(line.startswith("#endif") for line in found)
+    assert "#define __CUDACC__ 1" in found
+
+
+def test_an_earlier_header_is_kept() -> None:
+    first = compatibility_header(uses([("a.cu", SOURCE)]))
+    second = compatibility_header(uses([("b.cu", b"void g() { cudaFree(p); }\n")], first))
+    assert set(lines(first)) <= set(lines(second))
+    assert "#define cudaFree hipFree" in lines(second)
+    assert compatibility_header(uses([], second)) == second
+
+
+def test_own_macros_are_not_defined_again() -> None:
+    source = b"#define cudaMalloc(p, n) mine(p, n)\nvoid f() { cudaMalloc(&p, 4); }\n"
+    assert b"cudaMalloc" not in compatibility_header(uses([("a.cu", source)]))
+
+
+def test_names_are_names() -> None:
+    known = hip_names()
+    assert len(known) > 4000
+    assert all(
+        re.fullmatch(rb"[A-Za-z_]\w*", name) and re.fullmatch(rb"[A-Za-z_]\w*", hip) for name, hip in known.items()
+    )
+    assert not known.keys() & no_counterpart()
+    assert all(name != hip for name, hip in known.items())
+    assert {b"CUDA_VERSION", b"CUDART_VERSION", b"__CUDA_ARCH__"}.isdisjoint(known)
+    assert known[b"CUBLAS_TF32_TENSOR_OP_MATH"] == b"HIPBLAS_TF32_TENSOR_OP_MATH"
+
+
+def test_every_header_has_a_counterpart_or_advice() -> None:
+    for name, header in headers().items():
+        assert not (header.hip and header.advice), name
+        assert not header.device or header.hip, name
+    cub = header_of(b"<cub/block/block_reduce.cuh>")
+    assert cub is not None
+    assert cub.hip == "hipcub/hipcub.hpp"
+    assert header_of(b"<vector>") is None
+
+
+def test_tree_style_renames_code_alone() -> None:
+    names = {**hip_names(), b"<cuda_runtime.h>": b"<hip/hip_runtime.h>"}
+    after = hipified(SOURCE, [], names)
+    assert after.startswith(b"#include <hip/hip_runtime.h>\n")
+    assert b"hipMalloc(&p, 4)" in after
+    assert b"// cudaFree" in after
+    assert b'"cudaMemset"' in after
+
+
+def test_the_header_is_reached_by_its_way() -> None:
+    from rocmend.port.analyse import read
+
+    issues = read("src/a.cu", SOURCE).issues
+    assert b'#include "../cuda_to_hip.h"' in ported(SOURCE, issues, "../cuda_to_hip.h")
