@@ -1,24 +1,29 @@
 """Operations across lanes with a mask that names all 32 lanes.
 
-What it does:
-  Reports `__shfl_*_sync`, `__any_sync`, `__all_sync`, `__reduce_*_sync` and `__syncwarp` whose mask is a literal for
-  all lanes of a warp (`0xffffffff`, `-1`, `~0u`), and calls helpers that keep to 32 lanes.
+## What it does
 
-Why it matters:
-  HIP's functions of the same names work on the whole wavefront: 64 lanes on gfx9. They refuse a mask of 32 bits at
-  compile time, and a mask that is merely made wider makes a sum of 64 values of what was a sum of 32.
+Reports `__shfl_*_sync`, `__any_sync`, `__all_sync`, `__reduce_*_sync` and `__syncwarp` whose mask is a literal for
+all lanes of a warp (`0xffffffff`, `-1`, `~0u`), and calls helpers that keep to 32 lanes.
 
-Use instead:
-  `warp32_shfl_down_sync(0xffffffff, v, 16)` and so on, from `warp32.h`, which is written into the project.
+## Why it matters
 
-Fix safety:
-  Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
-  lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
-  calls, CU30 reports it.
+HIP's functions of the same names work on the whole wavefront: 64 lanes on gfx9. They refuse a mask of 32 bits at
+compile time, and a mask that is merely made wider makes a sum of 64 values of what was a sum of 32.
 
-References:
-  HIP C++ language extensions, "Warp cross-lane functions". CUDA C++ programming guide, "Warp vote functions" and
-  "Warp shuffle functions".
+## Use instead
+
+`warp32_shfl_down_sync(0xffffffff, v, 16)` and so on, from `warp32.h`, which is written into the project.
+
+## Fix safety
+
+Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
+lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
+calls, CU30 reports it.
+
+## References
+
+- HIP C++ language extensions, "Warp cross-lane functions"
+- CUDA C++ programming guide, "Warp vote functions" and "Warp shuffle functions"
 """
 
 from __future__ import annotations

@@ -1,25 +1,30 @@
 """Operations across lanes with a mask that is named or computed.
 
-What it does:
-  Reports `__shfl_*_sync`, votes, `__reduce_*_sync` and `__syncwarp` whose mask is a macro, a variable, an expression
-  or a literal for some lanes, and calls helpers that take masks of 32 bits.
+## What it does
 
-Why it matters:
-  HIP refuses masks of 32 bits and wants one bit a lane of the wavefront. On a wavefront of 64 lanes the bits of a
-  warp are the lower or the upper half, so that no constant is right for both.
+Reports `__shfl_*_sync`, votes, `__reduce_*_sync` and `__syncwarp` whose mask is a macro, a variable, an expression or
+a literal for some lanes, and calls helpers that take masks of 32 bits.
 
-Use instead:
-  The helpers of `warp32.h`: bit i of their masks is lane i of the caller's own 32 lanes, as in CUDA. The mask is left
-  as it is.
+## Why it matters
 
-Fix safety:
-  Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
-  lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
-  calls, CU30 reports it.
+HIP refuses masks of 32 bits and wants one bit a lane of the wavefront. On a wavefront of 64 lanes the bits of a warp
+are the lower or the upper half, so that no constant is right for both.
 
-References:
-  HIP C++ language extensions, "Warp cross-lane functions". CUDA C++ programming guide, "Warp vote functions" and
-  "Warp shuffle functions".
+## Use instead
+
+The helpers of `warp32.h`: bit i of their masks is lane i of the caller's own 32 lanes, as in CUDA. The mask is left
+as it is.
+
+## Fix safety
+
+Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
+lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
+calls, CU30 reports it.
+
+## References
+
+- HIP C++ language extensions, "Warp cross-lane functions"
+- CUDA C++ programming guide, "Warp vote functions" and "Warp shuffle functions"
 """
 
 from __future__ import annotations

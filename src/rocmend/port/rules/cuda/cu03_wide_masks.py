@@ -1,25 +1,30 @@
 """Operations across lanes with a mask of 64 bits.
 
-What it does:
-  Reports operations across lanes whose mask is a literal of 64 bits (`0xffffffffull`, `~0ull`), and calls helpers
-  that take CUDA's 32.
+## What it does
 
-Why it matters:
-  `0xffffffffull` compiles with HIP and names the lower half of a wavefront of 64 lanes: the upper half calls with a
-  mask that does not name it, which HIP leaves undefined. `~0ull` makes 64-lane operations of 32-lane ones. No
-  compiler warns.
+Reports operations across lanes whose mask is a literal of 64 bits (`0xffffffffull`, `~0ull`), and calls helpers that
+take CUDA's 32.
 
-Use instead:
-  The helpers of `warp32.h`. As in CUDA, the mask's lower 32 bits count, one for each lane of the caller's own 32.
+## Why it matters
 
-Fix safety:
-  Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
-  lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
-  calls, CU30 reports it.
+`0xffffffffull` compiles with HIP and names the lower half of a wavefront of 64 lanes: the upper half calls with a
+mask that does not name it, which HIP leaves undefined. `~0ull` makes 64-lane operations of 32-lane ones. No compiler
+warns.
 
-References:
-  HIP C++ language extensions, "Warp cross-lane functions". CUDA C++ programming guide, "Warp vote functions" and
-  "Warp shuffle functions".
+## Use instead
+
+The helpers of `warp32.h`. As in CUDA, the mask's lower 32 bits count, one for each lane of the caller's own 32.
+
+## Fix safety
+
+Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
+lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
+calls, CU30 reports it.
+
+## References
+
+- HIP C++ language extensions, "Warp cross-lane functions"
+- CUDA C++ programming guide, "Warp vote functions" and "Warp shuffle functions"
 """
 
 from __future__ import annotations

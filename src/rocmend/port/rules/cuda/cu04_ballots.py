@@ -1,26 +1,31 @@
 """Ballots, matches and masks of active lanes.
 
-What it does:
-  Reports `__ballot_sync`, `__ballot`, `__activemask`, `__match_any_sync` and `__match_all_sync`, and calls helpers
-  whose results are CUDA's: 32 bits, one for each lane of the caller's own 32.
+## What it does
 
-Why it matters:
-  HIP's return 64 bits. Kept in an `unsigned`, they lose the upper half of a wavefront of 64 lanes; kept in 64 bits,
-  every count, shift and comparison that comes after them (`__popc`, `__ffs`, `1u << lane`, `== 0xffffffff`) means
-  another thing than it did. A count of 32-lane ballots gave 160 on gfx942 where 80 was right, without a warning.
+Reports `__ballot_sync`, `__ballot`, `__activemask`, `__match_any_sync` and `__match_all_sync`, and calls helpers
+whose results are CUDA's: 32 bits, one for each lane of the caller's own 32.
 
-Use instead:
-  The helpers of `warp32.h`: on a wavefront of 64 lanes they shift the caller's half down. Nothing that is computed
-  from the result has to change.
+## Why it matters
 
-Fix safety:
-  Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
-  lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
-  calls, CU30 reports it.
+HIP's return 64 bits. Kept in an `unsigned`, they lose the upper half of a wavefront of 64 lanes; kept in 64 bits,
+every count, shift and comparison that comes after them (`__popc`, `__ffs`, `1u << lane`, `== 0xffffffff`) means
+another thing than it did. A count of 32-lane ballots gave 160 on gfx942 where 80 was right, without a warning.
 
-References:
-  HIP C++ language extensions, "Warp cross-lane functions". CUDA C++ programming guide, "Warp vote functions" and
-  "Warp shuffle functions".
+## Use instead
+
+The helpers of `warp32.h`: on a wavefront of 64 lanes they shift the caller's half down. Nothing that is computed from
+the result has to change.
+
+## Fix safety
+
+Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
+lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
+calls, CU30 reports it.
+
+## References
+
+- HIP C++ language extensions, "Warp cross-lane functions"
+- CUDA C++ programming guide, "Warp vote functions" and "Warp shuffle functions"
 """
 
 from __future__ import annotations

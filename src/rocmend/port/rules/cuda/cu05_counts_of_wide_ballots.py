@@ -1,23 +1,29 @@
 """A count of 32 bits of a ballot that has 64 on ROCm.
 
-What it does:
-  Reports `__popc`, `__ffs`, `__clz` and `__brev` of a ballot that a library makes: `WARP_BALLOT`, `WARP_ACTIVE_MASK`,
-  and `ballot` of a coalesced group.
+## What it does
 
-Why it matters:
-  These ballots have a bit for each lane of the wavefront. `__popc` takes 32 bits: on gfx9 the lanes from 32 on are
-  dropped without a warning.
+Reports `__popc`, `__ffs`, `__clz` and `__brev` of a ballot that a library makes: `WARP_BALLOT`, `WARP_ACTIVE_MASK`,
+and `ballot` of a coalesced group.
 
-Use instead:
-  `__popcll`, `__ffsll`, `__clzll`, `__brevll` where all of the code around works on whole wavefronts; a ballot of 32
-  lanes (`__ballot_sync`, which is ported) where it works on 32. Ballots that CU04 rewrites have 32 bits and need
-  nothing.
+## Why it matters
 
-Fix safety:
-  For a person: what the count is compared with, and where it is stored, decides.
+These ballots have a bit for each lane of the wavefront. `__popc` takes 32 bits: on gfx9 the lanes from 32 on are
+dropped without a warning.
 
-References:
-  CUDA C++ programming guide, integer intrinsics. PyTorch, ATen/cuda/DeviceUtils.cuh.
+## Use instead
+
+`__popcll`, `__ffsll`, `__clzll`, `__brevll` where all of the code around works on whole wavefronts; a ballot of 32
+lanes (`__ballot_sync`, which is ported) where it works on 32. Ballots that CU04 rewrites have 32 bits and need
+nothing.
+
+## Fix safety
+
+For a person: what the count is compared with, and where it is stored, decides.
+
+## References
+
+- CUDA C++ programming guide, integer intrinsics
+- PyTorch, ATen/cuda/DeviceUtils.cuh
 """
 
 from __future__ import annotations

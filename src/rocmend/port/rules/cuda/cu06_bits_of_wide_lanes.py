@@ -1,22 +1,28 @@
 """One bit of 32 for a lane that may be 32 or more.
 
-What it does:
-  Reports `1 << lane` and `1u << lane` where the lane's number is the wavefront's: `__lane_id()`, or a remainder by
-  `C10_WARP_SIZE` or `warp_size()`.
+## What it does
 
-Why it matters:
-  A shift of 32 bits by 32 or more is undefined: on gfx9 lanes 32 to 63 get another lane's bit, without a warning.
+Reports `1 << lane` and `1u << lane` where the lane's number is the wavefront's: `__lane_id()`, or a remainder by
+`C10_WARP_SIZE` or `warp_size()`.
 
-Use instead:
-  `1ull << lane`, and 64 bits wherever the mask goes; or the lane of a 32-lane warp (`threadIdx.x % 32`), whose bit
-  fits.
+## Why it matters
 
-Fix safety:
-  For a person: the types that the mask passes through have to grow too. A lane of a 32-lane warp needs nothing: with
-  the helpers that CU01 to CU04 put in, masks have 32 bits on every wavefront.
+A shift of 32 bits by 32 or more is undefined: on gfx9 lanes 32 to 63 get another lane's bit, without a warning.
 
-References:
-  C++ standard, shift operators. HIP C++ language extensions, warp cross-lane functions.
+## Use instead
+
+`1ull << lane`, and 64 bits wherever the mask goes; or the lane of a 32-lane warp (`threadIdx.x % 32`), whose bit
+fits.
+
+## Fix safety
+
+For a person: the types that the mask passes through have to grow too. A lane of a 32-lane warp needs nothing: with
+the helpers that CU01 to CU04 put in, masks have 32 bits on every wavefront.
+
+## References
+
+- C++ standard, shift operators
+- HIP C++ language extensions, warp cross-lane functions
 """
 
 from __future__ import annotations

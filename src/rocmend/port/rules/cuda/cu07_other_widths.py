@@ -1,24 +1,29 @@
 """Code for ROCm alone that counts a warp with other than 32 lanes.
 
-What it does:
-  Reports files in which code that only ROCm compiles sets a warp's size to something else than 32 (64, `warpSize`,
-  `__AMDGCN_WAVEFRONT_SIZE`) or uses HIP's wavefront-wide operations, while code that both sides compile holds
-  operations across lanes.
+## What it does
 
-Why it matters:
-  Such a file was ported by hand with another convention. Operations that keep to 32 lanes are wrong under loops that
-  start at half of 64, and operations on whole wavefronts are wrong under arithmetic with 32: there is no right
-  rewrite of one without the other. So none of the operations across lanes in the file is rewritten.
+Reports files in which code that only ROCm compiles sets a warp's size to something else than 32 (64, `warpSize`,
+`__AMDGCN_WAVEFRONT_SIZE`) or uses HIP's wavefront-wide operations, while code that both sides compile holds
+operations across lanes.
 
-Use instead:
-  Either 32 lanes everywhere (remove the other size from the code for ROCm, then port again: the operations get
-  helpers that keep to 32 lanes), or the wavefront's size everywhere, in the launches too.
+## Why it matters
 
-Fix safety:
-  For a person. Constants of 32 (`#define WARP_SIZE 32`) are right as they are and are not reported.
+Such a file was ported by hand with another convention. Operations that keep to 32 lanes are wrong under loops that
+start at half of 64, and operations on whole wavefronts are wrong under arithmetic with 32: there is no right rewrite
+of one without the other. So none of the operations across lanes in the file is rewritten.
 
-References:
-  HIP porting guide, warp size.
+## Use instead
+
+Either 32 lanes everywhere (remove the other size from the code for ROCm, then port again: the operations get helpers
+that keep to 32 lanes), or the wavefront's size everywhere, in the launches too.
+
+## Fix safety
+
+For a person. Constants of 32 (`#define WARP_SIZE 32`) are right as they are and are not reported.
+
+## References
+
+- HIP porting guide, warp size
 """
 
 from __future__ import annotations

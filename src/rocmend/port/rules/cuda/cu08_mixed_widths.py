@@ -1,24 +1,29 @@
 """Arithmetic with 32 lanes beside a library's wavefront.
 
-What it does:
-  Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
-  `at::cuda::warp_size()` …) in files that also work with warps of 32: by operations across lanes, `threadIdx.x % 32`,
-  `& 31`, `>> 5`.
+## What it does
 
-Why it matters:
-  On wavefronts of 32 lanes the two agree. On gfx9 one half of the file has 64 lanes and the other 32. A change of
-  this kind (`threadIdx.x & 0x1f` for a lane that shuffles used) broke mamba's backward pass on gfx9 for seven months,
-  with no warning and no failure on RDNA.
+Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
+`at::cuda::warp_size()` …) in files that also work with warps of 32: by operations across lanes, `threadIdx.x % 32`,
+`& 31`, `>> 5`.
 
-Use instead:
-  One of them: 32 everywhere with the helpers of `warp32.h` (`WARP_SHFL_DOWN` is `warp32_shfl_down_sync`), or the
-  library's size in the arithmetic too.
+## Why it matters
 
-Fix safety:
-  For a person. A file that uses only the library's names, or only 32, is not reported.
+On wavefronts of 32 lanes the two agree. On gfx9 one half of the file has 64 lanes and the other 32. A change of this
+kind (`threadIdx.x & 0x1f` for a lane that shuffles used) broke mamba's backward pass on gfx9 for seven months, with
+no warning and no failure on RDNA.
 
-References:
-  HIP porting guide, warp size. mamba, commit d49d7c9.
+## Use instead
+
+One of them: 32 everywhere with the helpers of `warp32.h` (`WARP_SHFL_DOWN` is `warp32_shfl_down_sync`), or the
+library's size in the arithmetic too.
+
+## Fix safety
+
+For a person. A file that uses only the library's names, or only 32, is not reported.
+
+## References
+
+- HIP porting guide, warp size. mamba, commit d49d7c9
 """
 
 from __future__ import annotations

@@ -1,22 +1,28 @@
 """`warpSize` in a kernel.
 
-What it does:
-  Puts 32 in the place of CUDA's variable `warpSize`.
+## What it does
 
-Why it matters:
-  It is 32 on every NVIDIA GPU, and 64 on gfx9. Code that uses it holds arithmetic with 32 too, as a rule: in
-  exllamav2's `head_norm.cu` a loop from `warpSize / 2` adds up 64 lanes and then one sum for each 32, so that on gfx9
-  with a head of 128 the total doubles. Since HIP 7 it is no constant either, so that it can be no bound of an array.
+Puts 32 in the place of CUDA's variable `warpSize`.
 
-Use instead:
-  32, and operations that keep to 32 lanes (CU01 to CU04, CU10). What the code meant on NVIDIA GPUs is then what it
-  means on every wavefront.
+## Why it matters
 
-Fix safety:
-  Safe: it is the value that the code has had wherever it ran. A project's own variable of that name is left alone.
+It is 32 on every NVIDIA GPU, and 64 on gfx9. Code that uses it holds arithmetic with 32 too, as a rule: in
+exllamav2's `head_norm.cu` a loop from `warpSize / 2` adds up 64 lanes and then one sum for each 32, so that on gfx9
+with a head of 128 the total doubles. Since HIP 7 it is no constant either, so that it can be no bound of an array.
 
-References:
-  CUDA C++ programming guide, built-in variables. HIP porting guide, warp size.
+## Use instead
+
+32, and operations that keep to 32 lanes (CU01 to CU04, CU10). What the code meant on NVIDIA GPUs is then what it
+means on every wavefront.
+
+## Fix safety
+
+Safe: it is the value that the code has had wherever it ran. A project's own variable of that name is left alone.
+
+## References
+
+- CUDA C++ programming guide, built-in variables
+- HIP porting guide, warp size
 """
 
 from __future__ import annotations

@@ -1,24 +1,29 @@
 """Operations across lanes without a mask, as CUDA 8 had them.
 
-What it does:
-  Reports `__shfl`, `__shfl_up`, `__shfl_down`, `__shfl_xor`, `__any` and `__all`, and calls helpers that keep to 32
-  lanes.
+## What it does
 
-Why it matters:
-  HIP has functions of these names, so that the code compiles unchanged. Their width is that of the wavefront: on gfx9
-  a shuffle down reads across the end of CUDA's warp, and a vote counts the lanes of two warps.
+Reports `__shfl`, `__shfl_up`, `__shfl_down`, `__shfl_xor`, `__any` and `__all`, and calls helpers that keep to 32
+lanes.
 
-Use instead:
-  The helpers of `warp32.h`, whose width is 32 where none is given.
+## Why it matters
 
-Fix safety:
-  Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
-  lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
-  calls, CU30 reports it.
+HIP has functions of these names, so that the code compiles unchanged. Their width is that of the wavefront: on gfx9 a
+shuffle down reads across the end of CUDA's warp, and a vote counts the lanes of two warps.
 
-References:
-  HIP C++ language extensions, "Warp cross-lane functions". CUDA C++ programming guide, "Warp vote functions" and
-  "Warp shuffle functions".
+## Use instead
+
+The helpers of `warp32.h`, whose width is 32 where none is given.
+
+## Fix safety
+
+Safe. A helper does within the 32 lanes of the caller what CUDA defines for a warp, on wavefronts of 32 and of 64
+lanes, whatever the other 32 lanes do; types and widths stay as they were. Where lanes of one warp meet at different
+calls, CU30 reports it.
+
+## References
+
+- HIP C++ language extensions, "Warp cross-lane functions"
+- CUDA C++ programming guide, "Warp vote functions" and "Warp shuffle functions"
 """
 
 from __future__ import annotations

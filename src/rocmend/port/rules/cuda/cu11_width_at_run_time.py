@@ -1,22 +1,28 @@
 """A warp's size that is asked for at run time, or needed as a constant.
 
-What it does:
-  Puts 32 in the place of `properties.warpSize` on the host, and reports what cannot be rewritten:
-  `cudaDevAttrWarpSize`, and constants or bounds of arrays made from a library's wave size.
+## What it does
 
-Why it matters:
-  On gfx9 the device says 64. A launch that is sized with it no longer fits kernels that work with warps of 32. Since
-  ROCm 7 the libraries' wave sizes (`C10_WARP_SIZE`, `rocprim::warp_size()`) are no constants, so that arrays cannot
-  be sized with them.
+Puts 32 in the place of `properties.warpSize` on the host, and reports what cannot be rewritten:
+`cudaDevAttrWarpSize`, and constants or bounds of arrays made from a library's wave size.
 
-Use instead:
-  32, as on every NVIDIA GPU. A program that only prints the number may go on asking: those uses are not reported.
+## Why it matters
 
-Fix safety:
-  Safe where it is rewritten: it is the value that the program has had wherever it ran.
+On gfx9 the device says 64. A launch that is sized with it no longer fits kernels that work with warps of 32. Since
+ROCm 7 the libraries' wave sizes (`C10_WARP_SIZE`, `rocprim::warp_size()`) are no constants, so that arrays cannot be
+sized with them.
 
-References:
-  HIP porting guide, warp size. ROCm 7 release notes.
+## Use instead
+
+32, as on every NVIDIA GPU. A program that only prints the number may go on asking: those uses are not reported.
+
+## Fix safety
+
+Safe where it is rewritten: it is the value that the program has had wherever it ran.
+
+## References
+
+- HIP porting guide, warp size
+- ROCm 7 release notes
 """
 
 from __future__ import annotations

@@ -1,22 +1,27 @@
 """A list of gfx targets that decides how wide a wavefront is.
 
-What it does:
-  Reports conditionals that give a warp's size by names of targets and know gfx10 and gfx11 but not gfx12, and
-  comparisons of architecture names with such prefixes.
+## What it does
 
-Why it matters:
-  Every new family falls into the last branch: gfx12 has 32 lanes, and a list with "gfx10 or gfx11, else 64" gives it
-  64. mamba's lists have been so twice: the build script's, and the one in `reverse_scan.cuh`.
+Reports conditionals that give a warp's size by names of targets and know gfx10 and gfx11 but not gfx12, and
+comparisons of architecture names with such prefixes.
 
-Use instead:
-  `__AMDGCN_WAVEFRONT_SIZE` or `warpSize` in a kernel, `hipDeviceProp_t::warpSize` on the host, or code that keeps to
-  32 lanes on any wavefront. If it must be a list, list the families with 64 lanes: gfx6 to gfx9; they will not grow.
+## Why it matters
 
-Fix safety:
-  For a person: it is code that was written for ROCm.
+Every new family falls into the last branch: gfx12 has 32 lanes, and a list with "gfx10 or gfx11, else 64" gives it
+64. mamba's lists have been so twice: the build script's, and the one in `reverse_scan.cuh`.
 
-References:
-  LLVM, user guide for AMDGPU, processors. mamba, commit c809b2b.
+## Use instead
+
+`__AMDGCN_WAVEFRONT_SIZE` or `warpSize` in a kernel, `hipDeviceProp_t::warpSize` on the host, or code that keeps to 32
+lanes on any wavefront. If it must be a list, list the families with 64 lanes: gfx6 to gfx9; they will not grow.
+
+## Fix safety
+
+For a person: it is code that was written for ROCm.
+
+## References
+
+- LLVM, user guide for AMDGPU, processors. mamba, commit c809b2b
 """
 
 from __future__ import annotations

@@ -1,26 +1,31 @@
 """Inline PTX.
 
-What it does:
-  Puts C++ in the place of `asm` statements whose instructions all have an exact counterpart, and reports the others
-  with the reason: which instruction it is, and for matrix instructions their shape.
+## What it does
 
-Why it matters:
-  Inline assembly is NVIDIA's. Some of it compiles for AMD GPUs up to the assembler, some (`bar.sync 0`) fails late, and
-  rewriting it by eye loses the corners: `shr` by more than 31, the sign mode of `prmt` (HIP's `__byte_perm` drops it),
-  `min` with NaN, a float beyond an integer's range.
+Puts C++ in the place of `asm` statements whose instructions all have an exact counterpart, and reports the others
+with the reason: which instruction it is, and for matrix instructions their shape.
 
-Use instead:
-  The calls of `ptx.h`: `hip_ptx::lop3(a, b, c, 0x96)`. Lanes, votes and shuffles keep to 32 lanes (`warp32.h`).
-  Asynchronous copies become plain ones at the place where they are issued, so that waiting for them waits for nothing;
-  hints about caches are left out, loads past the first cache become atomic ones of the device's scope.
+## Why it matters
 
-Fix safety:
-  Safe for what is rewritten: each translation was run against a model of PTX's semantics over random and edge operands.
-  Instructions marked `approx` get the math library's value, which is nearer; NaN stays NaN, with another payload. What
-  is not in the table is for a person. Speed is not part of it: a copy that overlapped with arithmetic no longer does.
+Inline assembly is NVIDIA's. Some of it compiles for AMD GPUs up to the assembler, some (`bar.sync 0`) fails late, and
+rewriting it by eye loses the corners: `shr` by more than 31, the sign mode of `prmt` (HIP's `__byte_perm` drops it),
+`min` with NaN, a float beyond an integer's range.
 
-References:
-  NVIDIA, Parallel Thread Execution ISA. LLVM, memory model for AMDGPU.
+## Use instead
+
+The calls of `ptx.h`: `hip_ptx::lop3(a, b, c, 0x96)`. Lanes, votes and shuffles keep to 32 lanes (`warp32.h`).
+Asynchronous copies become plain ones at the place where they are issued, so that waiting for them waits for nothing;
+hints about caches are left out, loads past the first cache become atomic ones of the device's scope.
+
+## Fix safety
+
+Safe for what is rewritten: each translation was run against a model of PTX's semantics over random and edge operands.
+Instructions marked `approx` get the math library's value, which is nearer; NaN stays NaN, with another payload. What
+is not in the table is for a person. Speed is not part of it: a copy that overlapped with arithmetic no longer does.
+
+## References
+
+- NVIDIA, Parallel Thread Execution ISA. LLVM, memory model for AMDGPU
 """
 
 from __future__ import annotations

@@ -1,24 +1,30 @@
 """Cooperative groups that HIP lacks, or that are as wide as a wavefront.
 
-What it does:
-  Rewrites `cg::reduce` over a tile or a coalesced group, with its operators, to a helper; reports what HIP's
-  cooperative groups do not have (scans, `invoke_one`, `memcpy_async`, `labeled_partition`, clusters, tiles of more
-  than 32 threads) and coalesced groups that are taken for a warp of 32.
+## What it does
 
-Why it matters:
-  HIP has no `cooperative_groups/reduce.h`. Tiles of up to 32 threads are right on every wavefront. A coalesced group
-  holds the active lanes of a wavefront, so that it may have 64 threads on gfx9: code that takes only its size, rank
-  and shuffles is right with any number, an array of 32 or a mask of 32 bits is not.
+Rewrites `cg::reduce` over a tile or a coalesced group, with its operators, to a helper; reports what HIP's
+cooperative groups do not have (scans, `invoke_one`, `memcpy_async`, `labeled_partition`, clusters, tiles of more than
+32 threads) and coalesced groups that are taken for a warp of 32.
 
-Use instead:
-  `warp32_groups::reduce(tile, value, warp32_groups::plus<int>())`, from `warp32_groups.h`.
+## Why it matters
 
-Fix safety:
-  Safe for `reduce`: every thread of the group gets the combined value, as in CUDA; sums of floating-point numbers are
-  combined in an order of their own, as CUDA leaves it open.
+HIP has no `cooperative_groups/reduce.h`. Tiles of up to 32 threads are right on every wavefront. A coalesced group
+holds the active lanes of a wavefront, so that it may have 64 threads on gfx9: code that takes only its size, rank and
+shuffles is right with any number, an array of 32 or a mask of 32 bits is not.
 
-References:
-  CUDA C++ programming guide, cooperative groups. HIP, cooperative groups.
+## Use instead
+
+`warp32_groups::reduce(tile, value, warp32_groups::plus<int>())`, from `warp32_groups.h`.
+
+## Fix safety
+
+Safe for `reduce`: every thread of the group gets the combined value, as in CUDA; sums of floating-point numbers are
+combined in an order of their own, as CUDA leaves it open.
+
+## References
+
+- CUDA C++ programming guide, cooperative groups
+- HIP, cooperative groups
 """
 
 from __future__ import annotations

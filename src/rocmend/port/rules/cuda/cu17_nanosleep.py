@@ -1,20 +1,26 @@
 """`__nanosleep`.
 
-What it does:
-  Puts a helper in the place of `__nanosleep`.
+## What it does
 
-Why it matters:
-  HIP has no such function. AMD GPUs sleep for multiples of 64 cycles (`s_sleep`), with a constant.
+Puts a helper in the place of `__nanosleep`.
 
-Use instead:
-  `hip_ptx::nanosleep(ns)` from `ptx.h`, which sleeps in steps of about half a microsecond.
+## Why it matters
 
-Fix safety:
-  Safe: how long CUDA's sleeps is a hint too, from nothing to twice the time. A loop that waits for another thread is
-  reported by CU31.
+HIP has no such function. AMD GPUs sleep for multiples of 64 cycles (`s_sleep`), with a constant.
 
-References:
-  CUDA C++ programming guide, `__nanosleep`. LLVM, user guide for AMDGPU, `llvm.amdgcn.s.sleep`.
+## Use instead
+
+`hip_ptx::nanosleep(ns)` from `ptx.h`, which sleeps in steps of about half a microsecond.
+
+## Fix safety
+
+Safe: how long CUDA's sleeps is a hint too, from nothing to twice the time. A loop that waits for another thread is
+reported by CU31.
+
+## References
+
+- CUDA C++ programming guide, `__nanosleep`
+- LLVM, user guide for AMDGPU, `llvm.amdgcn.s.sleep`
 """
 
 from __future__ import annotations

@@ -1,22 +1,28 @@
 """`__dp4a` and `__dp2a`.
 
-What it does:
-  Puts helpers in the place of `__dp4a`, `__dp2a_lo` and `__dp2a_hi`.
+## What it does
 
-Why it matters:
-  HIP has no such functions: `amd_mixed_dot` has other types and saturates. The machine instructions differ from
-  target to target (`v_dot4_i32_i8` on gfx906 and gfx9 with matrix cores, `v_dot4_i32_iu8` on gfx11 and gfx12, none on
-  gfx1010).
+Puts helpers in the place of `__dp4a`, `__dp2a_lo` and `__dp2a_hi`.
 
-Use instead:
-  `hip_ptx::dp4a(a, b, c)` from `ptx.h`: plain C++ that is right on each target.
+## Why it matters
 
-Fix safety:
-  Safe: each form was run against a model of the PTX instruction over random and edge operands. Where speed counts,
-  `__builtin_amdgcn_sdot4` and its like are the next step.
+HIP has no such functions: `amd_mixed_dot` has other types and saturates. The machine instructions differ from target
+to target (`v_dot4_i32_i8` on gfx906 and gfx9 with matrix cores, `v_dot4_i32_iu8` on gfx11 and gfx12, none on
+gfx1010).
 
-References:
-  CUDA math API, integer intrinsics. LLVM, user guide for AMDGPU.
+## Use instead
+
+`hip_ptx::dp4a(a, b, c)` from `ptx.h`: plain C++ that is right on each target.
+
+## Fix safety
+
+Safe: each form was run against a model of the PTX instruction over random and edge operands. Where speed counts,
+`__builtin_amdgcn_sdot4` and its like are the next step.
+
+## References
+
+- CUDA math API, integer intrinsics
+- LLVM, user guide for AMDGPU
 """
 
 from __future__ import annotations

@@ -1,22 +1,27 @@
 """The second argument of `__launch_bounds__`.
 
-What it does:
-  Notes it.
+## What it does
 
-Why it matters:
-  In CUDA it is the least number of blocks that a multiprocessor shall hold, in HIP the least number of wavefronts
-  that a SIMD (an execution unit) shall: the same number asks for another register budget. Too many wavefronts make
-  the compiler spill registers. Results do not change.
+Notes it.
 
-Use instead:
-  For `__launch_bounds__(threads, blocks)` the guide gives `blocks * threads / 32` as HIP's second argument. Look at
-  the spills of the code object, then choose.
+## Why it matters
 
-Fix safety:
-  Nothing is rewritten.
+In CUDA it is the least number of blocks that a multiprocessor shall hold, in HIP the least number of wavefronts that
+a SIMD (an execution unit) shall: the same number asks for another register budget. Too many wavefronts make the
+compiler spill registers. Results do not change.
 
-References:
-  HIP porting guide, `__launch_bounds__`.
+## Use instead
+
+For `__launch_bounds__(threads, blocks)` the guide gives `blocks * threads / 32` as HIP's second argument. Look at the
+spills of the code object, then choose.
+
+## Fix safety
+
+Nothing is rewritten.
+
+## References
+
+- HIP porting guide, `__launch_bounds__`
 """
 
 from __future__ import annotations

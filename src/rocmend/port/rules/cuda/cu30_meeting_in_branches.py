@@ -1,27 +1,32 @@
 """Lanes of one warp that meet at different calls.
 
-What it does:
-  Reports branches with operations across lanes, or with `__syncthreads()`, on both sides (or on one side that leaves,
-  and after it), where the lanes of a warp may differ in the condition and the masks may name lanes of the other side.
+## What it does
 
-Why it matters:
-  Since Volta, lanes in different branches can take part in the same shuffle, vote or `__syncwarp`. The lanes of a
-  wavefront cannot: each branch is run by itself with the other lanes masked off, so that a shuffle reads lanes that
-  are not there, and a barrier of a warp orders nothing. Nothing hangs and nothing warns: the result is wrong. Two
-  warps in different branches that meet at different `__syncthreads()` are one wavefront of 64 lanes on gfx9, which
-  comes to both.
+Reports branches with operations across lanes, or with `__syncthreads()`, on both sides (or on one side that leaves,
+and after it), where the lanes of a warp may differ in the condition and the masks may name lanes of the other side.
 
-Use instead:
-  Take the operation out of the branches: choose the value first, then let all lanes make one call.
+## Why it matters
 
-Fix safety:
-  For a person. A condition that is shown to be the same in all lanes of a warp (blocks, arguments, `threadIdx.x /
-  32`, votes) is not reported, nor are masks from `__activemask()` or a ballot. An operation in one branch alone is
-  not reported: CUDA defines it only where all lanes that its mask names take that branch or have ended.
+Since Volta, lanes in different branches can take part in the same shuffle, vote or `__syncwarp`. The lanes of a
+wavefront cannot: each branch is run by itself with the other lanes masked off, so that a shuffle reads lanes that are
+not there, and a barrier of a warp orders nothing. Nothing hangs and nothing warns: the result is wrong. Two warps in
+different branches that meet at different `__syncthreads()` are one wavefront of 64 lanes on gfx9, which comes to
+both.
 
-References:
-  CUDA C++ programming guide, independent thread scheduling. PTX, shfl.sync: on sm_6x and below all lanes of the mask
-  run the same instruction in convergence.
+## Use instead
+
+Take the operation out of the branches: choose the value first, then let all lanes make one call.
+
+## Fix safety
+
+For a person. A condition that is shown to be the same in all lanes of a warp (blocks, arguments, `threadIdx.x / 32`,
+votes) is not reported, nor are masks from `__activemask()` or a ballot. An operation in one branch alone is not
+reported: CUDA defines it only where all lanes that its mask names take that branch or have ended.
+
+## References
+
+- CUDA C++ programming guide, independent thread scheduling
+- PTX, shfl.sync: on sm_6x and below all lanes of the mask run the same instruction in convergence
 """
 
 from __future__ import annotations

@@ -1,24 +1,30 @@
 """A loop that waits for another thread.
 
-What it does:
-  Reports loops of device code that do nothing but ask whether another thread has changed a value: spin locks by
-  `atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is noted.
+## What it does
 
-Why it matters:
-  Since Volta each lane makes progress of its own. The lanes of a wavefront do not: while some of them loop, the
-  others stand still, so that a lane that waits for one of its own wavefront waits forever. On gfx9 a wavefront holds
-  two of CUDA's warps: a lock that only one lane of each warp takes, safe on every NVIDIA GPU, hangs there.
+Reports loops of device code that do nothing but ask whether another thread has changed a value: spin locks by
+`atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is noted.
 
-Use instead:
-  Let one thread of a block wait, with the others at `__syncthreads()`; put the critical section into the loop (`if
-  (taken) { …; release; done = true; }`); or use atomic operations instead of locks.
+## Why it matters
 
-Fix safety:
-  For a person. Loops that repeat an atomic operation until it succeeds (`do { assumed = old; … } while (assumed !=
-  old)`) wait for nobody and are not reported.
+Since Volta each lane makes progress of its own. The lanes of a wavefront do not: while some of them loop, the others
+stand still, so that a lane that waits for one of its own wavefront waits forever. On gfx9 a wavefront holds two of
+CUDA's warps: a lock that only one lane of each warp takes, safe on every NVIDIA GPU, hangs there.
 
-References:
-  CUDA C++ programming guide, independent thread scheduling. LLVM, user guide for AMDGPU: wavefronts run in lockstep.
+## Use instead
+
+Let one thread of a block wait, with the others at `__syncthreads()`; put the critical section into the loop (`if
+(taken) { …; release; done = true; }`); or use atomic operations instead of locks.
+
+## Fix safety
+
+For a person. Loops that repeat an atomic operation until it succeeds (`do { assumed = old; … } while (assumed !=
+old)`) wait for nobody and are not reported.
+
+## References
+
+- CUDA C++ programming guide, independent thread scheduling
+- LLVM, user guide for AMDGPU: wavefronts run in lockstep
 """
 
 from __future__ import annotations

@@ -1,22 +1,27 @@
 """Steps of a warp that no barrier parts.
 
-What it does:
-  Reports shared arrays that lanes of a warp change and read from statement to statement (`s[t] += s[t + 16]; s[t] +=
-  s[t + 8];`) without `__syncwarp()` between them. It notes those whose array is `volatile`.
+## What it does
 
-Why it matters:
-  Such code counts on the lanes of a warp running in lockstep. A wavefront does run so; a compiler may still keep
-  values in registers or reorder the accesses, and does. With `volatile` the order is kept: then the last 32 threads
-  are in one wavefront of either size, and the steps are right.
+Reports shared arrays that lanes of a warp change and read from statement to statement (`s[t] += s[t + 16]; s[t] +=
+s[t + 8];`) without `__syncwarp()` between them. It notes those whose array is `volatile`.
 
-Use instead:
-  `__syncwarp()` between the steps (CUDA wants it since Volta), or a shuffle.
+## Why it matters
 
-Fix safety:
-  For a person without `volatile`; nothing is to be done with it.
+Such code counts on the lanes of a warp running in lockstep. A wavefront does run so; a compiler may still keep values
+in registers or reorder the accesses, and does. With `volatile` the order is kept: then the last 32 threads are in one
+wavefront of either size, and the steps are right.
 
-References:
-  CUDA C++ programming guide, independent thread scheduling.
+## Use instead
+
+`__syncwarp()` between the steps (CUDA wants it since Volta), or a shuffle.
+
+## Fix safety
+
+For a person without `volatile`; nothing is to be done with it.
+
+## References
+
+- CUDA C++ programming guide, independent thread scheduling
 """
 
 from __future__ import annotations

@@ -1,22 +1,27 @@
 """Warps of CUB: collectives without a number of lanes, lanes and widths.
 
-What it does:
-  Puts 32 lanes in the place of `cub::LaneId()`, `CUB_PTX_WARP_THREADS` and the like; gives `cub::WarpReduce`,
-  `cub::WarpScan` and the like 32 as their number of threads where they have none.
+## What it does
 
-Why it matters:
-  Their default is the hardware's warp: 64 lanes in hipCUB on gfx9. A reduction of 32 values becomes one of 64, and
-  storage for each 32 threads is shared by two.
+Puts 32 lanes in the place of `cub::LaneId()`, `CUB_PTX_WARP_THREADS` and the like; gives `cub::WarpReduce`,
+`cub::WarpScan` and the like 32 as their number of threads where they have none.
 
-Use instead:
-  `cub::WarpReduce<float, 32>`: hipCUB divides a wavefront of 64 lanes into two logical warps.
+## Why it matters
 
-Fix safety:
-  Safe: 32 is what the default is on every NVIDIA GPU. Where the number of lanes is another name, it is looked up; one
-  that is not known to be at most 32 is for a person.
+Their default is the hardware's warp: 64 lanes in hipCUB on gfx9. A reduction of 32 values becomes one of 64, and
+storage for each 32 threads is shared by two.
 
-References:
-  CUB, warp-wide collectives. hipCUB, warp-wide collectives.
+## Use instead
+
+`cub::WarpReduce<float, 32>`: hipCUB divides a wavefront of 64 lanes into two logical warps.
+
+## Fix safety
+
+Safe: 32 is what the default is on every NVIDIA GPU. Where the number of lanes is another name, it is looked up; one
+that is not known to be at most 32 is for a person.
+
+## References
+
+- CUB, warp-wide collectives. hipCUB, warp-wide collectives
 """
 
 from __future__ import annotations

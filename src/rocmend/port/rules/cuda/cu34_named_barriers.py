@@ -1,21 +1,27 @@
 """Barriers of a part of a block.
 
-What it does:
-  Reports `__barrier_sync`, `__barrier_sync_count`, `__named_barrier`-like calls, and `cuda::barrier` and
-  `cuda::pipeline` of a block.
+## What it does
 
-Why it matters:
-  AMD GPUs before gfx12.5 have one barrier for the whole workgroup. A barrier of some of its wavefronts has no
-  counterpart: `__syncthreads()` in its place waits for wavefronts that never come.
+Reports `__barrier_sync`, `__barrier_sync_count`, `__named_barrier`-like calls, and `cuda::barrier` and
+`cuda::pipeline` of a block.
 
-Use instead:
-  Give the parts blocks of their own, or let all threads of the block come to `__syncthreads()`.
+## Why it matters
 
-Fix safety:
-  For a person.
+AMD GPUs before gfx12.5 have one barrier for the whole workgroup. A barrier of some of its wavefronts has no
+counterpart: `__syncthreads()` in its place waits for wavefronts that never come.
 
-References:
-  PTX, barrier. LLVM, user guide for AMDGPU, barriers.
+## Use instead
+
+Give the parts blocks of their own, or let all threads of the block come to `__syncthreads()`.
+
+## Fix safety
+
+For a person.
+
+## References
+
+- PTX, barrier
+- LLVM, user guide for AMDGPU, barriers
 """
 
 from __future__ import annotations

@@ -1,21 +1,26 @@
 """A function of the project that bears the name of an operation across lanes.
 
-What it does:
-  Reports definitions of functions named like CUDA's operations across lanes (an own `__shfl_down` for `double`), and
-  conditionals that ask for such a name. Uses of the name are then left alone in the file.
+## What it does
 
-Why it matters:
-  What the own function does decides which calls are CUDA's and which are not; overloads of the helpers would be
-  ambiguous with it.
+Reports definitions of functions named like CUDA's operations across lanes (an own `__shfl_down` for `double`), and
+conditionals that ask for such a name. Uses of the name are then left alone in the file.
 
-Use instead:
-  Remove it if CUDA has had the overload since (`double` since CUDA 6.5), or give it a name of its own.
+## Why it matters
 
-Fix safety:
-  For a person. Macros of such names are no problem: they are renamed with their uses.
+What the own function does decides which calls are CUDA's and which are not; overloads of the helpers would be
+ambiguous with it.
 
-References:
-  CUDA C++ programming guide, warp shuffle functions.
+## Use instead
+
+Remove it if CUDA has had the overload since (`double` since CUDA 6.5), or give it a name of its own.
+
+## Fix safety
+
+For a person. Macros of such names are no problem: they are renamed with their uses.
+
+## References
+
+- CUDA C++ programming guide, warp shuffle functions
 """
 
 from __future__ import annotations

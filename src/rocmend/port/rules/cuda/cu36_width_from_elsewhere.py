@@ -1,23 +1,28 @@
 """A warp's size that another file defines.
 
-What it does:
-  Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `warp_size`) which the file does
-  not define, and puts a `static_assert` at their head that it is 32.
+## What it does
 
-Why it matters:
-  Operations across lanes keep to 32 lanes after the port. Where the constant comes from a header that was ported by
-  hand with another width (`#ifdef USE_ROCM`, `#define WARP_SIZE 64`), the two disagree, and the result is wrong on
-  gfx9 with no warning.
+Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `warp_size`) which the file does not
+define, and puts a `static_assert` at their head that it is 32.
 
-Use instead:
-  Nothing in a project whose warps have 32 lanes: the assertion holds. Where it fails, make one of the widths the
-  other; the header is reported by CU07.
+## Why it matters
 
-Fix safety:
-  Safe: it changes no value. A build that it stops would have given wrong results on wavefronts of 64 lanes.
+Operations across lanes keep to 32 lanes after the port. Where the constant comes from a header that was ported by
+hand with another width (`#ifdef USE_ROCM`, `#define WARP_SIZE 64`), the two disagree, and the result is wrong on gfx9
+with no warning.
 
-References:
-  HIP porting guide, warp size.
+## Use instead
+
+Nothing in a project whose warps have 32 lanes: the assertion holds. Where it fails, make one of the widths the other;
+the header is reported by CU07.
+
+## Fix safety
+
+Safe: it changes no value. A build that it stops would have given wrong results on wavefronts of 64 lanes.
+
+## References
+
+- HIP porting guide, warp size
 """
 
 from __future__ import annotations
