@@ -113,10 +113,18 @@ def standard_of(work: Path) -> str:
     return "-std=c++17"
 
 
-def compiled(unit: Path, work: Path, compiler: list[str], target: str, more: list[str]) -> str:
-    """Return the first errors of a unit for a target; empty where it compiles."""
+def compiled(unit: Path, work: Path, compiler: list[str], targets: list[str], more: list[str]) -> str:
+    """Return the first errors of a unit for targets; empty where it compiles for all of them."""
     places = ["-I.", "-Iinclude", "-I../include"]
-    command = [*compiler, *FLAGS, standard_of(work), f"--offload-arch={target}", *places, *flags_of(work), *more]
+    command = [
+        *compiler,
+        *FLAGS,
+        standard_of(work),
+        *(f"--offload-arch={one}" for one in targets),
+        *places,
+        *flags_of(work),
+        *more,
+    ]
     where = unit.relative_to(work)
     done = subprocess.run([*command, "-w", str(where)], cwd=work, capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -141,14 +149,15 @@ def measured(source: Path, folder: Path, options: argparse.Namespace) -> dict[st
     if options.compiler:
         found = list(units(work))
         result["units"] = len(found)
-        result["errors"] = {
-            target: {
-                str(unit.relative_to(work)): errors
-                for unit in found
-                if (errors := compiled(unit, work, shlex.split(options.compiler), target, shlex.split(options.flags)))
-            }
-            for target in options.target
-        }
+        errors: dict[str, dict[str, str]] = {target: {} for target in options.target}
+        compiler, more = shlex.split(options.compiler), shlex.split(options.flags)
+        for unit in found:
+            if compiled(unit, work, compiler, options.target, more):  # which target it is, is asked where one fails
+                for target in options.target:
+                    told = compiled(unit, work, compiler, [target], more)
+                    if told:
+                        errors[target][str(unit.relative_to(work))] = told
+        result["errors"] = errors
     return result
 
 
