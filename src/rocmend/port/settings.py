@@ -22,6 +22,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         max_file_bytes: A larger file is skipped: sources of that size are generated.
         time_limit_s: A file that takes longer is skipped.
         memory_limit_bytes: What a process that reads files may take beyond what it starts with.
+        golden: Functions, ``package.module:name``, whose results are compared between sides and machines.
     """
 
     exclude: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     max_file_bytes: int = 8 << 20
     time_limit_s: float = 60.0
     memory_limit_bytes: int = 2 << 30
+    golden: tuple[str, ...] = ()
 
 
 def settings(root: Path) -> Settings:
@@ -51,7 +53,7 @@ def settings(root: Path) -> Settings:
     try:
         return msgspec.convert(table, Settings)
     except msgspec.ValidationError as error:
-        known = ", ".join(msgspec.structs.fields(Settings)[at].encode_name for at in range(6))
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
         raise UsageError(
             str(path), f"[tool.rocmend.port] is wrong: {error}.", next_step=f"Settings: {known}."
         ) from error
