@@ -238,8 +238,9 @@ def walked(
         s1 = _packed(_moved(s_rows, HOLDERS), holder + HOLDERS < groups // EACH, FIRST)
         b1 = _packed(_moved(b_rows, HOLDERS), holder + HOLDERS < groups // EACH, FIRST)
     if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
+        # In this order: the next one may read weights that were written before this one began to wait.
         tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     sums = tl.zeros([SLICES, 16, BLOCK_M], tl.float32)
     for step in range(0, steps, AHEAD):
         x_here = x_given if EVEN else x_given & (x_unit + step * STEP < units)

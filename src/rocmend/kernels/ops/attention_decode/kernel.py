@@ -303,8 +303,9 @@ def merge_kernel(
 ):
     """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written."""
     if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
+        # In this order: what comes next may read, before it waits, what was written before this began to.
         tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     row = tl.program_id(0).to(tl.int64)
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
     part = tl.arange(0, SPLITS)

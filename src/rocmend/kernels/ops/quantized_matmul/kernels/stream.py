@@ -111,8 +111,9 @@ def stream_kernel(
         s1 = tl.load(s_rows + after.to(tl.int64) * groups, mask=inside & there, other=0.0)
         b1 = tl.load(b_rows + after.to(tl.int64) * groups, mask=inside & there, other=0.0)
     if PDL:
-        tl.extra.cuda.gdc_launch_dependents()
+        # In this order: the next one may read weights that were written before this one began to wait.
         tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     x_at = planes_ptr + batch * words * 8 + word
     sums = sums_ptr + batch * 2 * groups + g
     here = inside[:, None]
