@@ -113,7 +113,7 @@ class Context:
         if operand in self.registers:
             held = self.registers[operand]
             if held.constant:
-                return f"static_cast<{wanted.cpp}>({held.cpp})"
+                return f"static_cast<{wanted.cpp}>{held.cpp}"
             return _converted(held.cpp, TYPES[held.kind], wanted, narrow)
         return _constant(operand, wanted)
 
