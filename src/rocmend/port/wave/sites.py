@@ -80,10 +80,31 @@ def _read(file: CudaFile) -> Wave:
         directive = file.directives[token.directive] if token.directive >= 0 else None
         tested = directive is not None and directive.name in _CONDITIONS
         defines = call is not None and call.declares and directive is None
-        if defines:
+        if defines and not _own_type(file, call):
             defined.add(token.text)
         sites.append(Site(index, INTRINSICS[token.text], call, defines, tested))
     return Wave(tuple(sites), _other_width(file), frozenset(defined))
+
+
+_NUMBERS = frozenset(b"int unsigned long short char float double bool half __half half2 __half2".split())
+
+
+def _own_type(file: CudaFile, call: Call | None) -> bool:
+    """Tell whether a function is an overload for a type that no helper takes: vectors, structures."""
+    if call is None or not call.args:
+        return False
+    intrinsic = INTRINSICS[call.name.text]
+    if len(call.args) <= intrinsic.masked:
+        return False
+    given = call.args[int(intrinsic.masked)]
+    words = [token.text for token in file.tokens[given.first : given.last]]
+    kinds = [word for word in words if word not in (b"const", b"&", b"volatile")]
+    return bool(kinds) and kinds[0] not in _NUMBERS and _VECTOR.fullmatch(kinds[0]) is not None
+
+
+_VECTOR = re.compile(
+    rb"(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:cu|cuda|cuFloat|cuDouble)\w*[Cc]omplex"
+)
 
 
 def _other_width(file: CudaFile) -> tuple[int, int, str] | None:

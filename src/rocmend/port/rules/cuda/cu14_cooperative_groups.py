@@ -36,7 +36,6 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
-from rocmend.port.wave.widths import keeps_to_32
 
 _OPERATORS = (b"plus", b"less", b"greater", b"bit_and", b"bit_or", b"bit_xor")
 _LACKING = (
@@ -152,14 +151,11 @@ def _qualified(file: CudaFile, index: int, names: set[bytes]) -> int:
 
 
 def _coalesced(file: CudaFile) -> Iterator[Found]:
-    calls = list(file.calls(b"coalesced_threads", b"binary_partition"))
-    for call in calls:
-        declared = None
-        if call.at >= 2:
-            at = call.at - (2 if file.tokens[call.at - 1].text == b"::" else 0)
-            declared = file.tokens[at - 2] if at >= 2 and file.tokens[at - 1].text == b"=" else None
-        used = _members(file, declared.text) if declared is not None else set()
-        if keeps_to_32(file) or declared is None or not used <= _PLAIN:
+    for call in file.calls(b"coalesced_threads", b"binary_partition"):
+        at = call.at - (2 if file.tokens[call.at - 1].text == b"::" else 0)
+        declared = at - 2 if at >= 2 and file.tokens[at - 1].text == b"=" else -1
+        used = _members(file, declared) if declared >= 0 else {b""}
+        if not used <= _PLAIN:
             yield _manual(
                 call.start,
                 call.end,
@@ -168,13 +164,15 @@ def _coalesced(file: CudaFile) -> Iterator[Found]:
             )
 
 
-def _members(file: CudaFile, name: bytes) -> set[bytes]:
-    """Return what is called of a group; the empty name where the group itself is passed on."""
+def _members(file: CudaFile, declared: int) -> set[bytes]:
+    """Return what is called of a group in its function; the empty name where the group itself is passed on."""
     used = set()
-    for index in file.names(name):
+    name = file.tokens[declared]
+    function = file.function_at(name.start)
+    end = function.end if function is not None else len(file.data)
+    for index in file.names(name.text):
+        if not declared < index or file.tokens[index].start >= end:
+            continue
         after = file.tokens[index + 1].text
-        if after == b".":
-            used.add(file.tokens[index + 2].text)
-        elif after not in (b"=", b"{"):
-            used.add(b"")
+        used.add(file.tokens[index + 2].text if after == b"." else b"")
     return used

@@ -43,7 +43,10 @@ from rocmend.port.wave.sites import wave
     outcome=Outcome.MANUAL,
     triggers=TRIGGERS,
     sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",),
-    valid=("__device__ double f(double v) {\n  return __shfl_down_sync(~0u, v, 1);\n}\n",),
+    valid=(
+        "__device__ double f(double v) {\n  return __shfl_down_sync(~0u, v, 1);\n}\n",
+        "__device__ float4 __shfl_down(float4 v, unsigned d) {\n  return v;\n}\n",
+    ),
     invalid=(
         Case("__device__ double __shfl_down(double v, unsigned d) {\n  return v;\n}\n", None),
         Case("#ifndef __shfl_sync\n#define OLD 1\n#endif\n", None),
@@ -52,7 +55,7 @@ from rocmend.port.wave.sites import wave
 def own_intrinsics(file: CudaFile) -> Iterator[Found]:
     """Yield the definitions and the questions."""
     for site in wave(file).sites:
-        if not site.defines and not site.tested:
+        if not site.tested and (not site.defines or site.intrinsic.name not in wave(file).defined):
             continue
         token = file.tokens[site.at]
         name = token.text.decode()
