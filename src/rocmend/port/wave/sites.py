@@ -102,7 +102,7 @@ def _own_type(file: CudaFile, call: Call | None) -> bool:
     return bool(kinds) and kinds[0] not in _NUMBERS and _VECTOR.fullmatch(kinds[0]) is not None
 
 
-_VECTOR = re.compile(
+_VECTOR = re.compile(rb"(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|cu(?:da|Float|Double)\w*[Cc]omplex")
     rb"(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:cu|cuda|cuFloat|cuDouble)\w*[Cc]omplex"
 )
 

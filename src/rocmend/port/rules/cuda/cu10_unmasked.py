@@ -57,6 +57,12 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     ),
     invalid=(
         gated(
+            "__device__ float4 __shfl_down(float4 v, int d) {",
+            "__device__ float4 warp32_shfl_down(float4 v, int d) {",
+            "",
+            "  return v;\n}\n",
+        ),
+        gated(
             "  v += __shfl_down(v, 16);",
             "  v += warp32_shfl_down(v, 16);",
             "__device__ float f(float v) {\n",
