@@ -103,8 +103,6 @@ def _own_type(file: CudaFile, call: Call | None) -> bool:
 
 
 _VECTOR = re.compile(rb"(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|cu(?:da|Float|Double)\w*[Cc]omplex")
-    rb"(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:cu|cuda|cuFloat|cuDouble)\w*[Cc]omplex"
-)
 
 
 def _other_width(file: CudaFile) -> tuple[int, int, str] | None:
