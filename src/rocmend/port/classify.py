@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import cache
 
 from rocmend.port.records import Language
@@ -44,19 +43,25 @@ def named(path: str, paths: Iterable[str]) -> bool:
 
     Args:
         path: Relative, with forward slashes.
-        paths: Each an ending of a path (``.yaml``, ``requirements.txt``) or a pattern with ``*`` for the file's name
-            or, where it has a slash, for the end of the path (``.github/workflows/*.yml``).
+        paths: Each an ending of a path (``.yaml``, ``requirements.txt``) or a pattern with ``*`` and ``?`` for the
+            file's name or, where it has a slash, for the end of the path (``.github/workflows/*.yml``).
     """
-    low = path.lower()
-    name = low.rpartition("/")[2]
-    for wanted in paths:
-        want = wanted.lower()
-        if any(sign in want for sign in "*?["):
-            if fnmatchcase(name, want) or ("/" in want and (fnmatchcase(low, want) or fnmatchcase(low, "*/" + want))):
-                return True
-        elif low.endswith(want):
-            return True
-    return False
+    return _pattern(tuple(paths)).search(path.lower()) is not None
+
+
+@cache
+def _pattern(paths: tuple[str, ...]) -> re.Pattern[str]:
+    """Return one expression for all: a project has many files, and rules name many endings."""
+    parts = []
+    for path in paths:
+        want = path.lower()
+        if "*" not in want and "?" not in want:
+            parts.append(re.escape(want))
+            continue
+        any_sign = "." if "/" in want else "[^/]"
+        signs = {"*": f"{any_sign}*", "?": any_sign}
+        parts.append("(?:^|/)" + "".join(signs.get(sign) or re.escape(sign) for sign in want))
+    return re.compile(rf"(?:{'|'.join(parts)})\Z" if parts else r"(?!)", re.DOTALL)
 
 
 @cache

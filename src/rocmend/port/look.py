@@ -11,6 +11,7 @@ from rocmend.port.classify import kind, languages
 from rocmend.port.findings import findings
 from rocmend.port.records import FileReport, Language
 from rocmend.port.steady import NotReadError, read_steady
+from rocmend.port.traits import traits
 
 __all__ = ["Look", "Task", "look", "not_looked_at"]
 
@@ -49,6 +50,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
         report: Its issues, or why it was skipped; None where there is nothing to say.
         suppressed: How many issues comments suppress.
         same: The content is the known one: the other attributes are the cache's.
+        traits: What it says of its project (``rocmend.port.traits``).
     """
 
     path: str
@@ -60,6 +62,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
     report: FileReport | None = None
     suppressed: int = 0
     same: bool = False
+    traits: tuple[str, ...] = ()
 
 
 def not_looked_at(path: str, reason: str, size_bytes: int = 0, stamp: tuple[int, int, int] = (0, 0, 0)) -> Look:
@@ -99,4 +102,4 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         reason = f"failed{where}: {type(error).__name__}: {error}"
         report = FileReport(path, kinds[0], size, sha256, skipped=reason)
     kept = report if report.issues or report.skipped else None
-    return Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed)
+    return Look(path, stamp, size, sha256, lines, kinds[0], kept, suppressed, traits=traits(kinds[0], data))

@@ -151,7 +151,7 @@ def understand(root: Path, analysis: Analysis) -> Project:
     files = walk(folder, exclude=chosen.exclude).files
     if not root.is_dir():
         files = [file for file in files if file.path == root.name]
-    found = survey(folder, files, chosen.max_file_bytes)
+    found = survey(folder, files, chosen)
     wants = asked_of(folder)
     dependencies = tuple(_dependency(one) for one in wants.asked)
     cuda = sorted({one.name for one in dependencies if one.role in {Role.CUDA, Role.REPLACED, Role.NONE}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +25,7 @@ def modules_in(before: bytes, after: bytes) -> list[str]:
     return sorted(name.decode() for name in set(_MODULE.findall(after)) - old)
 
 
+@cache
 def _headers() -> list[str]:
     """Return the names of the headers that there are."""
     from rocmend.port.cuda.write import HEADER
@@ -32,19 +34,16 @@ def _headers() -> list[str]:
     return sorted({HEADER.decode(), *own})
 
 
+@cache
+def _includes() -> re.Pattern[bytes]:
+    names = b"|".join(re.escape(name.encode()) for name in _headers())
+    return re.compile(rb"^[ \t]*#[ \t]*include[ \t]+\"(?:[^\"\n]*/)?(" + names + rb")\"", re.MULTILINE)
+
+
 def headers_in(before: bytes, after: bytes) -> list[str]:
     """Return the support headers that a ported CUDA source includes and its original does not."""
-
-    def included(data: bytes) -> set[str]:
-        return {
-            name
-            for name in _headers()
-            if re.search(
-                rb"^[ \t]*#[ \t]*include[ \t]+\"(?:[^\"\n]*/)?" + re.escape(name.encode()) + rb"\"", data, re.MULTILINE
-            )
-        }
-
-    return sorted(included(after) - included(before))
+    known = set(_includes().findall(before)) if before else set()
+    return sorted(name.decode() for name in set(_includes().findall(after)) - known)
 
 
 def header_folder(root: Path, paths: Iterable[str]) -> str:

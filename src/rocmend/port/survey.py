@@ -8,9 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from rocmend.port.build.kinds import Kind, for_rocm, kind_of
-from rocmend.port.classify import kind, uses_cuda
+from rocmend.port.cache import Cache
+from rocmend.port.classify import languages
+from rocmend.port.look import Look
 from rocmend.port.records import Language
+from rocmend.port.settings import Settings
 from rocmend.port.steady import NotReadError, read_steady
+from rocmend.port.traits import traits
 from rocmend.port.walk import FoundFile
 
 __all__ = ["Survey", "survey"]
@@ -19,32 +23,6 @@ _VENDORED = re.compile(
     r"(?:^|.*/)(?:third[_-]?party|3rd[_-]?party|vendor(?:ed)?|extern(?:al|als)?|submodules)(?=/)", re.IGNORECASE
 )
 _ENDS_CUDA = (".cu", ".cuh")
-
-_PYTHON_TRAITS: dict[str, re.Pattern[bytes]] = {
-    "triton": re.compile(rb"^[ \t]*(?:import triton\b|from triton\b)", re.MULTILINE),
-    "extension": re.compile(rb"\bCUDAExtension\b|\bload_inline\s*\(|\bcpp_extension\b"),
-    "compile": re.compile(rb"\btorch\.compile\b|\b_inductor\b|\b_dynamo\b"),
-    "graphs": re.compile(rb"\bCUDAGraph\b|\bcuda\.graph\b|\bmake_graphed_callables\b"),
-    "flash-attn": re.compile(rb"^[ \t]*(?:import flash_attn\b|from flash_attn\b)", re.MULTILINE),
-    "xformers": re.compile(rb"^[ \t]*(?:import xformers\b|from xformers\b)", re.MULTILINE),
-    "transformer-engine": re.compile(
-        rb"^[ \t]*(?:import transformer_engine\b|from transformer_engine\b)", re.MULTILINE
-    ),
-    "apex": re.compile(rb"^[ \t]*(?:import apex\b|from apex\b)", re.MULTILINE),
-    "tensorrt": re.compile(rb"^[ \t]*(?:import tensorrt\b|from tensorrt\b)", re.MULTILINE),
-    "nvml": re.compile(rb"^[ \t]*(?:import pynvml\b|from pynvml\b)", re.MULTILINE),
-    "jax": re.compile(rb"^[ \t]*(?:import jax\b|from jax\b)", re.MULTILINE),
-    "torch": re.compile(rb"^[ \t]*(?:import torch\b|from torch\b)", re.MULTILINE),
-    "main": re.compile(rb"^if[ \t]+\(?__name__[ \t]*==[ \t]*[\"']__main__[\"']", re.MULTILINE),
-    "rocm": re.compile(rb"\bversion\.hip\b|\bis_rocm\b|\bIS_ROCM\b|\bROCM_HOME\b"),
-}
-_CUDA_TRAITS: dict[str, re.Pattern[bytes]] = {
-    "cutlass": re.compile(rb"#[ \t]*include[ \t]*[<\"](?:cutlass|cute)/"),
-    "nccl": re.compile(rb"#[ \t]*include[ \t]*[<\"]nccl\.h"),
-    "main": re.compile(rb"^[ \t]*(?:int|auto)[ \t]+main[ \t]*\(", re.MULTILINE),
-    "rocm": re.compile(rb"\bUSE_ROCM\b|\b__HIP_PLATFORM_AMD__\b|\b__HIPCC__\b|hip/hip_runtime\.h"),
-}
-_BUILDS_CUDA = re.compile(rb"\bCUDA\b|\bnvcc\b|\bcuda\b", re.IGNORECASE)
 
 
 class Survey:
@@ -77,59 +55,53 @@ class Survey:
         """Return the files that have one of these traits, by path."""
         return sorted({path for trait in traits for path in self.by_trait.get(trait, ())})
 
-    def add(self, root: Path, path: str, max_bytes: int) -> None:
-        """Look at a file."""
+    def add(self, seen: Look) -> None:
+        """Add what is known of a file."""
+        path = seen.path
         text = kind_of(path)
         if text is not None:
             self.by_kind[text].append(path)
-        kinds = kind(path)
-        own = for_rocm(PurePosixPath(path).name)
-        if own:
+        if for_rocm(PurePosixPath(path).name):
             self.own_rocm.append(path)
-        if kinds is not None and not {Language.PYTHON, Language.CUDA} & {*kinds}:
-            if text in {Kind.CMAKE, Kind.MAKE} and _holds(root / path, max_bytes, _BUILDS_CUDA):
+        if seen.reads is Language.TEXT:
+            if "cuda" in seen.traits and text in {Kind.CMAKE, Kind.MAKE}:
                 (self.cmake if text is Kind.CMAKE else self.make).append(path)
             return
-        try:
-            data, _ = read_steady(root / path, max_bytes)
-        except NotReadError:
+        if seen.reads is None:
             return
-        if kinds and kinds[0] is Language.PYTHON:
+        if seen.reads is Language.PYTHON:
             self.python.append(path)
-            self._traits(path, data, _PYTHON_TRAITS)
-        elif kinds or uses_cuda(data):
+        else:
             self.cuda.append(path)
             if path.lower().endswith(_ENDS_CUDA):
                 self.kernels.append(path)
-            self._traits(path, data, _CUDA_TRAITS)
-        else:
-            return
+        for name in seen.traits:
+            self.by_trait[name].append(path)
         vendored = _VENDORED.match(path)
         if vendored:
             self.vendored[vendored.group()] = self.vendored.get(vendored.group(), 0) + 1
 
-    def _traits(self, path: str, data: bytes, traits: dict[str, re.Pattern[bytes]]) -> None:
-        for name, pattern in traits.items():
-            if pattern.search(data):
-                self.by_trait[name].append(path)
 
-
-def _holds(path: Path, max_bytes: int, pattern: re.Pattern[bytes]) -> bool:
-    try:
-        return pattern.search(read_steady(path, max_bytes)[0]) is not None
-    except NotReadError:
-        return False
-
-
-def survey(root: Path, files: Iterable[FoundFile], max_bytes: int) -> Survey:
+def survey(root: Path, files: Iterable[FoundFile], settings: Settings) -> Survey:
     """Return what a project is made of.
 
     Args:
         root: Its folder.
-        files: Those that rules may read.
-        max_bytes: Larger files are not looked into.
+        files: Those that rules may read; what an analysis has just found out about them is not read again.
+        settings: Its settings.
     """
     found = Survey()
+    known = Cache(root, settings)
     for file in files:
-        found.add(root, file.path, max_bytes)
+        found.add(known.unchanged(file) or _seen(root, file, settings.max_file_bytes))
     return found
+
+
+def _seen(root: Path, file: FoundFile, max_bytes: int) -> Look:
+    """Return what a file's bytes say of the project."""
+    try:
+        data, _ = read_steady(root / file.path, max_bytes)
+    except NotReadError:
+        return Look(file.path)
+    kinds = languages(file.path, data)
+    return Look(file.path, reads=kinds[0], traits=traits(kinds[0], data)) if kinds else Look(file.path)
