@@ -59,6 +59,7 @@ static __device__ __forceinline__ T rocmend_shfl_xor(T x, int mask, int width = 
 #define hipLaunchKernelGGL(kernel, grid, block, lds, stream, ...) kernel<<<grid, block, lds, stream>>>(__VA_ARGS__)
 #define __builtin_amdgcn_wave_barrier() __syncwarp(__activemask())
 #define __builtin_amdgcn_fence(...) __threadfence_block()
+#define __builtin_amdgcn_s_sleep(n) __nanosleep(64 * (n))
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #endif
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
@@ -88,11 +89,21 @@ def write_headers(folder: Path, sources: Iterable[bytes]) -> None:
     for name, header in headers().items():
         if not header.hip or name.endswith("/") or (folder / header.hip).exists():
             continue
-        _write(folder / header.hip, f"#pragma once\n#include <hip/hip_runtime.h>\n#include <{name}>\n")
-    _write(
-        folder / "hipcub/hipcub.hpp",
-        "#pragma once\n#include <hip/hip_runtime.h>\n#include <cub/cub.cuh>\nnamespace hipcub = cub;\n",
-    )
+        _write(folder / header.hip, _wrapped(name))
+    _write(folder / "hipcub/hipcub.hpp", _wrapped("cub/cub.cuh") + "namespace hipcub = cub;\n")
+
+
+_MACROS = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all", "__lane_id")
+
+
+def _wrapped(header: str) -> str:
+    """Return a header that includes one of CUDA's without the macros above, whose names its own code may use."""
+    lines = ["#pragma once", "#include <hip/hip_runtime.h>"]
+    for name in _MACROS:
+        lines += [f'#pragma push_macro("{name}")', f"#undef {name}"]
+    lines.append(f"#include <{header}>")
+    lines += [f'#pragma pop_macro("{name}")' for name in _MACROS]
+    return "\n".join(lines) + "\n"
 
 
 def _write(path: Path, text: str) -> None:
