@@ -165,15 +165,22 @@ class PythonFile:
                 names.add(None)
         return names or {None}
 
-    def references(self, *names: str) -> Iterator[ast.expr]:
-        """Yield the expressions that stand for one of these dotted names, in order; parts of longer ones included."""
+    def references(self, *names: str, aliases: bool = False) -> Iterator[ast.expr]:
+        """Yield the expressions that stand for one of these dotted names; parts of longer ones included.
+
+        Args:
+            names: The dotted names.
+            aliases: Whether names that were assigned such a value count too, not only imported ones.
+        """
         lasts = {name.rpartition(".")[2] for name in names}
         for attribute in self.of(ast.Attribute):
             if attribute.attr in lasts and self.qualified(attribute) in names:
                 yield attribute
         for name in self.of(ast.Name):
             if isinstance(name.ctx, ast.Load) and self.qualified(name) in names:
-                yield name
+                found = self.scope(name).lookup(name.id)
+                if aliases or (found and all(binding.imported for binding in found[1])):
+                    yield name
 
     def calls(self, *names: str) -> Iterator[Call]:
         """Yield the calls of functions with these dotted names, ``functools.partial`` of them included."""

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["known_modes", "leaves", "modes"]
 
 
-def modes(file: PythonFile) -> Iterator[tuple[ast.expr, bool]]:
+def modes(file: PythonFile, *, unknown: bool) -> Iterator[tuple[ast.expr, bool]]:
     """Yield the expressions that compile modes come from on ROCm, and whether they serve that purpose alone.
 
-    ``torch.compile`` in any guise, partials and dicts of its arguments, and ``x.compile(mode=…)`` of an unknown ``x``.
+    Args:
+        file: The file.
+        unknown: Whether ``x.compile(mode=…)`` of an unknown ``x`` counts, beside ``torch.compile`` in any guise.
     """
     seen: set[ast.expr] = set()
     for call in file.calls("torch.compile"):
@@ -27,7 +29,7 @@ def modes(file: PythonFile) -> Iterator[tuple[ast.expr, bool]]:
             if argument.value not in seen and file.side(argument.value) is not Side.CUDA:
                 seen.add(argument.value)
                 yield argument.value, not argument.shared
-    for node in file.of(ast.Call):
+    for node in file.of(ast.Call) if unknown else ():
         if not (isinstance(node.func, ast.Attribute) and node.func.attr == "compile"):
             continue
         if file.names(node.func) != {None} or file.side(node) is Side.CUDA:
@@ -54,7 +56,7 @@ def leaves(file: PythonFile, node: ast.expr) -> Iterator[ast.expr]:
 
 def known_modes(file: PythonFile, mode: str) -> Iterator[tuple[ast.expr, bool]]:
     """Yield the expressions that are this mode on ROCm and nothing else, and whether they serve that purpose alone."""
-    for value, own in modes(file):
+    for value, own in modes(file, unknown=True):
         for leaf in leaves(file, value):
             if file.values(leaf) == ({mode}, True):
                 yield leaf, own

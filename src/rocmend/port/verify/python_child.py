@@ -33,7 +33,8 @@ def main(job_file: str) -> None:
             results.write(json.dumps(record) + "\n")
             results.flush()
 
-        {"import": imports, "golden": golden, "stability": stability}[job["what"]](job, tell)
+        for what in job["what"]:
+            {"import": imports, "golden": golden, "stability": stability}[what](job, tell)
 
 
 def imports(job: dict[str, Any], tell: Told) -> None:
@@ -92,12 +93,20 @@ def stability(job: dict[str, Any], tell: Told) -> None:
     torch = importlib.import_module("torch")
     device = _device(torch, job["device"])
     for entry, function in _functions(job):
-        record: dict[str, Any] = {"entry": entry, "iterations": 0, "largest": 0.0, "different": 0, "not_finite": 0}
+        record: dict[str, Any] = {
+            "repeated": True,
+            "entry": entry,
+            "iterations": 0,
+            "largest": 0.0,
+            "different": 0,
+            "not_finite": 0,
+        }
         try:
             given = _input(torch, job["shapes"][0], job["dtypes"][0], device)
             first: list[Any] = []
             allocated = 0
             for number in range(job["iterations"]):
+                torch.manual_seed(0)
                 found = [tensor.detach().double().cpu() for tensor in _tensors(torch, function(given.clone()))]
                 first = first or found
                 for one, other in zip(found, first, strict=True):

@@ -44,7 +44,7 @@ _BAD = ("max-autotune", "reduce-overhead")
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.SUGGEST,
-    triggers=(b"compile",),
+    triggers=(b"torch.compile", b"import torch as", b"import compile", b", compile"),
     sources=("https://github.com/pytorch/pytorch/issues/187715", "https://github.com/Physical-Intelligence/openpi"),
     valid=(
         'import torch\n\nMODE = "default"\nf = torch.compile(f, mode=MODE)\n',
@@ -61,7 +61,7 @@ _BAD = ("max-autotune", "reduce-overhead")
 )
 def mode_from_settings(file: PythonFile) -> Iterable[Found]:
     """Find modes that may be one of those that capture graphs."""
-    for value, _ in modes(file):
+    for value, _ in modes(file, unknown=False):
         for leaf in leaves(file, value):
             known, complete = file.values(leaf)
             if complete and (not known & set(_BAD) or len(known) == 1):

@@ -41,7 +41,7 @@ from rocmend.port.rule import Case, Found, rule
     Language.PYTHON,
     severity=Severity.INFO,
     outcome=Outcome.AUTO,
-    triggers=(b"benchmark",),
+    triggers=(b"cudnn",),
     sources=("https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html",),
     valid=(
         "import torch\n\ntorch.backends.cudnn.benchmark = False\n",

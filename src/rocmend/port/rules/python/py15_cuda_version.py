@@ -44,7 +44,7 @@ _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"version",),
+    triggers=(b"version.cuda", b"torch.version", b"import version"),
     sources=("torch.version, torch 2.13",),
     valid=(
         "import torch\n\nprint(torch.version.cuda)\n",
@@ -72,7 +72,7 @@ _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"
 )
 def cuda_version(file: PythonFile) -> Iterable[Found]:
     """Find uses that None would make fail."""
-    for node in file.references("torch.version.cuda"):
+    for node in file.references("torch.version.cuda", aliases=True):
         if file.side(node) is Side.CUDA or not _fails(file, node):
             continue
         compared = _comparison(file, node)

@@ -58,6 +58,8 @@ _INSTEAD = {
     "tilelang": "Triton (TileLang has a HIP target for gfx9)",
 }
 
+_TRIGGERS = sorted({name if "." in name else f"{word} {name}" for name in _INSTEAD for word in ("import", "from")})
+
 
 @rule(
     "PY36",
@@ -65,7 +67,7 @@ _INSTEAD = {
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=tuple(sorted({name.split(".")[-1].encode() for name in _INSTEAD})),
+    triggers=(b"from cuda import", b"from nvidia import", *(name.encode() for name in _TRIGGERS)),
     sources=("https://rocm.docs.amd.com/projects/hip-python/en/latest/", "https://github.com/ROCm/composable_kernel"),
     valid=(
         "try:\n    import cudf\nexcept ImportError:\n    cudf = None\n",

@@ -43,7 +43,7 @@ from rocmend.port.rule import Case, Found, rule
     Language.PYTHON,
     severity=Severity.INFO,
     outcome=Outcome.SUGGEST,
-    triggers=(b"compile",),
+    triggers=(b"torch.compile", b"import torch as", b"import compile", b", compile"),
     sources=("reported from ports to MI300X and MI350X", "torch._inductor.config, torch 2.13"),
     valid=(
         "import torch\n\nf = torch.compile(f)\n",
