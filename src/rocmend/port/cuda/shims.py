@@ -33,7 +33,8 @@ def _kernel_call(name: str, hip: str, before: str, after: str, passed: str) -> S
     )
 
 
-def _load(name: str) -> Shim:
+def _hinted_load(name: str) -> Shim:
+    """Return a load whose hint is about speed alone."""
     return Shim(
         f"#ifdef __HIPCC__ // a cache hint: the value is the same\n"
         f"template <typename T> __device__ __forceinline__ T cuda_to_hip{name}(const T *address) {{\n"
@@ -42,13 +43,46 @@ def _load(name: str) -> Shim:
     )
 
 
-def _store(name: str) -> Shim:
+def _hinted_store(name: str) -> Shim:
+    """Return a store whose hint is about speed alone."""
     return Shim(
         f"#ifdef __HIPCC__ // a cache hint: what is stored is the same\n"
         f"template <typename T> __device__ __forceinline__ void cuda_to_hip{name}(T *address, T value) {{\n"
         f"  *address = value;\n}}\n"
         f"#define {name}(address, value) cuda_to_hip{name}(address, value)\n#endif"
     )
+
+
+def _coherent(name: str, scope: str, *, store: bool) -> Shim:
+    """Return a load or store that other workgroups' accesses meet, as CUDA's operator says: not one of a private cache.
+
+    A plain load may come from a cache of the CU, or be taken out of a loop that waits for another workgroup.
+    """
+    own, order = f"cuda_to_hip{name}", f"__ATOMIC_RELAXED, {scope}"
+    word = (
+        f"template <unsigned Bytes> struct {own}_word {{ using type = unsigned char; }};\n"
+        f"template <> struct {own}_word<4> {{ using type = unsigned int; }};\n"
+        f"template <> struct {own}_word<2> {{ using type = unsigned short; }};\n"
+    )
+    choice = f"  using Word = typename {own}_word<sizeof(T) % 4 == 0 ? 4 : sizeof(T) % 2 == 0 ? 2 : 1>::type;\n"
+    places = "  constexpr unsigned words = sizeof(T) / sizeof(Word);\n  Word word[words];\n"
+    if store:
+        body = (
+            f"template <typename T> __device__ inline void {own}(T *address, T value) {{\n{choice}{places}"
+            f"  __builtin_memcpy(word, static_cast<const void *>(&value), sizeof(T));\n"
+            f"  Word *to = reinterpret_cast<Word *>(address);\n"
+            f"  for (unsigned i = 0; i < words; ++i) __hip_atomic_store(to + i, word[i], {order});\n}}\n"
+            f"#define {name}(address, value) {own}(address, value)\n"
+        )
+    else:
+        body = (
+            f"template <typename T> __device__ inline T {own}(const T *address) {{\n{choice}{places}"
+            f"  const Word *from = reinterpret_cast<const Word *>(address);\n"
+            f"  for (unsigned i = 0; i < words; ++i) word[i] = __hip_atomic_load(from + i, {order});\n"
+            f"  T value;\n  __builtin_memcpy(static_cast<void *>(&value), word, sizeof(T));\n  return value;\n}}\n"
+            f"#define {name}(address) {own}(address)\n"
+        )
+    return Shim(f"#ifdef __HIPCC__ // past the caches of one CU\n{word}{body}#endif")
 
 
 def _device(name: str, parameters: str, body: str, headers: tuple[str, ...] = ()) -> Shim:
@@ -170,6 +204,10 @@ SHIMS: dict[bytes, Shim] = {
         f"atomic{name}_block".encode(): _device(f"atomic{name}_block", "...", f"atomic{name}(__VA_ARGS__)")
         for name in ("Add", "Sub", "Exch", "Min", "Max", "Inc", "Dec", "CAS", "And", "Or", "Xor")
     },
-    **{name.encode(): _load(name) for name in ("__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv")},
-    **{name.encode(): _store(name) for name in ("__stcg", "__stcs", "__stwb", "__stwt")},
+    **{name.encode(): _hinted_load(name) for name in ("__ldca", "__ldcs", "__ldlu")},
+    **{name.encode(): _hinted_store(name) for name in ("__stcs", "__stwb")},
+    b"__ldcg": _coherent("__ldcg", "__HIP_MEMORY_SCOPE_AGENT", store=False),
+    b"__ldcv": _coherent("__ldcv", "__HIP_MEMORY_SCOPE_SYSTEM", store=False),
+    b"__stcg": _coherent("__stcg", "__HIP_MEMORY_SCOPE_AGENT", store=True),
+    b"__stwt": _coherent("__stwt", "__HIP_MEMORY_SCOPE_SYSTEM", store=True),
 }

@@ -55,6 +55,10 @@ _REMEDY = (
     valid=(
         "#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)\nint x;\n#endif\n",
         "#ifdef USE_ROCM\nint x;\n#elif __CUDA_ARCH__ >= 700\nint y;\n#endif\n",
+        (
+            "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 600\n#else\n"
+            "__device__ double atomicAdd(double *a, double b) { return b; }\n#endif\n"
+        ),
         '// __CUDA_ARCH__\nconst char *s = "__CUDA_ARCH__";\n',
     ),
     invalid=(
@@ -132,7 +136,9 @@ def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[
     if all(_asks_for_device(one) for one in asked):
         edits = tuple(edit for branch in members for edit in _device_test(file, branch))
         yield Found(token.start, token.end, "device code is told from host code by __CUDA_ARCH__", edits, Outcome.AUTO)
-    elif len(members) == 1 and _own_atomics(file, group):
+    elif _atomics_left_out(file, members):
+        return  # ROCm compiles the branch that takes atomicAdd as it is built in
+    elif len(members) == 1 and _own_atomics(file, group.start, group.end):
         yield Found(
             token.start,
             token.end,
@@ -168,17 +174,27 @@ def _device_test(file: CudaFile, branch: Branch) -> Iterator[Edit]:
             yield Edit(one.start, one.end, b"__HIP_DEVICE_COMPILE__")
 
 
-def _own_atomics(file: CudaFile, group: Group) -> bool:
-    """Return whether a group holds nothing but functions ``atomicAdd`` for double."""
-    inside = [one for one in file.functions if group.start <= one.head and one.end <= group.end]
+def _atomics_left_out(file: CudaFile, members: list[Branch]) -> bool:
+    """Return whether ROCm compiles an empty branch, and the others hold nothing but ``atomicAdd`` for double."""
+    compiled = [one for one in members if one.chosen is True]
+    others = [one for one in members if one.chosen is not True]
+    if len(compiled) != 1 or not others or any(one.chosen is not False for one in others):
+        return False
+    empty = file.token_at(compiled[0].start) == file.token_at(compiled[0].end)
+    return empty and all(_own_atomics(file, one.start, one.end) for one in others)
+
+
+def _own_atomics(file: CudaFile, start: int, end: int) -> bool:
+    """Return whether nothing but functions ``atomicAdd`` for double stands between two offsets."""
+    inside = [one for one in file.functions if start <= one.head and one.end <= end]
     if not inside or any(one.name.text != b"atomicAdd" for one in inside):
         return False
     if not all(b"double" in file.data[one.head : one.start] for one in inside):
         return False
-    first, last = file.token_at(group.start), file.token_at(group.end)
-    return all(
-        one.directive >= 0 or any(it.head <= one.start < it.end for it in inside) for one in file.tokens[first:last]
-    ) and not any(group.start < one.start < group.end for one in file.groups)
+    first, last = file.token_at(start), file.token_at(end)
+    code = (one for one in file.tokens[first:last] if one.directive < 0)
+    held = all(any(it.head <= one.start < it.end for it in inside) for one in code)
+    return held and not any(start < one.start < end for one in file.groups)
 
 
 def _by_number(file: CudaFile, members: list[Branch], token: Token) -> Found:

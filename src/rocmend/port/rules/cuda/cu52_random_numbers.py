@@ -1,0 +1,53 @@
+"""Random numbers of cuRAND.
+
+What it does:
+  Notes where random numbers are drawn with cuRAND.
+
+Why it matters:
+  hipRAND has the same generators and distributions, and not always the same sequence for the same seed: results that
+  depend on single numbers differ, statistics do not.
+
+Use instead:
+  Numbers that are drawn once and stored, where two platforms have to be compared number by number.
+
+Fix safety:
+  Nothing is rewritten; the compatibility header has the names.
+
+References:
+  hipRAND and rocRAND documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocmend.core.records import Severity
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.records import Language, Outcome
+from rocmend.port.rule import Case, Found, rule
+
+_STARTS = (
+    b"curand_init",
+    b"curandCreateGenerator",
+    b"curandCreateGeneratorHost",
+    b"curandSetPseudoRandomGeneratorSeed",
+)
+
+
+@rule(
+    "CU52",
+    "Random numbers of cuRAND",
+    Language.CUDA,
+    severity=Severity.INFO,
+    outcome=Outcome.NOTE,
+    triggers=(b"curand",),
+    sources=("https://rocm.docs.amd.com/projects/hipRAND/en/latest/",),
+    valid=("#include <curand_kernel.h>\ncurandState *states;\n",),
+    invalid=(Case("__global__ void k(curandState *s) {\n  curand_init(1, 2, 3, s);\n}\n", None),),
+)
+def random_numbers(file: CudaFile) -> Iterator[Found]:
+    """Yield the first place where a generator is made."""
+    call = next(file.calls(*_STARTS), None)
+    if call is not None:
+        message = "hipRAND's numbers are not always cuRAND's for the same seed: compare statistics, not numbers"
+        yield Found(call.start, call.end, message)
