@@ -127,6 +127,32 @@ def test_quantized_products(monkeypatch: pytest.MonkeyPatch, mode: str, dtype: A
         sent_to_kernels(monkeypatch, call, tolerance_of(dtype))
 
 
+@pytest.mark.parametrize(("mode", "bits"), [("affine", 3), ("affine", 8), ("mxfp4", 4), ("mxfp8", 8), ("nvfp4", 4)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_quantizing_and_back(monkeypatch: pytest.MonkeyPatch, mode: str, bits: int, dtype: Any) -> None:
+    w = make(8, 64, dtype=dtype)
+    packed = mx.quantize(w, mode=mode, bits=bits, group_size=16 if mode == "nvfp4" else 32)
+    form = {"mode": mode, "bits": bits, "group_size": 16 if mode == "nvfp4" else 32}
+    sent_to_kernels(monkeypatch, lambda: mx.quantize(w, **form), tolerance_of(dtype))
+    sent_to_kernels(monkeypatch, lambda: mx.dequantize(*packed, **form), tolerance_of(dtype))
+    if mode != "affine":
+        sent_to_kernels(monkeypatch, lambda: mx.qqmm(w, *packed[:2], **form), tolerance_of(dtype))
+
+
+@pytest.mark.parametrize("traditional", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rotations(monkeypatch: pytest.MonkeyPatch, traditional: bool, dtype: Any) -> None:
+    x, weights = make(2, 3, 5, 32, dtype=dtype), make(2, 3, 5, 32, seed=1, dtype=dtype)
+    freqs = mx.arange(1, 9).astype(mx.float32)
+    plain = {"traditional": traditional, "base": 100.0, "scale": 0.5}
+    for call in (
+        lambda: mx.fast.rope(x, 32, **plain, offset=7), lambda: mx.fast.rope(x, 16, **plain, offset=mx.array([3, 11])),
+        lambda: mx.fast.rope(x, 16, traditional=traditional, base=None, scale=1.0, offset=2, freqs=freqs),
+        lambda: mx.grad(lambda x: (mx.fast.rope(x, 32, **plain, offset=1) * weights).sum())(x),
+    ):  # fmt: skip
+        sent_to_kernels(monkeypatch, call, tolerance_of(dtype))
+
+
 def test_gathered_products(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = make(5, 3, 6), make(4, 6, 2, seed=1)
     left, right = mx.array([[0], [4]]), mx.array([0, 3, 3], mx.uint32)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rocmend import kernels
-from rocmend.mlx import dtypes, ops
+from rocmend.kernels.ops.rope import reference
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.primitive import Primitive
@@ -25,7 +26,8 @@ _known: dict[Any, Any] = {}  # attributes, by shapes, types and options
 def _run(node: Node, x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
     dims, traditional, base, scale, of_array, has_freqs, inverse = node.attrs
     offset: Any = rest[0] if of_array else node.dyn[0]  # type: ignore[index]
-    run = kernels.rope_backward if inverse else kernels.rope
+    place: Any = kernels if kernel_use.fits(x) else reference
+    run = place.rope_backward if inverse else place.rope
     out: torch.Tensor = run(
         x, dims, traditional=traditional, base=base, scale=scale, offset=offset, freqs=rest[-1] if has_freqs else None
     )

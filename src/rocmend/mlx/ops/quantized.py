@@ -9,7 +9,9 @@ import torch
 from rocmend import kernels
 from rocmend.core.errors import UsageError
 from rocmend.kernels.common.formats import AFFINE_BITS, AFFINE_GROUPS, MODES, Format, format_of
-from rocmend.mlx import dtypes, ops
+from rocmend.kernels.ops.dequantize import reference as dequantizing
+from rocmend.kernels.ops.quantize import reference as quantizing
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record, record_many
 from rocmend.mlx.dtypes import promote
@@ -102,7 +104,8 @@ def _run_quantize(node: Node, w: torch.Tensor, *scale: torch.Tensor) -> Any:
     form, dtype = node.attrs
     if w.dtype is torch.float64:
         w = w.float()
-    words, scales, biases = kernels.quantize(
+    place: Any = kernels if kernel_use.on_gpu(w) else quantizing
+    words, scales, biases = place.quantize(
         w, form.group_size, form.bits, form.mode, global_scale=scale[0] if scale else None
     )
     words = words.view(torch.int32)
@@ -114,7 +117,8 @@ def _run_dequantize(node: Node, w: torch.Tensor, scales: torch.Tensor, *rest: to
     biases = rest[0] if form.affine else None
     scale = None if form.affine or not rest else rest[0]
     dtype = node.dtype.storage
-    out: torch.Tensor = kernels.dequantize(
+    place: Any = kernels if kernel_use.on_gpu(w) else dequantizing
+    out: torch.Tensor = place.dequantize(
         w, scales, biases, form.group_size, form.bits, form.mode, global_scale=scale, dtype=dtype
     )
     return out

@@ -8,7 +8,9 @@ import torch
 
 from rocmend import kernels
 from rocmend.kernels.common.formats import GLOBAL_RANGE, Format
-from rocmend.mlx import dtypes, ops
+from rocmend.kernels.ops.dequantize import reference as dequantizing
+from rocmend.kernels.ops.quantize import reference as quantizing
+from rocmend.mlx import dtypes, kernel_use, ops
 from rocmend.mlx.arguments import as_stream, shape_text, to_array
 from rocmend.mlx.array import array, record
 from rocmend.mlx.ops.gathered import gather_mm
@@ -25,11 +27,12 @@ __all__ = ["gather_qqmm", "qqmm"]
 
 def _run(node: Node, x: torch.Tensor, *scale: torch.Tensor) -> torch.Tensor:
     form: Format = node.attrs
-    words, scales, _ = kernels.quantize(
-        x, form.group_size, form.bits, form.mode, global_scale=scale[0] if scale else None
-    )
+    there = kernel_use.on_gpu(x)
+    quantize: Any = kernels.quantize if there else quantizing.quantize
+    dequantize: Any = kernels.dequantize if there else dequantizing.dequantize
+    words, scales, _ = quantize(x, form.group_size, form.bits, form.mode, global_scale=scale[0] if scale else None)
     # Without the global scale numbers are exact in every type: a few bits, and a scale of a few bits.
-    out: torch.Tensor = kernels.dequantize(words, scales, None, form.group_size, form.bits, form.mode, dtype=x.dtype)
+    out: torch.Tensor = dequantize(words, scales, None, form.group_size, form.bits, form.mode, dtype=x.dtype)
     return out
 
 
