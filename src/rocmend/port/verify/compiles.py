@@ -22,8 +22,11 @@ from rocmend.port.verify.units import Unit, folder_of_header, include_dirs, stan
 
 __all__ = ["Made", "compiled", "run"]
 
-_LACKING = re.compile("undeclared identifier|no member named|no matching|unknown type name|no type named|no template")
-"""Errors that a header which lacks a name gives."""
+_LACKING = re.compile(
+    r"(?:undeclared identifier|no member named|no matching|unknown type name|no type named|no template)\b[^']*"
+    r"'[^']*(?:half|bfloat|bf16|__h[a-z]+\d?\b|\bh2?[a-z]+\b|Complex|group|tile|partition|coalesced|HIP_)"
+)
+"""Errors that a header gives which lacks a name, for names of the kinds that rocmend's own headers have."""
 
 _ROUNDS = 16
 """Folders of headers that are looked for in the project, one after the other, for one unit."""
