@@ -73,5 +73,10 @@ def test_directive_reaches_over_continuations_and_comments() -> None:
     assert source[directive.start : directive.end] == b"#define F(x) \\\n  g(x) /* \n */ + 1\n"
 
 
+def test_raw_strings_that_never_end_cost_no_more() -> None:
+    data = b'R"(' * 20000
+    assert len(lexed(data).tokens) == 30000  # R, "(R", ( for every two
+
+
 def test_hash_inside_a_line_is_no_directive() -> None:
     assert [one.name for one in lexed(b"#define S(x) #x\na # if\n").directives] == [b"define"]

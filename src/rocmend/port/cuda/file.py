@@ -199,8 +199,19 @@ class CudaFile:
 
     def declarations_of(self, name: str | bytes) -> list[Declaration]:
         """Return the declarations of a variable, parameter or member, in order."""
-        made = (declared_at(self.tokens, self.partner, index) for index in self.names(name, shared=False))
-        return [one for one in made if one is not None]
+        return [declared for declared, _ in self._scoped(name.encode() if isinstance(name, str) else name)]
+
+    def _scoped(self, name: bytes) -> list[tuple[Declaration, int]]:
+        """Return the declarations of a name, and where the scope of each ends; found once."""
+        known = self._declared.get(name)
+        if known is None:
+            made = (declared_at(self.tokens, self.partner, index) for index in self.names(name, shared=False))
+            known = self._declared[name] = [(one, self._scope_end(one)) for one in made if one is not None]
+        return known
+
+    @cached_property
+    def _declared(self) -> dict[bytes, list[tuple[Declaration, int]]]:
+        return {}
 
     def declaration_of(self, name: str | bytes, at: int) -> Declaration | None:
         """Return the declaration that a use at an offset means: the last one before it in a scope that holds it.
@@ -208,10 +219,10 @@ class CudaFile:
         None where it is declared elsewhere (in a header, as a macro's argument) or in a way that is not understood.
         """
         best: Declaration | None = None
-        for one in self.declarations_of(name):
+        for one, end in self._scoped(name.encode() if isinstance(name, str) else name):
             if one.name.start > at:
                 break
-            if self._scope_end(one) >= at:
+            if end >= at:
                 best = one
         return best
 

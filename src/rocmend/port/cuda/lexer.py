@@ -94,7 +94,17 @@ class Lexed(NamedTuple):
 
 
 _SPLICE = rb"\\[ \t]*\r?\n"
-_MASTER = re.compile(
+_RAW = rb"""(?P<string>(?:u8|[uUL])?R"(?P<mark>[^ ()\\\t\v\f\r\n]{0,16})\(.*?\)(?P=mark)"
+      |"""
+_REST = rb"""(?:u8|[uUL])?"(?:[^"\\\r\n]|\\(?:[ \t]*\r?\n|.))*")
+  | (?P<name>[A-Za-z_$\x80-\xff][A-Za-z0-9_$\x80-\xff]*)
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z]|[0-9A-Za-z_.])*)
+  | (?P<character>'(?:[^'\\\r\n]|\\(?:[ \t]*\r?\n|.))+')
+  | (?P<punctuation><<<|>>>|<<=|>>=|\.\.\.|->\*|<=>|::|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|\.\*
+      |[-+*/%&|^~!<>=?:;,.(){}\[\]\#@])
+  | (?P<other>.)
+    """
+_BLANKS = (
     rb"""
     (?P<space>(?:[ \t\f\v]|\r(?!\n)|"""
     + _SPLICE
@@ -103,17 +113,13 @@ _MASTER = re.compile(
   | (?P<comment>//(?:[^\\\n]+|"""
     + _SPLICE
     + rb"""|\\)*|/\*.*?(?:\*/|\Z))
-  | (?P<string>(?:u8|[uUL])?R"(?P<mark>[^ ()\\\t\v\f\r\n]{0,16})\(.*?\)(?P=mark)"
-      |(?:u8|[uUL])?"(?:[^"\\\r\n]|\\(?:[ \t]*\r?\n|.))*")
-  | (?P<name>[A-Za-z_$\x80-\xff][A-Za-z0-9_$\x80-\xff]*)
-  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z]|[0-9A-Za-z_.])*)
-  | (?P<character>'(?:[^'\\\r\n]|\\(?:[ \t]*\r?\n|.))+')
-  | (?P<punctuation><<<|>>>|<<=|>>=|\.\.\.|->\*|<=>|::|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|\.\*
-      |[-+*/%&|^~!<>=?:;,.(){}\[\]\#@])
-  | (?P<other>.)
-    """,
-    re.VERBOSE | re.DOTALL,
+  | """
 )
+_MASTER = re.compile(_BLANKS + _RAW + _REST, re.VERBOSE | re.DOTALL)
+_WITHOUT_RAW = re.compile(_BLANKS + rb"(?P<string>" + _REST, re.VERBOSE | re.DOTALL)
+"""For sources with many raw strings that never end: each look for an end reads the rest of the file."""
+_RAW_PREFIXES = frozenset((b"R", b"u8R", b"uR", b"UR", b"LR"))
+_MOST_OPEN_RAW = 32
 _PREFIXED = re.compile(rb"(?:u8|[uUL])'(?:[^'\\\r\n]|\\(?:[ \t]*\r?\n|.))+'", re.DOTALL)
 _HEADER = re.compile(rb"""<[^>\r\n]*>|"[^"\r\n]*\"""")
 _MESSAGE = re.compile(rb"(?:[^\\\r\n/]|" + _SPLICE + rb"|\\|/(?![*/])|\r(?!\n))+")
@@ -134,7 +140,7 @@ def lexed(data: bytes, *, spaces: bool = False) -> Lexed:  # noqa: C901, PLR0912
     blanks: list[Token] = []
     directives: list[Directive] = []
     match = _MASTER.match
-    at, size, line = 0, len(data), 1
+    at, size, line, open_raw = 0, len(data), 1, 0
     if data.startswith(BOM):
         at = len(BOM)
         if spaces:
@@ -170,6 +176,9 @@ def lexed(data: bytes, *, spaces: bool = False) -> Lexed:  # noqa: C901, PLR0912
                 tokens.append(Token(Kind.CHARACTER, at, end, line, inside, b""))
             else:
                 text = data[at:end]
+                if text in _RAW_PREFIXES and data[end : end + 1] == b'"':
+                    open_raw += 1
+                    match = match if open_raw < _MOST_OPEN_RAW else _WITHOUT_RAW.match
                 tokens.append(Token(Kind.NAME, at, end, line, inside, text))
                 if inside >= 0 and expects == "name":
                     name = text
