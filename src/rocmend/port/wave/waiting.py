@@ -58,18 +58,56 @@ def waits(file: CudaFile) -> Iterator[Wait]:
 def _waits(file: CudaFile, loop: Statement) -> bool:
     assert loop.condition is not None  # noqa: S101  the caller asked
     first, last = loop.condition
-    inside = file.tokens[first:last]
+    body = loop.parts[0]
+    if _endless(file, loop):
+        return _breaks_by_waiting(file, body)
     if loop.keyword == b"for":
         return False
-    names = {token.text for token in inside if token.kind == Kind.NAME}
+    names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
     takes = bool(names & _TAKES)
-    body = loop.parts[0]
     if _idle(file, body):
-        return takes or bool(names & _READS) or _reads_memory(file, first, last)
+        return takes or bool(names & _READS) or _reads_memory(file, first, last) or _asks_anew(file, body)
     if takes:
         return not _changed_in(file, body, _arguments_of(file, first, last))
     # do { old = atomicCAS(lock, 0, 1); } while (old != 0): constants are taken, nothing is computed anew.
-    return loop.keyword in (b"do", b"while") and _retries(file, body, names)
+    return _retries(file, body, names)
+
+
+def _endless(file: CudaFile, loop: Statement) -> bool:
+    """Tell whether a loop has no condition of its own: ``while (true)``, ``for (;;)``."""
+    assert loop.condition is not None  # noqa: S101  the caller asked
+    texts = [token.text for token in file.tokens[loop.condition[0] : loop.condition[1]]]
+    if loop.keyword == b"for":
+        return texts in ([b";", b";"], [b";", b"true", b";"], [b";", b"1", b";"])
+    return texts in ([b"true"], [b"1"])
+
+
+def _breaks_by_waiting(file: CudaFile, body: Statement) -> bool:
+    """Tell whether an endless loop does nothing but ask, and leave when the answer is right."""
+    waits = False
+    for one in walk(body):
+        if one.kind == "if" and len(one.parts) == 1 and one.condition is not None:
+            names = {token.text for token in file.tokens[one.condition[0] : one.condition[1]]}
+            waits |= bool(names & (_TAKES | _READS)) or _reads_memory(file, *one.condition)
+        elif one.kind == "plain":
+            names = {token.text for token in file.tokens[one.first : one.last] if token.kind == Kind.NAME}
+            if one.keyword in (b"break", b"return", b";"):
+                continue
+            if not names & (_HARMLESS | _READS | _TAKES | {b"asm"}):
+                return False
+            waits |= bool(names & (_READS | _TAKES))
+        elif one.kind != "block":
+            return False
+    return waits
+
+
+def _asks_anew(file: CudaFile, body: Statement) -> bool:
+    """Tell whether an idle body reads what another thread may change, by an intrinsic or by assembly."""
+    words = file.tokens[body.first : body.last]
+    if any(token.text in _READS for token in words):
+        return True
+    text = file.data[words[0].start : words[-1].end] if words else b""
+    return b"asm" in text and b"ld." in text
 
 
 def _idle(file: CudaFile, body: Statement) -> bool:

@@ -48,6 +48,11 @@ from rocmend.port.wave.waiting import waits
     sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",),
     valid=(
         (
+            "__device__ void f(int* mutex, int* sum) {\n  bool done = false;\n  while (!done) {\n"
+            "    if (atomicCAS(mutex, 0, 1) == 0) {\n      *sum += 1;\n      atomicExch(mutex, 0);\n"
+            "      done = true;\n    }\n  }\n}\n"
+        ),
+        (
             "__device__ double f(unsigned long long* at, unsigned long long old, unsigned long long assumed) {\n"
             "  do {\n    assumed = old;\n    old = atomicCAS(at, assumed, assumed + 1);\n"
             "  } while (assumed != old);\n  return 0;\n}\n"
@@ -55,6 +60,16 @@ from rocmend.port.wave.waiting import waits
         "void host(volatile int* flag) {\n  while (*flag == 0) {}\n}\n",
     ),
     invalid=(
+        Case(
+            "__device__ void f(int* mutex) {\n  for (;;) {\n    if (atomicCAS(mutex, 0, 1) == 0) break;\n  }\n}\n",
+            None,
+        ),
+        Case(
+            "__device__ void f(int* lock) {\n  int s;\n  do {\n"
+            '    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(s) : "l"(lock));\n'
+            "  } while (s != 3);\n}\n",
+            None,
+        ),
         Case("__device__ void lock(int* mutex) {\n  while (atomicCAS(mutex, 0, 1) != 0) {\n  }\n}\n", None),
         Case("__device__ void lock(int* mutex) {\n  while (atomicExch(mutex, 1))\n    ;\n}\n", None),
         Case("__device__ void f(volatile int* flags, int i) {\n  while (flags[i] == 0);\n}\n", None),
