@@ -48,6 +48,34 @@ class Found(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+_SHOWN = 1024
+"""Bytes of a line that are looked at for what is shown of it."""
+
+
+class _Places:
+    """Tells lines and columns of places that are asked for in order, so that no byte is counted twice."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self._head = 0
+        self._line = 1
+        self._column = 1
+
+    def of(self, at: int) -> tuple[int, int, int]:
+        """Return where a place's line begins, the line's number, and the place's column in characters."""
+        between = self._data[self._at : at]
+        ends = between.count(b"\n")
+        if ends:
+            self._line += ends
+            self._head = self._at + between.rindex(b"\n") + 1
+            between = self._data[self._head : at]
+            self._column = 1
+        self._column += len(between.decode("utf-8", "replace"))
+        self._at = at
+        return self._head, self._line, self._column
+
+
 class Rule(msgspec.Struct, frozen=True):
     """One rule.
 
@@ -80,19 +108,19 @@ class Rule(msgspec.Struct, frozen=True):
 
     def issues(self, source: Source) -> list[Issue]:
         """Return what the rule finds in a file, by place."""
-        return sorted((self._issue(source, found) for found in self.check(source)), key=lambda issue: issue.start)
+        ordered = sorted(self.check(source), key=lambda found: found.start)
+        places = _Places(source.data)
+        return [self._issue(source, found, *places.of(found.start)) for found in ordered]
 
-    def _issue(self, source: Source, found: Found) -> Issue:
+    def _issue(self, source: Source, found: Found, head: int, line: int, column: int) -> Issue:
         data = source.data
-        head = data.rfind(b"\n", 0, found.start) + 1
         tail = data.find(b"\n", found.start)
-        shown = data[head : tail if tail >= 0 else len(data)].decode("utf-8", "replace").strip()
-        line = data.count(b"\n", 0, found.start) + 1
+        shown = data[head : tail if tail >= 0 else len(data)].lstrip()[:_SHOWN].decode("utf-8", "replace").strip()
         return Issue(
             rule=self.id,
             path=source.path,
             line=line,
-            column=len(data[head : found.start].decode("utf-8", "replace")) + 1,
+            column=column,
             end_line=line + data.count(b"\n", found.start, max(found.start, found.end - 1)),
             start=found.start,
             end=found.end,

@@ -13,7 +13,7 @@ from rocmend.port.build.kinds import Kind
 if TYPE_CHECKING:
     from rocmend.port.build.file import TextFile
 
-__all__ = ["Dependency", "Where", "canonical", "installs", "parsed"]
+__all__ = ["Dependency", "Where", "canonical", "installs", "of_command", "parsed"]
 
 
 class Where(StrEnum):
@@ -96,7 +96,7 @@ def dependencies(file: TextFile) -> Iterator[Dependency]:
         if file.kind is Kind.CONDA:
             yield from _of_conda(file)
         for command in file.commands:
-            yield from _of_command(command)
+            yield from of_command(command)
 
 
 def _made(text: str, start: int, end: int, whole: tuple[int, int], where: Where) -> Iterator[Dependency]:
@@ -219,7 +219,8 @@ _VALUED |= {
 }
 
 
-def _of_command(command: shell.Command) -> Iterator[Dependency]:
+def of_command(command: shell.Command) -> Iterator[Dependency]:
+    """Yield the packages that a command installs."""
     found = installs(command)
     if found is None or command.settled:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -84,7 +85,19 @@ class TextFile:
     @cached_property
     def commands(self) -> tuple[shell.Command, ...]:
         """Return the shell commands of a script, a Dockerfile's RUN, a recipe or a workflow's step."""
-        return tuple(self._commands())
+        return tuple(sorted(self._commands(), key=lambda one: one.start))
+
+    def command_at(self, at: int) -> shell.Command | None:
+        """Return the innermost shell command that holds a place."""
+        number = bisect_right(self._shell_starts, at)
+        for command in reversed(self.commands[max(0, number - 64) : number]):  # commands within commands are few
+            if command.start <= at < command.end:
+                return command
+        return None
+
+    @cached_property
+    def _shell_starts(self) -> list[int]:
+        return [command.start for command in self.commands]
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -106,8 +119,8 @@ class TextFile:
                     yield one._replace(settled=statement.settled)
         for step in self.instructions:
             if step.keyword == "RUN":
-                blanked = " " * step.body_start + step.body
-                yield from shell.script(blanked, step.body_start, len(blanked)).commands
+                start = step.body_start
+                yield from shell.script(self.uncommented, start, start + len(step.body)).commands
         for entry in self.yaml:
             if _SCRIPT_KEYS.intersection(entry.keys[-2:]) and entry.end > entry.start:
                 yield from shell.script(text, entry.start, entry.end).commands
@@ -125,21 +138,59 @@ class TextFile:
         if self.kind is Kind.MAKE:
             return self._of_statement(start, end)
         if self.kind is Kind.SHELL:
-            held = [one for one in self.commands if one.statement[0] <= start <= one.statement[1]]
-            if held and all(one.alone and not one.settled for one in held) and end <= held[0].statement[1]:
-                return self.lines.covering(*held[0].statement)
+            return self._of_script(start, end)
         return None
 
     def _of_command(self, start: int, end: int) -> Line | None:
-        for command in self.cmake:
+        at = bisect_right(self._command_starts, start) - 1
+        # What is inserted before a command stands at its line's first byte, which may come before its name.
+        for command in self.cmake[max(at, 0) : at + 2]:
             whole = self.lines.covering(command.start, command.end)
             if whole.start <= start and end <= whole.end:
                 return None if command.settled or command.name in _BLOCKS else whole
         return None
 
     def _of_statement(self, start: int, end: int) -> Line | None:
-        for statement in self.make:
-            if statement.start <= start and end <= statement.end:
-                plain = statement.what is not make.What.DIRECTIVE and not statement.settled and not statement.fixed
-                return self.lines.covering(statement.start, statement.end) if plain else None
-        return None
+        at = bisect_right(self._statement_starts, start) - 1
+        if at < 0 or end > self.make[at].end:
+            return None
+        statement = self.make[at]
+        plain = statement.what is not make.What.DIRECTIVE and not statement.settled and not statement.fixed
+        return self.lines.covering(statement.start, statement.end) if plain else None
+
+    def _of_script(self, start: int, end: int) -> Line | None:
+        at = bisect_right(self._script_starts, start) - 1
+        if at < 0:
+            return None
+        (first, last), free = self._script[at]
+        return self.lines.covering(first, last) if free and end <= last else None
+
+    @cached_property
+    def _command_starts(self) -> list[int]:
+        return [command.start for command in self.cmake]
+
+    @cached_property
+    def _statement_starts(self) -> list[int]:
+        return [statement.start for statement in self.make]
+
+    @cached_property
+    def _script(self) -> list[tuple[tuple[int, int], bool]]:
+        """Return a script's logical lines, and whether a condition can be put around each."""
+        free: dict[tuple[int, int], bool] = {}
+        for one in self.commands:
+            free[one.statement] = free.get(one.statement, True) and one.alone and not one.settled
+        return sorted(free.items())
+
+    @cached_property
+    def _script_starts(self) -> list[int]:
+        return [statement[0] for statement, _ in self._script]
+
+    @cached_property
+    def uncommented(self) -> str:
+        """Return a Dockerfile's text with the comment lines within its instructions blanked."""
+        parts: list[str] = []
+        at = 0
+        for step in self.instructions:
+            parts += [self.text[at : step.body_start], step.body]
+            at = step.body_start + len(step.body)
+        return "".join([*parts, self.text[at:]])

@@ -100,9 +100,9 @@ def _goes(operand: str) -> bool:
 
 
 def _from_command(file: TextFile, dependency: Dependency) -> tuple[Edit, ...]:
-    for command in file.commands:
-        if command.start <= dependency.start and dependency.end <= command.end:
-            if emptied(command):
-                return (Edit(command.start, command.end, b"true"),)
-            return (without(file, dependency.start, dependency.end),)
-    return ()
+    command = file.command_at(dependency.start)
+    if command is None:
+        return ()
+    if emptied(command):
+        return (Edit(command.start, command.end, b"true"),)
+    return (without(file, dependency.start, dependency.end),)

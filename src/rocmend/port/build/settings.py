@@ -91,9 +91,10 @@ def _of_docker(file: TextFile) -> Iterator[Setting]:
     for step in file.instructions:
         if step.keyword not in {"ENV", "ARG"}:
             continue
-        blanked = " " * step.body_start + step.body
         held = [
-            one for command in shell.script(blanked, step.body_start, len(blanked)).commands for one in command.words
+            one
+            for command in shell.script(file.uncommented, step.body_start, step.body_start + len(step.body)).commands
+            for one in command.words
         ]
         pairs = [word for word in held if _ASSIGNED.match(word.text)]
         if step.keyword == "ENV" and held and not _ASSIGNED.match(held[0].text):

@@ -156,13 +156,12 @@ def _with_last(found: list[Entry]) -> list[Entry]:
     made: list[Entry] = []
     for number, entry in enumerate(found):
         last = entry.last
-        for other in found[number + 1 :]:
+        for at in range(number + 1, len(found)):
+            other = found[at]
             deeper = other.indent > entry.indent or (other.item and not entry.item and other.indent == entry.indent)
-            if other.line != entry.line and not deeper:
+            following = entry.item and other.item and other.keys == entry.keys
+            if other.line != entry.line and (following or not deeper):
                 break
-            if not (entry.item and other.item and other.keys == entry.keys and other.line != entry.line):
-                last = max(last, other.last)
-            else:
-                break
+            last = max(last, other.last)
         made.append(entry._replace(last=last))
     return made

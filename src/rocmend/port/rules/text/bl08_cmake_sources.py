@@ -86,9 +86,10 @@ _SOURCE = re.compile(r"[^\s<>;]+\.cu\Z")
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield commands that name CUDA sources."""
-    for number, command in enumerate(file.cmake):
+    said = _said(file)
+    for command in file.cmake:
         sources = [argument for argument in command.arguments if _SOURCE.match(argument.text)]
-        if command.name in _OTHERS or command.settled or not sources or _told(file, number, sources):
+        if command.name in _OTHERS or command.settled or not sources or _told(command, sources, said):
             continue
         if command.name == "file" and command.values()[0] not in {"GLOB", "GLOB_RECURSE"}:
             continue
@@ -107,16 +108,21 @@ def check(file: TextFile) -> Iterable[Found]:
         )
 
 
-def _told(file: TextFile, number: int, sources: list[Argument]) -> bool:
-    """Tell whether the language of all the files is set further down."""
-    names = {argument.text for argument in sources}
-    if file.cmake[number].name == "file" and len(file.cmake[number].arguments) > 1:
-        names = {f"${{{file.cmake[number].arguments[1].text}_HIP}}"}
-    for command in file.cmake[number + 1 :]:
-        values = command.values()
-        if command.name == "set_source_files_properties" and "LANGUAGE" in values and values[-1] == "HIP":
-            names -= set(values)
-    return not names
+def _said(file: TextFile) -> set[str]:
+    """Return the files whose language is set to HIP somewhere in the file."""
+    return {
+        value
+        for command in file.cmake
+        if command.name == "set_source_files_properties" and command.values()[-2:] == ("LANGUAGE", "HIP")
+        for value in command.values()
+    }
+
+
+def _told(command: Command, sources: list[Argument], said: set[str]) -> bool:
+    """Tell whether the language of all the files is set somewhere."""
+    if command.name == "file" and len(command.arguments) > 1:
+        return f"${{{command.arguments[1].text}_HIP}}" in said
+    return all(argument.text in said for argument in sources)
 
 
 def _lines(command: Command, sources: list[Argument]) -> list[str]:

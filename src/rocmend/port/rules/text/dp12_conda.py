@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
-from rocmend.port.build.dependencies import Where, installs
+from rocmend.port.build.dependencies import Where, of_command
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import commented, rewrite
 from rocmend.port.build.kinds import Kind, paths
@@ -98,12 +98,10 @@ def check(file: TextFile) -> Iterable[Found]:
 
 def _alone(file: TextFile, at: int) -> tuple[Edit, ...]:
     """Return edits that leave out a command which installs nothing but CUDA; empty where it installs other things."""
-    for command in file.commands:
-        found = installs(command) if command.start <= at < command.end else None
-        if found is None:
-            continue
-        names = [one.name for one in file.dependencies if command.start <= one.start < command.end]
-        packages = [known(name) for name in names]
-        if all(package is not None and package.role is Role.CUDA for package in packages):
-            return (Edit(command.start, command.end, b"true"),)
+    command = file.command_at(at)
+    if command is None:
+        return ()
+    packages = [known(one.name) for one in of_command(command)]
+    if all(package is not None and package.role is Role.CUDA for package in packages):
+        return (Edit(command.start, command.end, b"true"),)
     return ()
