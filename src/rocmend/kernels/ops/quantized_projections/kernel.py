@@ -51,8 +51,10 @@ def many_kernel(
     eights = tl.arange(0, 2)[None, None, None, :, None]
     n = tl.minimum(first + eights * 8 + eight, N - 1).to(tl.int64)
     row = tl.minimum(first + tl.arange(0, 16)[None, :], N - 1).to(tl.int64)
+    # A name of its own: N0 of 1 is a constant, and what is computed from it is one until it is assigned.
+    zero = N0 >> 31
     product = walked(
-        x_ptr, w_ptr, s_ptr, b_ptr, n, row, first_line, M, words, groups, x_stride, steps, N0 >> 31,
+        x_ptr, w_ptr, s_ptr, b_ptr, n, row, first_line, M, words, groups, x_stride, steps, zero,
         MODE, GROUP, BITS, SLICES, PER, BLOCK_M, AHEAD, EVEN, PDL,
     )  # fmt: skip
     line = first_line + tl.arange(0, BLOCK_M)
@@ -87,8 +89,10 @@ def gated_kernel(
         b_ptr = tl.where(place < 8, gate_b_ptr, up_b_ptr)
     n = tl.minimum(first + eight, N - 1).to(tl.int64)
     row = tl.minimum(first + place % 8, N - 1).to(tl.int64)
+    # A name of its own: N of 1 is a constant, and what is computed from it is one until it is assigned.
+    zero = N >> 31
     product = walked(
-        x_ptr, w_ptr, s_ptr, b_ptr, n, row, first_line, M, words, groups, x_stride, steps, N >> 31,
+        x_ptr, w_ptr, s_ptr, b_ptr, n, row, first_line, M, words, groups, x_stride, steps, zero,
         MODE, GROUP, BITS, SLICES, PER, BLOCK_M, AHEAD, EVEN, PDL,
     )  # fmt: skip
     gate, up = tl.split(product.reshape(2, 8, BLOCK_M).permute(1, 2, 0))

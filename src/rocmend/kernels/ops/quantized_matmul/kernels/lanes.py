@@ -46,9 +46,11 @@ def lanes_kernel(
     eights = tl.arange(0, 2)[None, None, None, :, None]
     n = tl.minimum(first + eights * 8 + eight, N - 1).to(tl.int64) + batch * w_batch
     row = tl.minimum(first + tl.arange(0, 16)[None, :], N - 1).to(tl.int64) + batch * w_batch
+    # A name of its own: N of 1 is a constant, and what is computed from it is one until it is assigned.
+    zero = N >> 31
     product = walked(
         x_ptr + batch * x_batch, w_ptr, scales_ptr, biases_ptr, n, row, first_line, M, words, groups, x_stride, steps,
-        N >> 31, MODE, GROUP, BITS, SLICES, PER, BLOCK_M, AHEAD, EVEN, PDL,
+        zero, MODE, GROUP, BITS, SLICES, PER, BLOCK_M, AHEAD, EVEN, PDL,
     )  # fmt: skip
     out = narrow(product, out_ptr.dtype.element_ty)
     line = first_line + tl.arange(0, BLOCK_M)
