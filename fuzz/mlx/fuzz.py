@@ -130,13 +130,17 @@ class Fuzzer:
         return [], reasons
 
     def spread(self, program: Program, outcome: Any) -> Any:
-        """Return how far each element of a chain's outcome moves where one of its steps is a little off."""
+        """Return how far each element of a chain's outcome moves where one of its steps is a little off.
+
+        Infinity: a little off, it becomes NaN or infinite, or stops being so.
+        """
         moved = np.zeros(outcome[1])
         unlimited, *others = self.ours.run([unbounded(program), *nudged(program)])
         with np.errstate(all="ignore"):
             for other in others:
                 if other is not None and other[-1][:2] == outcome[:2]:
-                    moved = np.fmax(moved, np.abs(array_of(other[-1]) - array_of(outcome)))
+                    a, b = array_of(other[-1]), array_of(outcome)
+                    moved = np.where(np.isfinite(a) == np.isfinite(b), np.fmax(moved, np.abs(a - b)), np.inf)
             if unlimited is not None and unlimited[-1][:2] == outcome[:2]:
                 moved = np.fmax(moved, EPSILON[outcome[0]] * 6 * np.abs(array_of(unlimited[-1])))
         return moved
@@ -167,11 +171,10 @@ def _differ(statement: Any, theirs: Any, ours: Any) -> str:
 
 def _apart(lazy: Any, eager: Any) -> str:
     """Return how two runs of ours differ; sums may be taken in another order, so not by the last places."""
-    if lazy[0] in ("error", "skipped") or eager[0] in ("error", "skipped"):
-        # what raises as it is computed is an error at the end of the lazy run, and what needs it is left out of the other
-        return (
-            "" if lazy[0] == eager[0] or (lazy[0], eager[0]) == ("error", "skipped") else f"{lazy[:2]}, but {eager[:2]}"
-        )
+    if eager[0] == "skipped":
+        return ""  # it needs what raised as it was computed, which the lazy run may not even compute
+    if lazy[0] in ("error", "skipped") or eager[0] == "error":
+        return "" if lazy[0] == eager[0] else f"{lazy[:2]}, but {eager[:2]}"
     if lazy[:2] != eager[:2]:
         return f"{lazy[:2]}, but {eager[:2]}"
     return values_differ("", eager, lazy, slack=64.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -194,3 +195,22 @@ def test_an_integer_and_an_array_read_nothing_of_an_empty_axis() -> None:
         x[0, 1, mx.array([0, -1])]
     same(x[0, 1, mx.array([], mx.int32)], mx.float32, [])
     same(x[0, :, mx.array([0, -1])], mx.float32, [[], []])
+
+
+@pytest.mark.parametrize("count", [1, 16, 32, 33, 80])
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
+def test_hyperbolic_functions_near_the_greatest_number(count: int, dtype: mx.Dtype) -> None:
+    """Seed 93662: wherever the element lies."""
+    x = mx.full((count,), -89.0, dtype)
+    for got, sign in ((mx.sinh(x), -1), (mx.cosh(x), 1)):
+        assert got.dtype == dtype
+        assert got.tolist() == pytest.approx([sign * 2.2448064e38] * count, rel=2**-7 if dtype == mx.bfloat16 else 1e-6)
+    same(mx.sinh(mx.array([mx.inf, -95.0])), mx.float32, [math.inf, -math.inf])
+    assert math.isnan(mx.cosh(mx.array(mx.nan)).item())
+
+
+def test_a_single_element_with_a_stride_is_viewed_as_another_type() -> None:
+    """Seed 92598."""
+    x = mx.array([[1, 2, 3]], mx.uint64)
+    same(mx.diagonal(x).view(mx.uint8), mx.uint8, [1, 0, 0, 0, 0, 0, 0, 0])
+    same(mx.array([[1, 2], [3, 4], [5, 6]], mx.int16)[1::2, :].view(mx.int32), mx.int32, [[262147]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -75,6 +76,8 @@ def _view(node: Node, tensor: Any) -> Any:
         if not tensor.numel():  # the strides of nothing do not fit where the elements are of another size
             return torch.empty(node.shape, dtype=target.storage, device=tensor.device)
         tensor = tensor.contiguous()
+        # an axis of one element may have any stride, which torch would not divide
+        tensor = tensor.as_strided(tensor.shape, [prod(tensor.shape[axis + 1 :]) for axis in range(tensor.dim())])
     return tensor.view(target.storage)
 
 

@@ -10,9 +10,11 @@ import torch
 from rocmend.mlx import ops
 from rocmend.mlx.arguments import pair, to_array
 from rocmend.mlx.dtypes import float32
-from rocmend.mlx.ops.elementwise import derived, derived_pair, float_binary, float_unary, simple
+from rocmend.mlx.ops.elementwise import derived, derived_pair, float_binary, float_unary, primitive, simple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rocmend.mlx.array import array
     from rocmend.mlx.node import Node
 
@@ -47,8 +49,20 @@ TAN = simple("Tan", torch.tan)
 ARCSIN = simple("ArcSin", torch.asin)
 ARCCOS = simple("ArcCos", torch.acos)
 ARCTAN = simple("ArcTan", torch.atan)
-SINH = simple("Sinh", torch.sinh)
-COSH = simple("Cosh", torch.cosh)
+
+
+def _far(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """Compute sinh or cosh; on a CPU, whole vectors of torch's overflow before the result would."""
+    near = function(x)
+    if x.is_cuda or x.dtype not in {torch.float32, torch.bfloat16}:
+        return near
+    root = torch.exp(x.float().abs() * 0.5)
+    far = root * (root * 0.5)
+    return torch.where(x.abs() > 88, (torch.copysign(far, x) if function is torch.sinh else far).to(x.dtype), near)
+
+
+SINH = primitive("Sinh", lambda node, x: _far(torch.sinh, x))
+COSH = primitive("Cosh", lambda node, x: _far(torch.cosh, x))
 TANH = simple("Tanh", torch.tanh)
 ARCSINH = simple("ArcSinh", torch.asinh)
 ARCCOSH = simple("ArcCosh", torch.acosh)
