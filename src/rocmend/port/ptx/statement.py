@@ -127,7 +127,7 @@ def _sections(file: CudaFile, opened: int, closed: int) -> list[tuple[int, int]]
 
 def _qualifies(file: CudaFile, at: int) -> bool:
     """Tell whether a ``::`` stands between names: outside of brackets only a template's macro could."""
-    return file.tokens[at - 1].kind == Kind.NAME and file.tokens[at + 1].kind == Kind.NAME
+    return file.tokens[at - 1].kind == Kind.NAME and at + 1 < len(file.tokens) and file.tokens[at + 1].kind == Kind.NAME
 
 
 def _strings(file: CudaFile, first: int, last: int) -> tuple[list[str], str]:

@@ -73,7 +73,8 @@ def _in_function(
         if not same(file, function, first, last):
             tokens = file.tokens
             start = tokens[one.first].start
-            yield Split(start, tokens[last].end, tokens[here].line, tokens[there].line, barrier)
+            end = max(tokens[one.first].end, tokens[last].end)
+            yield Split(start, end, tokens[here].line, tokens[there].line, barrier)
 
 
 _Found = tuple[tuple[int, int], int, int]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.wave.statements import Statement, statements, walk
+from rocmend.port.wave.tokens import text_at
 
 __all__ = ["Step", "steps"]
 
@@ -72,12 +73,12 @@ def _step(file: CudaFile, statement: Statement) -> bytes | None:
     if statement.kind != "plain" or first + 1 >= len(tokens) or tokens[first + 1].text != b"[":
         return None
     closed = file.partner.get(first + 1)
-    if closed is None or tokens[closed + 1].text not in _ADDS:
+    if closed is None or text_at(file, closed + 1) not in _ADDS:
         return None
     array = tokens[first].text
     index = [token.text for token in tokens[first + 2 : closed]]
     for at in range(closed + 2, statement.last - 1):
-        if tokens[at].text == array and tokens[at + 1].text == b"[" and at + 1 in file.partner:
+        if tokens[at].text == array and text_at(file, at + 1) == b"[" and at + 1 in file.partner:
             inside = [token.text for token in tokens[at + 2 : file.partner[at + 1]]]
             if inside[: len(index)] == index and len(inside) == len(index) + 2 and inside[-2:][0] == b"+":
                 return array if inside[-1] in _OFFSETS else None

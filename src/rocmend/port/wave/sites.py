@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.structure import Call, call_at
 from rocmend.port.wave.intrinsics import INTRINSICS, Intrinsic
+from rocmend.port.wave.tokens import text_at
 
 __all__ = ["Site", "Wave", "literal_mask", "own_lanes", "wave"]
 
@@ -150,7 +151,7 @@ def _set_to_32(file: CudaFile, index: int) -> bool:
     if macro:
         return bool(_WIDTH_32.fullmatch(after.text))
     if after.text in (b"=", b"{"):
-        return bool(_WIDTH_32.fullmatch(file.tokens[index + 2].text))
+        return bool(_WIDTH_32.fullmatch(text_at(file, index + 2)))
     return True
 
 

@@ -7,6 +7,7 @@ import re
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.structure import Function
+from rocmend.port.wave.tokens import text_at
 
 __all__ = ["same_in_a_block", "same_in_a_warp", "template_parameter"]
 
@@ -101,7 +102,7 @@ def _stands_for_thread(file: CudaFile, function: Function, at: int) -> bool:
 
 def _known(file: CudaFile, function: Function, at: int, warp: bool, depth: int) -> bool:
     name = file.tokens[at]
-    if at + 1 < len(file.tokens) and file.tokens[at + 1].text == b"(":
+    if text_at(file, at + 1) == b"(":
         return False
     declared = file.declaration_of(name.text, name.start)
     if declared is None:

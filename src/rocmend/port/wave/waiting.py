@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.wave.statements import Statement, statements, walk
+from rocmend.port.wave.tokens import text_at
 
 __all__ = ["Wait", "waits"]
 
@@ -52,7 +53,8 @@ def waits(file: CudaFile) -> Iterator[Wait]:
         for one in walk(body):
             if one.kind == "loop" and one.condition is not None and _waits(file, one):
                 tokens = file.tokens
-                yield Wait(tokens[one.first].start, tokens[one.condition[1]].end, _first_thread(file, body, one))
+                end = max(tokens[one.first].end, tokens[one.condition[1]].end)
+                yield Wait(tokens[one.first].start, end, _first_thread(file, body, one))
 
 
 def _waits(file: CudaFile, loop: Statement) -> bool:
@@ -143,7 +145,7 @@ def _asks_a_lock(file: CudaFile, first: int, last: int) -> bool:
     """Tell whether a condition calls a function that takes a lock or reads a flag, as far as that can be seen."""
     for index in range(first, last - 1):
         name = file.tokens[index]
-        if name.kind != Kind.NAME or file.tokens[index + 1].text != b"(":
+        if name.kind != Kind.NAME or text_at(file, index + 1) != b"(":
             continue
         bodies = [one for one in file.functions if one.name.text == name.text]
         inside = b"".join(file.data[one.start : one.end] for one in bodies)
@@ -164,7 +166,7 @@ def _arguments_of(file: CudaFile, first: int, last: int) -> set[bytes]:
 
 def _changed_in(file: CudaFile, body: Statement, names: set[bytes]) -> bool:
     for index in range(body.first, body.last - 1):
-        if file.tokens[index].text in names and file.tokens[index + 1].text in _CHANGES:
+        if file.tokens[index].text in names and text_at(file, index + 1) in _CHANGES:
             return True
     return False
 

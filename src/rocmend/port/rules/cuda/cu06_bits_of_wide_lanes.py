@@ -33,6 +33,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.widths import WAVE_WIDE, wave_wide
 
 _ONES = frozenset((b"1", b"1u", b"1U"))
@@ -71,7 +72,7 @@ def bits_of_wide_lanes(file: CudaFile) -> Iterator[Found]:
             last = file.partner.get(last, last) + 1 if file.tokens[last].text in (b"(", b"[") else last + 1
         places = set(range(index + 1, last))
         if last == index + 2:
-            declared = file.declaration_of(file.tokens[index + 1].text, token.start)
+            declared = file.declaration_of(text_at(file, index + 1), token.start)
             if declared is not None and declared.value is not None:
                 places = set(range(declared.value.first, declared.value.last))
         if places & wide:

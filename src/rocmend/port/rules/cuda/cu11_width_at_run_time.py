@@ -35,6 +35,7 @@ from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
+from rocmend.port.wave.tokens import text_at
 
 _PRINTS = frozenset((b"printf", b"fprintf", b"cout", b"cerr", b"snprintf", b"print", b"format", b"std::cout"))
 _PURE = frozenset((b"getCurrentDeviceProperties", b"getDeviceProperties"))
@@ -143,7 +144,7 @@ def _constant(file: CudaFile, index: int) -> bool:
     """Tell whether a name stands in a constant's value or in the bound of a shared array."""
     first = _statement(file, index)
     words = {token.text for token in file.tokens[first:index]}
-    if file.tokens[index].text == b"warp_size" and file.tokens[index + 1].text != b"(":
+    if file.tokens[index].text == b"warp_size" and text_at(file, index + 1) != b"(":
         return False
     bound = b"__shared__" in words and b"=" not in words
     return b"constexpr" in words or bound

@@ -36,6 +36,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
+from rocmend.port.wave.tokens import text_at
 
 _OPERATORS = (b"plus", b"less", b"greater", b"bit_and", b"bit_or", b"bit_xor")
 _LACKING = (
@@ -173,6 +174,6 @@ def _members(file: CudaFile, declared: int) -> set[bytes]:
     for index in file.names(name.text):
         if not declared < index or file.tokens[index].start >= end:
             continue
-        after = file.tokens[index + 1].text
-        used.add(file.tokens[index + 2].text if after == b"." else b"")
+        after = text_at(file, index + 1)
+        used.add(text_at(file, index + 2) if after == b"." else b"")
     return used

@@ -35,6 +35,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
+from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import template_parameter
 
 _NAMES = re.compile(rb"k?(WARP|Warp|warp)_?(SIZE|Size|size|THREADS|Threads|threads)")
@@ -100,6 +101,6 @@ def _asserted(file: CudaFile, name: bytes, offset: int) -> bool:
     """Tell whether the function around an offset begins with the assertion, on the ROCm side."""
     floor = max((one.end for one in file.functions if one.end <= offset), default=0)
     for index in file.names(b"static_assert", shared=False):
-        if floor <= file.tokens[index].start < offset and file.tokens[index + 2].text == name:
+        if floor <= file.tokens[index].start < offset and text_at(file, index + 2) == name:
             return True
     return False
