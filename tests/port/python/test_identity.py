@@ -120,6 +120,14 @@ WRONG = {
     ),
     "a generator": ("def f():\n    return 1\n", HEAD + "def f():\n    if is_rocm:\n        yield 2\n    return 1\n"),
     "global": ("def f():\n    a = 1\n", HEAD + "def f():\n    if is_rocm:\n        global a\n    a = 1\n"),
+    "in a Triton kernel": (
+        "import triton\n@triton.jit\ndef f(x):\n    return 1\n",
+        HEAD + "import triton\n@triton.jit\ndef f(x):\n    return 2 if is_rocm else 1\n",
+    ),
+    "in a scripted function": (
+        "import torch\ndef f(x):\n    return 1\nf = torch.jit.script(f)\n",
+        HEAD + "import torch\ndef f(x):\n    return 2 if is_rocm else 1\nf = torch.jit.script(f)\n",
+    ),
     "the docstring": ('"""Doc."""\na = 1\n', HEAD + '"""Doc."""\na = 1\n'),
     "a docstring of a function": (
         'def f():\n    """Doc."""\n    return 1\n',
@@ -233,7 +241,7 @@ def edited(draw: st.DrawFn) -> tuple[str, str]:
     before = ["def main(a=1):", "    b = 2", *indented(draw(block())), "main()"]
     after = list(before)
     for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(2, len(after) - 2))
+        at = draw(st.integers(2, max(2, len(after) - 2)))
         line = after[at]
         space = line[: len(line) - len(line.lstrip())]
         text = line.strip()

@@ -205,6 +205,25 @@ def test_statements_are_moved_into_a_gate(before: str, after: str | None) -> Non
     assert made.decode() == "from package._rocm import is_rocm\n\n" + after
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import triton\n@triton.jit\ndef f(a):\n    b = 'x'\n",
+        "import triton\n@triton.autotune([])\n@triton.jit\ndef f(a='x'): ...\n",
+        "from numba import cuda\n@cuda.jit('void()')\ndef f(a):\n    def g():\n        b = 'x'\n",
+        "import torch\nclass A:\n    def f(a):\n        return 'x'\ng = torch.jit.script(A)\n",
+        "match a:\n    case 'x':\n        pass\n",
+    ],
+)
+def test_what_another_compiler_reads_is_left_alone(source: str) -> None:
+    assert gated(source) == source
+
+
+def test_what_surrounds_a_compiled_function_is_not() -> None:
+    before = "import triton\n\n\n@triton.autotune(['x'])\n@triton.jit\ndef f(a): ...\n"
+    assert f"autotune([{GATE}])" in gated(before)
+
+
 def test_elif_is_left_alone() -> None:
     file = PythonFile("a.py", b"if x:\n    pass\nelif y:\n    pass\n")
     inner = next(one for one in file.of(ast.If) if file.source(one).startswith("elif"))

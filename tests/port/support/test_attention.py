@@ -66,7 +66,7 @@ def drawn(shapes: tuple[tuple[int, ...], ...], dtype: Any, seed: int = 0) -> lis
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
 
 
-CASES = {
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "plain": ((2, 7, 2, 8), (2, 7, 2, 8), {}),
     "causal": ((1, 9, 2, 8), (1, 9, 2, 8), {"causal": True}),
     "causal, fewer queries": ((2, 3, 2, 8), (2, 8, 2, 8), {"causal": True}),
@@ -120,10 +120,10 @@ def test_packed_sequences(tier: str, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("tier", ["sdpa", "eager"])
 def test_gradients_are_those_of_the_loops(tier: str) -> None:
-    tensors = [t.requires_grad_() for t in drawn(((1, 5, 2, 8), (1, 3, 2, 8), (1, 3, 2, 8)), torch.float64)]
+    q, k, v = (t.requires_grad_() for t in drawn(((1, 5, 2, 8), (1, 3, 2, 8), (1, 3, 2, 8)), torch.float64))
     attention.prefer(tier)
-    grads = torch.autograd.grad(attention.flash_attn_func(*tensors, causal=True).square().sum(), tensors)
-    wanted = torch.autograd.grad(expected(*tensors, causal=True).square().sum(), tensors)
+    grads = torch.autograd.grad(attention.flash_attn_func(q, k, v, causal=True).square().sum(), (q, k, v))
+    wanted = torch.autograd.grad(expected(q, k, v, causal=True).square().sum(), (q, k, v))
     for one, other in zip(grads, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rocmend.port.python.units import NVML_FUNCTIONS, UNITS, module_of, source_of
+from rocmend.port.python.units import NVML_FUNCTIONS, NVML_NAMES, UNITS, module_of, source_of
 
 VERSION = "__version__ = '2.9'\nhip: str | None = {}\n"
 
@@ -156,6 +156,7 @@ def test_nvml_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AttributeError, match="ask amdsmi"):
         _ = nvml.nvmlDeviceGetNvLinkState
     assert {name for name in vars(nvml) if name.startswith("nvml") and name != "nvml"} == NVML_FUNCTIONS
+    assert {name for name in vars(nvml) if name.startswith("NVML")} == NVML_NAMES
 
 
 @pytest.mark.cpu

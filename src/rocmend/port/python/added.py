@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from rocmend.port.python.compiled import in_compiled
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.flags import proven_names
 from rocmend.port.python.gates import FLAG
@@ -112,11 +113,18 @@ def _misused(original: PythonFile, ported: PythonFile, bound: set[str], flags: s
         for scope in set(ported.scopes.scope_of.values()) - {ported.scopes.module}:
             if name in scope.bindings or name in scope.global_names:
                 return f"{name} is bound in a scope of its own"
-    for name in sorted(bound | flags):
-        if why := _used_too_early(ported, name, name in bound):
-            return why
     if ported.scopes.module.stars and any(not name.startswith("_") for name in bound & flags):
         return "an import of all names could bind the flag again"
+    return _misread(ported, bound) or next(
+        (why for name in sorted(bound | flags) if (why := _used_too_early(ported, name, name in bound))), ""
+    )
+
+
+def _misread(file: PythonFile, bound: set[str]) -> str:
+    """Return where an added name is read by another compiler, which has no such name."""
+    for node in ast.walk(file.module):
+        if isinstance(node, ast.Name) and node.id in bound and in_compiled(file, node):
+            return f"line {node.lineno}: {node.id} is read in a function that another compiler reads"
     return ""
 
 

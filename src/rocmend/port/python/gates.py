@@ -8,6 +8,7 @@ import re
 import tokenize
 from typing import TYPE_CHECKING
 
+from rocmend.port.python.compiled import in_compiled
 from rocmend.port.records import Edit
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def expression_gate(file: PythonFile, node: ast.expr, rocm: str, *, when: str = 
         rocm: What stands there on ROCm: an expression that needs no parentheses.
         when: A further condition, for a suggestion (``mode == "x"``).
     """
-    if isinstance(node, _REFUSED):
+    if isinstance(node, _REFUSED) or isinstance(file.parent(node), ast.pattern) or in_compiled(file, node):
         return ()
     start, end = file.span(node)
     test = f"{FLAG} and {when}" if when else FLAG
@@ -74,7 +75,8 @@ def _alone(file: PythonFile, node: ast.expr) -> bool:
 
 def condition_gate(file: PythonFile, node: ast.expr, *, rocm: bool) -> tuple[Edit, ...]:
     """Return edits that make a condition True or False on ROCm: ``is_rocm or NODE``, ``not is_rocm and NODE``."""
-    if not isinstance(node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript):
+    fits = isinstance(node, ast.Compare | ast.Call | ast.Name | ast.Attribute | ast.Subscript)
+    if not fits or in_compiled(file, node):
         return ()
     start, end = file.span(node)
     head, tail = (f"{FLAG} or ", "") if rocm else (f"not {FLAG} and ", "")
@@ -92,14 +94,15 @@ def _whole_test(file: PythonFile, node: ast.expr) -> bool:
 def guards(file: PythonFile, node: ast.expr) -> bool:
     """Whether a value only decides whether something is done: it is the test of an ``if``, or a part of it.
 
-    Not where its being False does something of its own: under ``not``, in an assertion, with an ``else`` that raises.
+    Only where what is left without it is right whatever the value means: there is no ``else``, and what is done is not
+    to leave the function with an answer. Not under ``not``, and not in an assertion.
     """
     child: ast.AST = node
     while isinstance(parent := file.parent(child), ast.BoolOp):
         child = parent
-    if isinstance(parent, ast.If) and parent.test is child:
-        return not any(isinstance(statement, ast.Raise | ast.Assert) for statement in parent.orelse)
-    return isinstance(parent, ast.IfExp) and parent.test is child
+    if not isinstance(parent, ast.If) or parent.test is not child or parent.orelse or _is_elif(file, parent):
+        return False
+    return not isinstance(parent.body[-1], ast.Return | ast.Continue | ast.Break)
 
 
 def asserted(file: PythonFile, node: ast.expr) -> bool:
@@ -128,7 +131,7 @@ def block_gate(file: PythonFile, first: ast.stmt, last: ast.stmt, rocm: str | No
     indent = data[head:start].removeprefix(b"\xef\xbb\xbf")
     ending = re.match(rb"[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|\Z)", data[end:])
     decorated = bool(getattr(first, "decorator_list", None))
-    if indent.strip(b" \t") or ending is None or decorated or _is_elif(file, first):
+    if indent.strip(b" \t") or ending is None or decorated or _is_elif(file, first) or in_compiled(file, first):
         return ()
     unit = unit_of_indentation(file)
     here = indent.decode("ascii")

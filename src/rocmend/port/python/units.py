@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rocmend.port.python.flags import FLAG_MODULE
 
-__all__ = ["NVML_FUNCTIONS", "UNITS", "Unit", "module_of", "source_of"]
+__all__ = ["NVML_FUNCTIONS", "NVML_NAMES", "UNITS", "Unit", "module_of", "source_of"]
 
 
 class Unit(NamedTuple):
@@ -60,6 +60,9 @@ NVML_FUNCTIONS = frozenset(
     }
 )
 """What the stand-in for pynvml answers (``support/nvml.py``)."""
+
+NVML_NAMES = frozenset({"NVMLError", "NVML_ERROR_UNKNOWN", "NVML_SUCCESS", "NVML_TEMPERATURE_GPU"})
+"""Its other names."""
 
 
 def module_of(flag_module: str, name: str) -> str:

@@ -26,12 +26,13 @@ Not rewritten.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import told
-from rocmend.port.python.units import NVML_FUNCTIONS
+from rocmend.port.python.units import NVML_FUNCTIONS, NVML_NAMES
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -51,6 +52,11 @@ from rocmend.port.rule import Case, Found, rule
             "pynvml.nvmlDeviceGetNvLinkState(h, 0)\n",
             None,
         ),
+        Case(
+            "try:\n    import pynvml\nexcept ImportError:\n    pynvml = None\n\n"
+            "try:\n    f()\nexcept pynvml.NVMLError_NotSupported:\n    pass\n",
+            None,
+        ),
         Case("from pynvml import nvmlDeviceGetTopologyCommonAncestor as ancestor\n\nancestor(a, b)\n", None),
     ),
 )
@@ -58,13 +64,13 @@ def nvml_calls(file: PythonFile) -> Iterable[Found]:
     """Find uses of functions that the stand-in lacks."""
     for node in file.on_rocm([*file.of(ast.Attribute), *file.of(ast.Name)]):
         for name in file.names(node):
-            if name and name.startswith("pynvml.nvml") and name.count(".") == 1:
-                function = name.partition(".")[2]
-                if function not in NVML_FUNCTIONS and function[4:5].isupper():
-                    yield told(
-                        file,
-                        node,
-                        f"{function} has no counterpart among the functions that ROCm's stand-in answers",
-                        outcome=Outcome.MANUAL,
-                        remedy="Ask amdsmi or torch.cuda on ROCm.",
-                    )
+            function = (name or "").partition("pynvml.")[2]
+            own = (name or "").startswith("pynvml.") and re.fullmatch(r"nvml[A-Z]\w*|NVML\w+", function)
+            if own and function not in NVML_FUNCTIONS | NVML_NAMES:
+                yield told(
+                    file,
+                    node,
+                    f"{function} has no counterpart among the functions that ROCm's stand-in answers",
+                    outcome=Outcome.MANUAL,
+                    remedy="Ask amdsmi or torch.cuda on ROCm.",
+                )

@@ -59,6 +59,13 @@ _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"
             'if not is_rocm and Version(torch.version.cuda) >= Version("12.1"):\n    run()\n',
         ),
         Case(
+            "import torch\n\n\ndef new(Version):\n    if Version(torch.version.cuda) < Version('12'):\n"
+            "        return False\n    return True\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n\ndef new(Version):\n"
+            "    if Version(\"0.0\" if is_rocm else torch.version.cuda) < Version('12'):\n"
+            "        return False\n    return True\n",
+        ),
+        Case(
             'import torch\n\nmajor = int(torch.version.cuda.split(".")[0])\n',
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             'major = int(("0.0" if is_rocm else torch.version.cuda).split(".")[0])\n',

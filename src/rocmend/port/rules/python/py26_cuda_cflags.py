@@ -42,10 +42,10 @@ _DROPPED = re.compile(
     r"-{1,2}(?:gencode|generate-code|arch|gpu-architecture|code|gpu-code|Xptxas|ptxas-options|Xcudafe|Xfatbin|Xnvlink"
     r"|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda|lineinfo|generate-line-info|maxrregcount|threads"
     r"|resource-usage|res-usage|source-in-ptx|keep|keep-dir|diag-suppress|diag_suppress|use_fast_math|ccbin"
-    r"|compiler-bindir|cudart|Xcompiler|compiler-options)(?:[=\s].*)?|-Xptxas.*|-gencode.*|-arch=.*|-ccbin.*"
+    r"|compiler-bindir|cudart)(?:[=\s].*)?|-Xptxas.*|-gencode.*|-arch=.*|-ccbin.*"
 )
 _MATTERS = re.compile(
-    r"-{1,2}(?:rdc|relocatable-device-code|dc|dlto|ftz|prec-div|prec-sqrt|fmad|default-stream)(?:[=\s].*)?"
+    r"-{1,2}(?:rdc|relocatable-device-code|dc|dlto|ftz|prec-div|prec-sqrt|fmad|default-stream|Xcompiler|compiler-options)(?:[=\s].*)?"
 )
 _TAKES_NEXT = re.compile(
     r"-{1,2}(?:gencode|generate-code|arch|gpu-architecture|code|gpu-code|Xptxas|ptxas-options|Xcudafe|Xfatbin|Xnvlink"
@@ -134,6 +134,7 @@ def _sorted(file: PythonFile, flags: ast.List) -> tuple[list[str], list[str], bo
         elif _MATTERS.fullmatch(text):
             dropped.append(text)
             sure = False
+            skip = _TAKES_NEXT.fullmatch(text) is not None
         elif _DROPPED.fullmatch(text):
             dropped.append(text)
             skip = _TAKES_NEXT.fullmatch(text) is not None

@@ -55,7 +55,6 @@ _INSTEAD = {
     "flashinfer": "aiter, or torch's attention",
     "flash_mla": "aiter",
     "deep_ep": "torch.distributed or mori",
-    "tilelang": "Triton (TileLang has a HIP target for gfx9)",
 }
 
 _TRIGGERS = sorted({name if "." in name else f"{word} {name}" for name in _INSTEAD for word in ("import", "from")})
