@@ -1,5 +1,5 @@
 # make venv   prepares .venv with everything
-# make run    checks this machine and two captured ones, and leaves an HTML report of each in reports/
+# make run    checks this machine and two captured ones, ports and proves an example, and leaves HTML reports in reports/
 # make test   runs the tests
 # make kernels-table  compiles every kernel for nine gfx targets and writes the table that is a page of the documentation
 .PHONY: venv run test lint docs kernels-table kernels-diff bench clean
@@ -21,6 +21,7 @@ run: $(STAMP)
 	@$(BIN)/rocmend check -o reports/this-machine.html || [ $$? -eq 1 ]
 	@$(BIN)/rocmend check --machine examples/machines/strix-halo -o reports/strix-halo.html || [ $$? -eq 1 ]
 	@$(BIN)/rocmend check --machine examples/machines/rx-5600-xt -o reports/rx-5600-xt.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend check examples/cuda/warp-attention --target gfx1151 --no-probe -o reports/ported-example.html || [ $$? -eq 1 ]
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q
