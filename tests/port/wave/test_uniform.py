@@ -1,0 +1,92 @@
+"""Which conditions are shown to be the same in a warp, or in a block, and which are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.wave.statements import statements, walk
+from rocmend.port.wave.uniform import same_in_a_block, same_in_a_warp
+
+HEAD = """
+#define LANE (threadIdx.x & 31)
+#define LIMIT 7
+template <int N>
+__global__ void f(int n, const int* data, bool flag) {
+  int tid = threadIdx.x;
+  const int warp = threadIdx.x / 32;
+  int other = tid + 1;
+  int changed = n;
+  constexpr int kWidth = 4;
+  int sum = blockIdx.x * 3 + n;
+  changed += tid;
+"""
+
+
+def condition(text: str, head: str = HEAD) -> tuple[CudaFile, tuple[int, int]]:
+    file = CudaFile("x.cu", f"{head}  if ({text}) {{ g(); }}\n}}\n".encode())
+    (function,) = file.functions
+    body = statements(file, function)
+    assert body is not None
+    (branch,) = [one for one in walk(body) if one.kind == "if"]
+    assert branch.condition is not None
+    return file, branch.condition
+
+
+@pytest.mark.parametrize(
+    ("text", "warp", "block"),
+    [
+        ("n > 3", True, True),
+        ("flag && blockIdx.x == 0", True, True),
+        ("N == kWidth && sum < LIMIT", True, True),
+        ("warp == 0", True, False),
+        ("threadIdx.x / 32 == 1", True, False),
+        ("threadIdx.x >> 5 == n", True, False),
+        ("threadIdx.x < 64", True, False),
+        ("tid < 32", True, False),
+        ("__any_sync(~0u, tid > 3)", True, False),
+        ("__syncthreads_or(tid > 3)", True, True),
+        ("tid < 16", False, False),
+        ("tid == 0", False, False),
+        ("threadIdx.x % 32 == 0", False, False),
+        ("other < 32", False, False),
+        ("changed > 3", False, False),
+        ("data[tid] > 0", False, False),
+        ("LANE == 0", False, False),
+        ("unknown > 0", False, False),
+        ("g(n) > 0", False, False),
+    ],
+)
+def test_conditions(text: str, warp: bool, block: bool) -> None:
+    file, where = condition(text)
+    (function,) = file.functions
+    assert same_in_a_warp(file, function, *where) is warp
+    assert same_in_a_block(file, function, *where) is block
+
+
+def test_an_argument_of_a_device_function_may_differ() -> None:
+    file, where = condition("n > 3", "__device__ void f(int n) {\n")
+    (function,) = file.functions
+    assert not same_in_a_warp(file, function, *where)
+
+
+def test_statements_of_a_body() -> None:
+    source = b"""void f(int a) {
+  if (a) b(); else { c(); return; }
+#pragma unroll
+  for (int i = 0; i < 3; ++i) while (a) { d(); }
+  do { e(); } while (a > 1);
+  switch (a) { case 1: g(); break; default: h(); }
+  auto l = [&] { if (a) b(); };
+}
+"""
+    file = CudaFile("x.cu", source)
+    (function,) = [one for one in file.functions if one.name.text == b"f"]
+    body = statements(file, function)
+    assert body is not None
+    assert [one.keyword for one in body.parts] == [b"if", b"for", b"do", b"switch", b"auto"]
+    branch, loop, _, _, _ = body.parts
+    assert len(branch.parts) == 2
+    assert branch.parts[1].leaves
+    assert not branch.parts[0].leaves
+    assert loop.parts[0].keyword == b"while"
