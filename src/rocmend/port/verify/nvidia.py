@@ -20,7 +20,7 @@ from rocmend.core.supervise import CommandResult, run_command
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.running import runs
+from rocmend.port.verify.running import missing, runs, why
 from rocmend.port.verify.trees import Tree
 from rocmend.port.verify.units import Unit, folder_of_header, reached, torch_folders, units
 
@@ -28,7 +28,6 @@ __all__ = ["Nvcc", "find_nvcc", "run"]
 
 TIME_LIMIT_S = 600.0
 WANTED = "sm_90"
-_MISSING = re.compile(r"fatal error: ([^\s:]+): No such file")
 _LINES = re.compile(rb"\bassert\s*\(|__LINE__|\bTORCH_(?:CHECK|INTERNAL_ASSERT)|\bCUDA_KERNEL_ASSERT")
 
 
@@ -84,7 +83,7 @@ def run(job: Job) -> Level:
     if not nvcc.gpu:
         evidence.append(Evidence("programs", Outcome.UNKNOWN, "nothing was run: there is no NVIDIA GPU here"))
         return concluded(evidence, f"{told}; nothing was run: no NVIDIA GPU.")
-    ran = runs(job, nvcc.program, nvcc.arch, tree, touched)
+    ran = runs(job, nvcc.program, nvcc.arch, nvcc.gpu, tree, touched)
     evidence += ran
     agree = sum(one.outcome is Outcome.HOLDS for one in ran)
     return concluded(evidence, f"{told}; {agree} of {len(ran)} programs ran the same on {nvcc.gpu}.")
@@ -148,8 +147,8 @@ def _cubin(nvcc: Nvcc, tree: Tree, unit: Unit, torch: Sequence[Path], options: S
             ],
             time_limit_s=TIME_LIMIT_S,
         )  # fmt: skip
-        absent = _MISSING.search(said.stderr)
-        more = folder_of_header(absent[1], tree.paths) if absent else None
+        absent = missing(said)
+        more = folder_of_header(absent, tree.paths) if absent else None
         if more is None or tree.folder / more in folders:  # each turn adds a folder: it comes to an end
             return _Built(out.read_bytes() if said.ok and out.is_file() else b"", said)
         folders.append(tree.folder / more)
@@ -157,19 +156,14 @@ def _cubin(nvcc: Nvcc, tree: Tree, unit: Unit, torch: Sequence[Path], options: S
 
 def _judged(unit: Unit, before: _Built, after: _Built, but_for_lines: bool) -> Evidence:
     if not before.cubin and not after.cubin:
-        detail = f"nvcc compiles neither the original nor the port: {_why(before.said)}"
+        detail = f"nvcc compiles neither the original nor the port: {why(before.said)}"
         return Evidence(unit.path, Outcome.UNKNOWN, detail)
     if not after.cubin:
-        return Evidence(unit.path, Outcome.BROKEN, f"nvcc does not compile the port: {_why(after.said)}")
+        return Evidence(unit.path, Outcome.BROKEN, f"nvcc does not compile the port: {why(after.said)}")
     if not before.cubin:
-        return Evidence(unit.path, Outcome.NOTE, f"nvcc compiles the port, and not the original: {_why(before.said)}")
+        return Evidence(unit.path, Outcome.NOTE, f"nvcc compiles the port, and not the original: {why(before.said)}")
     if before.cubin == after.cubin:
         return Evidence(unit.path, Outcome.HOLDS, f"the cubins are equal, {len(after.cubin)} bytes")
     if but_for_lines:
         return Evidence(unit.path, Outcome.HOLDS, "the cubins are equal but for the line numbers of assertions")
     return Evidence(unit.path, Outcome.BROKEN, "the cubins differ: the NVIDIA path is not the original's")
-
-
-def _why(said: CommandResult) -> str:
-    lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
-    return (lines[0] if lines else said.stderr.strip()[-200:] or str(said.ending))[:300]

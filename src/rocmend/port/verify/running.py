@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from rocmend.core.supervise import CommandResult, run_command
+from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.reverse import write_headers
 from rocmend.port.verify.trees import Tree
 from rocmend.port.verify.units import Unit, closure, folder_of_header
 
-__all__ = ["arguments", "difference", "runs"]
+__all__ = ["BUILD_LIMIT_S", "MAIN", "RUN_LIMIT_S", "arguments", "difference", "missing", "runs", "why"]
 
 BUILD_LIMIT_S = 600.0
 RUN_LIMIT_S = 120.0
 TOLERANCE = 1e-3
 """Relative: what a program prints has been rounded, and sums of floating-point numbers may come in another order."""
 
-_MAIN = re.compile(rb"\bint\s+main\s*\(")
-_MISSING = re.compile(r"fatal error: ([^\s:]+): No such file")
+MAIN = re.compile(rb"\bint\s+main\s*\(")
+_MISSING = re.compile(r"fatal error: (?:([^\s:]+): No such file|'([^']+)' file not found)")
 _TIMED = re.compile(
     r"\b(?:time|seconds?|[mun]?secs?|[mun]s|elapsed|[GMT]i?B/s|[GT]?FLOPS?|bandwidth|throughput|fps)\b", re.IGNORECASE
 )
@@ -34,9 +36,14 @@ _SHELL = re.compile(r"[$`|<>&;'\"\\*?]")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def runs(job: Job, nvcc: str, arch: str, tree: Tree, touched: Sequence[Unit]) -> list[Evidence]:
-    """Build and run each program among the units, from the original and from the ROCm side, and compare the output."""
-    programs = [unit for unit in touched if _MAIN.search(job.sources[unit.path])]
+def runs(  # noqa: PLR0913, PLR0917  as below
+    job: Job, nvcc: str, arch: str, gpu: str, tree: Tree, touched: Sequence[Unit]
+) -> list[Evidence]:
+    """Build and run each program among the units, from the original and from the ROCm side, and compare the output.
+
+    What the originals print is kept, so that another machine can compare with it.
+    """
+    programs = [unit for unit in touched if MAIN.search(job.sources[unit.path])]
     if not programs:
         return [Evidence("programs", Outcome.NOTE, "no translation unit is a program of its own: nothing was run")]
     headers = job.scratch()
@@ -46,6 +53,9 @@ def runs(job: Job, nvcc: str, arch: str, tree: Tree, touched: Sequence[Unit]) ->
         tree.originals()
         given = arguments((job.root / unit.path).parent)
         before = _ran(nvcc, arch, tree, unit, (), given)
+        if before.ok:
+            source = hashlib.sha256((tree.folder / unit.path).read_bytes()).hexdigest()
+            outputs.keep(job.root, outputs.Output(unit.path, source, tuple(given), before.stdout, gpu))
         tree.ported()
         _without_aliases(job, tree)
         after = _ran(nvcc, arch, tree, unit, ("-DUSE_ROCM", f"-I{headers}"), given)
@@ -76,8 +86,8 @@ def _ran(  # noqa: PLR0913, PLR0917  a build has as many parts as it has
             ],
             time_limit_s=BUILD_LIMIT_S,
         )  # fmt: skip
-        absent = _MISSING.search(built.stderr)
-        more = folder_of_header(absent[1], tree.paths) if absent else None
+        absent = missing(built)
+        more = folder_of_header(absent, tree.paths) if absent else None
         if more is None or tree.folder / more in folders:
             break
         folders.append(tree.folder / more)
@@ -102,18 +112,25 @@ def arguments(folder: Path) -> list[str]:
 
 def _judged(unit: Unit, before: CommandResult, after: CommandResult) -> Evidence:
     if not before.ok:
-        return Evidence(unit.path, Outcome.UNKNOWN, f"the original does not build or run here: {_why(before)}")
+        return Evidence(unit.path, Outcome.UNKNOWN, f"the original does not build or run here: {why(before)}")
     if not after.ok and after.argv[0] != before.argv[0]:  # whether it compiles for AMD is what level 3 says
-        return Evidence(unit.path, Outcome.UNKNOWN, f"nvcc does not build the ROCm side: {_why(after)}")
+        return Evidence(unit.path, Outcome.UNKNOWN, f"nvcc does not build the ROCm side: {why(after)}")
     if not after.ok:
-        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side does not run to its end: {_why(after)}")
+        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side does not run to its end: {why(after)}")
     reason = difference(before.stdout, after.stdout)
     if reason is not None:
         return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side prints something else: {reason}")
     return Evidence(unit.path, Outcome.HOLDS, "the original and the ROCm side print the same")
 
 
-def _why(said: CommandResult) -> str:
+def missing(said: CommandResult) -> str:
+    """Return the header that a compiler did not find; empty where that was not the matter."""
+    found = _MISSING.search(said.stderr)
+    return (found[1] or found[2]) if found else ""
+
+
+def why(said: CommandResult) -> str:
+    """Return the first error that a tool printed; or the end of what it printed, or how it ended."""
     lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
     return (lines[0] if lines else (said.stderr or said.stdout).strip()[-200:] or str(said.ending))[:300]
 
