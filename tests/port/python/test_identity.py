@@ -241,7 +241,9 @@ def edited(draw: st.DrawFn) -> tuple[str, str]:
     before = ["def main(a=1):", "    b = 2", *indented(draw(block())), "main()"]
     after = list(before)
     for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(2, max(2, len(after) - 2)))
+        if len(after) < 5:
+            break
+        at = draw(st.integers(2, len(after) - 2))
         line = after[at]
         space = line[: len(line) - len(line.lstrip())]
         text = line.strip()
