@@ -86,13 +86,24 @@ def test_where_no_condition_can_stand_nothing_is_written() -> None:
         assert TextFile(path, text.encode()).region(at, at + 1) is None
 
 
-def test_lists_name_each_others_rocm_sides() -> None:
+def test_lists_and_images_name_the_rocm_sides_of_lists() -> None:
+    image = (
+        b"# requirements.txt\nCOPY requirements.txt /a/requirements.txt\nRUN pip install -r /a/requirements.txt -r b\n"
+    )
     made = redirected(
-        {"requirements.txt": b"numpy\n", "requirements/dev.txt": b"-r ../requirements.txt\n-r base.txt\nx\n"}
+        {
+            "requirements.txt": b"numpy\n",
+            "requirements/dev.txt": b"-r ../requirements.txt\n-r base.txt\nx\n",
+            "docker/Dockerfile": image + b"RUN cat my-requirements.txt dev.txt\n",
+        }
     )
     assert made == {
         "requirements-rocm.txt": b"numpy\n",
         "requirements/dev-rocm.txt": b"-r ../requirements-rocm.txt\n-r base.txt\nx\n",
+        "docker/Dockerfile.rocm": (
+            b"# requirements.txt\nCOPY requirements-rocm.txt /a/requirements-rocm.txt\n"
+            b"RUN pip install -r /a/requirements-rocm.txt -r b\nRUN cat my-requirements.txt dev-rocm.txt\n"
+        ),
     }
 
 

@@ -12,7 +12,7 @@ from rocmend.port.records import Issue, Outcome
 
 __all__ = ["settled"]
 
-_INCLUDE = re.compile(rb"(?m)^([ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+)[^\s#]+")
+_OF_ROCM = re.compile(rb"(?<=[\w.])-rocm(?=\.(?:txt|in)(?![\w.-]))")
 
 
 def settled(root: Path, path: str, issues: Iterable[Issue]) -> frozenset[Issue]:
@@ -43,5 +43,5 @@ def settled(root: Path, path: str, issues: Iterable[Issue]) -> frozenset[Issue]:
 
 
 def _same(one: bytes, other: bytes) -> bool:
-    """Tell whether two files are the same but for the lists that they include, which name each other's ROCm sides."""
-    return _INCLUDE.sub(rb"\1", one) == _INCLUDE.sub(rb"\1", other)
+    """Tell whether two files are the same, but for lists of requirements that one names by their ROCm sides."""
+    return _OF_ROCM.sub(b"", one) == _OF_ROCM.sub(b"", other)

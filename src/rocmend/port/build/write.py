@@ -43,7 +43,7 @@ def ported(path: str, data: bytes, issues: Iterable[Issue]) -> bytes:
 
 
 def redirected(written: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files beside, with lists of requirements that name each other's ROCm sides.
+    """Return the files beside, with the lists of requirements that they install named by their ROCm sides.
 
     Args:
         written: What is written, by the *original's* path.
@@ -51,25 +51,36 @@ def redirected(written: Mapping[str, bytes]) -> dict[str, bytes]:
     Returns:
         By ``destination``.
     """
-    moved = {destination(path) for path in written}
+    lists = {path for path in written if kind_of(path) is Kind.REQUIREMENTS}
     made: dict[str, bytes] = {}
     for path, data in written.items():
         text = data.decode("latin-1")
-        if kind_of(path) is Kind.REQUIREMENTS:
-            folder = posixpath.dirname(path)
-
-            def renamed(match: re.Match[str], folder: str = folder) -> str:
-                named = posixpath.normpath(posixpath.join(folder, match.group(2)))
-                wanted = destination(named)
-                return match.group(1) + (
-                    destination(match.group(2)) if wanted in moved and wanted != named else match.group(2)
-                )
-
-            text = re.sub(r"(?m)^([ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+)([^\s#]+)", renamed, text)
+        if path in lists:
+            text = _INCLUDED.sub(lambda match, path=path: _renamed(match, path, lists), text)  # type: ignore[misc]
+        elif kind_of(path) is Kind.DOCKERFILE:
+            text = _in_image(text, {posixpath.basename(one) for one in lists})
         made[destination(path)] = text.encode("latin-1")
     return made
 
 
+def _renamed(match: re.Match[str], path: str, lists: set[str]) -> str:
+    """Return an include of a list, of its ROCm side where there is one."""
+    named = posixpath.normpath(posixpath.join(posixpath.dirname(path), match.group(2)))
+    return match.group(1) + (destination(match.group(2)) if named in lists else match.group(2))
+
+
+def _in_image(text: str, names: set[str]) -> str:
+    """Return a Dockerfile that copies and installs the ROCm sides of lists: an image has folders of its own."""
+    for name in sorted(names):
+        beside = destination(name if kind_of(name) is Kind.REQUIREMENTS else f"requirements/{name}")
+        instead = posixpath.basename(beside)
+        word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+        lines = text.splitlines(keepends=True)
+        text = "".join(line if line.lstrip().startswith("#") else word.sub(instead, line) for line in lines)
+    return text
+
+
+_INCLUDED = re.compile(r"(?m)^([ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+)([^\s#]+)")
 _SAYS_NOTHING = re.compile(rb"\s*(?:add_(?:compile|link)_options\(\s*\)|list\(\s*APPEND\s+\w+\s*\))\s*", re.IGNORECASE)
 
 

@@ -92,6 +92,14 @@ _ARCHITECTURE = {Kind.MAKE: "--offload-arch=$(or $(ROCM_ARCH),native)", Kind.CMA
             'set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_80,code=sm_80")\nendif()\n',
             "CMakeLists.txt",
         ),
+        Case(
+            'set(CMAKE_CUDA_FLAGS "-O3 -gencode=arch=compute_80,code=\\\\\\"sm_80,compute_80\\\\\\" \\\n'
+            '  -lineinfo")\n',
+            'if(USE_ROCM)\nset(CMAKE_CUDA_FLAGS "-O3 \\\n  -gline-tables-only")\nelse()\n'
+            'set(CMAKE_CUDA_FLAGS "-O3 -gencode=arch=compute_80,code=\\\\\\"sm_80,compute_80\\\\\\" \\\n'
+            '  -lineinfo")\nendif()\n',
+            "CMakeLists.txt",
+        ),
         Case("a.ptx: a.cu\n\tnvcc -ptx a.cu -o a.ptx\n", None, "Makefile"),
         Case("F += $(foreach sm,$(SMS),-gencode arch=compute_$(sm),code=sm_$(sm))\n", None, "Makefile"),
     ),
