@@ -15,7 +15,7 @@ from rocmend.port.rule import rules
 from rocmend.port.undo import Undone
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 
-__all__ = ["findings_blocks", "port_document", "port_verdict", "undone_document"]
+__all__ = ["findings_blocks", "port_document", "port_verdict", "sentences", "undone_document"]
 
 _SHOWN_FILES = 12
 _SHOWN_ISSUES = 8
@@ -135,11 +135,17 @@ def _lines(issues: Sequence[Issue]) -> Block:
             Cell(str(issue.line)),
             Cell(issue.rule, TONE[issue.severity]),
             Cell(_DONE[issue.outcome]),
-            Cell(f"{issue.message} {issue.remedy}".strip()),
+            Cell(sentences(issue)),
         ]
         for issue in issues
     ]
     return table(["line", "rule", "", "what"], rows)
+
+
+def sentences(issue: Issue) -> str:
+    """Return what an issue is and what to do about it, as sentences."""
+    parts = [part.strip() for part in (issue.message, issue.remedy) if part.strip()]
+    return " ".join(part if part[-1] in ".!?:" else f"{part}." for part in parts)
 
 
 def _skipped(files: Sequence[FileReport], *, everything: bool) -> tuple[Block, ...]:

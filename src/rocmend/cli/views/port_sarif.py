@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from rocmend.cli.views.port import sentences
 from rocmend.port.records import Analysis, Edit, FileReport, Issue, Outcome
 from rocmend.port.rule import Rule, rules
 from rocmend.report import sarif
@@ -39,7 +40,6 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(file: FileReport, issue: Issue, number: int) -> dict[str, Any]:
-    text = f"{issue.message} {issue.remedy}".strip()
     region = {
         "startLine": issue.line,
         "startColumn": issue.column,
@@ -52,7 +52,7 @@ def _result(file: FileReport, issue: Issue, number: int) -> dict[str, Any]:
         "ruleId": issue.rule,
         "ruleIndex": number,
         "level": sarif.level(issue.severity),
-        "message": {"text": text},
+        "message": {"text": sentences(issue)},
         "locations": [{"physicalLocation": {"artifactLocation": artifact, "region": region}}],
         "partialFingerprints": {"rocmend/v1": f"{issue.rule}:{file.path}:{' '.join(issue.snippet.split())}"},
         "properties": {"outcome": issue.outcome.value},
