@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.core.errors import UnitError, UsageError
+from rocmend.core.errors import RocmendError, UnitError, UsageError
 from rocmend.port import rewrite as rewrite_module
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import apply, changes, diff
@@ -275,3 +275,19 @@ def test_files_beside_are_made_once(project: Path, make_project: Make) -> None:
     again = apply(analyse(project), allow_dirty=True)
     assert (again.changed, again.added) == ((), ())
     assert tree(project)["requirements.txt"] == before["requirements.txt"]
+
+
+def test_what_cannot_be_written_is_told_in_words(project: Path) -> None:
+    (project / ".rocmend").write_text("in the way", encoding="utf-8")
+    before = tree(project)
+    with pytest.raises(RocmendError, match=r"cannot be written.*run the same again"):
+        apply(analyse(project))
+    assert tree(project) == before
+
+
+def test_permissions_are_given_back(project: Path) -> None:
+    (project / "script.py").chmod(0o4750)
+    apply(analyse(project))
+    (project / "script.py").chmod(0o600)
+    undo(project)
+    assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o4750

@@ -13,7 +13,7 @@ from rocmend.port.patch import patch
 from rocmend.port.plan import LeftAlone, plan
 from rocmend.port.records import Analysis, Change
 from rocmend.port.state import Manifest, entries_of
-from rocmend.port.transaction import commit, locked, modes_of, recover, to_make
+from rocmend.port.transaction import commit, locked, modes_of, not_written, recover, to_make
 
 __all__ = ["Applied", "apply", "changes", "diff"]
 
@@ -72,16 +72,19 @@ def apply(
     Raises:
         UsageError: The work tree has changes that are not committed, a file changed meanwhile, or another process is
             changing the project. Nothing was written then.
-        OSError: The disk is full, a folder is not writable. Nothing was written then.
+        RocmendError: The disk is full, or a folder is not writable.
     """
     root = Path(analysis.root)
     with locked(root):
-        told = recover(root)
-        planned = plan(analysis, style=style, suggestions=suggestions)
-        if not allow_dirty:
-            _refuse_dirty(root, planned.changes)
-        if planned.changes:
-            _commit(root, planned.changes, analysis.targets, style)
+        try:
+            told = recover(root)
+            planned = plan(analysis, style=style, suggestions=suggestions)
+            if not allow_dirty:
+                _refuse_dirty(root, planned.changes)
+            if planned.changes:
+                _commit(root, planned.changes, analysis.targets, style)
+        except OSError as error:
+            raise not_written(root, error) from error
     return Applied(
         changed=tuple(change.path for change in planned.changes if change.before is not None),
         added=tuple(change.path for change in planned.changes if change.before is None),

@@ -26,11 +26,11 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from rocmend.core.errors import UsageError
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.port.records import Change
 from rocmend.port.state import INVERSE, MANIFEST, ORIGINALS, Entry, Generation, Manifest, compressed, digest, folder
 
-__all__ = ["commit", "locked", "modes_of", "recover", "to_make"]
+__all__ = ["commit", "locked", "modes_of", "not_written", "recover", "to_make"]
 
 _COMMIT = "commit"
 _ROLLBACK = "rollback"
@@ -54,14 +54,25 @@ def locked(root: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+            if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise UsageError(
+                    str(root), "another rocmend is changing this project.", next_step="Wait until it is done."
+                ) from error
+            if error.errno not in {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}:  # a file system without locks
                 raise
-            raise UsageError(
-                str(root), "another rocmend is changing this project.", next_step="Wait until it is done."
-            ) from error
         yield
     finally:
         os.close(handle)
+
+
+def not_written(root: Path, error: OSError) -> RocmendError:
+    """Return what to say of an error of the file system: a disk that is full, a folder that is not writable."""
+    return RocmendError(
+        str(error.filename or root),
+        f"cannot be written: {error.strerror}.",
+        why="Nothing was changed; or all was, and only the record of it is not complete.",
+        next_step="Make room or give the right to write, and run the same again: it finishes what was begun.",
+    )
 
 
 def modes_of(root: Path, changes: Sequence[Change]) -> list[int]:

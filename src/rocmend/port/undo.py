@@ -10,7 +10,7 @@ from rocmend.core.errors import UsageError
 from rocmend.port.patch import patch
 from rocmend.port.records import Change
 from rocmend.port.state import Generation, Manifest, digest, entries_of, folder, generations
-from rocmend.port.transaction import commit, locked, modes_of, recover
+from rocmend.port.transaction import commit, locked, modes_of, not_written, recover
 
 __all__ = ["Undone", "undo"]
 
@@ -42,28 +42,34 @@ def undo(root: Path, *, keep_changed: bool = False) -> Undone:
         UsageError: The project has no port, or a file was changed by hand since (and ``keep_changed`` is not set).
             Nothing was changed then.
         DataError: What a port left to take it back with is damaged.
-        OSError: The disk is full, a folder is not writable. Nothing was changed then.
+        RocmendError: The disk is full, or a folder is not writable.
     """
     with locked(root):
-        told = recover(root)
-        ports = generations(root)
-        if not ports:
-            if told:
-                return Undone((), (), notes=(told,))
-            raise UsageError(
-                str(root), "no port is recorded here.", next_step="Name the folder that was ported; see .rocmend/port."
-            )
-        changes, by_hand = _back(root, ports)
-        if by_hand and not keep_changed:
-            raise _refused(root, by_hand, ports)
-        modes = modes_of(root, changes)
-        before = {entry.path: entry.mode for port in reversed(ports) for entry in port.manifest.entries}
-        restored_modes = [before[change.path] or mode for change, mode in zip(changes, modes, strict=True)]
-        made = tuple(sorted({path for port in ports for path in port.manifest.made_folders}))
-        drops = tuple(port.name for port in ports)
-        manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops)
-        again = [Change(change.path, change.after, change.before) for change in changes]
-        commit(root, changes, manifest, patch(again))
+        try:
+            return _undone(root, recover(root), keep_changed=keep_changed)
+        except OSError as error:
+            raise not_written(root, error) from error
+
+
+def _undone(root: Path, told: str, *, keep_changed: bool) -> Undone:
+    ports = generations(root)
+    if not ports:
+        if told:
+            return Undone((), (), notes=(told,))
+        raise UsageError(
+            str(root), "no port is recorded here.", next_step="Name the folder that was ported; see .rocmend/port."
+        )
+    changes, by_hand = _back(root, ports)
+    if by_hand and not keep_changed:
+        raise _refused(root, by_hand, ports)
+    modes = modes_of(root, changes)
+    before = {entry.path: entry.mode for port in reversed(ports) for entry in port.manifest.entries}
+    restored_modes = [before[change.path] or mode for change, mode in zip(changes, modes, strict=True)]
+    made = tuple(sorted({path for port in ports for path in port.manifest.made_folders}))
+    drops = tuple(port.name for port in ports)
+    manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops)
+    again = [Change(change.path, change.after, change.before) for change in changes]
+    commit(root, changes, manifest, patch(again))
     return Undone(
         restored=tuple(change.path for change in changes if change.after is not None),
         removed=tuple(change.path for change in changes if change.after is None),
