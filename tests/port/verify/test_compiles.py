@@ -90,6 +90,16 @@ def test_without_a_compiler_it_did_not_run(total: Path, monkeypatch: pytest.Monk
     assert "no clang or hipcc that runs" in made.why
 
 
+def test_a_source_that_another_one_includes_is_no_unit() -> None:
+    sources = {
+        "src/main.cu": b'#include "kernel.cu"\n#include "../lib/more.cu"\n',
+        "src/kernel.cu": b"__global__ void k() {}\n",
+        "lib/more.cu": b"__global__ void m() {}\n",
+        "lib/kernel.cu": b"__global__ void of_the_same_name() {}\n",
+    }
+    assert [unit.path for unit in units(sources)] == ["lib/kernel.cu", "src/main.cu"]
+
+
 def test_units_headers_and_what_they_include() -> None:
     sources = {
         "a/k.cu": b'#include "h.cuh"\n__global__ void k() {}\n',

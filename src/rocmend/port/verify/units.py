@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -85,16 +86,32 @@ class Unit(NamedTuple):
 
 
 def units(sources: Mapping[str, bytes]) -> list[Unit]:
-    """Return the translation units among a project's CUDA sources: headers are compiled where they are included.
+    """Return the translation units among a project's CUDA sources.
+
+    Headers are compiled where they are included, and so are sources that another one includes.
 
     Args:
         sources: By path, relative to the project.
     """
     found = []
+    within = _included(sources)
     for path, data in sorted(sources.items()):
         low = path.lower()
+        if path in within:
+            continue
         if low.endswith(_UNITS) or (low.endswith(_HOST_UNITS) and _KERNEL.search(data)):
             found.append(Unit(path, _uses_torch(path, sources), _folders(path, sources)))
+    return found
+
+
+def _included(sources: Mapping[str, bytes]) -> set[str]:
+    """Return the sources that another one includes, beside it or by their path in the project."""
+    found: set[str] = set()
+    for path, data in sources.items():
+        for header in _INCLUDED.findall(data):
+            name = header.decode(errors="replace")
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+            found |= {one for one in (beside, posixpath.normpath(name)) if one in sources and one != path}
     return found
 
 
