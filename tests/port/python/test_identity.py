@@ -236,7 +236,7 @@ def block(draw: st.DrawFn, depth: int = 2) -> list[str]:
 
 
 @st.composite
-def edited(draw: st.DrawFn) -> tuple[str, str]:
+def edited(draw: st.DrawFn) -> tuple[str, str]:  # noqa: C901  as many kinds of edits as there are
     """A program, and the same with edits of which some are gates and some are not."""
     before = ["def main(a=1):", "    b = 2", *indented(draw(block())), "main()"]
     after = list(before)
