@@ -36,6 +36,7 @@ def test_a_changed_line_stands_beside_the_original() -> None:
 
 def test_a_line_that_goes_is_kept_for_others() -> None:
     assert swap("CMakeLists.txt", "  a()\n", "a()", "") == "  if(NOT USE_ROCM)\n  a()\n  endif()\n"
+    assert swap("Makefile", "A = 1 # why\n", "A = 1", "") == "ifndef USE_ROCM\nA = 1 # why\nendif\n"
 
 
 def test_lines_that_follow_each_other_share_a_condition() -> None:
@@ -53,7 +54,7 @@ def test_lines_are_added_after_a_statement() -> None:
     assert restored("CMakeLists.txt", after) == text
 
 
-@pytest.mark.parametrize("text", ["a()", "a()\n", "a()\r\n", "\ufeffa()\n", "\n\na()\n\n"])
+@pytest.mark.parametrize("text", ["a()", "a()\r", "a()\n", "a()\r\n", "\ufeffa()\n", "\n\na()\n\n"])
 @pytest.mark.parametrize("new", ["b", ""])
 def test_the_end_of_a_file_stays_what_it_was(text: str, new: str) -> None:
     data = text.encode()

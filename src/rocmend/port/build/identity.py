@@ -60,7 +60,7 @@ def restored(path: str, data: bytes) -> bytes:
     head = data[: lines[0].start]
     last = lines[-1]
     if len(lines) - 1 in dropped and last.end == last.next:
-        kept = kept.removesuffix(b"\n").removesuffix(b"\r")
+        kept = kept.removesuffix(file.lines.newline.encode())
     return head + kept
 
 

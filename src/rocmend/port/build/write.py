@@ -157,6 +157,8 @@ def _rocm_side(file: TextFile, change: _Change, newline: bytes) -> bytes:
     if file.kind is Kind.CMAKE and _SAYS_NOTHING.fullmatch(text):
         text = b""
     kept = [one.rstrip() for one in text.splitlines() if one.strip() not in {b"", b"\\"}]
+    if all(one.lstrip().startswith(b"#") for one in kept):
+        kept = []  # a comment of what is gone
     if not kept:
         return _ended(change.added.lstrip(b"\r\n"), newline)
     if not file.data[start:end].rstrip().endswith(b"\\"):

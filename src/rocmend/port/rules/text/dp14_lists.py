@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds `pip install -r …` in scripts, Makefiles and workflows.
+Finds `pip install -r …` in scripts and Makefiles.
 
 ## Why it matters
 
@@ -43,7 +43,7 @@ from rocmend.port.rule import Case, Found, rule
     severity=Severity.ADVICE,
     outcome=Outcome.NOTE,
     triggers=(b"requirements", b"constraints"),
-    paths=paths(Kind.SHELL, Kind.MAKE, Kind.WORKFLOW),
+    paths=paths(Kind.SHELL, Kind.MAKE),
     sources=("https://pip.pypa.io/en/stable/reference/requirements-file-format/",),
     valid=("pip install -r requirements-rocm.txt\n# pip install -r requirements.txt\ncat requirements.txt\n",),
     invalid=(

@@ -36,7 +36,9 @@ from rocmend.port.build.variables import KINDS
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_FOLDER = re.compile(r"/usr/local/cuda(?:-[0-9.]+)?(?=[/:\s\"']|$)(/lib64(?:/stubs)?|/extras/CUPTI/lib64|/compat)?")
+_FOLDER = re.compile(
+    r"/usr/local/cuda(?:-[0-9.]+)?(?=[/:\s\"']|$)(?!/bin/\w)(/lib64(?:/stubs)?|/extras/CUPTI/lib64|/compat)?"
+)
 
 
 @rule(
@@ -48,7 +50,10 @@ _FOLDER = re.compile(r"/usr/local/cuda(?:-[0-9.]+)?(?=[/:\s\"']|$)(/lib64(?:/stu
     triggers=(b"/usr/local/cuda",),
     paths=paths(*KINDS),
     sources=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/install/post-install.html",),
-    valid=("export PATH=/opt/rocm/bin:$PATH\n# export CUDA_HOME=/usr/local/cuda\n",),
+    valid=(
+        "export PATH=/opt/rocm/bin:$PATH\n# export CUDA_HOME=/usr/local/cuda\n",
+        "export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas\n",
+    ),
     invalid=(
         Case(
             "export CUDA_HOME=/usr/local/cuda\nexport LD_LIBRARY_PATH=/usr/local/cuda-12.1/lib64:$LD_LIBRARY_PATH\n",
