@@ -14,7 +14,7 @@ from rocmend.port.build.shell import Command
 from rocmend.port.records import Edit, Outcome
 from rocmend.port.rule import Found
 
-__all__ = ["KINDS", "dependencies", "emptied", "left_out", "pinned"]
+__all__ = ["KINDS", "PLAN", "dependencies", "emptied", "left_out", "pinned"]
 
 KINDS = (
     Kind.REQUIREMENTS,
