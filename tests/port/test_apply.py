@@ -18,6 +18,14 @@ from rocmend.port.records import Language
 from rocmend.port.state import generations
 from rocmend.port.undo import undo
 
+PYTHON = b'import torch\n\n\ndef step(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+CUDA = b"""#include <cuda_runtime.h>
+__global__ void total(float *out) {
+  float value = __shfl_down_sync(0xffffffff, *out, 1);
+  *out = value;
+}
+"""
+
 Make = Callable[[Path, dict[str, str | bytes]], Path]
 
 
@@ -291,3 +299,36 @@ def test_permissions_are_given_back(project: Path) -> None:
     (project / "script.py").chmod(0o600)
     undo(project)
     assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o4750
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("bom.py", b"\xef\xbb\xbf" + PYTHON),
+        ("crlf.py", PYTHON.replace(b"\n", b"\r\n")),
+        ("endless.py", PYTHON.rstrip(b"\n")),
+        ("latin.py", b"# -*- coding: latin-1 -*-\n# caf\xe9\n" + PYTHON),
+        ("bom.cu", b"\xef\xbb\xbf" + CUDA),
+        ("crlf.cu", CUDA.replace(b"\n", b"\r\n")),
+        ("endless.cu", CUDA.rstrip(b"\n")),
+        ("latin.cu", b"// caf\xe9\n" + CUDA),
+        ("mixed.cu", CUDA.replace(b"\n", b"\r\n", 3)),
+    ],
+)
+def test_files_keep_their_encoding_and_line_ends(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    applied = apply(analyse(tmp_path))
+    after = (tmp_path / name).read_bytes()
+    assert name in applied.changed
+    assert after.startswith(b"\xef\xbb\xbf") == data.startswith(b"\xef\xbb\xbf")
+    assert after.count(b"\xef\xbb\xbf") == data.count(b"\xef\xbb\xbf")
+    assert after.endswith(b"\n") == data.endswith(b"\n")
+    assert (b"\xe9" in after) == (b"\xe9" in data)
+    if b"\r\n" not in data:
+        assert b"\r" not in after
+    if name.startswith("crlf"):
+        assert after.count(b"\n") == after.count(b"\r\n")
+    again = apply(analyse(tmp_path), allow_dirty=True)
+    assert (again.changed, again.added) == ((), ())
+    undo(tmp_path)
+    assert (tmp_path / name).read_bytes() == data

@@ -108,6 +108,7 @@ def wrap(name: str, left: list[int], *, half: bool) -> None:
     setattr(os, name, dying)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [False, True])
 def test_a_port_that_dies_anywhere_is_finished_or_taken_back(tmp_path: Path, *, half: bool) -> None:
     step = finished = taken_back = 0
@@ -136,6 +137,7 @@ def test_a_port_that_dies_anywhere_is_finished_or_taken_back(tmp_path: Path, *, 
     assert taken_back > 20
 
 
+@pytest.mark.slow
 def test_an_undo_that_dies_anywhere_is_finished_or_taken_back(tmp_path: Path) -> None:
     step = finished = taken_back = 0
     while True:
@@ -162,6 +164,7 @@ def test_an_undo_that_dies_anywhere_is_finished_or_taken_back(tmp_path: Path) ->
     assert taken_back > 20
 
 
+@pytest.mark.slow
 def test_a_recovery_that_dies_anywhere_is_recovered_from(tmp_path: Path) -> None:
     """Killed in the middle of moving files, then again at every step of the recovery."""
     for first in range(26, 48, 7):
