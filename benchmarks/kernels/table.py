@@ -1,6 +1,6 @@
 """Turn a result into a page: each figure as a fraction of the floor, its target beside.
 
-python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md
+python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md [--later other.json]
 """
 
 from __future__ import annotations
@@ -27,6 +27,16 @@ _METHOD = (
 )
 
 
+def together(result: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with the figures of a later run of a part of it in the place of its own, marked with the date."""
+    fresh = {(row["op"], row["name"]): {**row, "date": later["date"]} for row in later["results"]}
+    rows = [fresh.pop((row["op"], row["name"]), row) for row in result["results"]]
+    told = f"* Marked ²: measured on {later['date']} in another run, whose ceilings were "
+    told += ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in later["ceilings"].items())
+    notes = [*result.get("notes", []), f"{told}. Without MLX beside it."]
+    return {**result, "results": [*rows, *fresh.values()], "notes": notes}
+
+
 def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
     """Return the page."""
     ceilings = result["ceilings"]
@@ -50,6 +60,8 @@ def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
         "$ python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md",
         "```",
     ]
+    if result.get("notes"):
+        lines += ["", *result["notes"]]
     if picture:
         lines += ["", f"![Each figure as a fraction of the floor]({picture})"]
     rows = [row for row in result["results"] if row["gate"]["ok"] and "ours" in row]
@@ -83,8 +95,9 @@ def _table(rows: Sequence[Row], known: Mapping[str, Row]) -> list[str]:
         part = f"{ours['of_floor']:.0%}" if "of_floor" in ours else ""
         peers = "; ".join(_peer(name, cell, ours["us"]) for name, cell in row.get("peers", {}).items())
         call = f"{ours['call_us']:.1f}" if "call_us" in ours else ""
+        name = f"{row['name']} ²" if "date" in row else row["name"]
         lines.append(
-            f"| {row['op']} | {row['name']} | {ours['us']:,.1f} | {ours['spread']:.0%} | {rate} | {part} "
+            f"| {row['op']} | {name} | {ours['us']:,.1f} | {ours['spread']:.0%} | {rate} | {part} "
             f"| {'; '.join(target(goal, row, known) for goal in row['goals'])} | {peers} | {call} |"
         )
     return lines
@@ -141,11 +154,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("page", type=Path)
     made.add_argument("--picture", default="", help="path of the plot, as the page names it")
     made.add_argument("--append", type=Path, default=None, help="a Markdown file that is put at the end")
+    made.add_argument("--later", type=Path, action="append", default=[], help="a later run of a part of it")
     asked = made.parse_args(arguments)
+    result = json.loads(asked.result.read_text(encoding="utf-8"))
+    for path in asked.later:
+        result = together(result, json.loads(path.read_text(encoding="utf-8")))
     more = asked.append.read_text(encoding="utf-8") if asked.append else ""
-    asked.page.write_text(
-        page(json.loads(asked.result.read_text(encoding="utf-8")), asked.picture, more), encoding="utf-8"
-    )
+    asked.page.write_text(page(result, asked.picture, more), encoding="utf-8")
     return 0
 
 
