@@ -121,8 +121,8 @@ def compiled(unit: Path, work: Path, compiler: list[str], targets: list[str], mo
         *FLAGS,
         standard_of(work),
         *(f"--offload-arch={one}" for one in targets),
-        *places,
         *flags_of(work),
+        *places,
         *more,
     ]
     where = unit.relative_to(work)
