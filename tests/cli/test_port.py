@@ -155,3 +155,18 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     text = report.read_text()
     for part in ("How far the port was proven", "The port as a patch", "reduce-overhead"):
         assert part in text
+
+
+def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    (project / "requirements.txt").write_text("torch==2.3.0\njax[cuda12]\ntqdm\n")
+    script = tmp_path / "install.sh"
+    done = rocmend("port", "audit", project, "--script", script, "--json")
+    assert done.code == 1
+    plan = data_of(done)["plan"]
+    assert "torch==2.3.0" in [one["text"] for one in plan["left_out"]]
+    assert any(one.startswith("tqdm") for one in plan["plain"])
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    assert "torch==2.3.0" not in script.read_text()
+    shown = rocmend("port", "audit", project)
+    assert "Left out" in shown.out
+    assert rocmend("port", "audit", project, "--python", "/no/such/python").code == 2

@@ -1,0 +1,61 @@
+"""``rocmend port audit``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.core.errors import RocmendError
+from rocmend.core.files import write_atomic
+from rocmend.core.records import Severity
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+
+@rocmend_command(
+    "audit",
+    examples=(
+        ("rocmend port audit .", "what the project asks for, against the active Python environment"),
+        ("rocmend port audit . --python ~/rocm/bin/python", "against another one"),
+        ("rocmend port audit . --script install-rocm.sh", "and write the install plan as a script"),
+    ),
+)
+@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option("--python", metavar="PATH", default=sys.executable, help="The interpreter [default: the one that runs].")
+@click.option(
+    "--script",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Write the install plan as a shell script; - prints it.",
+)
+@output_options("md")
+def command(path: Path, python: str, script: Path | None, output_format: str) -> None:
+    """Say what installing a project would do to a ROCm environment, before anything is installed.
+
+    The plan never replaces a PyTorch for ROCm: what a project pins for CUDA is left out, with the reason. Nothing is
+    installed, and nothing of the project is imported. Exit code 1 means that there is an error or a warning.
+    """
+    from rocmend.cli.views.port_audit import audit_document
+    from rocmend.port.build.audit import audit
+    from rocmend.port.build.install import install_plan
+
+    found = audit(path, python)
+    plan = install_plan(found)
+    if script is not None and str(script) == "-":
+        click.echo(plan.script(), nl=False)
+        raise click.exceptions.Exit(CLEAN)
+    if script is not None:
+        try:
+            write_atomic(script, plan.script())
+        except OSError as error:
+            raise RocmendError(
+                str(script), f"The script can't be written: {error.strerror}.", next_step="Name another place."
+            ) from error
+    serious = any(one.severity in {Severity.ERROR, Severity.WARNING} for one in found.findings)
+    data = {"audit": msgspec.to_builtins(found), "plan": msgspec.to_builtins(plan), "script": str(script or "")}
+    outcome = Outcome("port audit", data, FINDINGS if serious else CLEAN)
+    finish(outcome, output_format, lambda: audit_document(found, plan, script))
