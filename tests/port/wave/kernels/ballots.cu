@@ -17,6 +17,7 @@ __global__ void compact(const int* in, int* out, int* counts, int* leaders, int 
   leaders[i] += 1000 * __any_sync(active, in[i] == 12) + 10000 * __all_sync(active, in[i] < 90);
   leaders[i] += (odd >> lane & 1) ? 100000 : 0;
   if (__popcll(odd) > 32) counts[i] = -1;
+  if (__all_sync(0xffffffff, in[i] >= 0)) counts[i] += 1000000;  // lanes that have ended do not vote
 }
 
 __global__ void halves(const int* in, unsigned* out) {
@@ -24,6 +25,9 @@ __global__ void halves(const int* in, unsigned* out) {
   unsigned lane = t % 32;
   unsigned mask = lane < 16 ? 0x0000ffffu : 0xffff0000u;
   unsigned seen = __ballot_sync(mask, in[t] & 1);
+  seen = seen * 31 + __match_any_sync(mask, in[t] % 3) + __reduce_add_sync(mask, in[t]);
+  int same = 0;
+  seen = seen * 31 + __match_all_sync(mask, in[t - t % 16], &same) + same;
   if (lane >= 16) DIVERGED(1) {
     seen += __ballot_sync(0xffff0000u, in[t] & 2) << 3;
   }
