@@ -77,8 +77,9 @@ def main() -> int:
     else:
         for name, run in runs.items():
             print(
-                f"{name}: {run['wall_s']:.2f} s (limit {limits[name]:g} s; {run['cpu_s']:.2f} s of CPU), {run['lines']:,} lines in {run['files']:,} "
-                f"files, {run['from_cache']:,} known, {run['issues']:,} issues, {len(run['skipped'])} skipped, "
+                f"{name}: {run['wall_s']:.2f} s (limit {limits[name]:g} s; {run['cpu_s']:.2f} s of CPU), "
+                f"{run['lines']:,} lines in {run['files']:,} files, {run['from_cache']:,} known, "
+                f"{run['issues']:,} issues, {len(run['skipped'])} skipped, "
                 f"peak {run['leader_mb']:.0f} MB (leader) and {run['reader_mb']:.0f} MB (reader)"
             )
     return int(any(run["wall_s"] > limits[name] for name, run in runs.items()))

@@ -325,3 +325,8 @@ def test_answers_that_come_together_are_all_seen(tmp_path: Path, monkeypatch: py
         "[tool.rocmend.port]\ntime-limit-s = 20.0\nignore = ['DP']\n", encoding="utf-8"
     )
     assert found(analyse(tmp_path / "a.py", jobs=1)) == [("a.py", "PY01")]
+
+
+def test_an_interrupted_port_is_told(project: Path) -> None:
+    (project / ".rocmend" / "port" / "transaction").mkdir(parents=True)
+    assert any("interrupted" in note for note in analyse(project).notes)

@@ -20,6 +20,7 @@ from rocmend.port.records import Analysis, FileReport, Issue
 from rocmend.port.rule import cuda, python, rules, text
 from rocmend.port.settings import settings
 from rocmend.port.steady import stamp_of
+from rocmend.port.transaction import interrupted
 from rocmend.port.walk import FoundFile, Walked, walk
 
 __all__ = ["Progress", "analyse", "read"]
@@ -104,7 +105,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         suppressed=sum(one.suppressed for one in seen),
         folders={left.path: left.reason for left in walked.folders},
         submodules=tuple(walked.submodules),
-        notes=(*_problems(), *(known.notes if known else ())),
+        notes=(*_problems(folder), *(known.notes if known else ())),
     )
 
 
@@ -170,8 +171,10 @@ def _by_rules(seen: Iterable[Look], wanted: frozenset[str]) -> tuple[FileReport,
     return tuple(sorted((one for one in kept if one.issues or one.skipped), key=lambda one: one.path))
 
 
-def _problems() -> Iterator[str]:
-    """Yield the rules that did not load: what they would find is missing."""
+def _problems(root: Path) -> Iterator[str]:
+    """Yield what makes an analysis less than it seems: rules that did not load, a port that is half done."""
     for registry in (python, cuda, text):
         for problem in registry.problems:
             yield f"The rule {problem.module} did not load: {problem.reason}."
+    if interrupted(root):
+        yield "A port or its undo was interrupted here: the next `rocmend port --apply` or `undo` finishes it first."

@@ -30,7 +30,7 @@ from rocmend.core.errors import RocmendError, UsageError
 from rocmend.port.records import Change
 from rocmend.port.state import INVERSE, MANIFEST, ORIGINALS, Entry, Generation, Manifest, compressed, digest, folder
 
-__all__ = ["commit", "locked", "modes_of", "not_written", "recover", "to_make"]
+__all__ = ["commit", "interrupted", "locked", "modes_of", "not_written", "recover", "to_make"]
 
 _COMMIT = "commit"
 _ROLLBACK = "rollback"
@@ -119,6 +119,11 @@ def commit(root: Path, changes: Sequence[Change], manifest: Manifest, inverse: b
         _back(root, work, Generation(work) if (work / MANIFEST).exists() else None)
         raise
     _finish(root, work, manifest)
+
+
+def interrupted(root: Path) -> bool:
+    """Tell whether a run was interrupted that ``recover`` would finish or take back."""
+    return (folder(root) / "transaction").is_dir()
 
 
 def recover(root: Path) -> str:
