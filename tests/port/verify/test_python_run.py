@@ -130,6 +130,30 @@ def test_nothing_to_run(tmp_path: Path, make_project: Make) -> None:
     assert level.why == "the port reached no Python file"
 
 
+def test_nothing_that_can_be_compared(tmp_path: Path, make_project: Make) -> None:
+    root = make_project(
+        tmp_path / "project", {"work.py": 'import torch\n\nf = torch.compile(1, mode="reduce-overhead")\n'}
+    )
+    level = run(port(root))
+    assert level.status is Status.NOT_RUN
+    assert "nothing that the port reached can be run on its own" in level.why
+
+
+def test_files_of_no_package_do_not_share_what_lies_beside_them(tmp_path: Path, make_project: Make) -> None:
+    script = 'import torch\n\nfrom model import {}\n\nf = torch.compile(1, mode="reduce-overhead")\n\n__main__ = 1\n'
+    root = make_project(
+        tmp_path / "project",
+        {
+            "torch/__init__.py": TORCH,
+            "a/run.py": script.format("one"),
+            "a/model.py": "one = 1\n",
+            "b/run.py": script.format("two"),
+            "b/model.py": "two = 2\n",
+        },
+    )
+    assert set(told(run(port(root)), Outcome.HOLDS)) >= {"a/run.py", "b/run.py"}
+
+
 def test_the_three_folders(ported: Path) -> None:
     with Job(ported) as job:
         sides = {side: grow(job, side) for side in TreeSide}

@@ -39,6 +39,7 @@ GOLDEN_LIMIT_S = 900.0
 _CHILD = Path(__file__).with_name("python_child.py")
 _NO_MODULES = {"setup.py", "conftest.py", "noxfile.py", "conf.py", "__main__.py"}
 _RESTARTS = 5
+_SCRIPTS = 25
 
 
 class _Folder(NamedTuple):
@@ -72,12 +73,16 @@ def run(job: Job) -> Level:
     evidence = [*_imports(job, python, folders, paths), *_tests(job, python, folders)]
     if entries:
         evidence += _golden(job, python, folders, entries)
+    if all(one.outcome is Outcome.NOTE for one in evidence):
+        return not_run("nothing that the port reached can be run on its own, and there are no tests")
     return concluded(evidence, _summary(evidence, python))
 
 
 def _summary(evidence: Sequence[Evidence], python: str) -> str:
     broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
     held = sum(one.outcome is Outcome.HOLDS for one in evidence)
+    if not broken and not held:
+        return f"nothing was compared: the original does not run here, with {python}"
     said = f"{broken} things that the original does are broken" if broken else "what the original does, both sides do"
     return f"{said} ({held} compared, on the CPU, with {python})"
 
@@ -138,7 +143,21 @@ def _works_at_once(job: Job, path: str) -> bool:
 
 
 def _imported(job: Job, python: str, folder: _Folder, paths: Sequence[str]) -> dict[str, str]:
-    """Return why each file's module cannot be imported; empty where it can. A crash costs the one that crashed."""
+    """Return why each file's module cannot be imported; empty where it can.
+
+    Modules of packages share a process; a file of no package has one of its own, as what lies beside it may be called
+    as what lies beside another.
+    """
+    alone = [path for path in paths if not _module(job.root, path)[1]]
+    groups = [[path for path in paths if path not in alone], *([path] for path in alone[:_SCRIPTS])]
+    errors = dict.fromkeys(alone[_SCRIPTS:], f"only {_SCRIPTS} files of no package are tried")
+    for group in groups:
+        errors |= _imported_together(job, python, folder, group)
+    return errors
+
+
+def _imported_together(job: Job, python: str, folder: _Folder, paths: Sequence[str]) -> dict[str, str]:
+    """Import modules in one process after the other: a crash costs the one that crashed."""
     left = list(paths)
     errors: dict[str, str] = {}
     for _ in range(_RESTARTS):
@@ -150,11 +169,11 @@ def _imported(job: Job, python: str, folder: _Folder, paths: Sequence[str]) -> d
         for record in told:
             begun = record["path"] if record.get("began") else ""
             if "error" in record:
-                errors[record["path"]] = record["error"] or ""
+                errors[record["path"]] = (record["error"] or "").replace(f"{folder.root}/", "")
         if begun:
             errors[begun] = _ending(ended)
         elif not told:
-            return dict.fromkeys(left, _ending(ended))
+            return errors | dict.fromkeys(left, _ending(ended))
         left = [path for path in left if path not in errors]
     return errors
 
