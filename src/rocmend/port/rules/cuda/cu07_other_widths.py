@@ -44,7 +44,7 @@ from rocmend.port.wave.sites import wave
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=TRIGGERS,
+    triggers=(*TRIGGERS, b"USE_ROCM", b"__HIP", b"__AMDGCN", b"USE_HIP"),
     sources=(
         "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
         "https://github.com/vllm-project/vllm/blob/main/csrc/cuda_compat.h",
@@ -61,6 +61,11 @@ from rocmend.port.wave.sites import wave
         ),
     ),
     invalid=(
+        Case(
+            "#ifndef USE_ROCM\n#define WARP_THREADS CUB_WARP_THREADS(0)\n#else\n"
+            "#define WARP_THREADS HIPCUB_WARP_THREADS\n#endif\n",
+            None,
+        ),
         Case("#ifdef USE_ROCM\n#define SUM(v) __shfl_xor(v, 32)\n#else\n#define SUM(v) v\n#endif\n", None),
         Case(
             (
