@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from rocmend.port.cuda.conditions import Branch, Group, branches
 from rocmend.port.cuda.declarations import Declaration, Macro, declared_at, macro_of
+from rocmend.port.cuda.functions import Function, functions
 from rocmend.port.cuda.lexer import Directive, Kind, Lexed, Token, lexed
-from rocmend.port.cuda.structure import Call, Function, Launch, call_at, functions, launch_at, matched
+from rocmend.port.cuda.structure import Call, Launch, call_at, launch_at, matched
 from rocmend.port.records import Edit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.structure import Function
+from rocmend.port.cuda.functions import Function
 from rocmend.port.wave.sites import Site, own_lanes, wave
 from rocmend.port.wave.statements import Statement, statements, walk
 from rocmend.port.wave.uniform import same_in_a_block, same_in_a_warp

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.structure import Function
+from rocmend.port.cuda.functions import Function
 
 __all__ = ["Statement", "statements", "walk"]
 

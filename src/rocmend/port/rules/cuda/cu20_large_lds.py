@@ -26,7 +26,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.constants import constant, size_of
 from rocmend.port.cuda.declarations import Declaration, declared_at
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.structure import Function
+from rocmend.port.cuda.functions import Function
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 

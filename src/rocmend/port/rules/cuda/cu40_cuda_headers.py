@@ -63,11 +63,13 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
         ),
         Case(
             "#include <cuda.h>\n#include <cublas_v2.h>\nint x;\n",
-            '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#else\n#include <cuda.h>\n#include <cublas_v2.h>\n#endif\nint x;\n',
+            '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#else\n#include <cuda.h>\n#include <cublas_v2.h>\n#endif\n'
+            "int x;\n",
         ),
         Case(
             "// A kernel.\n#include <cstdio>\n__global__ void k() {}\n",
-            '// A kernel.\n#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#include <cstdio>\n__global__ void k() {}\n',
+            '// A kernel.\n#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#include <cstdio>\n'
+            "__global__ void k() {}\n",
         ),
         Case("#include <cudnn.h>\n", None),
     ),
