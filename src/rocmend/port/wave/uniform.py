@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.functions import Function
+from rocmend.port.cuda.lexer import Kind
 from rocmend.port.wave.tokens import text_at
 
 __all__ = ["same_in_a_block", "same_in_a_warp", "template_parameter"]
