@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.gates import block_gate, expression_gate
 from rocmend.port.python.identity import folds_back
+from rocmend.port.python.units import source_of
 from rocmend.port.python.write import ported
 from rocmend.port.records import Edit, Issue, Outcome
 
@@ -140,6 +144,28 @@ def test_a_script_that_sets_the_environment_first_is_not_made_to_import_torch() 
     names: dict[str, object] = {}
     exec(compile(after.replace("\nimport torch", ""), "a.py", "exec"), names)  # noqa: S102  the point of the test
     assert names["is_rocm"] is False
+
+
+def test_modules_beside_a_file_of_no_package_are_found(tmp_path: Path) -> None:
+    data = b"def f():\n    import pynvml as p\n    return p.NVML_SUCCESS\n"
+    file = PythonFile("conftest.py", data)
+    edits = block_gate(file, file.of(ast.Import)[0], file.of(ast.Import)[0], "from _rocm_nvml import nvml as p")
+    after = ported(data, [issue(*edits)], "")
+    assert folds_back(data, after) is None
+    (tmp_path / "_rocm_nvml.py").write_bytes(source_of("nvml"))
+    (tmp_path / "conftest.py").write_bytes(after.replace(b"is_rocm = _torch_is_for_rocm()", b"is_rocm = True"))
+    code = f"import runpy; print(runpy.run_path({str(tmp_path / 'conftest.py')!r})['f']())"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "0\n"
+
+
+def test_a_module_that_cuda_would_import_too_needs_a_package() -> None:
+    data = b"import torch\ny = x.to(torch.float8_e4m3fn)\n"
+    file = PythonFile("a.py", data)
+    found = [issue(*expression_gate(file, next(file.references("torch.float8_e4m3fn")), "float8_e4m3()"))]
+    assert b"from package._rocm_fp8 import float8_e4m3\n" in ported(data, found, "package._rocm")
+    with pytest.raises(UnitError, match="belongs to no package"):
+        ported(data, found, "")
 
 
 def test_a_flag_of_the_project_is_used() -> None:

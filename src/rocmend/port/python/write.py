@@ -18,15 +18,25 @@ from rocmend.port.records import Edit, Issue
 __all__ = ["ported"]
 
 _OTHER_FLAG = "_is_rocm"
+_BESIDE = """__import__("sys").path.append(__import__("os").path.dirname(__import__("os").path.abspath(__file__)))"""
 _BRANCH_IMPORT = re.compile(r"\bfrom (_rocm_\w+) import ([^\n]*)")
 
 
 def _modules(text: bytes, package_import: str) -> bytes:
-    """Give imports of support modules in a branch for ROCm the package that the modules are in."""
+    """Give imports of support modules in a branch for ROCm the package that the modules are in.
+
+    Beside a file of no package they are found wherever the file is executed from: a tool may do that with a search path
+    of its own. The line for that binds no name, which could hide one of the function around it.
+    """
 
     def placed(found: re.Match[str]) -> str:
         module = module_of(package_import.partition(":")[0], found[1].removeprefix(f"{FLAG_MODULE}_"))
-        return found[0].replace(found[1], module, 1)
+        line = found[0].replace(found[1], module, 1)
+        if package_import:
+            return line
+        before = found.string[: found.start()]
+        indent = before[before.rfind("\n") + 1 :]
+        return f"{_BESIDE}\n{indent}{line}" if not indent.strip() else line
 
     return _BRANCH_IMPORT.sub(placed, text.decode()).encode()
 
@@ -39,7 +49,7 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
         issues: Those whose edits are to be made.
         package_import: The module that defines ``is_rocm``, absolute or relative (``package._rocm``, ``._rocm``);
             ``package.module:NAME`` where the project has such a flag of its own; empty for a file of no package, which
-            gets a definition (other support modules are then imported as top-level modules, from beside the script).
+            gets a definition (other support modules are then imported from beside it).
 
     Returns:
         The ported file, in the encoding and with the line ends of the original. Without edits, ``data`` itself.
@@ -108,6 +118,9 @@ def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, wan
             for bound in file.scopes.module.bindings.get(name, [])
         )
     ]
+    if missing and not package_import:  # an import on CUDA too, which nothing says will be found
+        raise UnitError("port", f"{file.path} belongs to no package, so that it cannot import {module}.",
+                        next_step="Move what needs it into a package, or port the file by hand.")  # fmt: skip
     for name in missing:
         if _taken(file, name):
             raise UnitError("port", f"{file.path} uses the name {name} for something else.",

@@ -34,6 +34,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.modes import leaves
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -65,6 +66,13 @@ _MOST = 16
             "add[(8,)](x, y, num_warps=16 if is_rocm else 32)\n",
         ),
         Case(
+            "from kernels import add\n\nw = 8\nif big:\n    w = 32\nadd[(8,)](x, num_warps=w)\n"
+            "add[(8,)](x, num_warps=32 if big else 4)\n",
+            "from kernels import add\n\nfrom package._rocm import is_rocm\n\nw = 8\nif big:\n    w = 32\n"
+            "add[(8,)](x, num_warps=min(w, 16) if is_rocm else w)\n"
+            "add[(8,)](x, num_warps=(16 if is_rocm else 32) if big else 4)\n",
+        ),
+        Case(
             "import triton\n\ncs = [triton.Config({}, num_warps=w) for w in [4, 8, 16, 32]]\n",
             "import triton\n\nfrom package._rocm import is_rocm\n\n"
             "cs = [triton.Config({}, num_warps=w) for w in ([4, 8, 16] if is_rocm else [4, 8, 16, 32])]\n",
@@ -73,15 +81,20 @@ _MOST = 16
 )
 def num_warps(file: PythonFile) -> Iterable[Found]:
     """Find numbers that are known to be too many."""
-    for value in _given(file):
+    for value in (leaf for given in _given(file) for leaf in leaves(file, given)):
         known, complete = file.values(value)
+        numbers = [number for number in known if isinstance(number, int)]
         lists = _looped(file, value)
-        if complete and known and all(isinstance(number, int) and number > _MOST for number in known):
-            edits, outcome, node = expression_gate(file, value, str(_MOST)), None, value
+        outcome = None
+        node = value
+        if complete and numbers and len(numbers) == len(known) and min(numbers) > _MOST:
+            edits = expression_gate(file, value, str(_MOST))
         elif lists is not None:
             left = [file.source(item) for item in lists.elts if not _too_many(item)] or [str(_MOST)]
             shown = f"[{', '.join(left)}]" if isinstance(lists, ast.List) else f"({', '.join(left)},)"
             edits, outcome, node = expression_gate(file, lists, shown), Outcome.SUGGEST, lists
+        elif numbers and max(numbers) > _MOST and isinstance(value, ast.Name):
+            edits, outcome = expression_gate(file, value, f"min({value.id}, {_MOST})"), Outcome.SUGGEST
         else:
             continue
         yield gated(
