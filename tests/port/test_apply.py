@@ -332,3 +332,14 @@ def test_files_keep_their_encoding_and_line_ends(tmp_path: Path, name: str, data
     assert (again.changed, again.added) == ((), ())
     undo(tmp_path)
     assert (tmp_path / name).read_bytes() == data
+
+
+def test_a_source_includes_what_its_rewrites_use(tmp_path: Path, make_project: Make) -> None:
+    """No rule about headers sees a source that names nothing of CUDA but an operation across lanes."""
+    source = "// sums\ninline float f(float v) { return __shfl_down_sync(0xffffffff, v, 1); }\n"
+    make_project(tmp_path, {"a/deep.cuh": source, "b/k.cu": CUDA})
+    applied = apply(analyse(tmp_path))
+    assert "cuda_to_hip.h" in applied.added
+    after = (tmp_path / "a" / "deep.cuh").read_text(encoding="utf-8")
+    assert after.count('#include "../cuda_to_hip.h"') == 1
+    assert not apply(analyse(tmp_path), allow_dirty=True).changed

@@ -21,7 +21,7 @@ from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite
 from rocmend.port.settings import settings
 from rocmend.port.state import digest, generations
 from rocmend.port.steady import NotReadError, read_steady
-from rocmend.port.supply import header_folder, headers_in, modules_in, placed
+from rocmend.port.supply import header_folder, headers_in, modules_in, placed, way_to_header
 
 __all__ = ["STYLES", "LeftAlone", "Plan", "Planner", "Written", "plan"]
 
@@ -183,6 +183,7 @@ class Planner:
             reach = self.reaches.of(report.path, data, needs={need for issue in issues for need in issue.needs})
         elif report.language is Language.CUDA:
             issues = placed(issues, report.path, self.headers)
+            reach = Reach(way_to_header(report.path, self.headers), "")
         return Rewrite(report.path, report.sha256, report.language, tuple(issues), reach.module), reach.folder
 
     def bytes_of(self, path: str) -> bytes:

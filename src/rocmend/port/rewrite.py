@@ -8,9 +8,10 @@ import msgspec
 
 from rocmend.core.errors import DataError, UnitError
 from rocmend.port.languages import identity_broken, ported
-from rocmend.port.records import Issue, Language
+from rocmend.port.records import Edit, Issue, Language, Outcome
 from rocmend.port.state import digest
 from rocmend.port.steady import NotReadError, read_steady
+from rocmend.port.supply import headers_in
 
 __all__ = ["Rewrite", "Rewritten", "rewrite"]
 
@@ -59,7 +60,7 @@ def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
         data, _ = read_steady(root / task.path, max_file_bytes)
         if digest(data) != task.sha256:
             return task.lost(CHANGED_SINCE)
-        after = ported(task.language, task.path, data, task.issues, task.reach)
+        after = _ported(task, data)
         broken = identity_broken(task.language, task.path, data, after) if after != data else None
     except NotReadError as error:
         return task.lost(str(error))
@@ -70,3 +71,20 @@ def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
     if broken is not None:
         return task.lost(f"its NVIDIA side would not be what it was: {broken}")
     return Rewritten(task.path, after if after != data else None)
+
+
+def _ported(task: Rewrite, data: bytes) -> bytes:
+    """Return a file's port; a CUDA source includes what its rewrites use, whether or not a rule saw to that."""
+    after = ported(task.language, task.path, data, task.issues, task.reach)
+    needs = task.language is Language.CUDA and any(issue.needs for issue in task.issues)
+    if not needs or headers_in(b"", after):
+        return after
+    from rocmend.port.cuda.file import CudaFile
+    from rocmend.port.cuda.regions import cut_before
+
+    file = CudaFile(task.path, data)
+    at = cut_before(file, file.tokens[0].start)
+    first = task.issues[0]
+    include = Edit(at, at, b'#include "%b"\n' % task.reach.encode())
+    missing = msgspec.structs.replace(first, start=at, end=at, outcome=Outcome.AUTO, edits=(include,))
+    return ported(task.language, task.path, data, (*task.issues, missing), task.reach)

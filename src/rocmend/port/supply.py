@@ -14,7 +14,7 @@ import msgspec
 from rocmend.port.records import Edit, Issue
 from rocmend.port.state import generations
 
-__all__ = ["header_folder", "headers_in", "modules_in", "placed"]
+__all__ = ["header_folder", "headers_in", "modules_in", "placed", "way_to_header"]
 
 _MODULE = re.compile(rb"^[ \t]*from[ \t]+[\w.]*?(_rocm(?:_\w+)?)[ \t]+import\b", re.MULTILINE)
 
@@ -62,6 +62,13 @@ def header_folder(root: Path, paths: Iterable[str]) -> str:
     folders = [str(PurePosixPath(path).parent) for path in paths]
     common = os.path.commonpath(folders) if folders else ""
     return "" if common == "." else common
+
+
+def way_to_header(path: str, folder: str) -> str:
+    """Return what a file's ``#include`` says to reach the compatibility header in a folder."""
+    from rocmend.port.cuda.write import HEADER
+
+    return os.path.relpath(f"{folder or '.'}/{HEADER.decode()}", str(PurePosixPath(path).parent))
 
 
 def placed(issues: Sequence[Issue], path: str, folder: str) -> list[Issue]:

@@ -15,6 +15,7 @@ of the API are put in their place in the text.
 from __future__ import annotations
 
 import bisect
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,7 @@ HEADER = b"cuda_to_hip.h"
 """The compatibility header as rules name it; ``ported`` puts its place in the project there."""
 GATE = b"USE_ROCM"
 _WIDTH = 100
+_BEGINNING = 60
 
 
 def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str = "") -> bytes:
@@ -82,17 +84,23 @@ def _untold(file: CudaFile, told: dict[int, dict[bytes, Issue]]) -> dict[int, li
 
     An earlier port may have put one further up, into the region of a rewrite nearby: then their number tells.
     """
-    due = Counter(comment for comments in told.values() for comment in comments)
-    there = {comment: file.data.count(comment.partition(b"\n")[0].strip()) for comment in due}
+    due = Counter(_beginning(comment) for comments in told.values() for comment in comments)
+    there = {pattern: len(re.findall(pattern, file.data)) for pattern in due}
     left = {
         at: [
             comment
             for comment, issue in comments.items()
-            if there[comment] < due[comment] and not _already_told(file, issue)
+            if there[_beginning(comment)] < due[_beginning(comment)] and not _already_told(file, issue)
         ]
         for at, comments in told.items()
     }
     return {at: comments for at, comments in left.items() if comments}
+
+
+def _beginning(comment: bytes) -> bytes:
+    """Return the expression of a comment's beginning; numbers in it are those of lines, which a port moves."""
+    mark, _, text = comment.partition(b"\n")[0][:_BEGINNING].partition(b": ")
+    return re.escape(mark + b": ") + re.sub(rb"\d+", rb"\\d+", re.escape(text.rstrip(b"0123456789")))
 
 
 def _placed(data: bytes, edit: Edit, header: bytes) -> Edit:
