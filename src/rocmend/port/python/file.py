@@ -56,6 +56,7 @@ class PythonFile:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise DataError(path, why_not(self.text, error)) from error
         self.scopes = Scopes(self.module)
+        self._known: dict[ast.AST, frozenset[str | None]] = {}
         self._names_of: dict[tuple[int, int], set[str | None]] = {}
 
     # Places
@@ -131,8 +132,14 @@ class PythonFile:
         names = self.names(node)
         return next(iter(names)) if len(names) == 1 and None not in names else None
 
-    def names(self, node: ast.AST, *, depth: int = 0) -> set[str | None]:
+    def names(self, node: ast.AST) -> frozenset[str | None]:
         """Return the dotted names that an expression may stand for, and None where it may be something else."""
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = frozenset(self._names(node, 0))
+        return known
+
+    def _names(self, node: ast.AST, depth: int) -> set[str | None]:
         match node:
             case ast.Name(id=name):
                 found = self.scope(node).lookup(name) if node in self.scopes.scope_of else None
@@ -140,9 +147,9 @@ class PythonFile:
                     return {f"builtins.{name}"}
                 return self._bound(found[1], depth)
             case ast.Attribute(value=value, attr=attr):
-                return {f"{name}.{attr}" if name else None for name in self.names(value, depth=depth)}
+                return {f"{name}.{attr}" if name else None for name in self._names(value, depth)}
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(attr)), *_]):
-                return {f"{name}.{attr}" if name else None for name in self.names(owner, depth=depth)}
+                return {f"{name}.{attr}" if name else None for name in self._names(owner, depth)}
             case _:
                 return {None}
 
@@ -160,7 +167,7 @@ class PythonFile:
             elif isinstance(binding.value, ast.Constant) and binding.value.value is None:
                 continue
             elif isinstance(binding.value, ast.Name | ast.Attribute | ast.Call) and depth < 8:
-                names |= self.names(binding.value, depth=depth + 1)
+                names |= self._names(binding.value, depth + 1)
             else:
                 names.add(None)
         return names or {None}
