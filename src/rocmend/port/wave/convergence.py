@@ -10,6 +10,7 @@ warps of one wavefront of 64 lanes arrive there one after the other, as if they 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -53,7 +54,8 @@ def splits(file: CudaFile) -> Iterator[Split]:
         if len(places) < 2:
             continue
         for function in file.functions:
-            inside = [at for at in places if function.start <= file.tokens[at].start < function.end]
+            first, last = file.token_at(function.start), file.token_at(function.end)
+            inside = places[bisect_left(places, first) : bisect_left(places, last)]
             if len(inside) < 2 or file.function_at(file.tokens[inside[0]].start) != function:
                 continue
             body = statements(file, function)
@@ -123,7 +125,7 @@ def _choice(file: CudaFile, one: Statement, places: list[int]) -> _Found | None:
 
 
 def _within(places: list[int], statement: Statement) -> list[int]:
-    return [at for at in places if statement.first <= at < statement.last]
+    return places[bisect_left(places, statement.first) : bisect_left(places, statement.last)]
 
 
 def _cases(body: Statement, inside: list[int]) -> int:
