@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +17,8 @@ from rocmend.port.verify import units as found_units
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.units import Unit, folder_of_header, include_dirs, standard, targets_of, torch_folders
+from rocmend.port.verify.translated import TORCH, translated
+from rocmend.port.verify.units import Unit, folder_of_header, standard, targets_of, torch_folders
 
 __all__ = ["Made", "compiled", "run"]
 
@@ -75,7 +75,8 @@ def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Too
         level: Who is told how far it is.
     """
     torch = torch_folders() if any(unit.torch for unit in units) else []
-    root = _translated(job) if any(unit.torch for unit in units) else job.root
+    root = translated(job, torch) if any(unit.torch for unit in units) else job.root
+    torch = [root / TORCH, *torch]
     work = _Work(job, tools, root, torch, standard(job.root))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
@@ -104,8 +105,9 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     """Compile a unit; a header that the project has somewhere is looked for there."""
     job = work.job
     root = work.translated if unit.torch else job.root
-    folders = [root / folder.relative_to(job.root) if folder.is_relative_to(job.root) else folder
-               for folder in include_dirs(job, unit, work.torch)]  # fmt: skip
+    folders = [root / folder for folder in unit.folders]
+    if unit.torch:  # what does not name CUDA is not translated, and stands where it stood
+        folders += [*work.torch, (job.root / unit.path).parent, *(job.root / folder for folder in unit.folders)]
     source = root / unit.path
     for _ in range(_ROUNDS):
         if target:
@@ -130,8 +132,11 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
             )
         if not isinstance(result, HipFailure) or result.reason is not Failure.MISSING_HEADER:
             return result
-        more = [folder_of_header(header, job.sources) for header in result.missing_headers]
-        fresh = [root / one for one in more if one is not None and root / one not in folders]
+        more = [
+            one for one in (folder_of_header(each, job.paths) for each in result.missing_headers) if one is not None
+        ]
+        wanted = [place / one for one in more for place in dict.fromkeys((root, job.root))]
+        fresh = [one for one in wanted if one not in folders]
         if not fresh:
             return result
         folders += fresh
@@ -140,31 +145,6 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
 
 _ANY = "gfx942"
 """The host's side is the same for every target, but clang wants one to be named."""
-
-
-def _translated(job: Job) -> Path:
-    """Return a copy of the CUDA sources in which names are translated, as torch's build of extensions does."""
-    from rocmend.port.cuda.file import CudaFile
-    from rocmend.port.cuda.names import header_of, hip_names
-    from rocmend.port.cuda.write import hipified
-
-    folder = job.scratch()
-    for path, data in job.sources.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        included = {name: header_of(name) for name, _ in CudaFile(path, data).includes}
-        headers = {
-            name: b"<" + (other.hip or "hip/hip_runtime.h").encode() + b">"
-            for name, other in included.items()
-            if other is not None and not other.advice
-        }
-        target.write_bytes(hipified(data, (), {**hip_names(), **headers}, path=path))
-    for path in (part.path for part in job.parts):
-        here = job.root / path
-        if path not in job.sources and here.is_file():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(here, folder / path)
-    return folder
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------------
@@ -207,7 +187,7 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     """Say what stands in the way; what is not here says nothing about the source."""
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
-    ours = bool(failure.stand_ins) and all(_LACKING.search(one.message) for one in failure.errors)
+    ours = bool(failure.stand_ins and failure.errors) and all(_LACKING.search(one.message) for one in failure.errors)
     undecided = absent or ours or failure.reason is Failure.TIMED_OUT
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)

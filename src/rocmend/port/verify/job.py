@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 import msgspec
@@ -18,6 +19,11 @@ from rocmend.port.state import Generation, digest, generations
 __all__ = ["Job", "Part", "Progress"]
 
 _HEADERS = (".h", ".hpp", ".cuh")
+_SOURCES = (
+    ".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".c", ".cc", ".cpp", ".cxx", ".hip",
+    ".def", ".ptx", ".in",
+)  # fmt: skip
+_MAX_FILES = 200_000
 
 Progress = Callable[[str, int, int], None]
 """Told the level, how many of its parts are done, and of how many."""
@@ -145,4 +151,16 @@ class Job:
         for part in self.parts:  # what the port brought is no source of the project's own, but is compiled with it
             if part.after is not None and part.path.endswith(_HEADERS):
                 found.setdefault(part.path, part.after)
+        return found
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Return the C and C++ sources and headers of the project, relative to it; hidden folders are left out."""
+        found: list[str] = []
+        for folder, names, files in os.walk(self.root):
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            here = Path(folder).relative_to(self.root)
+            found += [str(PurePosixPath(here / name)) for name in sorted(files) if name.endswith(_SOURCES)]
+            if len(found) > _MAX_FILES:
+                break
         return found

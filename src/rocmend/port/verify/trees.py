@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.units import Unit, closure, standard
 
 __all__ = ["Tree"]
-
-_SOURCES = (
-    ".cu", ".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".c", ".cc", ".cpp", ".cxx", ".hip",
-    ".def", ".ptx", ".in",
-)  # fmt: skip
-_MAX_FILES = 200_000
 
 
 class Tree:
@@ -31,22 +23,11 @@ class Tree:
         self.folder = job.scratch()
         self.standard = standard(job.root)
         self._out = job.scratch()
+        self.paths = job.paths
         for path in self.paths:
             place = self.folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to((job.root / path).resolve())
-
-    @cached_property
-    def paths(self) -> list[str]:
-        """Return the C and C++ sources and headers of the project, relative to it; hidden folders are left out."""
-        found: list[str] = []
-        for folder, names, files in os.walk(self._job.root):
-            names[:] = sorted(name for name in names if not name.startswith("."))
-            here = Path(folder).relative_to(self._job.root)
-            found += [str(PurePosixPath(here / name)) for name in sorted(files) if name.endswith(_SOURCES)]
-            if len(found) > _MAX_FILES:
-                break
-        return found
 
     def originals(self) -> None:
         """Make it the project as it was before the port."""

@@ -17,7 +17,6 @@ __all__ = [
     "Unit",
     "closure",
     "folder_of_header",
-    "include_dirs",
     "reached",
     "standard",
     "targets_of",
@@ -184,11 +183,6 @@ def targets_of(job: Job) -> list[str]:
         asked = list(dict.fromkeys(job.generations[-1].manifest.targets))
     sizes = {lookup(name).wavefront_default for name in asked}
     return asked + [name for size, name in _TESTED_WAVE.items() if size not in sizes]
-
-
-def include_dirs(job: Job, unit: Unit, torch: Sequence[Path]) -> list[Path]:
-    """Return the folders of headers that a unit is compiled with."""
-    return [*(job.root / folder for folder in unit.folders), *(torch if unit.torch else ())]
 
 
 def standard(root: Path) -> str:

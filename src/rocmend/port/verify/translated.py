@@ -1,0 +1,105 @@
+"""A copy of a torch extension's sources with names translated, as torch's own build of extensions translates them.
+
+torch's headers for CUDA say ``cudaStream_t`` and include CUDA's headers; a torch that is built for ROCm has them
+translated already, another one has not: what is lacking there is translated beside the project's sources.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rocmend.core.files import cache_home
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.cuda.write import hipified
+from rocmend.port.verify.job import Job
+
+__all__ = ["TORCH", "translated"]
+
+TORCH = "torch-for-rocm"
+"""The folder of torch's translated headers, within the copy."""
+
+_OF_TORCH = ("c10/cuda", "ATen/cuda")
+_MACROS = "c10/cuda/impl/cuda_cmake_macros.h"
+"""torch's build writes it; a build for the CPU alone does not."""
+
+_FORMAT = 1
+_KEPT = 8
+
+
+def translated(job: Job, torch: Sequence[Path]) -> Path:
+    """Return the copy. It lies in the user's cache, under a name that changes with what it is made of.
+
+    Args:
+        job: The run.
+        torch: The folders of torch's headers; none where torch is not installed.
+    """
+    files = dict(job.sources) | {
+        part.path: part.after for part in job.parts if part.after is not None and part.path not in job.sources
+    }
+    own = dict(_torchs(torch))
+    digest = hashlib.sha256(f"{_FORMAT}\n".encode())
+    for path, data in sorted({**files, **own}.items()):
+        digest.update(path.encode(errors="surrogateescape") + b"\0" + hashlib.sha256(data).digest())
+    digest.update(repr(sorted(hip_names().items())).encode())
+    place = cache_home() / "port" / "translated" / digest.hexdigest()[:24]
+    if place.is_dir():
+        os.utime(place)
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=place.parent, prefix=".made-"))
+    for path, data in {**files, **own}.items():
+        target = made / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(_names(path, data) if path in job.sources or path in own else data)
+    with contextlib.suppress(OSError):  # another run was faster
+        made.replace(place)
+    shutil.rmtree(made, ignore_errors=True)
+    _prune(place.parent)
+    return place
+
+
+def _names(path: str, data: bytes) -> bytes:
+    """Return a source with the names of CUDA's interfaces and headers translated."""
+    included = {name: header_of(name) for name, _ in CudaFile(path, data).includes}
+    headers = {
+        name: b"<" + (other.hip or "hip/hip_runtime.h").encode() + b">"
+        for name, other in included.items()
+        if other is not None and not other.advice
+    }
+    return hipified(data, (), {**hip_names(), **headers}, path=path)
+
+
+def _torchs(torch: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield torch's headers for CUDA, unless this torch is one for ROCm."""
+    if not torch or _for_rocm(torch[0].parent / "version.py"):
+        return
+    for folder in _OF_TORCH:
+        for path in sorted((torch[0] / folder).rglob("*")):
+            if path.suffix in {".h", ".cuh"}:
+                yield f"{TORCH}/{path.relative_to(torch[0])}", path.read_bytes()
+    if not (torch[0] / _MACROS).is_file():
+        yield f"{TORCH}/{_MACROS}", b"#pragma once\n#define C10_CUDA_BUILD_SHARED_LIBS\n"
+
+
+def _for_rocm(version: Path) -> bool:
+    """Tell whether an installed torch is built for ROCm, by what it says of itself."""
+    try:
+        return re.search(r"^hip\b[^=\n]*=\s*['\"]", version.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _prune(folder: Path) -> None:
+    """Remove all but the copies that were used last."""
+    with contextlib.suppress(OSError):
+        copies = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in copies[_KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
