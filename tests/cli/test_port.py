@@ -170,3 +170,13 @@ def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path
     shown = rocmend("port", "audit", project)
     assert "Left out" in shown.out
     assert rocmend("port", "audit", project, "--python", "/no/such/python").code == 2
+
+
+def test_golden_vectors_are_kept_and_compared(rocmend: Rocmend, project: Path) -> None:
+    pytest.importorskip("torch")
+    (project / "fast" / "ops.py").write_text("def doubled(x):\n    return x * 2\n")
+    assert rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu").code == 2
+    (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:doubled"]\n')
+    done = rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu", "--json")
+    assert done.code == 0, done.err
+    assert Path(data_of(done)["path"]).is_file()
