@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,6 +139,22 @@ def test_what_nobody_can_ask_for_holds_no_memory() -> None:
     mx.synchronize()
     assert current.state.tape
     assert kept.tolist() == [2] * 4
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")
+def test_what_is_read_counts_towards_the_peak(tmp_path: Path) -> None:
+    file = str(tmp_path / "x.npy")
+    mx.save(file, mx.zeros((1 << 18,)))
+    gc.collect()
+    mx.reset_peak_memory()
+    before = mx.get_active_memory()
+    x = mx.load(file)
+    mx.eval(x)
+    assert mx.get_peak_memory() == before + x.nbytes
+    y = mx.load(file) * 2
+    del x
+    mx.eval(y)
+    assert mx.get_peak_memory() == before + y.nbytes
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")

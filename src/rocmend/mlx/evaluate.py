@@ -194,6 +194,9 @@ def evaluate(arrays: Sequence[array], *, wait: bool) -> None:
         compute(roots)
     elif len(state.tape) > LONGEST_TAPE:
         cut(state)
+    if len(roots) < len(arrays):  # what was there before counts too, a file's contents for example
+        with _lock:
+            _note(state, [x._n for x in arrays])
     if memory.LIMITS:
         memory.trim()
     if wait:
