@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rocmend.port.cuda.conditions import Branch, Group, branches
 from rocmend.port.cuda.declarations import Declaration, Macro, declared_at, macro_of
@@ -13,9 +12,6 @@ from rocmend.port.cuda.functions import Function, functions
 from rocmend.port.cuda.lexer import Directive, Kind, Lexed, Token, lexed
 from rocmend.port.cuda.structure import Call, Launch, call_at, launch_at, matched
 from rocmend.port.records import Edit
-
-if TYPE_CHECKING:
-    from tree_sitter import Tree
 
 __all__ = ["CudaFile"]
 
@@ -264,11 +260,3 @@ class CudaFile:
                 if header.kind == Kind.HEADER:
                     found.append((self.data[header.start : header.end], number))
         return found
-
-    @cached_property
-    def tree(self) -> Tree:
-        """Return tree-sitter's tree; it is not certain where the source holds macros and conditionals."""
-        import tree_sitter_cuda
-        from tree_sitter import Language, Parser
-
-        return Parser(Language(tree_sitter_cuda.language())).parse(self.data)

@@ -16,7 +16,8 @@ def restored(data: bytes) -> bytes:
     """Return a source without its ROCm side: what ``unifdef -UUSE_ROCM`` gives.
 
     Where the last line is an ``#endif`` that goes and that no line end follows, the line before it loses its own: a
-    file that ended without a line end does so again.
+    file that ended without a line end does so again, where unifdef adds one. Constant conditions stay: unifdef takes
+    ``#if 0 && X`` away.
     """
     if b"USE_ROCM" not in data:
         return data
