@@ -10,8 +10,6 @@ import pytest
 
 from .conftest import Done
 
-pytest.importorskip("libcst")
-
 Rocmend = Callable[..., Done]
 TRAINING = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
 KERNEL = """#include <cuda_runtime.h>

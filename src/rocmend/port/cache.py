@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
@@ -46,13 +45,8 @@ def cache_folder() -> Path:
 
 @cache
 def rules_fingerprint() -> str:
-    """Return what an analysis depends on beside the files: the program, its rules and its parsers."""
+    """Return what an analysis depends on beside the files: the program, its rules, and the Python that parses."""
     digest = hashlib.sha256(f"{rocmend.__version__} {sys.version_info[:2]}".encode())
-    for name in ("libcst", "tree-sitter", "tree-sitter-cuda"):
-        try:
-            digest.update(f"{name} {version(name)}\n".encode())
-        except PackageNotFoundError:
-            digest.update(f"{name} -\n".encode())
     room = Path(__file__).parent
     for path in sorted(room.rglob("*")):
         if "__pycache__" not in path.parts and path.is_file():

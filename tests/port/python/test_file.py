@@ -193,7 +193,7 @@ def test_what_cannot_be_read_says_why(data: bytes, why: str) -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the syntax is this interpreter's own")
-def test_newer_syntax_is_told_from_errors() -> None:
+def test_newer_syntax_may_be_the_reason() -> None:
     with pytest.raises(DataError) as caught:
         parsed("def f[T](x: T) -> T:\n    return x\n")
     assert "newer than the Python 3.11" in caught.value.message

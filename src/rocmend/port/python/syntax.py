@@ -25,23 +25,6 @@ def why_not(text: str, error: Exception) -> str:
         line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
         if _PYTHON_2.search(line):
             return f"it is Python 2 ({at})."
-        if _in_a_later_python(text):
-            here = f"{sys.version_info.major}.{sys.version_info.minor}"
-            return (
-                f"its syntax is newer than the Python {here} that rocmend runs in ({at}). Run rocmend in a newer one."
-            )
-        return f"it has a syntax error ({at})."
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return f"it has a syntax error ({at}), or its syntax is newer than the Python {here} that rocmend runs in."
     return f"it is no Python source ({error})."
-
-
-def _in_a_later_python(text: str) -> bool:
-    """Tell whether LibCST, whose grammar goes beyond that of the running interpreter, can parse the text."""
-    try:
-        import libcst
-    except ImportError:
-        return False
-    try:
-        libcst.parse_module(text)
-    except (libcst.ParserSyntaxError, ValueError, RecursionError):
-        return False
-    return True
