@@ -64,6 +64,8 @@ def run_file(path: Path, options: argparse.Namespace) -> FileResult:
                 "ROCMEND_SKIP_IDS": str(skip),
                 "ROCMEND_TEST_LIMIT_S": str(options.test_limit),
                 "DEVICE": options.device,
+                # arrays are small, and threads that wait for each other on busy cores take most of the time
+                "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
                 "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "TMPDIR": scratch,

@@ -189,7 +189,8 @@ def test_integers_are_not_close_to_infinity() -> None:
 
 
 def test_an_integer_and_an_array_read_nothing_of_an_empty_axis() -> None:
-    """Seed 67669."""
+    """Seeds 67669, 215659."""
+    same(mx.zeros((0, 1, 0))[mx.array([0, 0]), ::-1], mx.float32, [[[]], [[]]])
     x = mx.zeros((3, 0, 2))
     with pytest.raises(ValueError, match="input is empty"):
         x[0, 1, mx.array([0, -1])]

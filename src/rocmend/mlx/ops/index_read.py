@@ -199,15 +199,14 @@ def _outside(index: int, axis: int, size: int) -> ValueError:
 def _in_full(x: array, index: tuple[Any, ...]) -> array:
     """Index with what may have arrays, negative steps, and numbers of other kinds."""
     found = plan(x._n.shape, index)
-    if found.outside is not None:
-        if not found.arrays:
-            raise _outside(*found.outside)
-        if 0 in x._n.shape:  # there is nothing to take the nearest of
-            if 0 in found.out:
-                return broadcast(constant(0, x._n.dtype), found.out)
-            raise ValueError(
-                "[gather] If the input is empty, either the indices must be empty or the total slice size must be 0."
-            )
+    if found.outside is not None and not found.arrays:
+        raise _outside(*found.outside)
+    if found.arrays and 0 in x._n.shape:  # there is nothing to take the nearest of
+        if 0 in found.out:
+            return broadcast(constant(0, x._n.dtype), found.out)
+        raise ValueError(
+            "[gather] If the input is empty, either the indices must be empty or the total slice size must be 0."
+        )
     x = boxed(x, found)
     if found.arrays:
         x = gathered(ordered(x, found), found.arrays, found.first)
