@@ -36,7 +36,7 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.findings import mask_of, narrowed
-from rocmend.port.wave.intrinsics import TRIGGERS
+from rocmend.port.wave.intrinsics import SOURCES, TRIGGERS
 
 
 @rule(
@@ -46,11 +46,7 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
     triggers=TRIGGERS,
-    sources=(
-        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html",
-        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",
-        "measured: kernels ported by this rule, run with 32 and with 64 lanes a wave, give what 32-lane warps give",
-    ),
+    sources=SOURCES,
     valid=(
         "__global__ void f(float* x) {\n  x[0] = warp32_shfl_sync(0xffffffff, x[0], 0);\n}\n",
         "#ifdef USE_ROCM\n#define S(v) __shfl_xor(v, 1, 32)\n#else\n#define S(v) __shfl_xor_sync(~0, v, 1)\n#endif\n",

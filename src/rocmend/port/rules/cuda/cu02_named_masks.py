@@ -37,7 +37,7 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.findings import mask_of, narrowed
-from rocmend.port.wave.intrinsics import TRIGGERS
+from rocmend.port.wave.intrinsics import SOURCES, TRIGGERS
 
 
 @rule(
@@ -47,11 +47,7 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
     triggers=TRIGGERS,
-    sources=(
-        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html",
-        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",
-        "measured: kernels ported by this rule, run with 32 and with 64 lanes a wave, give what 32-lane warps give",
-    ),
+    sources=SOURCES,
     valid=(
         "#define FULL_MASK 0xffffffff\n__device__ float f(float v) {\n  return warp32_shfl_sync(FULL_MASK, v, 0);\n}\n",
         "int f(S s, unsigned m) {\n  return s.__shfl_sync(m, 1, 2);\n}\n",

@@ -38,7 +38,7 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.findings import narrowed
-from rocmend.port.wave.intrinsics import TRIGGERS
+from rocmend.port.wave.intrinsics import SOURCES, TRIGGERS
 
 
 @rule(
@@ -48,11 +48,7 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
     triggers=TRIGGERS,
-    sources=(
-        "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html",
-        "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",
-        "measured: kernels ported by this rule, run with 32 and with 64 lanes a wave, give what 32-lane warps give",
-    ),
+    sources=SOURCES,
     valid=("__device__ int f(int v) {\n  return __popc(warp32_ballot_sync(0xffffffff, v));\n}\n",),
     invalid=(
         gated(
