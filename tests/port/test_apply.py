@@ -158,8 +158,8 @@ def test_a_file_whose_proof_fails_is_left_alone_with_what_it_alone_needed(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def failing(language: Language, path: str, before: bytes, after: bytes) -> str | None:
-        return "made up" if language is Language.CUDA else identity_broken(language, path, before, after)
+    def failing(language: Language, path: str, before: bytes, after: bytes, reach: str) -> str | None:
+        return "made up" if language is Language.CUDA else identity_broken(language, path, before, after, reach)
 
     monkeypatch.setattr(rewrite_module, "identity_broken", failing)
     before = tree(project)

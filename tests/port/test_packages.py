@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.port.analyse import analyse
+from rocmend.port.apply import apply
 from rocmend.port.packages import Reach, Reaches
+from rocmend.port.undo import undo
+from rocmend.port.verify.ladder import verify
+from rocmend.port.verify.records import Status
 
 
 @pytest.mark.parametrize(
@@ -79,3 +84,57 @@ def test_every_way_is_found_when_the_file_is_executed(
         (root / path).write_bytes(f"from {reach.module} import is_rocm\n".encode() + data)
     subprocess.run([sys.executable, "-c", "import pkg.b, pkg.sub.a"], cwd=root, check=True)
     subprocess.run([sys.executable, "scripts/generate.py"], cwd=root, check=True)
+
+
+OWN = "import torch\n\nIS_HIP = torch.version.hip is not None\n"
+TRAIN = 'import torch\n\n\ndef faster(model):\n    return torch.compile(model, mode="reduce-overhead")\n'
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("module", "reused"),
+    [
+        (OWN, True),
+        ("from .other import x\n" + OWN, False),  # imported by what it imports, it would not be there yet
+        ("import pkg.other\n" + OWN, False),
+        ("import torch\n\nIS_HIP = torch.version.cuda is None\n", False),  # a build for the CPU is none for ROCm
+        ("import torch\n\nSPECIAL = torch.version.hip is not None\n", False),  # its gates would not be known again
+        ("import torch\n\nIS_HIP = torch.version.hip is not None\nIS_HIP = False\n", False),
+        ("def f(:\n# version.hip\n", False),
+    ],
+)
+def test_a_flag_that_the_project_has_is_reused(tmp_path: Path, module: str, *, reused: bool) -> None:
+    write(
+        tmp_path, {"pkg/__init__.py": "", "pkg/other.py": "x = 1\n", "pkg/compat.py": module, "pkg/sub/__init__.py": ""}
+    )
+    expected = "compat:IS_HIP" if reused else "_rocm"
+    assert Reaches(tmp_path).of("pkg/train.py", TRAIN.encode()).module == f".{expected}"
+    assert Reaches(tmp_path).of("pkg/sub/a.py", TRAIN.encode()).module == f"..{expected}"
+    assert Reaches(tmp_path).of("pkg/run.py", b"import pkg.x\n").module == f"pkg.{expected}"
+    assert Reaches(tmp_path).of("pkg/train.py", TRAIN.encode(), {"is_rocm", "attention"}).module == "._rocm"
+    assert Reaches(tmp_path).of("pkg/compat.py", OWN.encode()).module == "._rocm"
+
+
+def test_a_port_with_the_project_s_own_flag_is_proven_and_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "project"
+    write(root, {"pkg/__init__.py": "", "pkg/compat.py": OWN, "pkg/train.py": TRAIN})
+    applied = apply(analyse(root, cache=False))
+    assert (applied.changed, applied.added, applied.left_alone) == (("pkg/train.py",), (), ())
+    text = (root / "pkg" / "train.py").read_text()
+    assert "from .compat import IS_HIP as is_rocm" in text
+    assert '"default" if is_rocm else "reduce-overhead"' in text
+    assert verify(root, levels=["identity"]).levels[0].status is Status.PASSED
+    assert apply(analyse(root, cache=False)).changed == ()
+    (root / "pkg" / "compat.py").write_text(OWN.replace("is not None", "is None"))
+    assert verify(root, levels=["identity"]).levels[0].status is Status.FAILED
+    (root / "pkg" / "compat.py").write_text(OWN)
+    undo(root)
+    assert (root / "pkg" / "train.py").read_text() == TRAIN

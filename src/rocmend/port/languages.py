@@ -69,12 +69,20 @@ def ported(language: Language, path: str, data: bytes, issues: Sequence[Issue], 
     return text(path, data, issues)
 
 
-def identity_broken(language: Language, path: str, before: bytes, after: bytes) -> str | None:
-    """Return why the NVIDIA side of a ported file is not the original; None where it is."""
+def identity_broken(language: Language, path: str, before: bytes, after: bytes, reach: str = "") -> str | None:
+    """Return why the NVIDIA side of a ported file is not the original; None where it is.
+
+    Args:
+        language: The one that it was written back as.
+        path: Relative to the project.
+        before: The original.
+        after: The ported file.
+        reach: As for ``ported``: a flag of the project's own is no gate unless it is named here.
+    """
     if language is Language.PYTHON:
         from rocmend.port.python.identity import folds_back
 
-        return folds_back(before, after)
+        return folds_back(before, after, reach)
     if language is Language.CUDA:
         from rocmend.port.cuda.identity import broken as cuda
 

@@ -1,4 +1,4 @@
-"""How a Python file of a project reaches the module that defines ``is_rocm``.
+"""How a Python file of a project reaches the module that defines ``is_rocm``, or the project's own flag.
 
 What can go wrong here breaks the NVIDIA path too: an import that fails. So a file imports only what is certain to be
 found from where it stands, and defines the flag itself otherwise.
@@ -6,11 +6,14 @@ found from where it stands, and defines the flag itself otherwise.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from rocmend.core.errors import DataError
 
 __all__ = ["Reach", "Reaches"]
 
@@ -19,6 +22,8 @@ _RELATIVE = re.compile(rb"^[ \t]*from[ \t]+\.", re.MULTILINE)
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _FROM = re.compile(rb"^[ \t]*from[ \t]+([A-Za-z_]\w*)[ \t]+import[ \t]+\(?([^()#\r\n]+)", re.MULTILINE)
 _IS_SCRIPT = re.compile(rb"\A#!|^if[ \t]+\(?__name__[ \t]*==", re.MULTILINE)
+_HIP = re.compile(rb"version\.hip\b|[\"']hip[\"']")
+_LARGEST = 1 << 20  # bytes of a module that is looked at for a flag
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py", "conf.py"})
 """Files that tools execute with a search path of their own."""
 
@@ -27,12 +32,36 @@ class Reach(NamedTuple):
     """How a file reaches the support modules.
 
     Attributes:
-        module: Of ``is_rocm``, as the file's import says it; empty where the file defines the flag itself.
+        module: Of ``is_rocm``, as the file's import says it; empty where the file defines the flag itself;
+            ``module:NAME`` where the project has a flag of its own.
         folder: The folder that holds the support modules, relative to the project.
     """
 
     module: str
     folder: str
+
+
+def _flag_in(path: Path) -> tuple[str, str] | None:
+    """Return a module's name and its flag for ROCm, where it is proven to be one and safe to import."""
+    if path.name in {"__init__.py", f"{MODULE}.py"}:
+        return None
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if not _HIP.search(data) or len(data) > _LARGEST or _RELATIVE.search(data):
+        return None
+    if path.parent.name.encode() in {match.group(1) for match in _IMPORTED.finditer(data)}:
+        return None
+    from rocmend.port.python.file import PythonFile
+    from rocmend.port.python.flags import is_name, proven_names
+
+    try:
+        names = proven_names(PythonFile(path.name, data))
+    except DataError:
+        return None
+    own = [name for name, node in names.items() if isinstance(node, ast.Assign | ast.AnnAssign) and is_name(name)]
+    return (path.stem, own[0]) if own else None
 
 
 class Reaches:
@@ -45,6 +74,7 @@ class Reaches:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._packages: dict[str, bool] = {}
+        self._flags: dict[str, tuple[str, str] | None] = {}
 
     def of(self, path: str, data: bytes, needs: Collection[str] = ()) -> Reach:
         """Return how a file reaches the support modules.
@@ -66,11 +96,25 @@ class Reaches:
         parts = where.parent.parts
         top = parts[len(parts) - depth :][0]
         home = "/".join(parts[: len(parts) - depth + 1])
+        own = self._own_flag(home) if set(needs) <= {"is_rocm"} else None
+        module = MODULE
+        if own is not None and path != f"{home}/{own[0]}.py":
+            module = ":".join(own)
         relative = _RELATIVE.search(data) is not None
         if not relative and top in imported:
-            return Reach(f"{top}.{MODULE}", home)
+            return Reach(f"{top}.{module}", home)
         alone = not relative and where.name != "__init__.py" and _IS_SCRIPT.search(data)
-        return Reach("" if alone else "." * depth + MODULE, home)
+        return Reach("" if alone else "." * depth + module, home)
+
+    def _own_flag(self, home: str) -> tuple[str, str] | None:
+        """Return the module beside a package's ``__init__.py`` that defines a flag for ROCm, and the flag's name.
+
+        Only one that can be imported from everywhere in the package: it imports nothing of the package itself.
+        """
+        if home not in self._flags:
+            found = (_flag_in(path) for path in sorted((self._root / home).glob("*.py")))
+            self._flags[home] = next((one for one in found if one is not None), None)
+        return self._flags[home]
 
     def _depth(self, folder: str) -> int:
         """Return how many folders, from a file's own upwards, are packages."""

@@ -61,7 +61,7 @@ def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
         if digest(data) != task.sha256:
             return task.lost(CHANGED_SINCE)
         after = _ported(task, data)
-        broken = identity_broken(task.language, task.path, data, after) if after != data else None
+        broken = identity_broken(task.language, task.path, data, after, task.reach) if after != data else None
     except NotReadError as error:
         return task.lost(str(error))
     except (UnitError, DataError) as error:

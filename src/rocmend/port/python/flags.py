@@ -13,7 +13,7 @@ from typing import Protocol
 
 from rocmend.port.python.scopes import Scopes
 
-__all__ = ["FLAG_MODULE", "Side", "proven", "proven_names", "side_of", "truth"]
+__all__ = ["FLAG_MODULE", "Side", "is_name", "proven", "proven_names", "side_of", "truth"]
 
 FLAG_MODULE = "_rocm"
 """The module of a ported package that defines ``is_rocm``; other support modules are called ``_rocm_NAME``."""
@@ -182,6 +182,11 @@ def _hip(file: Names, node: ast.expr) -> bool:
             return file.qualified(owner) == "torch.version" and file.qualified(node.func) == "builtins.getattr"
         case _:
             return file.qualified(node) == "torch.version.hip"
+
+
+def is_name(name: str) -> bool:
+    """Tell whether a name says by itself that it is a flag for ROCm: gates that test it are then known again."""
+    return _ROCM_NAMES.fullmatch(name) is not None
 
 
 def proven_names(file: Names) -> dict[str, ast.stmt]:

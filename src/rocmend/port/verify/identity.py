@@ -10,6 +10,7 @@ from pathlib import Path
 from rocmend.core.supervise import run_command
 from rocmend.port.classify import languages
 from rocmend.port.languages import identity_broken
+from rocmend.port.packages import Reaches
 from rocmend.port.records import Language
 from rocmend.port.state import INVERSE
 from rocmend.port.verify.job import Job, Part
@@ -32,9 +33,10 @@ def run(job: Job) -> Level:
         return not_run("no port was applied to this project: `rocmend port --apply` makes one")
     parts = job.parts
     evidence = []
+    reaches = Reaches(job.root)
     for done, part in enumerate(parts):
         job.tell("identity", done, len(parts))
-        evidence.append(_file(part))
+        evidence.append(_file(part, reaches))
     evidence += _inverse(job)
     job.tell("identity", len(parts), len(parts))
     changed = sum(part.before is not None for part in parts)
@@ -43,7 +45,7 @@ def run(job: Job) -> Level:
     return concluded(evidence, f"{summary}: {broken or 'none'} differ{'s' if broken == 1 else ''} for NVIDIA.")
 
 
-def _file(part: Part) -> Evidence:
+def _file(part: Part, reaches: Reaches) -> Evidence:
     since = "edited since the port; " if part.edited else ""
     if part.after is None:
         if part.before is None:
@@ -53,7 +55,8 @@ def _file(part: Part) -> Evidence:
         return Evidence(part.path, Outcome.NOTE, f"{since}added by the port: there is no original to compare with")
     kinds = languages(part.path, part.before) or languages(part.path, part.after)
     language = kinds[0] if kinds else Language.TEXT
-    reason = identity_broken(language, part.path, part.before, part.after)
+    reach = reaches.of(part.path, part.before).module if language is Language.PYTHON else ""
+    reason = identity_broken(language, part.path, part.before, part.after, reach)
     if reason is None:
         return Evidence(part.path, Outcome.HOLDS, since + _HOW[language])
     return Evidence(part.path, Outcome.BROKEN, f"{since}{reason}. Take the change into a gate, or `rocmend port undo`.")
