@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rocmend.cli.base import RocmendCommand
-from rocmend.cli.main import cli, command_modules
+from rocmend.cli.main import cli, command_modules, with_default
 
 Run = Callable[..., Any]
 
@@ -22,12 +22,13 @@ STATUS = {0: "clean", 1: "findings", 2: "error"}
 
 def _resolve(words: list[str]) -> click.Command | None:
     """Return the command that a command line calls, or None."""
-    group: click.Command | None = cli
-    for word in words:
-        if not isinstance(group, click.Group):
-            break
-        group = group.get_command(click.Context(cli), word)
-    return group if isinstance(group, RocmendCommand) else None
+    found: click.Command | None = cli
+    while isinstance(found, click.Group):
+        words = with_default(found.name or "", words)
+        if not words:
+            return None
+        found, words = found.get_command(click.Context(found), words[0]), words[1:]
+    return found if isinstance(found, RocmendCommand) else None
 
 
 def test_there_are_commands() -> None:

@@ -10,7 +10,13 @@ import rocmend
 
 SOURCE = Path(rocmend.__file__).parent
 HEAVY = {"torch", "triton", "numpy", "mlx"}
-ALLOWED = ("kernels/", "torch/", "mlx/", "probe/catalogue/_")  # what probes import as they run
+ALLOWED = (
+    "kernels/",
+    "torch/",
+    "mlx/",
+    "probe/catalogue/_",  # what probes import as they run
+    "port/support/",  # modules that are written into the projects that are ported; rocmend reads them as text
+)
 
 
 def _at_load(body: list[ast.stmt]) -> Iterator[str]:

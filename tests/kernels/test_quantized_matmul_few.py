@@ -130,7 +130,7 @@ def test_all_of_a_row_is_cut(form: tuple[str, int, int], columns: int, depth: in
 
 @pytest.mark.parametrize(
     ("columns", "depth", "slices"),
-    [(14336, 4096, 4), (28672, 8192, 2), (4096, 4096, 8), (4096, 14336, 8), (3072, 1024, 4), (151936, 1024, 1)],
+    [(14336, 4096, 4), (28672, 8192, 4), (4096, 4096, 8), (4096, 14336, 8), (3072, 1024, 4), (151936, 1024, 1)],
 )
 def test_few_tiles_have_more_wavefronts_each(columns: int, depth: int, slices: int) -> None:
     problem = _problem(columns=columns, depth=depth)

@@ -150,11 +150,12 @@ def test_what_is_read_counts_towards_the_peak(tmp_path: Path) -> None:
     before = mx.get_active_memory()
     x = mx.load(file)
     mx.eval(x)
-    assert mx.get_peak_memory() == before + x.nbytes
+    # tensors that no evaluation was asked for, and that others in this process hold, may or may not be in it
+    assert x.nbytes <= mx.get_peak_memory() <= before + x.nbytes
     y = mx.load(file) * 2
     del x
     mx.eval(y)
-    assert mx.get_peak_memory() == before + y.nbytes
+    assert y.nbytes <= mx.get_peak_memory() <= before + y.nbytes
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's memory is counted by torch")

@@ -32,6 +32,8 @@ _GROUPS = {
 _DEFAULTS = {"port": "run", "probe": "run"}
 """Groups that run a command of theirs where none is named: ``rocmend probe --device cpu``."""
 
+_HELP = ["-h", "--help"]
+
 _WITH_ARGUMENT = {"port"}
 """Groups whose default command takes an argument: ``rocmend port PATH``. A word that names no command is one."""
 
@@ -46,6 +48,16 @@ def command_modules() -> dict[str, str]:
         path = f"{group} {rest.replace('_', '-')}" if group in _GROUPS and rest else name.replace("_", "-")
         paths[path] = f"{_PACKAGE}.{name}"
     return paths
+
+
+def with_default(group: str, words: list[str]) -> list[str]:
+    """Return what follows the name of a group on a command line, its default command put before it where none is."""
+    default = _DEFAULTS.get(group)
+    first = words[0] if words else "-"
+    named = first in _HELP or not first.startswith("-")
+    if group in _WITH_ARGUMENT and not first.startswith("-"):
+        named = f"{group} {first}" in command_modules()
+    return [default, *words] if default and not named else words
 
 
 class _ReaderGoneError(Exception):
@@ -65,12 +77,7 @@ class _LazyGroup(click.Group):
         return {path.removeprefix(start): module for path, module in paths.items() if path.startswith(start)}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        default = _DEFAULTS.get(self.prefix)
-        first = args[0] if args else "-"
-        named = first in ctx.help_option_names or not first.startswith("-")
-        if self.prefix in _WITH_ARGUMENT and not first.startswith("-"):
-            named = first in self._own()
-        return super().parse_args(ctx, [default, *args] if default and not named else args)
+        return super().parse_args(ctx, with_default(self.prefix, args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -111,7 +118,7 @@ def _suggest(given: str, known: Iterable[str]) -> str:
 
 @click.group(
     cls=_LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": _HELP, "max_content_width": 100},
     epilog="Start with `rocmend check`, or `rocmend doctor` for the terminal. Exit codes: 0 clean, "
     "1 findings or failed trials, 2 usage or internal error.",
 )

@@ -36,7 +36,9 @@ def test_several_in_one_file(sources: list[str], package_import: str) -> None:
         body = [line for line in source.splitlines() if not line.startswith("from __future__")]
         if "import *" in source or '"""' in source or "__main__" in source or "'''" in source:
             continue
-        parts.append(f"def f{number}():\n" + "".join(f"    {line}\n" if line else "\n" for line in body) + "\n\n")
+        indented = "".join(f"    {line}\n" if line else "\n" for line in body)
+        # a source may be a comment alone
+        parts.append(f"def f{number}():\n{indented}    pass\n\n\n")
     data = "".join(parts).encode()
     issues = found(data)
     if not issues:
