@@ -106,6 +106,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         folders={left.path: left.reason for left in walked.folders},
         submodules=tuple(walked.submodules),
         notes=(*_problems(folder), *(known.notes if known else ())),
+        narrowed=len(wanted) < len(rules()),
     )
 
 

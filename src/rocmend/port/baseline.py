@@ -93,4 +93,4 @@ def without_known(analysis: Analysis, baseline: Baseline) -> Analysis:
         return msgspec.structs.replace(file, issues=tuple(kept))
 
     files = tuple(file for file in map(fresh, analysis.files) if file.issues or file.skipped)
-    return msgspec.structs.replace(analysis, files=files)
+    return msgspec.structs.replace(analysis, files=files, narrowed=True)

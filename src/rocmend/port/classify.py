@@ -20,6 +20,9 @@ _USES_CUDA = re.compile(
     rb"|\b__(?:shfl|ballot|any|all|activemask|syncwarp|match_any|match_all)(?:_|\b)"
     rb"|\bcu(?:da|blas|dnn|fft|rand|sparse|solver|tensor)(?:[A-Z_.:/]|Lt)|\bnccl[A-Z]|\bcub(?:::|/)|\bthrust(?:::|/)"
     rb"|\bcooperative_groups|\bnvtx|\bkCUDA\b|\bcu[A-Z][a-z]+[A-Z]\w*\("
+    rb"|#[ \t]*include[ \t]*(?:<(?:(?:builtin|device|driver|library|surface|texture|vector)_types|channel_descriptor"
+    rb"|(?:crt/)?host_(?:defines|config)|math_constants|\w+_functions|sm_\d\d_\w+|mma|nppi?|optix|NvInfer|nccl)\.h(?:pp)?>"
+    rb"|[<\"](?:cuComplex\.h|device_launch_parameters\.h|nv\w+|nccl\.h|cut(?:e|lass)/))"
 )
 
 

@@ -16,8 +16,8 @@ from rocmend.port.languages import destination
 from rocmend.port.memo import Memo
 from rocmend.port.packages import Reach, Reaches
 from rocmend.port.pool import Crew
-from rocmend.port.records import Analysis, Change, FileReport, Issue, Language, Outcome
-from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite
+from rocmend.port.records import Analysis, Change, FileReport, Issue, Language
+from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite, taken
 from rocmend.port.settings import settings
 from rocmend.port.state import digest, generations
 from rocmend.port.steady import NotReadError, read_steady
@@ -82,8 +82,8 @@ def plan(analysis: Analysis, *, style: str = "inplace", suggestions: bool = Fals
         suggestions: Whether suggested rewrites are made too.
 
     Returns:
-        The changes that hold. A file whose proof fails, whose edits contradict each other or that changed since the
-        analysis is left alone, with the reason.
+        The changes that hold. A file is left alone, with the reason, whose NVIDIA side would change, that a second
+        port would change again, whose edits contradict each other or that changed since the analysis.
 
     Raises:
         UsageError: There is no such style.
@@ -111,7 +111,12 @@ class Planner:
         self.reaches = Reaches(self.root)
         self.settings = settings(self.root)
         self.memo = Memo(self.root)
-        self.todo = [(file, taken) for file in analysis.files if not file.skipped and (taken := self.taken(file))]
+        self.narrowed = analysis.narrowed
+        self.todo = [
+            (file, issues)
+            for file in analysis.files
+            if not file.skipped and (issues := taken(file.issues, suggestions=suggestions))
+        ]
         cuda = [file.path for file, _ in self.todo if file.language is Language.CUDA]
         self.headers = header_folder(self.root, cuda) if cuda else ""
         self.left: list[LeftAlone] = []
@@ -129,15 +134,6 @@ class Planner:
         made = sum(bool(issue.edits) for one in written if one.path in kept for issue in one.issues)
         self.memo.save()
         return Plan(sorted(changes, key=lambda change: change.path), sorted(self.left), made)
-
-    def taken(self, file: FileReport) -> list[Issue]:
-        """Return the issues that a writer has to know: rewrites that are to be made, and what a person has to see."""
-
-        def counts(issue: Issue) -> bool:
-            made = issue.outcome is Outcome.AUTO or (self.suggestions and issue.outcome is Outcome.SUGGEST)
-            return (made and bool(issue.edits)) or issue.outcome is Outcome.MANUAL
-
-        return [issue for issue in file.issues if counts(issue)]
 
     def written(self) -> Iterator[Written]:
         """Yield what files become, each proven; those that are left alone are noted."""
@@ -184,7 +180,16 @@ class Planner:
         elif report.language is Language.CUDA:
             issues = placed(issues, report.path, self.headers)
             reach = Reach(way_to_header(report.path, self.headers), "")
-        return Rewrite(report.path, report.sha256, report.language, tuple(issues), reach.module), reach.folder
+        todo = Rewrite(
+            report.path,
+            report.sha256,
+            report.language,
+            tuple(issues),
+            reach.module,
+            suggestions=self.suggestions,
+            narrowed=self.narrowed,
+        )
+        return todo, reach.folder
 
     def bytes_of(self, path: str) -> bytes:
         """Return a file's bytes, nothing where it cannot be read: then it is not written either."""

@@ -124,6 +124,7 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
         folders: Folders that were not entered, and why.
         submodules: Repositories within the project, which are ported on their own.
         notes: What else there is to say about the run, in sentences.
+        narrowed: Whether issues may be missing on purpose: rules were chosen, or issues are known and accepted.
     """
 
     root: str
@@ -137,6 +138,7 @@ class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):
     folders: dict[str, str] = {}
     submodules: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    narrowed: bool = False
 
     @property
     def issues(self) -> list[Issue]:

@@ -1,19 +1,23 @@
-"""Porting one file: its rewrites made, and its NVIDIA side proven to be what it was."""
+"""Porting one file: its rewrites made, proven to leave the NVIDIA side as it was and nothing to a second port."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from rocmend.core.errors import DataError, UnitError
-from rocmend.port.languages import identity_broken, ported
+from rocmend.port.classify import languages
+from rocmend.port.findings import findings
+from rocmend.port.languages import destination, identity_broken, ported
 from rocmend.port.records import Edit, Issue, Language, Outcome
 from rocmend.port.state import digest
 from rocmend.port.steady import NotReadError, read_steady
-from rocmend.port.supply import headers_in
+from rocmend.port.supply import headers_in, placed
 
-__all__ = ["Rewrite", "Rewritten", "rewrite"]
+__all__ = ["Rewrite", "Rewritten", "rewrite", "taken"]
 
 CHANGED_SINCE = "it changed since the analysis; run again"
 
@@ -41,6 +45,8 @@ class Rewrite(msgspec.Struct, frozen=True, array_like=True, tag="write"):
         language: The one that it is written back as.
         issues: Those whose edits are to be made, and those that a person has to see.
         reach: How it reaches what the port gives the project (``languages.ported``).
+        suggestions: Whether suggested rewrites are made too.
+        narrowed: Whether issues of the file may be left out of those on purpose.
     """
 
     path: str
@@ -48,29 +54,87 @@ class Rewrite(msgspec.Struct, frozen=True, array_like=True, tag="write"):
     language: Language
     issues: tuple[Issue, ...]
     reach: str
+    suggestions: bool = False
+    narrowed: bool = False
 
     def lost(self, reason: str) -> Rewritten:
         """Return the result of a file that is left alone."""
         return Rewritten(self.path, reason=reason)
 
 
+def taken(issues: Iterable[Issue], *, suggestions: bool) -> list[Issue]:
+    """Return the issues that a writer has to know: rewrites that are to be made, and what a person has to see."""
+
+    def counts(issue: Issue) -> bool:
+        made = issue.outcome is Outcome.AUTO or (suggestions and issue.outcome is Outcome.SUGGEST)
+        return (made and bool(issue.edits)) or issue.outcome is Outcome.MANUAL
+
+    return [issue for issue in issues if counts(issue)]
+
+
 def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
-    """Return a file's port, or why it is left alone: it changed, its edits contradict each other, the proof fails."""
+    """Return a file's port, or why it is left alone: it changed, its edits contradict each other, a proof fails."""
     try:
         data, _ = read_steady(root / task.path, max_file_bytes)
         if digest(data) != task.sha256:
             return task.lost(CHANGED_SINCE)
         after = _ported(task, data)
-        broken = identity_broken(task.language, task.path, data, after, task.reach) if after != data else None
+        refused = _refused(task, data, after) if after != data else None
     except NotReadError as error:
         return task.lost(str(error))
     except (UnitError, DataError) as error:
         return task.lost(error.message)
     except Exception as error:  # noqa: BLE001  a writer that fails costs its file, not the run
         return task.lost(f"writing it failed: {type(error).__name__}: {error}")
-    if broken is not None:
-        return task.lost(f"its NVIDIA side would not be what it was: {broken}")
+    if refused is not None:
+        return task.lost(refused)
     return Rewritten(task.path, after if after != data else None)
+
+
+def _refused(task: Rewrite, data: bytes, after: bytes) -> str | None:
+    """Return why a port is not offered; None where it is."""
+    broken = identity_broken(task.language, task.path, data, after, task.reach)
+    if broken is not None:
+        return f"its NVIDIA side would not be what it was: {broken}"
+    moving = _not_steady(task, data, after)
+    if moving is not None:
+        return f"porting it a second time would change it again{moving}. It may be malformed: port it by hand"
+    return None
+
+
+def _not_steady(task: Rewrite, data: bytes, after: bytes) -> str | None:
+    """Return where a second port would change a port; None where it would not."""
+    path = destination(task.language, task.path)
+    kinds = languages(path, after)
+    if not kinds:
+        return None
+    report, _ = findings(path, after, kinds)
+    if report.skipped:
+        return f" (it could not be read again: {report.skipped.rstrip('.')})"
+    issues = taken(report.issues, suggestions=task.suggestions)
+    if task.narrowed:
+        issues = _as_narrow(task, data, issues)
+    if kinds[0] is Language.CUDA:
+        issues = placed(issues, path, str(PurePosixPath(path).parent / PurePosixPath(task.reach).parent))
+    again = Rewrite(path, "", kinds[0], tuple(issues), task.reach)
+    if not issues or _ported(again, after) == after:
+        return None
+    first = next((issue for issue in issues if issue.edits), issues[0])
+    line = data.count(b"\n", 0, max(0, data.find(first.snippet.encode()))) + 1
+    return f" ({first.rule}, near line {line})"
+
+
+def _as_narrow(task: Rewrite, data: bytes, issues: list[Issue]) -> list[Issue]:
+    """Return the issues of a port without those that its original has too and was asked to keep."""
+
+    def key(issue: Issue) -> tuple[str, str]:
+        return issue.rule, " ".join(issue.snippet.split())
+
+    before, _ = findings(task.path, data, languages(task.path, data))
+    every = taken(before.issues, suggestions=task.suggestions)
+    kept = Counter(map(key, every)) - Counter(map(key, task.issues))
+    rules = {issue.rule for issue in task.issues}
+    return [issue for issue in issues if issue.rule in rules and not kept[key(issue)]]
 
 
 def _ported(task: Rewrite, data: bytes) -> bytes:

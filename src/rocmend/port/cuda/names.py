@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-__all__ = ["REGULAR", "Header", "header_of", "headers", "hip_names", "no_counterpart", "regular"]
+__all__ = ["REGULAR", "Header", "ambiguous", "header_of", "headers", "hip_names", "no_counterpart", "regular"]
 
 REGULAR = (
     ("cublasLt", "hipblasLt"),
@@ -92,6 +93,14 @@ def headers() -> Mapping[str, Header]:
         else:
             found[name] = Header("" if other == "-" else other.lstrip("@"), other.startswith("@"))
     return found
+
+
+_OF_CUDA = re.compile(r"cu|nv|nccl|mma\.h|npp|optix|Nv|cooperative_groups|sm_|device_launch_parameters")
+
+
+def ambiguous(included: bytes) -> bool:
+    """Return whether a header of CUDA has a name that a project may well have given a header of its own."""
+    return header_of(included) is not None and not _OF_CUDA.search(included.decode("utf-8", "replace"))
 
 
 def header_of(included: bytes) -> Header | None:

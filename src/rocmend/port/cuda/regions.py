@@ -199,8 +199,8 @@ def _merged(file: CudaFile, lines: _Lines, made: Sequence[Region]) -> list[Regio
 
 def _apart(file: CudaFile, one: Region, other: Region) -> bool:
     """Return whether two regions stay two: far from each other, or with a directive between them."""
-    if one.end == other.start and one.start == one.end and other.start == other.end:
-        return False
+    if one.start == one.end and other.start == other.end:
+        return one.end < other.start  # lines that are only added are no reason to repeat what stands between them
     between = file.data[one.end : other.start]
     if between.count(b"\n") > NEAR_LINES:
         return True

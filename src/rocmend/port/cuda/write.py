@@ -33,6 +33,7 @@ __all__ = ["GATE", "HEADER", "hipified", "ported"]
 HEADER = b"cuda_to_hip.h"
 """The compatibility header as rules name it; ``ported`` puts its place in the project there."""
 GATE = b"USE_ROCM"
+_INCLUDES = re.compile(rb'(?:#include "[^"\n]*"\n)+')
 _WIDTH = 100
 _BEGINNING = 60
 
@@ -68,7 +69,7 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
             edits.remove(same)
             lines += same.text
         edits.add(Edit(at, at, lines))
-    after = _gated(data, regions(file, edits))
+    after = _gated(data, regions(file, _headers_first(edits)))
     reason = broken(data, after)
     if reason is not None:
         raise UnitError(
@@ -77,6 +78,18 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
             next_step="Look for a comment, a string or a conditional in it that never ends; else report the rewrite.",
         )
     return after
+
+
+def _headers_first(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits with headers that are included where something else is put too made one with it, in front."""
+    kept = set(edits)
+    headers = {edit.start: edit for edit in kept if edit.start == edit.end and _INCLUDES.fullmatch(edit.text)}
+    for edit in list(kept):
+        first = headers.get(edit.start)
+        if first is not None and edit.end == edit.start and not _INCLUDES.fullmatch(edit.text):
+            kept -= {first, edit}
+            kept.add(Edit(edit.start, edit.end, first.text + edit.text))
+    return sorted(kept)
 
 
 def _untold(file: CudaFile, told: dict[int, dict[bytes, Issue]]) -> dict[int, list[bytes]]:
@@ -201,7 +214,8 @@ def hipified(data: bytes, issues: Iterable[Issue], names: Mapping[bytes, bytes],
         UnitError: Edits contradict each other.
     """
     file = CudaFile(path, data)
-    edits = compatible({edit for issue in issues if issue.outcome is not Outcome.MANUAL for edit in issue.edits})
+    made = {edit for issue in issues if issue.outcome is not Outcome.MANUAL for edit in issue.edits}
+    edits = compatible(_headers_first(made))
     taken = [(edit.start, edit.end) for edit in edits]
     starts = [start for start, _ in taken]
     for token in file.tokens:

@@ -110,7 +110,7 @@ def _choice(file: CudaFile, one: Statement, places: list[int]) -> _Found | None:
         colon = at + 1
         while colon < one.last and not (file.tokens[colon].text == b":" and depth == 0):
             depth += (file.tokens[colon].text == b"?") - (file.tokens[colon].text == b":")
-            colon = file.partner[colon] if file.tokens[colon].text in (b"(", b"[", b"{") else colon
+            colon = file.partner.get(colon, colon) if file.tokens[colon].text in (b"(", b"[", b"{") else colon
             colon += 1
         here = [place for place in inside if at < place < colon]
         there = [place for place in inside if place > colon]

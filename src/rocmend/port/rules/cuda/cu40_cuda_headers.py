@@ -16,7 +16,8 @@ defines the CUDA names that the project uses as HIP's.
 
 ## Fix safety
 
-Safe: the lines are kept for NVIDIA. A header that ROCm has nothing for is reported with what to do, and stays.
+Safe: the lines are kept for NVIDIA. A header that ROCm has nothing for is reported with what to do, and stays. A name
+in quotes that a project may have given a header of its own (``"math_functions.h"``) is included where it is there.
 
 ## References
 
@@ -30,12 +31,15 @@ from collections.abc import Iterator
 from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import BOM, Kind
-from rocmend.port.cuda.names import header_of, hip_names
+from rocmend.port.cuda.names import ambiguous, header_of, hip_names
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _INCLUDE = b'#include "cuda_to_hip.h"\n'
 _NEEDS = ("cuda_to_hip",)
+_OWN_OR_NONE = (
+    b"#if __has_include(NAME) // this project's own: CUDA's of that name is not needed\n#include NAME\n#endif\n"
+)
 _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
 """Reported by rules of their own: CU14, CU16 and CU24."""
 
@@ -46,7 +50,12 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"cu", b"<<<", b"__global__", b"__device__", b"nccl.h", b"mma.h", b"nv", b"math_constants.h"),
+    triggers=(
+        *(b"cu", b"<<<", b"__global__", b"__device__", b"nccl.h", b"mma.h", b"nv", b"math_constants.h"),
+        *(b"cooperative_groups", b"_types.h", b"_functions.h", b"_functions.hpp", b"_intrinsics.h"),
+        *(b"host_config.h", b"host_defines.h", b"channel_descriptor.h", b"device_launch_parameters.h"),
+        *(b"npp", b"optix.h", b"NvInfer"),
+    ),
     sources=(
         "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
         "measured: HIP 6.4 and 7.1 headers",
@@ -70,6 +79,13 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
             "// A kernel.\n#include <cstdio>\n__global__ void k() {}\n",
             '// A kernel.\n#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#include <cstdio>\n'
             "__global__ void k() {}\n",
+        ),
+        Case(
+            '#include <cuda_runtime.h>\n#include "math_functions.h"\n',
+            '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n'
+            "#if __has_include(\"math_functions.h\") // this project's own: CUDA's of that name is not needed\n"
+            '#include "math_functions.h"\n#endif\n'
+            '#else\n#include <cuda_runtime.h>\n#include "math_functions.h"\n#endif\n',
         ),
         Case("#include <cudnn.h>\n", None),
     ),
@@ -104,6 +120,8 @@ def check(file: CudaFile) -> Iterator[Found]:
         reported = True
         again = any(_covers(file, at, token.start) for at in seen)
         text = b"" if again else _INCLUDE
+        if included.startswith(b'"') and ambiguous(included):
+            text += _OWN_OR_NONE.replace(b"NAME", included)
         if not again:
             seen.append(token.start)
         yield Found(

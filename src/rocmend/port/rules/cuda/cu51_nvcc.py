@@ -23,7 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
+from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Token
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -51,27 +53,39 @@ _ALREADY = (b"__HIPCC__", b"__HIP__", b"__HIP_PLATFORM_AMD__", b"USE_ROCM")
             "#ifdef USE_ROCM\n#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n#endif\n#ifdef __NVCC__\nint x;\n#endif\n"
             "#ifdef USE_ROCM\n#undef __NVCC__\n#endif\nint y;\n",
         ),
+        Case(
+            "#ifdef __NVCC__\nint x;\n#endif\n#ifdef __NVCC__\nint y;\n#endif\n",
+            "#ifdef USE_ROCM\n#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n#endif\n#ifdef __NVCC__\nint x;\n#endif\n"
+            "#ifdef __NVCC__\nint y;\n#endif\n#ifdef USE_ROCM\n#undef __NVCC__\n#endif\n",
+        ),
     ),
 )
 def nvcc(file: CudaFile) -> Iterator[Found]:
-    """Yield the outermost conditionals."""
+    """Yield the outermost conditionals; those with nothing between them are one."""
     if _NAME in file.macros:
         return
-    last = -1
+    asked: list[tuple[int, int, Token]] = []
     for index in file.names(_NAME, shared=False):
         token = file.tokens[index]
-        branch = next((one for one in file.branches if one.directive == token.directive >= 0), None)
-        if branch is None:
+        group = _asks(file, token)
+        if group is None or (asked and group.start < asked[-1][1]):
             continue
-        group = file.groups[branch.group]
-        words = file.tokens[file.directives[token.directive].first : file.directives[token.directive].last]
-        if (
-            group.start < last
-            or group.last < 0
-            or not file.shared(group.start)
-            or any(one.text in _ALREADY for one in words)
-        ):
-            continue
-        last = group.end
-        edits = (Edit(group.start, group.start, _DEFINE), Edit(group.end, group.end, _UNDEFINE))
+        if asked and group.start == asked[-1][1]:
+            asked[-1] = (asked[-1][0], group.end, asked[-1][2])
+        else:
+            asked.append((group.start, group.end, token))
+    for start, end, token in asked:
+        edits = (Edit(start, start, _DEFINE), Edit(end, end, _UNDEFINE))
         yield Found(token.start, token.end, "HIP's compiler does not define __NVCC__", edits)
+
+
+def _asks(file: CudaFile, token: Token) -> Group | None:
+    """Return the conditional that asks for the name alone; None where ROCm is thought of, or it stands in none."""
+    branch = next((one for one in file.branches if one.directive == token.directive >= 0), None)
+    if branch is None:
+        return None
+    group = file.groups[branch.group]
+    words = file.tokens[file.directives[token.directive].first : file.directives[token.directive].last]
+    if group.last < 0 or not file.shared(group.start) or any(one.text in _ALREADY for one in words):
+        return None
+    return group
