@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,55 @@ def test_the_patch_is_what_git_applies(rocmend: Rocmend, project: Path, tmp_path
     assert written == by_git
 
 
-def test_sarif_names_places_and_rewrites(rocmend: Rocmend, project: Path) -> None:
+def test_the_patch_has_the_bytes_of_files_that_are_not_utf_8(project: Path, tmp_path: Path) -> None:
+    (project / "kernel.cu").write_bytes(b"// f\xfcr alle\r\n" + KERNEL.replace("\n", "\r\n").encode().rstrip())
+    patch = tmp_path / "rocm.patch"
+    with patch.open("wb") as out:
+        command = [sys.executable, "-m", "rocmend", "port", str(project), "--diff"]
+        made = subprocess.run(command, check=False, stdout=out, stderr=subprocess.PIPE)
+    assert made.returncode == 1
+    assert b"f\xfcr alle\r\n" in patch.read_bytes()
+    subprocess.run(["git", "apply", str(patch)], cwd=project, check=True)
+    assert b"USE_ROCM" in (project / "kernel.cu").read_bytes()
+
+
+def test_what_is_not_in_the_patch_is_told(rocmend: Rocmend, project: Path) -> None:
+    assert rocmend("port", project, "--diff").err == ""
+    (project / "half.py").write_text("import torch\ntorch.compile(\n")
+    done = rocmend("port", project, "--diff", "--select", "PY06")
+    assert (done.code, done.out) == (1, "")
+    assert "1 source that was not read" in done.err
+
+
+def test_a_source_that_was_not_read_is_not_called_done(rocmend: Rocmend, tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text("import torch\ntorch.compile(\n")
+    done = rocmend("port", tmp_path, "--no-cache")
+    assert done.code == 1
+    assert "Nothing in it needs a port" not in done.out
+    assert "1 source could not be read" in done.out
+
+
+def test_rules_are_chosen_with_commas_and_an_empty_name_is_none(rocmend: Rocmend, project: Path) -> None:
+    chosen = rocmend("port", project, "--select", "PY01,CU04", "--format", "jsonl")
+    assert {json.loads(line)["rule"] for line in chosen.out.splitlines()} == {"PY01", "CU04"}
+    assert rocmend("port", project, "--ignore", "", "--format", "jsonl").out
+
+
+def test_a_second_part_of_a_port_needs_no_commit_between(rocmend: Rocmend, project: Path) -> None:
+    commit = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]
+    for call in (["git", "init", "-q"], ["git", "add", "-A"], commit):
+        subprocess.run(call, cwd=project, check=True)
+    assert rocmend("port", project, "--apply", "--select", "PY").code == 0
+    assert rocmend("port", project, "--apply").code == 0
+    assert rocmend("port", project, "--apply").code == 0
+    (project / "fast" / "train.py").write_text("changed = True\n")
+    (project / "more.cu").write_text(KERNEL)
+    done = rocmend("port", project, "--apply")
+    assert done.code == 2
+    assert "fast/train.py" in done.err
+
+
+def test_sarif_names_places_and_shows_rewrites(rocmend: Rocmend, project: Path) -> None:
     log = json.loads(rocmend("port", project, "--format", "sarif").out)
     run = log["runs"][0]
     by_rule = {result["ruleId"]: result for result in run["results"]}
@@ -101,8 +150,21 @@ def test_sarif_names_places_and_rewrites(rocmend: Rocmend, project: Path) -> Non
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "fast/train.py"
     assert place["region"]["startLine"] == 5
-    assert result["fixes"]
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "PY01"
+    assert '"default"' in "".join(edit["text"] for edit in result["properties"]["rocmSide"])
+    assert not any("fixes" in one for one in run["results"])  # applied, one would replace the NVIDIA side
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
+
+
+def test_sarif_escapes_names_and_tells_what_was_not_read(rocmend: Rocmend, project: Path) -> None:
+    (project / "50 % größer.py").write_text(TRAINING)
+    (project / "half.py").write_text("import torch\ntorch.compile(\n")
+    run = json.loads(rocmend("port", project, "--format", "sarif").out)["runs"][0]
+    places = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]}
+    assert "50%20%25%20gr%C3%B6%C3%9Fer.py" in places
+    (told,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert told["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "half.py"
+    assert "syntax error" in told["message"]["text"]
 
 
 def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
@@ -130,6 +192,7 @@ def test_rules_are_listed_and_explained(rocmend: Rocmend) -> None:
     [
         (("port", "no-such-folder"), "no-such-folder"),
         (("port", ".", "--apply", "--diff"), "--diff"),
+        (("port", ".", "--diff", "--format", "sarif"), "sarif"),
         (("port", ".", "--target", "gfx9999"), "gfx9999"),
         (("port", ".", "--select", "ZZ"), "ZZ"),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -86,6 +88,35 @@ def progress(text: str) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+
+class ProgressBar:
+    """How much of long work is done, on stderr: on a terminal only, in one line of it, ten times a second at most.
+
+    Args:
+        what: What is being done: ``rocmend port: reading``.
+        unit: What its parts are: ``files``.
+    """
+
+    def __init__(self, what: str, unit: str) -> None:
+        self._what = what
+        self._unit = unit
+        self._next = 0.0
+
+    def __call__(self, done: int, of: int) -> None:
+        """Tell how many parts are done, and of how many."""
+        now = time.monotonic()
+        if not sys.stderr.isatty() or (now < self._next and done < of):
+            return
+        self._next = now + _EVERY_S
+        bar = ("#" * (_BAR * done // of if of else _BAR)).ljust(_BAR, ".")
+        text = f"{self._what} [{bar}] {done:,} of {of:,} {self._unit}"
+        progress(text[: shutil.get_terminal_size().columns - 1])
+
+
+_BAR = 20
+"""Columns of a bar."""
+_EVERY_S = 0.1
 
 
 def progress_done() -> None:

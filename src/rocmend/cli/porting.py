@@ -12,9 +12,9 @@ from rocmend.port.analyse import analyse
 from rocmend.port.apply import Applied, apply
 from rocmend.port.plan import LeftAlone, plan
 from rocmend.port.project import Project, understand
-from rocmend.port.records import Analysis, Outcome
+from rocmend.port.records import Analysis, FileReport, Language, Outcome
 
-__all__ = ["Ported", "analysed", "ported"]
+__all__ = ["Ported", "analysed", "needs_more", "ported", "unread"]
 
 
 class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,8 +43,24 @@ class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def open(self) -> bool:
         """Whether there is something left for the tool or for a person to do."""
-        left = {Outcome.MANUAL, Outcome.SUGGEST} | (set() if self.written else {Outcome.AUTO})
-        return bool(self.left_alone) or any(issue.outcome in left for issue in self.analysis.issues)
+        return needs_more(self.analysis, self.left_alone, made=self.written)
+
+
+def unread(analysis: Analysis) -> list[FileReport]:
+    """Return the sources that were not read: whether they need a port is not known."""
+    return [file for file in analysis.files if file.skipped and file.language is not Language.TEXT]
+
+
+def needs_more(analysis: Analysis, left_alone: Sequence[LeftAlone], *, made: bool = False) -> bool:
+    """Tell whether something is left for the tool or for a person to do.
+
+    Args:
+        analysis: What was found.
+        left_alone: What is not rewritten although it could be.
+        made: Whether the automatic rewrites were made.
+    """
+    left = {Outcome.MANUAL, Outcome.SUGGEST} | (set() if made else {Outcome.AUTO})
+    return bool(left_alone or unread(analysis)) or any(issue.outcome in left for issue in analysis.issues)
 
 
 def analysed(

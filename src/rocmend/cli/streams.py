@@ -28,6 +28,16 @@ def write_data(text: str) -> None:
     sys.stdout.write(text)
 
 
+def write_bytes(data: bytes) -> None:
+    """Write a patch to stdout: the bytes that files have, in whatever encoding that is."""
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        sys.stdout.write(data.decode("utf-8", "replace"))
+        return
+    sys.stdout.flush()
+    binary.write(data)
+
+
 def silence_stdout() -> None:
     """Keep the interpreter from complaining about a closed pipe or full disk when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ from rocmend.port.git import uncommitted
 from rocmend.port.patch import patch
 from rocmend.port.plan import LeftAlone, plan
 from rocmend.port.records import Analysis, Change
-from rocmend.port.state import Manifest, entries_of
+from rocmend.port.state import Manifest, digest_at, entries_of, generations
 from rocmend.port.transaction import commit, locked, modes_of, not_written, recover, to_make
 
 __all__ = ["Applied", "apply", "changes", "diff"]
@@ -79,9 +79,9 @@ def apply(
         try:
             told = recover(root)
             planned = plan(analysis, style=style, suggestions=suggestions)
-            if not allow_dirty:
-                _refuse_dirty(root, planned.changes)
             if planned.changes:
+                if not allow_dirty:
+                    _refuse_dirty(root, planned.changes)
                 _commit(root, planned.changes, analysis.targets, style)
         except OSError as error:
             raise not_written(root, error) from error
@@ -103,10 +103,18 @@ def _commit(root: Path, planned: Sequence[Change], targets: Sequence[str], style
 
 
 def _refuse_dirty(root: Path, planned: Sequence[Change]) -> None:
-    """Raise where git could not take the port back: tracked files are changed, or files are that git does not have."""
+    """Raise where git could not take the port back: tracked files are changed, or files are that git does not have.
+
+    Files that are as an earlier port left them do not count: what they were is kept beside the project.
+    """
     dirty = uncommitted(root)
     ours = {change.path for change in planned if change.before is not None}
-    found = sorted(path for path, tracked in dirty if tracked or path in ours)
+    left = {entry.path: entry.after for port in generations(root) for entry in port.manifest.entries}
+    found = sorted(
+        path
+        for path, tracked in dirty
+        if (tracked or path in ours) and not (path in left and digest_at(root / path) == left[path])
+    )
     if not found:
         return
     shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")

@@ -214,7 +214,7 @@ def _compile(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decis
     del own, packages
     files = found.uses("compile")
     if files:
-        return _Verdict(True, f"{_many(files, 'file')} that compile or configure Inductor"), files
+        return _Verdict(True, f"{_many(files, 'file')} for torch.compile or Inductor"), files
     return _Verdict(False, "it compiles nothing with torch.compile"), []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from rocmend.core.units import count_text
 from rocmend.port import git
 from rocmend.port.build.asked import Asked
 from rocmend.port.build.asked import project as asked_of
@@ -189,14 +190,15 @@ def _kind(found: Survey) -> tuple[ProjectKind, str]:
     used = [kind for kind, files in builds.items() if files]
     if found.kernels or (found.cuda and used):
         if not used:
-            return ProjectKind.SOURCES, f"{len(found.kernels)} CUDA sources, and nothing known that builds them"
+            sources = count_text(len(found.kernels), "CUDA source")
+            return ProjectKind.SOURCES, f"{sources}, and nothing known that builds them"
         shown = ", ".join(f"{kind} ({builds[kind][0]})" for kind in used)
         return (used[0] if len(used) == 1 else ProjectKind.MIXED), f"CUDA is built by {shown}"
     triton = found.uses("triton")
     if triton:
-        return ProjectKind.TRITON, f"Triton kernels in {len(triton)} files ({triton[0]}), no CUDA C++"
+        return ProjectKind.TRITON, f"Triton kernels in {count_text(len(triton), 'file')} ({triton[0]}), no CUDA C++"
     if found.python:
-        return ProjectKind.PYTHON, f"{len(found.python)} Python files, no CUDA C++ and no Triton"
+        return ProjectKind.PYTHON, f"{count_text(len(found.python), 'Python file')}, no CUDA C++ and no Triton"
     return ProjectKind.NOTHING, "neither CUDA C++ nor Python was found"
 
 

@@ -22,7 +22,7 @@ import rocmend
 from rocmend.core.errors import DataError
 from rocmend.port.records import Change
 
-__all__ = ["Entry", "Generation", "Manifest", "digest", "entries_of", "folder", "generations"]
+__all__ = ["Entry", "Generation", "Manifest", "digest", "digest_at", "entries_of", "folder", "generations"]
 
 _VERSION = 1
 MANIFEST = "manifest.json"
@@ -71,6 +71,16 @@ class Manifest(msgspec.Struct, frozen=True):
 def digest(data: bytes | None) -> str:
     """Return the SHA-256 of bytes; empty where there are none."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def digest_at(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes; empty where nothing is there, and no digest at all for a folder."""
+    try:
+        return digest(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except IsADirectoryError:
+        return "a folder"
 
 
 def folder(root: Path) -> Path:

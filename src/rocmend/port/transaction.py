@@ -28,7 +28,18 @@ import msgspec
 
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.port.records import Change
-from rocmend.port.state import INVERSE, MANIFEST, ORIGINALS, Entry, Generation, Manifest, compressed, digest, folder
+from rocmend.port.state import (
+    INVERSE,
+    MANIFEST,
+    ORIGINALS,
+    Entry,
+    Generation,
+    Manifest,
+    compressed,
+    digest,
+    digest_at,
+    folder,
+)
 
 __all__ = ["commit", "interrupted", "locked", "modes_of", "not_written", "recover", "to_make"]
 
@@ -67,11 +78,19 @@ def locked(root: Path) -> Iterator[None]:
 
 def not_written(root: Path, error: OSError) -> RocmendError:
     """Return what to say of an error of the file system: a disk that is full, a folder that is not writable."""
+    work = folder(root) / "transaction"
+    if not work.is_dir():
+        why = "Nothing was changed."
+    elif (work / _COMMIT).exists() and not (work / _ROLLBACK).exists():
+        why = "Everything was changed, and the record of it is not complete."
+    else:
+        why = "What was begun was not taken back to the end."
+    again = "." if not work.is_dir() else ": it finishes what was begun, or takes it back."
     return RocmendError(
         str(error.filename or root),
         f"cannot be written: {error.strerror}.",
-        why="Nothing was changed; or all was, and only the record of it is not complete.",
-        next_step="Make room or give the right to write, and run the same again: it finishes what was begun.",
+        why=why,
+        next_step=f"Make room or give the right to write, and run the same again{again}",
     )
 
 
@@ -203,7 +222,7 @@ def _move(root: Path, manifest: Manifest) -> None:
     """Move what waits into place. What was moved before an interruption is found done."""
     for at, entry in enumerate(manifest.entries):
         path, waiting = root / entry.path, _staged(root, entry, at)
-        if _digest_at(path) == entry.after:
+        if digest_at(path) == entry.after:
             waiting.unlink(missing_ok=True)
             continue
         _checked(root, entry.path, entry.before)
@@ -243,7 +262,7 @@ def _back(root: Path, work: Path, begun: Generation | None) -> None:
         for at, entry in enumerate(begun.manifest.entries):
             path, waiting = root / entry.path, _staged(root, entry, at)
             waiting.unlink(missing_ok=True)
-            if not moved or entry.before == entry.after or _digest_at(path) != entry.after:
+            if not moved or entry.before == entry.after or digest_at(path) != entry.after:
                 continue
             original = begun.original(entry)
             if original is None:
@@ -269,7 +288,7 @@ def _checked(root: Path, path: str, wanted: str) -> int:
         status = None
     if status is not None and not stat.S_ISREG(status.st_mode):
         raise UsageError(str(full), "is no longer a regular file.", next_step="Analyse the project again.")
-    if _digest_at(full) != wanted:
+    if digest_at(full) != wanted:
         what = "has appeared" if not wanted else "was removed" if status is None else "was changed"
         raise UsageError(
             str(full),
@@ -277,13 +296,6 @@ def _checked(root: Path, path: str, wanted: str) -> int:
             next_step="Analyse the project again.",
         )
     return stat.S_IMODE(status.st_mode) if status else 0
-
-
-def _digest_at(path: Path) -> str:
-    try:
-        return digest(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
 
 
 def _write(path: Path, data: bytes, *, mode: int = 0, like: Path | None = None) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
-from rocmend.cli.streams import write_data
+from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
+from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     help="CUDA sources: gates in the files, or hipified copies beside them.",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
-@click.option("--select", metavar="ID", multiple=True, help="Rules to use: an id, or its beginning (CU). Repeatable.")
-@click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use. Repeatable.")
+@click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01).")
+@click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -94,14 +95,21 @@ def command(
         raise UsageError("port", "--apply writes the port, --diff prints it.", next_step="Use one of them.")
     if write and not path.is_dir():
         raise UsageError("port", f"{path} is no folder.", next_step="--apply takes the project's folder.")
+    if show_diff and output_format != "human":
+        raise UsageError(
+            "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
+        )
     from rocmend.cli.porting import analysed, ported
-
-    def told(done: int, of: int) -> None:
-        progress(f"rocmend port: reading {done} of {of} files …")
 
     try:
         analysis = analysed(
-            path, targets=targets, select=select, ignore=ignore, jobs=jobs, cache=not no_cache, progress=told
+            path,
+            targets=targets,
+            select=_listed(select),
+            ignore=_listed(ignore),
+            jobs=jobs,
+            cache=not no_cache,
+            progress=ProgressBar("rocmend port: reading", "files"),
         )
     finally:
         progress_done()
@@ -112,13 +120,31 @@ def command(
 
         analysis = without_known(analysis, read_baseline(baseline))
     if show_diff:
-        from rocmend.port.apply import changes, diff
-
-        patch = diff(changes(analysis, style=style, suggestions=suggestions))
-        write_data(patch)
-        raise click.exceptions.Exit(FINDINGS if patch else CLEAN)
+        _print_patch(analysis, style, suggestions=suggestions)
     done = ported(path, analysis, write=write, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
     _finish(done, output_format, verbose=verbose)
+
+
+def _listed(names: tuple[str, ...]) -> list[str]:
+    """Return ids that were named one by one or with commas between them; an empty name, as of a variable, is none."""
+    return [one.strip() for name in names for one in name.split(",") if one.strip()]
+
+
+def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoReturn:
+    """Print the port as a patch, say on stderr what is not in it, and leave."""
+    from rocmend.cli.porting import needs_more
+    from rocmend.cli.views.port import not_in_the_patch
+    from rocmend.port.patch import patch
+    from rocmend.port.plan import plan
+
+    planned = plan(analysis, style=style, suggestions=suggestions)
+    data = patch(planned.changes)
+    write_bytes(data)
+    sys.stdout.flush()
+    missing = not_in_the_patch(analysis, planned.left_alone, suggestions=suggestions)
+    if missing:
+        click.echo(f"rocmend: not in the patch: {missing}. `rocmend port` without --diff shows them.", err=True)
+    raise click.exceptions.Exit(FINDINGS if data or needs_more(analysis, planned.left_alone) else CLEAN)
 
 
 def _finish(done: Ported, output_format: str, *, verbose: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd")
@@ -47,8 +47,10 @@ def command(
     """
     from rocmend.port.verify.ladder import up_to, verify
 
+    bars: dict[str, ProgressBar] = {}
+
     def told(name: str, done: int, of: int) -> None:
-        progress(f"rocmend port verify: {name} {done} of {of} …")
+        bars.setdefault(name, ProgressBar(f"rocmend port verify: {name}", "parts"))(done, of)
 
     try:
         proof = verify(

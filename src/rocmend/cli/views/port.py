@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from rocmend.cli.porting import Ported
+from rocmend.cli.porting import Ported, unread
 from rocmend.cli.views.diagnosis import TONE
 from rocmend.cli.views.port_project import project_blocks
 from rocmend.core.records import Severity
 from rocmend.core.units import count_text
-from rocmend.port.records import FileReport, Issue, Outcome
+from rocmend.port.plan import LeftAlone
+from rocmend.port.records import Analysis, FileReport, Issue, Outcome
 from rocmend.port.rule import rules
 from rocmend.port.undo import Undone
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 
-__all__ = ["findings_blocks", "port_document", "port_verdict", "sentences", "undone_document"]
+__all__ = [
+    "findings_blocks",
+    "not_in_the_patch",
+    "port_document",
+    "port_verdict",
+    "project_name",
+    "sentences",
+    "undone_document",
+]
 
 _SHOWN_FILES = 12
 _SHOWN_ISSUES = 8
@@ -31,14 +41,18 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
     """
     blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, everything=everything)]
     summary, tone = port_verdict(done)
-    return Document(f"Port of {done.analysis.root}", summary, tone, tuple(blocks), _footer(done))
+    return Document(f"Port of {project_name(done.analysis.root)}", summary, tone, tuple(blocks), _footer(done))
 
 
 def port_verdict(done: Ported) -> tuple[str, Tone]:
     """Return what a port comes to in a sentence or two, and its tone."""
     counts = Counter(issue.outcome for issue in done.analysis.issues)
     files = count_text(len(done.changed), "file")
+    missing = unread(done.analysis)
     if not done.analysis.issues:
+        if missing:
+            told = f"{count_text(len(missing), 'source')} could not be read; nothing in the others needs a port"
+            return f"{told}: {_read(done)}.", Tone.WARNING
         return f"Nothing in it needs a port: {_read(done)}.", Tone.GOOD
     if done.written:
         told = f"{count_text(done.made, 'place')} in {files} rewritten"
@@ -49,10 +63,17 @@ def port_verdict(done: Ported) -> tuple[str, Tone]:
     left = [
         (counts[Outcome.SUGGEST], "suggested rewrite", "suggested rewrites"),
         (counts[Outcome.MANUAL], "place for a person", "places for a person"),
+        (len(missing), "source that was not read", "sources that were not read"),
         (counts[Outcome.NOTE], "note", "notes"),
     ]
     rest = ", ".join(count_text(count, one, many) for count, one, many in left if count)
-    tone = Tone.WARNING if counts[Outcome.MANUAL] or done.left_alone else Tone.ADVICE if done.open else Tone.GOOD
+    tone = (
+        Tone.WARNING
+        if counts[Outcome.MANUAL] or missing or done.left_alone
+        else Tone.ADVICE
+        if done.open
+        else Tone.GOOD
+    )
     return f"{told}{'; ' + rest if rest else ''}. {_read(done).capitalize()}.", tone
 
 
@@ -63,6 +84,8 @@ def _read(done: Ported) -> str:
 
 
 def _footer(done: Ported) -> str:
+    if done.written and not (done.changed or done.added):
+        return "Nothing was to be written. `rocmend port --explain ID` tells about a rule."
     if done.written:
         return "`rocmend port verify` proves it, `rocmend port undo` takes it back."
     if done.changed:
@@ -70,6 +93,27 @@ def _footer(done: Ported) -> str:
             "Nothing was written. `--diff` shows the changes, `--apply` makes them, `--explain ID` tells about a rule."
         )
     return "Nothing was written. `rocmend port --explain ID` tells about a rule."
+
+
+def project_name(root: str) -> str:
+    """Return what a project is called: its path as it was given, and its folder's name where that says nothing."""
+    return Path(root).resolve().name or root if root in {".", ".."} else root
+
+
+def not_in_the_patch(analysis: Analysis, left_alone: Sequence[LeftAlone], *, suggestions: bool) -> str:
+    """Return what a port does not do by itself, as a list in words; empty where it does all."""
+    counts = Counter(issue.outcome for issue in analysis.issues)
+    rows = [
+        (counts[Outcome.MANUAL], "place for a person", "places for a person"),
+        (
+            0 if suggestions else counts[Outcome.SUGGEST],
+            "suggested rewrite (--suggestions)",
+            "suggested rewrites (--suggestions)",
+        ),
+        (len(left_alone), "file that was left alone", "files that were left alone"),
+        (len(unread(analysis)), "source that was not read", "sources that were not read"),
+    ]
+    return ", ".join(count_text(count, one, many) for count, one, many in rows if count)
 
 
 def findings_blocks(done: Ported, *, everything: bool = False) -> list[Block]:

@@ -51,7 +51,7 @@ def _files(project: Project) -> str:
     parts = [
         f"{files.read:,} read",
         f"{files.done:,} done by the tool" if files.done else "",
-        f"{files.manual:,} for a person" if files.manual else "",
+        f"{files.manual - files.skipped:,} for a person" if files.manual > files.skipped else "",
         f"{files.skipped:,} not read" if files.skipped else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -62,7 +62,7 @@ def _estimate(found: Estimate) -> str:
         (found.auto, "rewritten"),
         (found.suggested, "suggested"),
         (found.manual, "by hand"),
-        (found.notes, "notes"),
+        (found.notes, "note" if found.notes == 1 else "notes"),
     ]
     return ", ".join(f"{count:,} {name}" for count, name in counts if count)
 

@@ -1,17 +1,15 @@
-"""What was found in a project as SARIF, with the places in its files and the rewrites as fixes."""
+"""What was found in a project as SARIF, with the places in its files."""
 
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
 
 from rocmend.cli.views.port import sentences
 from rocmend.port.records import Analysis, Edit, FileReport, Issue, Outcome
 from rocmend.port.rule import Rule, rules
 from rocmend.report import sarif
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["render"]
 
@@ -23,7 +21,14 @@ def render(analysis: Analysis) -> str:
     place = {rule.id: number for number, rule in enumerate(known)}
     results = [_result(file, issue, place[issue.rule]) for file in analysis.files for issue in file.issues]
     base = {"SRCROOT": {"description": {"text": "The project's folder."}}}
-    return sarif.log([_rule(one) for one in known], results, columnKind="unicodeCodePoints", originalUriBaseIds=base)
+    unread = [_notification(file) for file in analysis.files if file.skipped]
+    return sarif.log(
+        [_rule(one) for one in known],
+        results,
+        columnKind="unicodeCodePoints",
+        originalUriBaseIds=base,
+        invocations=[{"executionSuccessful": True, "toolExecutionNotifications": unread}],
+    )
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -40,41 +45,52 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(file: FileReport, issue: Issue, number: int) -> dict[str, Any]:
+    """Return one issue.
+
+    A rewrite is no SARIF ``fix``: what applies fixes would put the ROCm side in the original's place, without the gate
+    that keeps the original for NVIDIA. It stands among the properties, for programs that show it.
+    """
     region = {
         "startLine": issue.line,
         "startColumn": issue.column,
+        "endLine": issue.end_line,
         "byteOffset": issue.start,
         "byteLength": issue.end - issue.start,
-        "snippet": {"text": issue.snippet},
     }
-    artifact = {"uri": file.path, "uriBaseId": "SRCROOT"}
-    result: dict[str, Any] = {
+    place: dict[str, Any] = {"artifactLocation": _artifact(file.path), "region": region}
+    if issue.end_line == issue.line:
+        place["contextRegion"] = {"startLine": issue.line, "snippet": {"text": issue.snippet}}
+    properties: dict[str, Any] = {"outcome": issue.outcome.value}
+    if issue.edits and issue.outcome in {Outcome.AUTO, Outcome.SUGGEST}:
+        properties["rocmSide"] = [_edit(edit) for edit in issue.edits]
+    return {
         "ruleId": issue.rule,
         "ruleIndex": number,
         "level": sarif.level(issue.severity),
         "message": {"text": sentences(issue)},
-        "locations": [{"physicalLocation": {"artifactLocation": artifact, "region": region}}],
+        "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"rocmend/v1": f"{issue.rule}:{file.path}:{' '.join(issue.snippet.split())}"},
-        "properties": {"outcome": issue.outcome.value},
+        "properties": properties,
     }
-    if issue.edits and issue.outcome in {Outcome.AUTO, Outcome.SUGGEST}:
-        changes = [{"artifactLocation": artifact, "replacements": _replacements(issue.edits)}]
-        result["fixes"] = [{"description": {"text": "The ROCm side."}, "artifactChanges": changes}]
-    return result
 
 
-def _replacements(edits: Sequence[Edit]) -> list[dict[str, Any]]:
-    return [
-        {
-            "deletedRegion": {"byteOffset": edit.start, "byteLength": edit.end - edit.start},
-            "insertedContent": _content(edit.text),
-        }
-        for edit in edits
-    ]
+def _artifact(path: str) -> dict[str, str]:
+    """Return where a file is: a path is a URI only where its spaces, percent signs and other letters are escaped."""
+    return {"uri": quote(path, errors="replace"), "uriBaseId": "SRCROOT"}
 
 
-def _content(data: bytes) -> dict[str, str]:
+def _edit(edit: Edit) -> dict[str, Any]:
+    place: dict[str, Any] = {"byteOffset": edit.start, "byteLength": edit.end - edit.start}
     try:
-        return {"text": data.decode()}
+        return place | {"text": edit.text.decode()}
     except UnicodeDecodeError:
-        return {"binary": base64.b64encode(data).decode()}
+        return place | {"binary": base64.b64encode(edit.text).decode()}
+
+
+def _notification(file: FileReport) -> dict[str, Any]:
+    """Return a file that was not read: what is not found in it is not known not to be there."""
+    return {
+        "level": "warning",
+        "message": {"text": f"Not read: {file.skipped}"},
+        "locations": [{"physicalLocation": {"artifactLocation": _artifact(file.path)}}],
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rocmend.cli.views.port import project_name
 from rocmend.core.units import count_text
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
 from rocmend.report.document import Block, Card, Cell, Document, Section, Text, Tone, table
@@ -38,7 +39,7 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
     tone = Tone.ERROR if failed else Tone.GOOD if reached else Tone.WARNING
     blocks = ladder_blocks(proof, everything=everything)
     footer = f"For {', '.join(proof.targets)}." if proof.targets else ""
-    return Document(f"Proofs of {proof.root}", summary, tone, tuple(blocks), footer)
+    return Document(f"Proofs of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
 
 
 def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
