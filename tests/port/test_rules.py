@@ -108,3 +108,11 @@ def test_invalid_in_other_line_ends(rule: Rule, case: Case) -> None:
     before = case.before.replace("\n", "\r\n")
     issues = [issue for issue in found(rule, before, case.path) if issue.edits]
     assert written(rule, before, case.path, issues) == case.after.replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(("rule", "case"), INVALID)
+def test_messages_do_not_move_with_the_file(rule: Rule, case: Case) -> None:
+    """What a message says is the same further down: a port moves lines, and accepted issues are known by it."""
+    told = [(issue.message, issue.remedy) for issue in found(rule, case.before, case.path)]
+    below = [(issue.message, issue.remedy) for issue in found(rule, "\n" * 11 + case.before, case.path)]
+    assert below == told

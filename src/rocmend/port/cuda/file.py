@@ -15,6 +15,9 @@ from rocmend.port.records import Edit
 
 __all__ = ["CudaFile"]
 
+_WORDS_SHOWN = 60
+"""Characters of a directive that are shown in a message."""
+
 
 class CudaFile:
     """A source in CUDA C++.
@@ -249,6 +252,22 @@ class CudaFile:
                 return tokens[min(after, len(tokens) - 1)].end
             index -= 1
         return len(self.data) if world < 0 else self.directives[world].end
+
+    def condition_of(self, branch: Branch) -> str:
+        """Return the directive that opens a branch as messages name it: by its words, as its line moves with a port.
+
+        An ``#else`` is told with the condition of its group.
+        """
+        directive = self.directives[branch.directive]
+        if directive.name != b"else":
+            return self._words(directive)
+        return f"#else of {self._words(self.directives[self.groups[branch.group].first])}"
+
+    def _words(self, directive: Directive) -> str:
+        first, last = self.tokens[directive.first], self.tokens[directive.last - 1]
+        words = self.data[first.start : last.end].replace(b"\\\n", b" ").replace(b"\\\r\n", b" ")
+        text = " ".join(words.decode("utf-8", "replace").split())
+        return text if len(text) <= _WORDS_SHOWN else text[: _WORDS_SHOWN - 3] + "..."
 
     @cached_property
     def includes(self) -> list[tuple[bytes, int]]:

@@ -102,12 +102,12 @@ def other_widths(file: CudaFile) -> Iterator[Found]:
                 ),
             )
         return
-    lines = sorted({file.tokens[site.at].line for site in found.sites})
-    shown = ", ".join(str(line) for line in lines[:8]) + (", …" if len(lines) > 8 else "")
+    names = sorted({file.tokens[site.at].text.decode("utf-8", "replace") for site in found.sites})
+    shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     yield Found(
         start,
         end,
-        f"{name} makes warps of other than 32 lanes, and shared code works across lanes (lines {shown})",
+        f"{name} makes warps of other than 32 lanes, and shared code works across lanes ({shown})",
         remedy=(
             "Keep to 32 lanes in the code for ROCm too and port again, or make all of the file as wide as a wavefront."
         ),

@@ -203,17 +203,14 @@ def _by_number(file: CudaFile, members: list[Branch], token: Token) -> Found:
     compiled = next((branch for branch in members if branch.chosen is not False), None)
     device = function is not None and function.on_device and b"__host__" not in function.qualifiers
     if device and compiled is not None and compiled.chosen is True and _complete(file, compiled):
-        line = file.directives[compiled.directive].line
         return Found(
             token.start,
             token.end,
-            f"ROCm does not define __CUDA_ARCH__ and compiles the branch of line {line}",
+            f"ROCm does not define __CUDA_ARCH__ and compiles the branch {file.condition_of(compiled)}",
             outcome=Outcome.NOTE,
             severity=Severity.INFO,
         )
-    what = (
-        "none of the branches" if compiled is None else f"the branch of line {file.directives[compiled.directive].line}"
-    )
+    what = "none of the branches" if compiled is None else f"the branch {file.condition_of(compiled)}"
     return Found(
         token.start,
         token.end,

@@ -68,13 +68,15 @@ _REMEDY = "Use libhipcxx, HIP's __hip_atomic_* builtins with a scope, __syncthre
 )
 def libcudacxx(file: CudaFile) -> Iterator[Found]:
     """Yield the headers and the names."""
-    uses = list(_uses(file))
-    included = [
+    every = [
         (name, number)
         for name, number in file.includes
-        if name.startswith(b"<cuda/") and file.shared(file.directives[number].start)
+        if name.startswith(b"<cuda/") and file.on_rocm(file.directives[number].start)
     ]
-    known = all(name in _NAMES for _, _, name in uses) and all(name in _HEADERS for name, _ in included)
+    # What stands on the ROCm side alone counts too: an earlier port may have put it there.
+    known = all(name in _NAMES for _, _, name in _uses(file)) and all(name in _HEADERS for name, _ in every)
+    included = [(name, number) for name, number in every if file.shared(file.directives[number].start)]
+    uses = [use for use in _uses(file) if file.shared(file.tokens[use[0]].start)]
     for name, number in included:
         header = file.tokens[file.directives[number].first + 2]
         if known:
@@ -93,10 +95,13 @@ def libcudacxx(file: CudaFile) -> Iterator[Found]:
 
 
 def _uses(file: CudaFile) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the first and last token of each name of ``cuda::``, and what is named (empty: not of ``cuda::std``)."""
+    """Yield the first and last token of each name of ``cuda::`` that ROCm compiles, and what is named.
+
+    Nothing is named where it is not of ``cuda::std``.
+    """
     tokens = file.tokens
-    for index in file.names(b"cuda"):
-        if index + 2 >= len(tokens) or tokens[index + 1].text != b"::":
+    for index in file.names(b"cuda", shared=False):
+        if not file.on_rocm(tokens[index].start) or index + 2 >= len(tokens) or tokens[index + 1].text != b"::":
             continue
         before = tokens[index - 1].text if index else b""
         first = index

@@ -79,7 +79,7 @@ def _adds_small(file: CudaFile, call: Call) -> bool:
     """Return whether the address is known to be one of a small type's."""
     address = call.args[0]
     tokens = file.tokens[address.first : address.last]
-    words = [one.text for one in tokens]
+    words = [one.text for one in tokens] or [b""]
     if words[0] == b"reinterpret_cast" and len(words) > 3:
         return words[2] in _TYPES and words[3] == b"*"
     if words[0] == b"(" and len(words) > 3 and words[1] in _TYPES and words[2] == b"*":

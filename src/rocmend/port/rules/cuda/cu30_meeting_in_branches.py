@@ -103,11 +103,13 @@ from rocmend.port.wave.intrinsics import TRIGGERS
 def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
     """Yield the branches."""
     for split in splits(file):
+        here = file.line_of(split.start)
+        where = f"{split.one - here} and {split.other - here} lines below"  # a port moves the lines themselves
         if split.barrier:
             yield Found(
                 split.start,
                 split.end,
-                f"warps that this branch parts meet at the barriers of lines {split.one} and {split.other}",
+                f"warps that this branch parts meet at two barriers, {where}",
                 remedy=(
                     "Put one __syncthreads() after the branches: a wavefront of 64 lanes would come to both of them."
                 ),
@@ -116,7 +118,7 @@ def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
         yield Found(
             split.start,
             split.end,
-            f"lanes that this branch parts may meet across lines {split.one} and {split.other}; on AMD they cannot",
+            f"lanes that this branch parts may meet across two calls, {where}; on AMD they cannot",
             remedy=(
                 "Choose the value in the branches and make one call after them, or use masks of the branch's own lanes."
             ),

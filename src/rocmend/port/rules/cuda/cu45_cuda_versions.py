@@ -63,11 +63,10 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
             continue
         compiled = next((one for one in members if one.chosen is not False), None)
         if compiled is not None and compiled.chosen is True and compiled.end > compiled.start:
-            line = file.directives[compiled.directive].line
             yield Found(
                 token.start,
                 token.end,
-                f"ROCm compiles what is there for the oldest CUDA, line {line}",
+                f"ROCm compiles what is there for the oldest CUDA: the branch {file.condition_of(compiled)}",
                 outcome=Outcome.NOTE,
             )
         else:
