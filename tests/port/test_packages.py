@@ -36,6 +36,10 @@ from rocmend.port.verify.records import Status
         ("scripts/generate.py", "import model\n", Reach("", "scripts")),
         ("pkg/a.py", "from triton import Config\n", Reach("._rocm", "pkg")),
         ("src/lib/tests/conftest.py", "import os\n", Reach("", "src/lib/tests")),
+        ("src/lib/tests/test_a.py", "import os\n", Reach("", "src/lib")),
+        ("src/lib/tests/test_a.py", "from .b import c\n", Reach(".._rocm", "src/lib")),
+        ("pkg/__main__.py", "import os\n", Reach("", "pkg")),
+        ("pkg/a.py", "import os\ndef f():\n    from pkg import b\n", Reach("._rocm", "pkg")),
         ("not-a-name/a.py", "import os\n", Reach("", "not-a-name")),
     ],
 )

@@ -20,6 +20,9 @@ __all__ = ["Reach", "Reaches"]
 MODULE = "_rocm"
 _RELATIVE = re.compile(rb"^[ \t]*from[ \t]+\.", re.MULTILINE)
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_IMPORTED_AT_TOP = re.compile(rb"^(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_OF_TESTS = re.compile(r"(?:^|/)(?:tests?|testing|unittests?)/|(?:^|/)(?:test_[^/]*|[^/]*_test|__main__)\.py\Z")
+"""Modules that tools and people also execute from their own folder, as modules of no package."""
 _FROM = re.compile(rb"^[ \t]*from[ \t]+([A-Za-z_]\w*)[ \t]+import[ \t]+\(?([^()#\r\n]+)", re.MULTILINE)
 _IS_SCRIPT = re.compile(rb"\A#!|^if[ \t]+\(?__name__[ \t]*==", re.MULTILINE)
 _HIP = re.compile(rb"version\.hip\b|[\"']hip[\"']")
@@ -88,7 +91,7 @@ class Reaches:
         folder = "" if str(where.parent) == "." else str(where.parent)
         if where.name in _NO_MODULES:
             return Reach("", folder)
-        imported = {match.group(1).decode("ascii", "replace") for match in _IMPORTED.finditer(data)}
+        imported = {match.group(1).decode("ascii", "replace") for match in _IMPORTED_AT_TOP.finditer(data)}
         depth = self._depth(folder)
         if depth == 0:
             more = any(need != "is_rocm" for need in needs) and _IS_SCRIPT.search(data) is not None
@@ -103,7 +106,8 @@ class Reaches:
         relative = _RELATIVE.search(data) is not None
         if not relative and top in imported:
             return Reach(f"{top}.{module}", home)
-        alone = not relative and where.name != "__init__.py" and _IS_SCRIPT.search(data)
+        executed = _IS_SCRIPT.search(data) is not None or _OF_TESTS.search(path) is not None
+        alone = not relative and where.name != "__init__.py" and executed
         return Reach("" if alone else "." * depth + module, home)
 
     def _own_flag(self, home: str) -> tuple[str, str] | None:

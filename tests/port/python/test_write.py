@@ -171,8 +171,32 @@ def test_a_module_that_cuda_would_import_too_needs_a_package() -> None:
 def test_a_flag_of_the_project_is_used() -> None:
     before = "import torch\n\nIS_HIP = torch.version.hip is not None\n\ny = 'x'\n"
     assert gated(before) == before.replace("'x'", "0 if IS_HIP else 'x'")
-    after = gated("import os\n\ny = 'x'\n", "package.flags:ON_ROCM")
-    assert after == f"import os\n\nfrom package.flags import ON_ROCM as is_rocm\n\ny = {GATE}\n"
+    after = gated("import torch\n\ny = 'x'\n", "package.flags:ON_ROCM")
+    assert after == f"import torch\n\nfrom package.flags import ON_ROCM as is_rocm\n\ny = {GATE}\n"
+
+
+def test_a_flag_of_the_project_is_not_used_where_torch_would_be_imported_sooner() -> None:
+    """Its module imports torch; ours does not, so that variables are set before torch reads them."""
+    after = gated("import os\n\ny = 'x'\nimport torch\n", ".flags:ON_ROCM")
+    assert after == f"import os\n\nfrom ._rocm import is_rocm\n\ny = {GATE}\nimport torch\n"
+
+
+def test_a_package_is_imported_no_sooner_than_before() -> None:
+    """A search path or a variable that is set before the file's own import of the package is set for ours too."""
+    after = gated("import sys\n\nsys.path.append('..')\nimport package\n\ny = 'x'\n")
+    assert after == (
+        "import sys\n\nsys.path.append('..')\nimport package\nfrom package._rocm import is_rocm\n\n" + f"y = {GATE}\n"
+    )
+    for late in ("y = 'x'\nimport package\n", "y = 'x'\nif y:\n    from package import a\n"):
+        after = gated(f"import os\n\n{late}")
+        assert "package._rocm" not in after
+        assert "is_rocm = _torch_is_for_rocm()\n" in after
+
+
+def test_the_flag_is_defined_behind_the_import_of_torch() -> None:
+    after = gated("import sys\n\nsys.path.append('..')\nimport a, torch as t\n\ny = 'x'\n", "")
+    flag = 'is_rocm = getattr(t.version, "hip", None) is not None\n'
+    assert after == f"import sys\n\nsys.path.append('..')\nimport a, torch as t\n\n{flag}\ny = {GATE}\n"
 
 
 def test_a_flag_that_is_not_proven_is_not_used() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from rocmend.port.python.file import PythonFile
 
-__all__ = ["Argument", "Call", "arguments", "calls"]
+__all__ = ["Argument", "Call", "arguments", "calls", "entries"]
 
 
 class Call(NamedTuple):
@@ -66,55 +66,106 @@ def arguments(file: PythonFile, call: Call, name: str, position: int | None = No
     found: list[Argument] = []
     for keyword in call.keywords:
         if keyword.arg is None:
-            found += _unpacked(file, call, keyword.value, name)
+            found += entries(file, call, keyword.value, name)
     return found
 
 
-def _unpacked(file: PythonFile, call: Call, value: ast.expr, name: str) -> list[Argument]:
-    direct = _entry(file, value, name)
-    if direct is not None:
-        return [Argument(direct, value)]
-    if not isinstance(value, ast.Name):
+def entries(  # noqa: PLR0911  one line a form
+    file: PythonFile, call: Call, value: ast.expr, name: str, depth: int = 0
+) -> list[Argument]:
+    """Return where a key of a dict gets its value: in literals, calls of ``dict``, merges of both, and variables.
+
+    Args:
+        file: The file.
+        call: The call that is given the dict, or what is in it.
+        value: The dict.
+        name: The key.
+        depth: How many dicts were followed to get here.
+    """
+    if depth > 6:
         return []
+    match value:
+        case ast.IfExp(body=body, orelse=orelse):
+            return [*entries(file, call, body, name, depth + 1), *entries(file, call, orelse, name, depth + 1)]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _last(file, call, name, [(None, left), (None, right)], value, depth)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return [one for part in values for one in entries(file, call, part, name, depth + 1)]
+        case ast.Dict(keys=keys, values=values):
+            pairs = [(_text(key) if key else None, entry) for key, entry in zip(keys, values, strict=True)]
+            return _last(file, call, name, pairs, value, depth)
+        case ast.Call(func=func, args=args, keywords=keywords) if file.qualified(func) == "builtins.dict":
+            pairs = [*((None, one) for one in args), *((keyword.arg, keyword.value) for keyword in keywords)]
+            return _last(file, call, name, pairs, value, depth)
+        case ast.Name():
+            return _of_variable(file, call, value, name, depth)
+        case _:
+            return []
+
+
+def _text(key: ast.expr) -> str:
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+
+
+def _last(  # noqa: PLR0913, PLR0917  the parts of a dict and where it stands
+    file: PythonFile, call: Call, name: str, pairs: list[tuple[str | None, ast.expr]], holder: ast.expr, depth: int
+) -> list[Argument]:
+    """Return the entries of which the last that is there counts; a pair without a key is a dict that is merged in."""
+    found: list[Argument] = []
+    for key, entry in reversed(pairs):
+        if key == name:
+            return [Argument(entry, holder), *found]
+        if key is None:
+            merged = entries(file, call, entry, name, depth + 1)
+            found = [*merged, *found]
+            if merged and isinstance(entry, ast.Dict):
+                break
+    return found
+
+
+def _of_variable(file: PythonFile, call: Call, value: ast.Name, name: str, depth: int) -> list[Argument]:
     found = file.scope(value).lookup(value.id)
     if found is None:
         return []
     scope, bindings = found
     literals = [binding.value for binding in bindings if binding.value is not None]
     shared = len(literals) != len(bindings) or _other_uses(file, call, value)
-    entries: list[Argument] = []
-    for literal in literals:
-        entry = _entry(file, literal, name)
-        if entry is not None:
-            entries.append(Argument(entry, literal, shared))
-    for subscript in file.of(ast.Subscript):
-        if not (isinstance(subscript.value, ast.Name) and subscript.value.id == value.id):
-            continue
-        same = file.scope(subscript).lookup(value.id)
-        statement = file.parent(subscript)
-        stored = isinstance(subscript.slice, ast.Constant) and subscript.slice.value == name
-        if (
-            stored
-            and same
-            and same[0] is scope
-            and isinstance(statement, ast.Assign)
-            and subscript in statement.targets
-        ):
-            entries.append(Argument(statement.value, subscript, shared))
-    return entries
+    depth += 1 if len(bindings) <= 4 else 5  # dicts made of each other, in turn, would take exponential time
+    told = [
+        Argument(one.value, one.holder, one.shared or shared)
+        for literal in literals
+        for one in entries(file, call, literal, name, depth + 1)
+    ]
+    for other in file.of(ast.Name):
+        same = file.scope(other).lookup(value.id) if other.id == value.id else None
+        if same is not None and same[0] is scope:
+            told += [
+                Argument(one.value, one.holder, one.shared or shared)
+                for one in _put_later(file, call, other, name, depth)
+            ]
+    return told
 
 
-def _entry(file: PythonFile, value: ast.expr, name: str) -> ast.expr | None:
-    """Return a key's value in a dict literal or a call of ``dict``."""
-    if isinstance(value, ast.Dict):
-        for key, entry in zip(value.keys, value.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == name:
-                return entry
-    if isinstance(value, ast.Call) and file.qualified(value.func) == "builtins.dict":
-        for keyword in value.keywords:
-            if keyword.arg == name:
-                return keyword.value
-    return None
+def _put_later(file: PythonFile, call: Call, variable: ast.Name, name: str, depth: int) -> list[Argument]:
+    """Return what a statement puts under a key of a dict: ``d["k"] = v``, ``d.update(k=v)``, ``d |= {"k": v}``."""
+    parent = file.parent(variable)
+    match parent:
+        case ast.Subscript(slice=ast.Constant(value=key), ctx=ast.Store()) if key == name:
+            statement = file.parent(parent)
+            return [Argument(statement.value, parent)] if isinstance(statement, ast.Assign) else []
+        case ast.AugAssign(op=ast.BitOr(), value=value) if parent.target is variable:
+            return entries(file, call, value, name, depth + 1)
+        case ast.Attribute(attr="update" | "setdefault" as method):
+            user = file.parent(parent)
+            if not (isinstance(user, ast.Call) and user.func is parent):
+                return []
+            if method == "setdefault":
+                put = len(user.args) == 2 and isinstance(user.args[0], ast.Constant) and user.args[0].value == name
+                return [Argument(user.args[1], user)] if put else []
+            pairs = [*((None, one) for one in user.args), *((keyword.arg, keyword.value) for keyword in user.keywords)]
+            return _last(file, call, name, pairs, user, depth)
+        case _:
+            return []
 
 
 def _other_uses(file: PythonFile, call: Call, holder: ast.Name) -> bool:
@@ -127,13 +178,13 @@ def _other_uses(file: PythonFile, call: Call, holder: ast.Name) -> bool:
         if other is None or found is None or other[0] is not found[0]:
             continue
         parent = file.parent(name)
-        if isinstance(parent, ast.keyword) and parent.arg is None:
+        if isinstance(parent, ast.keyword):
             user = file.parent(parent)
-            if isinstance(user, ast.Call) and file.qualified(user.func) == call.name:
+            if isinstance(user, ast.Call) and (user is call.node or file.qualified(user.func) == call.name):
                 continue
-            if user is call.node:
-                continue
-        elif isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store):
+        elif (isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)) or (
+            isinstance(parent, ast.Attribute) and parent.attr in {"update", "setdefault"}
+        ):
             continue
         return True
     return False

@@ -7,6 +7,7 @@ and nothing here needs them: edits replace bytes, so that everything else stays 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import tokenize
 import warnings
@@ -143,15 +144,23 @@ class PythonFile:
         match node:
             case ast.Name(id=name):
                 found = self.scope(node).lookup(name) if node in self.scopes.scope_of else None
-                if found is None:
-                    return {f"builtins.{name}"}
-                return self._bound(found[1], depth)
+                return self._unbound(name) if found is None else self._bound(found[1], depth)
             case ast.Attribute(value=value, attr=attr):
                 return {f"{name}.{attr}" if name else None for name in self._names(value, depth)}
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(attr)), *_]):
                 return {f"{name}.{attr}" if name else None for name in self._names(owner, depth)}
             case _:
                 return {None}
+
+    def _unbound(self, name: str) -> set[str | None]:
+        """Return what a name stands for that nothing in the file binds: a builtin, or part of what was star-imported.
+
+        Of the modules that anyone imports so, torch alone has a name that rules look for and that is a builtin's too.
+        """
+        stars = self.scopes.module.stars
+        if stars and (not hasattr(builtins, name) or (name == "compile" and "torch" in stars)):
+            return {f"{stars[0]}.{name}"} if len(stars) == 1 else {None}
+        return {f"builtins.{name}"}
 
     def _bound(self, bindings: list[Binding], depth: int) -> set[str | None]:
         key = (id(bindings), depth)  # the scopes keep the lists; without this, n assignments of x.y to x take n^8 steps
@@ -164,7 +173,7 @@ class PythonFile:
         for binding in bindings:
             if binding.imported is not None:
                 names.add(binding.imported)
-            elif isinstance(binding.value, ast.Constant) and binding.value.value is None:
+            elif binding.deletes or (isinstance(binding.value, ast.Constant) and binding.value.value is None):
                 continue
             elif isinstance(binding.value, ast.Name | ast.Attribute | ast.Call) and depth < 8:
                 names |= self._names(binding.value, depth + 1)
@@ -219,6 +228,11 @@ class PythonFile:
                 return self.values(value, depth=depth)
             case ast.Name(id=name) if depth < 8:
                 return self._of_name(node, name, depth)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._joined(left, right, depth)
+            case ast.Call(func=ast.Name(id="str"), args=[value], keywords=[]) if depth < 8:
+                texts, known = self.values(value, depth=depth + 1)
+                return {str(text) for text in texts}, known
             case ast.Call(func=func, args=[_, default]):
                 known = isinstance(func, ast.Attribute) and func.attr in {"get", "getenv", "pop", "setdefault"}
                 return (self.values(default, depth=depth + 1)[0], False) if known else (set(), False)
@@ -234,6 +248,16 @@ class PythonFile:
             complete &= known
         return values, complete
 
+    def _joined(self, left: ast.expr, right: ast.expr, depth: int) -> tuple[set[object], bool]:
+        """Return what two pieces of text can be together."""
+        if depth >= 8:
+            return set(), False
+        one, one_known = self.values(left, depth=depth + 1)
+        other, other_known = self.values(right, depth=depth + 1)
+        if not all(isinstance(value, str) for value in one | other) or len(one) * len(other) > 16:
+            return set(), False
+        return {f"{a}{b}" for a in one for b in other}, one_known and other_known
+
     def _of_name(self, node: ast.expr, name: str, depth: int) -> tuple[set[object], bool]:
         found = self.scope(node).lookup(name)
         if found is None:
@@ -241,7 +265,7 @@ class PythonFile:
         values: set[object] = set()
         complete = True
         for binding in found[1]:
-            if self.side(binding.node) is Side.CUDA:
+            if binding.deletes or self.side(binding.node) is Side.CUDA:
                 continue
             value = binding.value or binding.default
             some, known = self.values(value, depth=depth + 1) if value is not None else (set(), False)

@@ -30,7 +30,7 @@ FLAG = "is_rocm"
 """The flag's name in edits; ``write.ported`` puts the file's own in its place."""
 
 _BARE = (ast.keyword, ast.Assign, ast.AnnAssign, ast.Return, ast.Dict, ast.List, ast.Tuple, ast.arguments)
-_REFUSED = (ast.Starred, ast.Yield, ast.YieldFrom, ast.GeneratorExp, ast.NamedExpr, ast.JoinedStr, ast.Slice)
+_REFUSED = (ast.Starred, ast.Yield, ast.YieldFrom, ast.GeneratorExp, ast.NamedExpr, ast.Slice)
 
 
 def expression_gate(file: PythonFile, node: ast.expr, rocm: str, *, when: str = "") -> tuple[Edit, ...]:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rocmend.port.python.assigned import assigned
+from rocmend.port.python.calls import Call, entries
 from rocmend.port.python.flags import Side
 
 if TYPE_CHECKING:
@@ -14,35 +16,43 @@ if TYPE_CHECKING:
 __all__ = ["switched_on"]
 
 _CONFIG = "torch._inductor.config"
-_PATCHES = (f"{_CONFIG}.patch", f"{_CONFIG}.save_config")
+_PATCHES = (f"{_CONFIG}.patch", f"{_CONFIG}.load_config")
 
 
-def switched_on(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the switches, of those named, that are surely True on ROCm, each with the expression that says so."""
-    for name, value in _set(file, names):
-        if file.side(value) is not Side.CUDA and file.values(value) == ({True}, True):
-            yield name, value
+def switched_on(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr, bool]]:
+    """Yield the switches, of those named, that are surely True on ROCm.
+
+    Yields:
+        The switch, the expression that says so, and whether that may say it to others too.
+    """
+    seen: set[ast.expr] = set()
+    for name, value, shared in _set(file, names):
+        if value not in seen and file.side(value) is not Side.CUDA and file.values(value) == ({True}, True):
+            seen.add(value)
+            yield name, value, shared
 
 
-def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr]]:
-    for node in file.of(ast.Assign):
-        for target in node.targets:
-            dotted = file.qualified(target) if isinstance(target, ast.Attribute) else None
-            if dotted and dotted.removeprefix(_CONFIG + ".") in names and dotted.startswith(_CONFIG + "."):
-                yield dotted.removeprefix(_CONFIG + "."), node.value
+def _set(file: PythonFile, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr, bool]]:
+    for target, value, _ in assigned(file):
+        dotted = file.qualified(target)
+        if dotted and dotted.startswith(_CONFIG + ".") and dotted.removeprefix(_CONFIG + ".") in names:
+            yield dotted.removeprefix(_CONFIG + "."), value, False
     for call in file.calls(*_PATCHES):
         for keyword in call.keywords:
             if keyword.arg in names:
-                yield keyword.arg, keyword.value
+                yield keyword.arg, keyword.value, False
+        if len(call.args) == 2 and isinstance(call.args[0], ast.Constant) and call.args[0].value in names:
+            yield str(call.args[0].value), call.args[1], False
         for argument in [*call.args, *(keyword.value for keyword in call.keywords if not keyword.arg)]:
-            yield from _entries(argument, names)
-    for call in file.calls("torch.compile"):
-        for found in file.arguments(call, "options", 5):
-            yield from _entries(found.value, names)
+            yield from _entries(file, call, argument, names)
+    for call in file.calls("torch.compile", "torch._inductor.compile"):
+        for found in file.arguments(call, "options", 5 if call.name == "torch.compile" else 2):
+            yield from _entries(file, call, found.value, names)
 
 
-def _entries(node: ast.expr, names: tuple[str, ...]) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value in names:
-                yield str(key.value), value
+def _entries(
+    file: PythonFile, call: Call, node: ast.expr, names: tuple[str, ...]
+) -> Iterator[tuple[str, ast.expr, bool]]:
+    for name in names:
+        for found in entries(file, call, node, name):
+            yield name, found.value, found.shared

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from rocmend.port.python.file import PythonFile
 from rocmend.port.records import Edit
 
-__all__ = ["DEFINITION", "TORCH_DEFINITION", "definition", "imports"]
+__all__ = ["DEFINITION", "TORCH_DEFINITION", "definition", "imports", "imports_at_all", "opens_with", "run_of"]
 
 TORCH_DEFINITION = 'FLAG = getattr(TORCH.version, "hip", None) is not None'
 """The definition in a file of no package, where torch is imported above it."""
@@ -42,8 +42,12 @@ class _Head(NamedTuple):
     next: ast.stmt | None
 
 
-def _head(file: PythonFile, before: int) -> _Head:
+def _head(file: PythonFile, before: int, start: ast.stmt | None = None) -> _Head:
+    """Return the beginning of a module, or of a later run of imports that begins with ``start``."""
     body = file.module.body
+    if start is not None:
+        at = body.index(start)
+        return _Head(body[:at], *_imports_from(file, at, before))
     at = 0
     if (
         body
@@ -54,18 +58,63 @@ def _head(file: PythonFile, before: int) -> _Head:
         at = 1
     while at < len(body) and isinstance(node := body[at], ast.ImportFrom) and node.module == "__future__":
         at += 1
-    behind = body[:at]
+    return _Head(body[:at], *_imports_from(file, at, before))
+
+
+def _imports_from(file: PythonFile, at: int, before: int) -> tuple[list[ast.stmt], ast.stmt | None]:
+    body = file.module.body
     found: list[ast.stmt] = []
     while at < len(body) and isinstance(body[at], ast.Import | ast.ImportFrom) and file.span(body[at])[0] < before:
         if file.span(body[at])[1] > before or _line_end(file, body[at]) > before:
             break
         found.append(body[at])
         at += 1
-    return _Head(behind, found, body[at] if at < len(body) else None)
+    return found, body[at] if at < len(body) else None
+
+
+def run_of(file: PythonFile, package: str, before: int) -> ast.stmt | None:
+    """Return the first import of a run of top-level imports that imports a package, and ends before an offset.
+
+    What comes behind such a run imports the package no earlier than the file does, whatever it sets up before.
+    """
+    first: ast.stmt | None = None
+    for node in file.module.body:
+        if file.span(node)[1] > before or _line_end(file, node) > before:
+            return None
+        if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "module", "") == "__future__":
+            first = None
+            continue
+        first = first or node
+        if package in _packages(node):
+            return first
+    return None
+
+
+def imports_at_all(file: PythonFile, package: str) -> bool:
+    """Tell whether a module's own statements import a package anywhere, for sure or not."""
+    nodes: list[ast.Import | ast.ImportFrom] = [*file.of(ast.Import), *file.of(ast.ImportFrom)]
+    return any(package in _packages(node) for node in nodes if not file.scope(node).of_function)
+
+
+def opens_with(file: PythonFile, package: str, before: int) -> bool:
+    """Tell whether a package is among the imports that a module begins with."""
+    return any(package in _packages(node) for node in _head(file, before).imports if _is_import(node))
+
+
+def _is_import(node: ast.stmt) -> TypeGuard[ast.Import | ast.ImportFrom]:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _packages(node: ast.Import | ast.ImportFrom) -> set[str]:
+    if isinstance(node, ast.ImportFrom):
+        return set() if node.level else {(node.module or "").partition(".")[0]}
+    return {alias.name.partition(".")[0] for alias in node.names}
 
 
 def imports(file: PythonFile, wanted: dict[str, list[str]], before: int) -> Edit:
     """Return the edit that imports names from support modules of one package, where isort would have them.
+
+    Modules that are named absolutely come no earlier than the file's own first import of their package.
 
     Args:
         file: The file.
@@ -74,7 +123,10 @@ def imports(file: PythonFile, wanted: dict[str, list[str]], before: int) -> Edit
     """
     line = "".join(f"from {module} import {', '.join(sorted(wanted[module]))}\n" for module in sorted(wanted))
     module = min(wanted)
+    later = None if module.startswith(".") else run_of(file, module.partition(".")[0], before)
     head = _head(file, before)
+    if later is not None and later not in head.imports:
+        head = _head(file, before, later)
     if not head.imports:
         return _opening(file, head, line)
     own = [node for node in head.imports if _same_section(node, module)]
@@ -103,6 +155,9 @@ def _blank(file: PythonFile, at: int, own: ast.stmt | None) -> bytes:
 def definition(file: PythonFile, flag: str, before: int) -> Edit:
     """Return the edit that defines the flag in a file of no package, behind its imports."""
     head = _head(file, before)
+    later = run_of(file, "torch", before)
+    if later is not None and not _torch(head.imports):
+        head = _head(file, before, later)
     torch = _torch(head.imports)
     if torch:
         line = TORCH_DEFINITION.replace("TORCH", torch).replace("FLAG", flag) + "\n"
@@ -112,7 +167,7 @@ def definition(file: PythonFile, flag: str, before: int) -> Edit:
     if not head.imports:
         return _opening(file, head, text)
     at = _line_end(file, head.imports[-1])
-    return Edit(at, at, _on_a_line(file, at, "\n\n" + text))
+    return Edit(at, at, _on_a_line(file, at, "\n\n" + text) + _blank(file, at, None))
 
 
 def _torch(found: list[ast.stmt]) -> str:

@@ -7,6 +7,7 @@ unknown; a rule that needs to be sure then stays silent.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,6 +33,12 @@ class Binding(NamedTuple):
     value: ast.expr | None = None
     default: ast.expr | None = None
     parameter: bool = False
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it is a ``del``: a name that is read all the same is what another binding made it, or a builtin."""
+        node = self.node
+        return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del) and not hasattr(builtins, node.id)
 
 
 class Scope:

@@ -11,7 +11,7 @@ from rocmend.port.edits import applied, compatible
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.flags import FLAG_MODULE, proven_names
 from rocmend.port.python.gates import FLAG
-from rocmend.port.python.placing import definition, imports
+from rocmend.port.python.placing import definition, imports, imports_at_all, opens_with, run_of
 from rocmend.port.python.units import UNITS, module_of
 from rocmend.port.records import Edit, Issue
 
@@ -80,7 +80,7 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
             renamed[FLAG] = name
             added += [defined] if defined else []
         else:
-            _unit(file, unit.name, used, package_import, wanted)
+            _unit(file, unit.name, used, package_import, first, wanted)
     if wanted:
         added.append(imports(file, wanted, first))
     for name, other in renamed.items():
@@ -100,15 +100,27 @@ def _flag(file: PythonFile, package_import: str, first: int, wanted: dict[str, l
     if _taken(file, name):
         raise UnitError("port", f"{file.path} uses the names {FLAG} and {_OTHER_FLAG} for other things.",
                         next_step="Rename one of them, or port the file by hand.")  # fmt: skip
-    if not package_import:
-        return name, definition(file, name, first)
     module, _, own = package_import.partition(":")
+    if not module or _too_early(file, module, first):
+        return name, definition(file, name, first)
+    if own and not opens_with(file, "torch", first):  # the project's own flag may import torch, ours does not
+        module, own = module_of(module, "is_rocm"), ""
     own = own or FLAG
     wanted.setdefault(module, []).append(own if own == name else f"{own} as {name}")
     return name, None
 
 
-def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, wanted: dict[str, list[str]]) -> None:
+def _too_early(file: PythonFile, module: str, first: int) -> bool:
+    """Tell whether a file would import its package earlier than it does: before a path or a variable is set, say."""
+    if module.startswith("."):
+        return False
+    package = module.partition(".")[0]
+    return imports_at_all(file, package) and run_of(file, package, first) is None
+
+
+def _unit(  # noqa: PLR0913, PLR0917  what is imported, from where, and where it may stand
+    file: PythonFile, unit: str, used: list[str], package_import: str, first: int, wanted: dict[str, list[str]]
+) -> None:
     module = module_of(package_import.partition(":")[0], unit)
     missing = [
         name
@@ -121,6 +133,9 @@ def _unit(file: PythonFile, unit: str, used: list[str], package_import: str, wan
     if missing and not package_import:  # an import on CUDA too, which nothing says will be found
         raise UnitError("port", f"{file.path} belongs to no package, so that it cannot import {module}.",
                         next_step="Move what needs it into a package, or port the file by hand.")  # fmt: skip
+    if missing and _too_early(file, module, first):
+        raise UnitError("port", f"{file.path} imports its package only behind what needs {module}.",
+                        next_step="Port the file by hand.")  # fmt: skip
     for name in missing:
         if _taken(file, name):
             raise UnitError("port", f"{file.path} uses the name {name} for something else.",

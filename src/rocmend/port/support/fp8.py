@@ -1,8 +1,15 @@
-"""The 8-bit float type that the GPU at hand multiplies."""
+"""The 8-bit float type that the GPU at hand multiplies.
+
+PyTorch is imported when the type is asked for, so that this module changes nothing about when a program imports it.
+"""
+
+from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
 @functools.cache
@@ -15,6 +22,8 @@ def float8_e4m3(device: torch.device | int | str | None = None) -> torch.dtype:
     Args:
         device: The GPU; the current one where it is None.
     """
+    import torch
+
     if torch.version.hip is None or not torch.cuda.is_available():
         return torch.float8_e4m3fn
     target = torch.cuda.get_device_properties(device).gcnArchName.partition(":")[0]

@@ -16,7 +16,8 @@ False on ROCm.
 
 ## Fix safety
 
-Safe: the switch changes how compiled code is launched, not what it computes.
+Safe: the switch changes how compiled code is launched, not what it computes. A suggestion where a dict
+of options may serve other calls too.
 
 ## References
 
@@ -71,11 +72,12 @@ _NAMES = ("triton.cudagraphs", "triton.cudagraph_trees")
 )
 def inductor_cudagraphs(file: PythonFile) -> Iterable[Found]:
     """Find the switches where they are surely on."""
-    for name, value in switched_on(file, _NAMES):
+    for name, value, shared in switched_on(file, _NAMES):
         yield gated(
             file,
             value,
             expression_gate(file, value, "False"),
             message=f"Inductor's {name} is on: captured graphs are slow and unreliable on ROCm",
             remedy=f"Leave {name} off on ROCm.",
+            outcome=Outcome.SUGGEST if shared else None,
         )

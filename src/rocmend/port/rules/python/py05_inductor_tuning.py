@@ -73,11 +73,12 @@ _NAMES = (
 )
 def inductor_tuning(file: PythonFile) -> Iterable[Found]:
     """Find the switches where they are surely on."""
-    for name, value in switched_on(file, _NAMES):
+    for name, value, shared in switched_on(file, _NAMES):
         yield gated(
             file,
             value,
             expression_gate(file, value, "False"),
             message=f"Inductor's {name} is on, which crashes or stalls compilation on ROCm",
             remedy=f"Leave {name} off on ROCm.",
+            outcome=Outcome.SUGGEST if shared else None,
         )

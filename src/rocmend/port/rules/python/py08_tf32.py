@@ -15,7 +15,9 @@ The default on ROCm: float32 products are float32. Take the switch back on a tar
 
 ## Fix safety
 
-Safe: the switch is not set on ROCm, which leaves exact products.
+Safe: the switch is not set on ROCm, which leaves exact products. A suggestion where the value comes from elsewhere,
+since whoever sets it there may ask for TF32 on purpose. A value that was read from the switch and is put back is left
+alone.
 
 ## References
 
@@ -29,11 +31,12 @@ import ast
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
+from rocmend.port.python.assigned import Assigned, assigned
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
-from rocmend.port.python.gates import block_gate
-from rocmend.port.records import Language, Outcome
+from rocmend.port.python.gates import block_gate, expression_gate
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _SWITCHES = {
@@ -58,6 +61,7 @@ _SWITCHES = {
     valid=(
         "import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = False\n",
         "import triton.language as tl\n\ny = tl.dot(a, b, allow_tf32=False)\n",
+        "import torch\n\nold = torch.backends.cudnn.allow_tf32\nrun()\ntorch.backends.cudnn.allow_tf32 = old\n",
     ),
     invalid=(
         Case(
@@ -67,33 +71,72 @@ _SWITCHES = {
             "        torch.backends.cuda.matmul.allow_tf32 = True  # fast\n"
             "        torch.backends.cudnn.allow_tf32 = True\n    return 1\n",
         ),
-        Case("import torch; torch.backends.cudnn.allow_tf32 = True\n", None),
+        Case(
+            "import torch; torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True\n",
+            "from package._rocm import is_rocm\n\nimport torch; torch.backends.cudnn.allow_tf32 = "
+            "torch.backends.cuda.matmul.allow_tf32 = False if is_rocm else True\n",
+        ),
+        Case(
+            "import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = settings.tf32\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if not is_rocm:\n    torch.backends.cuda.matmul.allow_tf32 = settings.tf32\n",
+        ),
+        Case("import torch\n\ntorch.backends.cudnn.allow_tf32 = x.y = True\n", None),
     ),
 )
 def tf32(file: PythonFile) -> Iterable[Found]:
     """Find the switches where they are set to what is not known to be off; neighbours get one gate."""
-    found = [node for node in file.of(ast.Assign) if _switches_on(file, node)]
-    for run in _runs(file, found):
-        yield gated(
-            file,
-            run[0],
-            block_gate(file, run[0], run[-1], None),
-            message="TF32 is switched on: on ROCm a matter of the gfx target, with numeric differences reported",
-            remedy="Leave the switch alone on ROCm.",
-        )
+    found = [one for one in assigned(file) if _switches_on(file, one)]
+    alone = [one.statement for one in found if one.statement is not None]
+    for run in _runs(file, alone):
+        values = [one.value for one in found if one.statement in run]
+        sure = all(file.values(value)[1] for value in values)
+        edits = block_gate(file, run[0], run[-1], None)
+        if not edits and len(run) == 1 and sure:
+            edits = expression_gate(file, values[0], _off(file, values[0]))
+        yield _found(file, run[0], edits, sure)
+    for value in dict.fromkeys(one.value for one in found if one.statement is None):
+        sure = file.values(value)[1] and _alike(file, value)
+        yield _found(file, value, expression_gate(file, value, _off(file, value)) if sure else (), sure)
 
 
-def _switches_on(file: PythonFile, node: ast.Assign) -> bool:
-    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Attribute):
+def _found(file: PythonFile, node: ast.AST, edits: tuple[Edit, ...], sure: bool) -> Found:
+    return gated(
+        file,
+        node,
+        edits,
+        message="TF32 is switched on: on ROCm a matter of the gfx target, with numeric differences reported",
+        remedy="Leave the switch alone on ROCm.",
+        outcome=None if sure else Outcome.SUGGEST,
+    )
+
+
+def _off(file: PythonFile, value: ast.expr) -> str:
+    """Return what switches off what a value switches on."""
+    return '"ieee"' if "tf32" in file.values(value)[0] else "False"
+
+
+def _alike(file: PythonFile, value: ast.expr) -> bool:
+    """Whether all that a statement sets to this value are switches of the same kind."""
+    parent = file.parent(value)
+    if not isinstance(parent, ast.Assign):
+        return True
+    wanted = {_SWITCHES.get(file.qualified(target) or "") for target in parent.targets}
+    return len(wanted) == 1 and None not in wanted
+
+
+def _switches_on(file: PythonFile, one: Assigned) -> bool:
+    switch = file.qualified(one.target) or ""
+    wanted = _SWITCHES.get(switch)
+    if wanted is None or file.side(one.value) is Side.CUDA or switch in file.names(one.value):  # the last: put back
         return False
-    wanted = _SWITCHES.get(file.qualified(node.targets[0]) or "")
-    values, complete = file.values(node.value)
-    return wanted is not None and (wanted in values or not complete) and file.side(node) is not Side.CUDA
+    values, complete = file.values(one.value)
+    return wanted in values or not complete
 
 
-def _runs(file: PythonFile, found: list[ast.Assign]) -> Iterable[list[ast.Assign]]:
-    run: list[ast.Assign] = []
-    for node in sorted(found, key=lambda one: one.lineno):
+def _runs(file: PythonFile, found: list[ast.stmt]) -> Iterable[list[ast.stmt]]:
+    run: list[ast.stmt] = []
+    for node in sorted(found, key=lambda one: (one.lineno, one.col_offset)):
         if run and not _follows(file, run[-1], node):
             yield run
             run = []

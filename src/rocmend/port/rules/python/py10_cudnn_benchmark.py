@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds `torch.backends.cudnn.benchmark = True`.
+Finds `torch.backends.cudnn.benchmark = True`, and the same in `torch.backends.cudnn.flags`.
 
 ## Why it matters
 
@@ -23,16 +23,17 @@ Safe: it changes which algorithm is chosen, within the library's own accuracy.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
+from rocmend.port.python.assigned import assigned
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
-from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+
+_SWITCH = "torch.backends.cudnn.benchmark"
 
 
 @rule(
@@ -57,15 +58,15 @@ from rocmend.port.rule import Case, Found, rule
 )
 def cudnn_benchmark(file: PythonFile) -> Iterable[Found]:
     """Find the switch where it is surely on."""
-    for node in file.of(ast.Assign):
-        target = node.targets[0]
-        if file.qualified(target) != "torch.backends.cudnn.benchmark" or file.side(node) is Side.CUDA:
-            continue
-        if file.values(node.value) == ({True}, True):
+    given = [one.value for one in assigned(file) if file.qualified(one.target) == _SWITCH]
+    for call in file.calls("torch.backends.cudnn.flags"):
+        given += [argument.value for argument in file.arguments(call, "benchmark", 1)]
+    for value in dict.fromkeys(file.on_rocm(given)):
+        if file.values(value) == ({True}, True):
             yield gated(
                 file,
-                node.value,
-                expression_gate(file, node.value, "False"),
+                value,
+                expression_gate(file, value, "False"),
                 message="MIOpen searches for each new shape at its first use, for minutes",
                 remedy="Leave the switch off on ROCm.",
             )

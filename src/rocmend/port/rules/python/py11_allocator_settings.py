@@ -27,13 +27,13 @@ Safe: the variable holds the same settings otherwise, and none of them changes w
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
 from rocmend.port.python.environment import settings
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
-from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
@@ -44,6 +44,8 @@ _CALLS = (
     "torch._C._cuda_cudaCachingAllocator_set_allocator_settings",
     "torch._C._accelerator_setAllocatorSettings",
 )
+
+_HOLE = "\0"
 
 
 @rule(
@@ -70,27 +72,54 @@ _CALLS = (
             "from package._rocm import is_rocm\n\nenv = {'PYTORCH_CUDA_ALLOC_CONF': "
             "\"expandable_segments:True\" if is_rocm else 'max_split_size_mb:64,expandable_segments:True'}\n",
         ),
+        Case(
+            "import os\n\nos.environ.setdefault('PYTORCH_CUDA_ALLOC_CONF',\n"
+            "                      f'expandable_segments:True,max_split_size_mb:{size}')\n",
+            "import os\n\nfrom package._rocm import is_rocm\n\nos.environ.setdefault('PYTORCH_CUDA_ALLOC_CONF',\n"
+            '                      "expandable_segments:True" if is_rocm else '
+            "f'expandable_segments:True,max_split_size_mb:{size}')\n",
+        ),
+        Case(
+            "import os\n\nos.environ['PYTORCH_CUDA_ALLOC_CONF'] = "
+            "'expandable_segments:True,max_split_size_mb:%d,garbage_collection_threshold:%f' % (size, part)\n",
+            None,
+        ),
     ),
 )
 def allocator_settings(file: PythonFile) -> Iterable[Found]:
-    """Find settings that are known to hold both."""
+    """Find settings that hold both."""
     values = [setting.value for setting in settings(file, *_VARIABLES)]
     values += [call.args[0] for call in file.calls(*_CALLS) if call.args]
     for value in file.on_rocm(values):
-        known, complete = file.values(value)
-        text = next(iter(known)) if complete and len(known) == 1 else None
-        if not isinstance(text, str) or file.side(value) is Side.CUDA:
-            continue
+        text = _text(file, value)
         parts = [part.strip() for part in text.split(",")]
         left = [part for part in parts if part and not part.startswith("max_split_size_mb")]
         if len(left) == len(parts) or "expandable_segments:true" not in text.replace(" ", "").lower():
             continue
-        if not isinstance(value, ast.Constant) and len(ast.unparse(value)) > 80:
-            continue
+        rewritten = '"' + ",".join(left) + '"'
+        short = isinstance(value, ast.Constant | ast.JoinedStr) or len(ast.unparse(value)) <= 80
+        known = _HOLE not in rewritten and rewritten.isprintable() and rewritten.count('"') == 2
         yield gated(
             file,
             value,
-            expression_gate(file, value, '"' + ",".join(left) + '"'),
+            expression_gate(file, value, rewritten) if short and known and "\\" not in rewritten else (),
             message="max_split_size_mb together with expandable_segments: memory grows, and data was lost on gfx1201",
             remedy="Leave max_split_size_mb out on ROCm.",
         )
+
+
+def _text(file: PythonFile, value: ast.expr) -> str:
+    """Return what a setting is, with a mark where something is put in that is not known; empty where it has none."""
+    known, complete = file.values(value)
+    text = next(iter(known)) if complete and len(known) == 1 else None
+    if isinstance(text, str):
+        return text
+    match value:
+        case ast.JoinedStr(values=parts):
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else _HOLE for part in parts)
+        case ast.BinOp(left=ast.Constant(value=str(pattern)), op=ast.Mod()):
+            return re.sub(r"%[-+#0 ]*\d*[a-z]", _HOLE, pattern)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(pattern)), attr="format")):
+            return re.sub(r"\{[^{}]*\}", _HOLE, pattern)
+        case _:
+            return ""

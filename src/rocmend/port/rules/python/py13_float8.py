@@ -16,8 +16,13 @@ The type of the architecture at hand, and scales computed from `torch.finfo` of 
 
 ## Fix safety
 
-A suggestion for a conversion. Where the type is compared, looked up, viewed as, or a range of 448 is written out, a
-person must follow the scales: bytes in the one type mean half as much as in the other.
+A suggestion, for conversions, allocations and `torch.finfo`, where a file uses the type in no other way: all of its
+uses are rewritten, or none. Where it is compared, looked up, viewed as, kept under a name, or where a range of 448 is
+written out, a person must follow the scales: bytes in the one type mean half as much as in the other.
+
+No part of it is automatic. What is left alone fails loudly, for products on gfx942 refuse the type, while half of a
+change goes wrong in silence: scales that another file or a checkpoint computed for 448 overflow at 240. Whether there
+are such scales cannot be told from one file.
 
 ## References
 
@@ -39,7 +44,9 @@ from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
+_TYPE = "torch.float8_e4m3fn"
 _RANGE = re.compile(rb"\b448(?:\.0*)?\b")
+_NAMED = re.compile(rb"[\"'](?:torch\.)?float8_e4m3fn[\"']")
 
 
 @rule(
@@ -64,32 +71,55 @@ _RANGE = re.compile(rb"\b448(?:\.0*)?\b")
             "y = (x / s).to(float8_e4m3() if is_rocm else torch.float8_e4m3fn)\n",
         ),
         Case("import torch\n\nif w.dtype == torch.float8_e4m3fn:\n    run(w)\n", None),
+        Case(
+            "import torch\n\nm = torch.finfo(torch.float8_e4m3fn).max\n"
+            "y = (x / s).clamp(-m, m).to(torch.float8_e4m3fn)\n",
+            "import torch\n\nfrom package._rocm import is_rocm\nfrom package._rocm_fp8 import float8_e4m3\n\n"
+            "m = torch.finfo(float8_e4m3() if is_rocm else torch.float8_e4m3fn).max\n"
+            "y = (x / s).clamp(-m, m).to(float8_e4m3() if is_rocm else torch.float8_e4m3fn)\n",
+        ),
+        Case(
+            "import torch\n\ny = (x / s).to(torch.float8_e4m3fn)\nassert y.dtype == torch.float8_e4m3fn\n",
+            None,
+        ),
+        Case("import torch\n\nF8 = torch.float8_e4m3fn\ny = (x / s).to(F8)\n", None),
         Case("import torch\n\ns = x.abs().max() / 448.0\ny = (x / s).to(torch.float8_e4m3fn)\n", None),
         Case("import torch\n\ny = x.view(torch.float8_e4m3fn)\n", None),
     ),
 )
 def float8(file: PythonFile) -> Iterable[Found]:
-    """Find uses of the type on ROCm."""
-    scaled = _RANGE.search(file.data) is not None
-    for node in file.references("torch.float8_e4m3fn"):
-        if file.side(node) is Side.CUDA:
-            continue
-        edits = () if scaled or not _converts(file, node) else expression_gate(file, node, "float8_e4m3()")
+    """Find uses of the type on ROCm; they are rewritten all or none, for they have to agree."""
+    nodes = [node for node in file.references(_TYPE) if file.side(node) is not Side.CUDA]
+    gates = {node: expression_gate(file, node, "float8_e4m3()") for node in nodes if _follows(file, node)}
+    told = _RANGE.search(file.data) is not None or _NAMED.search(file.data) is not None
+    whole = not told and all(gates.get(node) for node in nodes) and not _held(file)
+    for node in nodes:
         yield gated(
             file,
             node,
-            edits,
+            gates[node] if whole else (),
             message="gfx942 multiplies float8_e4m3fnuz, gfx950 and gfx12 float8_e4m3fn, older targets neither",
             remedy="Choose the type by gcnArchName, and take ranges and scales from torch.finfo of it.",
             needs=("is_rocm", "fp8"),
         )
 
 
-def _converts(file: PythonFile, node: ast.expr) -> bool:
-    """Whether the type is an argument of a conversion or of an allocation."""
+def _follows(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a use stays right with the other type: a conversion, an allocation, or what is asked about the type."""
     parent = file.parent(node)
     if isinstance(parent, ast.keyword):
         return parent.arg == "dtype"
-    return (
-        isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in {"to", "type"}
+    if not isinstance(parent, ast.Call) or node not in parent.args:
+        return False
+    if file.qualified(parent.func) == "torch.finfo":
+        return True
+    return isinstance(parent.func, ast.Attribute) and parent.func.attr in {"to", "type"}
+
+
+def _held(file: PythonFile) -> bool:
+    """Whether a name is bound to the type that is not followed further."""
+    return any(
+        not all(bound.imported for bound in found[1])
+        for name in file.of(ast.Name)
+        if isinstance(name.ctx, ast.Load) and _TYPE in file.names(name) and (found := file.scope(name).lookup(name.id))
     )

@@ -16,8 +16,9 @@ The flag before the comparison. Ask for features by name (`torch.cuda.is_bf16_su
 
 ## Fix safety
 
-A suggestion: on ROCm the comparison becomes False, or True where it is about bfloat16. Which of the two ways is right
-is for a person to say.
+A suggestion: on ROCm the GPU counts as one without the feature (`>=` becomes False, `<` True), with it where bfloat16
+is meant, and as one that is not refused where an error or an assertion follows. Which way is right is for a person to
+say.
 
 ## References
 
@@ -70,6 +71,16 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             "major, minor = torch.cuda.get_device_capability(0)\nfast = (not is_rocm and major >= 8) and wanted\n",
         ),
+        Case(
+            "import torch\n\nold = torch.cuda.get_device_capability() < (9, 0)\n"
+            "if torch.cuda.get_device_capability()[0] < 7:\n    raise RuntimeError('too old')\n"
+            "if not torch.cuda.get_device_capability()[0] >= 7:\n    raise RuntimeError('too old')\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "old = is_rocm or torch.cuda.get_device_capability() < (9, 0)\n"
+            "if not is_rocm and torch.cuda.get_device_capability()[0] < 7:\n    raise RuntimeError('too old')\n"
+            "if not (is_rocm or torch.cuda.get_device_capability()[0] >= 7):\n    raise RuntimeError('too old')\n",
+        ),
+        Case("import torch\n\nmatch torch.cuda.get_device_capability():\n    case (9, 0):\n        run()\n", None),
     ),
 )
 def capability(file: PythonFile) -> Iterable[Found]:
@@ -80,14 +91,51 @@ def capability(file: PythonFile) -> Iterable[Found]:
             isinstance(side, ast.Constant) and side.value is None for side in sides
         ):
             continue
-        about_bf16 = _BF16.search(file.source(file.statement(node)).split("\n", 1)[0]) is not None
         yield gated(
             file,
             node,
-            condition_gate(file, node, rocm=about_bf16 or asserted(file, node)),
+            condition_gate(file, node, rocm=_on_rocm(file, node)),
             message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the comparison says nothing",
             remedy="Ask for the feature by name, or compare on CUDA only.",
         )
+    for match in file.on_rocm(file.of(ast.Match)):
+        if _is_capability(file, match.subject):
+            yield gated(
+                file,
+                match.subject,
+                (),
+                message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the cases say nothing",
+                remedy="Ask for the feature by name, or compare on CUDA only.",
+            )
+
+
+def _on_rocm(file: PythonFile, node: ast.Compare) -> bool:
+    """Return what a comparison becomes on ROCm: the GPU has bfloat16, lacks other features, and is not refused."""
+    statement = file.statement(node)
+    if asserted(file, node):
+        return True
+    if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise):
+        return _negated(file, node)
+    has = _BF16.search(file.source(statement).split("\n", 1)[0]) is not None
+    return has is not _asks_for_less(file, node)
+
+
+def _negated(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a part of a test stands under ``not``."""
+    child: ast.AST = node
+    negated = False
+    while isinstance(parent := file.parent(child), ast.BoolOp | ast.UnaryOp):
+        negated ^= isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+        child = parent
+    return negated
+
+
+def _asks_for_less(file: PythonFile, node: ast.Compare) -> bool:
+    """Whether a comparison is true of GPUs that are older than some."""
+    if len(node.ops) != 1:
+        return False
+    older = (ast.Lt, ast.LtE) if _is_capability(file, node.left) else (ast.Gt, ast.GtE)
+    return isinstance(node.ops[0], (*older, ast.NotEq, ast.NotIn))
 
 
 def _is_capability(file: PythonFile, node: ast.expr, depth: int = 0) -> bool:

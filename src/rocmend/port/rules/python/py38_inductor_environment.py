@@ -1,21 +1,22 @@
-"""Inductor's autotuning, switched on through the environment.
+"""Inductor's tuning, graphs or memory planning, switched on through the environment.
 
 ## What it does
 
-Finds `TORCHINDUCTOR_MAX_AUTOTUNE` and its variants set to 1 by a program.
+Finds `TORCHINDUCTOR_MAX_AUTOTUNE` and its variants, and the variables for coordinate descent, CUDA graphs and memory
+planning, set to 1 by a program.
 
 ## Why it matters
 
 The variable makes every mode tune as `max-autotune` does: on ROCm a first run then takes so long that it is taken for
-a hang.
+a hang. CUDA graphs and memory planning are what PY04 and PY05 say of the settings.
 
 ## Use instead
 
-0 on ROCm.
+`0` on ROCm.
 
 ## Fix safety
 
-Safe: it changes how code is chosen, not what is computed.
+Safe: they change how code is chosen and launched, not what is computed.
 
 ## References
 
@@ -35,16 +36,23 @@ from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_NAMES = ("TORCHINDUCTOR_MAX_AUTOTUNE", "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE", "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM")
+_NAMES = {
+    "TORCHINDUCTOR_MAX_AUTOTUNE": "makes every mode tune, which on ROCm is taken for a hang",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE": "makes every mode tune, which on ROCm is taken for a hang",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM": "makes every mode tune, which on ROCm is taken for a hang",
+    "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING": "makes every mode tune, which on ROCm is taken for a hang",
+    "TORCHINDUCTOR_CUDAGRAPHS": "makes Inductor capture graphs, which is slow and unreliable on ROCm",
+    "TORCHINDUCTOR_MEMORY_PLANNING": "makes Inductor plan memory, which was reported to crash it on ROCm",
+}
 
 
 @rule(
     "PY38",
-    "TORCHINDUCTOR_MAX_AUTOTUNE set",
+    "Inductor's tuning or graphs set in the environment",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"TORCHINDUCTOR_MAX_AUTOTUNE",),
+    triggers=tuple(name.encode() for name in _NAMES),
     sources=("torch._inductor.config, torch 2.13",),
     valid=('import os\n\nos.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "0"\n',),
     invalid=(
@@ -63,6 +71,6 @@ def inductor_environment(file: PythonFile) -> Iterable[Found]:
                 file,
                 setting.value,
                 expression_gate(file, setting.value, '"0"'),
-                message=f"{setting.name}=1 makes every mode tune, which on ROCm is taken for a hang",
+                message=f"{setting.name}=1 {_NAMES[setting.name]}",
                 remedy="Leave it off on ROCm.",
             )
