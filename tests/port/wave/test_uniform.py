@@ -11,6 +11,8 @@ from rocmend.port.wave.uniform import same_in_a_block, same_in_a_warp
 HEAD = """
 #define LANE (threadIdx.x & 31)
 #define LIMIT 7
+#define COUNTED (N + LIMIT)
+constexpr int kWarpSize = 16;
 template <int N>
 __global__ void f(int n, const int* data, bool flag) {
   int tid = threadIdx.x;
@@ -25,7 +27,7 @@ __global__ void f(int n, const int* data, bool flag) {
 
 def condition(text: str, head: str = HEAD) -> tuple[CudaFile, tuple[int, int]]:
     file = CudaFile("x.cu", f"{head}  if ({text}) {{ g(); }}\n}}\n".encode())
-    (function,) = file.functions
+    function = file.functions[-1]
     body = statements(file, function)
     assert body is not None
     (branch,) = [one for one in walk(body) if one.kind == "if"]
@@ -55,6 +57,19 @@ def condition(text: str, head: str = HEAD) -> tuple[CudaFile, tuple[int, int]]:
         ("LANE == 0", False, False),
         ("unknown > 0", False, False),
         ("g(n) > 0", False, False),
+        ("threadIdx.x < 32 && n", True, False),
+        ("n + threadIdx.x / 32 > 2", True, False),
+        ("threadIdx.x < 32 - 1", False, False),
+        ("40 - threadIdx.x < 32", False, False),
+        ("2 * threadIdx.x / 32", False, False),
+        ("threadIdx.x >> 5 - 1", False, False),
+        ("threadIdx.x / HALF_WARP_SIZE", False, False),
+        ("threadIdx.x / WARP_SIZE", True, False),
+        ("threadIdx.x / kWarpSize", False, False),
+        ("__any_sync(tid & 16 ? 0xffff0000u : 0xffffu, tid > 3)", False, False),
+        ("LANE_ID < 4", False, False),
+        ("ROWS > 4", True, True),
+        ("COUNTED > 2", True, True),
     ],
 )
 def test_conditions(text: str, warp: bool, block: bool) -> None:
@@ -62,6 +77,62 @@ def test_conditions(text: str, warp: bool, block: bool) -> None:
     (function,) = file.functions
     assert same_in_a_warp(file, function, *where) is warp
     assert same_in_a_block(file, function, *where) is block
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "float x = data[tid];",
+        "int x = 0; x = tid;",
+        "int x = 0; take(x);",
+        "int x = 0; take(1, x);",
+        "int x = 0; int& y = x; y = tid;",
+        "int x = 0; int* y = &x; *y = tid;",
+        "int x[2] = {0, 0}; x[1] = tid;",
+        "int x[2] = {0, 0}; int* y = x; y[0] = tid;",
+        "S x = {}; x.lane = tid;",
+        "S x = {}; x.rows[1].lane++;",
+        'unsigned x = 0; asm("mov.u32 %0, %%laneid;" : "=r"(x));',
+        "int x = 0; auto set = [&] { x = tid; };",
+        "int x = 0; set(f<int>(n), x);",
+        "int x = tid + tid;",
+        "int x = helper.lane();",
+    ],
+)
+def test_a_variable_that_may_change(before: str) -> None:
+    file, where = condition("x", HEAD + before)
+    (function,) = file.functions
+    assert not same_in_a_warp(file, function, *where)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "const int x = n; take(x);",
+        "int x = n; y = max(x, 3);",
+        "int x = n; y = static_cast<float>(x);",
+        'int x = n; asm volatile("" :: "r"(x));',
+        "const int x[2] = {1, 2}; y = x[0];",
+        "int x = N; if (x > 3) y = 2;",
+    ],
+)
+def test_a_variable_that_stays(before: str) -> None:
+    file, where = condition("x", HEAD + before.replace("if (x > 3)", "while (x > 3)"))
+    (function,) = file.functions
+    assert same_in_a_warp(file, function, *where)
+
+
+def test_a_function_of_the_file_says_how_it_takes_its_arguments() -> None:
+    body = "__global__ void f(int n) {\n  int x = n;\n  take(x);\n"
+    for parameter, stays in (("int v", True), ("int& v", False)):
+        file, where = condition("x", f"__device__ void take({parameter}) {{}}\n{body}")
+        assert same_in_a_warp(file, file.functions[1], *where) is stays
+
+
+@pytest.mark.parametrize("head", ["struct K { int x = 0; };", "int x = 0;", "__device__ int x = 0;"])
+def test_what_others_may_change(head: str) -> None:
+    file, where = condition("x", head + "__global__ void f(int n) {\n")
+    assert not same_in_a_warp(file, file.functions[-1], *where)
 
 
 def test_an_argument_of_a_device_function_may_differ() -> None:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
-from rocmend.port.wave.sites import Site, own_lanes, wave
+from rocmend.port.wave.meetings import Place, barriers, meetings
 from rocmend.port.wave.statements import Statement, statements, walk
+from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import same_in_a_block, same_in_a_warp
 
 __all__ = ["Split", "splits"]
 
-_BARRIERS = (b"__syncthreads", b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count")
 _BEFORE_CONDITION = frozenset((b"=", b"return", b"(", b",", b"+=", b"-=", b"&=", b"|=", b"{", b";"))
 
 
@@ -44,19 +44,16 @@ class Split(NamedTuple):
     barrier: bool
 
 
-_Same = Callable[[CudaFile, Function, int, int], bool]
-
-
 def splits(file: CudaFile) -> Iterator[Split]:
     """Yield the branches on both sides of which lanes that are named by a mask may meet, or threads of a block."""
-    barriers = sorted(call.at for call in file.calls(*_BARRIERS) if call.name.directive < 0)
-    for places, barrier in ((_meeting(file), False), (barriers, True)):
+    for places, barrier in ((meetings(file), False), (barriers(file), True)):
         if len(places) < 2:
             continue
+        indices = [place.at for place in places]
         for function in file.functions:
             first, last = file.token_at(function.start), file.token_at(function.end)
-            inside = places[bisect_left(places, first) : bisect_left(places, last)]
-            if len(inside) < 2 or file.function_at(file.tokens[inside[0]].start) != function:
+            inside = places[bisect_left(indices, first) : bisect_left(indices, last)]
+            if len(inside) < 2 or file.function_at(file.tokens[inside[0].at].start) != function:
                 continue
             body = statements(file, function)
             if body is not None:
@@ -64,11 +61,11 @@ def splits(file: CudaFile) -> Iterator[Split]:
 
 
 def _in_function(
-    file: CudaFile, function: Function, body: Statement, places: list[int], *, barrier: bool
+    file: CudaFile, function: Function, body: Statement, places: list[Place], *, barrier: bool
 ) -> Iterator[Split]:
-    same: _Same = same_in_a_block if barrier else same_in_a_warp
+    same: Callable[[CudaFile, Function, int, int], bool] = same_in_a_block if barrier else same_in_a_warp
     for one in walk(body):
-        found = _choice(file, one, places) if one.kind == "plain" else _branch(body, one, places)
+        found = _choice(file, one, places) if one.kind == "plain" else _branch(file, body, one, places)
         if found is None:
             continue
         (first, last), here, there = found
@@ -83,24 +80,45 @@ _Found = tuple[tuple[int, int], int, int]
 """A condition, and an operation on each of its sides."""
 
 
-def _branch(body: Statement, one: Statement, places: list[int]) -> _Found | None:
+def _branch(file: CudaFile, body: Statement, one: Statement, places: list[Place]) -> _Found | None:
     if one.condition is None or one.kind not in {"if", "switch"}:
         return None
-    inside = _within(places, one.parts[0])
-    if not inside:
-        return None
     if one.kind == "switch":
+        inside = _within(places, one.parts[0])
         others = inside[1:] if len(inside) > 1 and _cases(one.parts[0], inside) > 1 else []
     else:
-        others = _within(places, one.parts[1]) if len(one.parts) > 1 else []
-        if not others and one.parts[0].leaves:
-            others = [at for at in places if at >= one.last and at < _loop_end(body, one)]
-    return (one.condition, inside[0], others[0]) if others else None
+        inside, others = _sides(file, body, one, places)
+    return (one.condition, inside[0], others[0]) if inside and others else None
 
 
-def _choice(file: CudaFile, one: Statement, places: list[int]) -> _Found | None:
+def _sides(file: CudaFile, body: Statement, one: Statement, places: list[Place]) -> tuple[list[int], list[int]]:
+    """Return the operations of the lanes that take an ``if``, and of those that do not."""
+    inside = _within(places, one.parts[0])
+    others = _within(places, one.parts[1]) if len(one.parts) > 1 else []
+    if others or not one.parts[0].leaves:
+        return inside, others
+    end = _last(one.parts[0])
+    if end.keyword == b"goto":
+        label = _label(file, body, text_at(file, end.first + 1))
+        if label >= one.last:  # the lanes that jump are further on, the others between
+            inside += _after(places, label, body.last)
+            return inside, _after(places, one.last, label)
+        return inside or _after(places, label, one.first), _after(places, one.last, body.last)
+    return inside, _after(places, one.last, _loop_end(body, one, end))
+
+
+def _after(places: list[Place], first: int, last: int) -> list[int]:
+    """Return the operations in a range whose lanes were not seen to be there within it."""
+    return [place.at for place in places if first <= place.at < last and place.born < first]
+
+
+def _within(places: list[Place], statement: Statement) -> list[int]:
+    return _after(places, statement.first, statement.last)
+
+
+def _choice(file: CudaFile, one: Statement, places: list[Place]) -> _Found | None:
     """Return the ``?`` of a statement that has operations on both of its sides."""
-    inside = _within(places, one)
+    inside = [place for place in places if one.first <= place.at < one.last]
     if len(inside) < 2:
         return None
     for at in range(one.first, one.last):
@@ -110,10 +128,9 @@ def _choice(file: CudaFile, one: Statement, places: list[int]) -> _Found | None:
         colon = at + 1
         while colon < one.last and not (file.tokens[colon].text == b":" and depth == 0):
             depth += (file.tokens[colon].text == b"?") - (file.tokens[colon].text == b":")
-            colon = file.partner.get(colon, colon) if file.tokens[colon].text in (b"(", b"[", b"{") else colon
+            colon = file.partner[colon] if file.tokens[colon].text in (b"(", b"[", b"{") else colon
             colon += 1
-        here = [place for place in inside if at < place < colon]
-        there = [place for place in inside if place > colon]
+        here, there = _after(inside, at + 1, colon), _after(inside, colon + 1, one.last)
         if here and there:
             first = at
             while first > one.first and file.tokens[first - 1].text not in _BEFORE_CONDITION:
@@ -124,58 +141,30 @@ def _choice(file: CudaFile, one: Statement, places: list[int]) -> _Found | None:
     return None
 
 
-def _within(places: list[int], statement: Statement) -> list[int]:
-    return places[bisect_left(places, statement.first) : bisect_left(places, statement.last)]
-
-
 def _cases(body: Statement, inside: list[int]) -> int:
     """Return in how many cases of a ``switch`` the places stand."""
     labels = [one.first for one in walk(body) if one.kind == "plain" and one.keyword == b":"]
     return len({sum(label < at for label in labels) for at in inside})
 
 
-def _loop_end(body: Statement, branch: Statement) -> int:
+def _last(statement: Statement) -> Statement:
+    """Return the last statement of a branch."""
+    while statement.kind == "block" and statement.parts:
+        statement = statement.parts[-1]
+    return statement
+
+
+def _label(file: CudaFile, body: Statement, name: bytes) -> int:
+    """Return the index of a label; that of the body's beginning where it is not found."""
+    for index in file.names(name, shared=False):
+        if body.first < index < body.last and text_at(file, index + 1) == b":" and text_at(file, index - 1) != b"?":
+            return index
+    return body.first
+
+
+def _loop_end(body: Statement, branch: Statement, last: Statement) -> int:
     """Return the index after the last token that a lane which took the branch is kept from, by how the branch ends."""
-    last = branch.parts[0]
-    while last.kind == "block" and last.parts:
-        last = last.parts[-1]
     if last.keyword in (b"return", b"throw"):
         return body.last
     around = [one for one in walk(body) if one.kind in {"loop", "switch"} and one.first < branch.first < one.last]
     return around[-1].last if around else body.last
-
-
-def _meeting(file: CudaFile) -> list[int]:
-    """Return where masks may name lanes that are elsewhere: the indices of operations and of calls that hold one."""
-    sites: list[Site] = [
-        site
-        for site in wave(file).sites
-        if site.call is not None and not site.defines and not site.tested and not own_lanes(file, site)
-    ]
-    places = {site.at for site in sites}
-    holders: set[bytes] = set()
-    pending = [site.at for site in sites]
-    while pending:
-        token = file.tokens[pending.pop()]
-        name = _holder(file, token.start, token.directive)
-        if name is None or name in holders:
-            continue
-        holders.add(name)
-        for call in file.calls(name):
-            if (not call.declares and call.name.directive != token.directive) or call.name.directive < 0:
-                places.add(call.at)
-                pending.append(call.at)
-    return sorted(at for at in places if file.tokens[at].directive < 0)
-
-
-def _holder(file: CudaFile, offset: int, directive: int) -> bytes | None:
-    """Return the function or macro that an operation stands in."""
-    if directive >= 0:
-        for name, macros in file.macros.items():
-            if any(macro.directive == directive for macro in macros):
-                return name
-        return None
-    function = file.function_at(offset)
-    if function is None or b"__global__" in function.qualifiers:
-        return None
-    return function.name.text

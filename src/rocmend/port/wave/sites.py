@@ -11,6 +11,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.structure import Call, call_at
 from rocmend.port.wave.intrinsics import INTRINSICS, Intrinsic
 from rocmend.port.wave.tokens import text_at
+from rocmend.port.wave.variables import changed
 
 __all__ = ["Site", "Wave", "literal_mask", "own_lanes", "wave"]
 
@@ -174,15 +175,29 @@ def literal_mask(text: bytes) -> str:
     return "part" if _NUMBER.fullmatch(text) else "named"
 
 
-def own_lanes(file: CudaFile, site: Site) -> bool:
-    """Tell whether a mask is made of lanes that were seen to be there: by ``__activemask``, a ballot or a match."""
-    if not site.intrinsic.masked or site.call is None or not site.call.args:
-        return not site.intrinsic.masked
+def own_lanes(file: CudaFile, site: Site) -> int:
+    """Return where a mask is made of lanes that were seen to be there: by ``__activemask``, a ballot or a match.
+
+    It names lanes of the other side of a branch where it was made before that branch.
+
+    Returns:
+        The index of the token at which it is made; -1 where it is made otherwise, or may be changed afterwards.
+    """
+    if not site.intrinsic.masked:
+        return site.at
+    if site.call is None or not site.call.args:
+        return -1
     mask = site.call.args[0]
-    words = {token.text for token in file.tokens[mask.first : mask.last]}
-    if mask.last - mask.first == 1:
-        token = file.tokens[mask.first]
+    born, first, last = site.at, mask.first, mask.last
+    if last - first == 1:
+        token = file.tokens[first]
         declared = file.declaration_of(token.text, token.start)
-        if declared is not None and declared.value is not None:
-            words = {one.text for one in file.tokens[declared.value.first : declared.value.last]}
-    return any(name in INTRINSICS and INTRINSICS[name].kind in {"ballot", "match"} for name in words)
+        function = file.function_at(token.start)
+        if declared is None or declared.value is None or function is None:
+            return -1
+        if changed(file, function, declared, but=frozenset((b"&=",))):
+            return -1
+        born, first, last = declared.at, declared.value.first, declared.value.last
+    words = {one.text for one in file.tokens[first:last]}
+    made = any(name in INTRINSICS and INTRINSICS[name].kind in {"ballot", "match"} for name in words)
+    return born if made and not words & {b"~", b"|", b"^", b"?", b"+"} else -1

@@ -10,6 +10,7 @@ from rocmend.port.cuda.functions import Function
 
 __all__ = ["Statement", "statements", "walk"]
 
+_BEFORE_BODY = frozenset((b")", b"]", b"mutable", b"noexcept", b"const"))
 _JUMPS = frozenset((b"return", b"break", b"continue", b"goto", b"throw"))
 
 
@@ -21,7 +22,8 @@ class Statement(NamedTuple):
         first: Index of its first token.
         last: Index after its last one.
         condition: Indices of the tokens of its condition (``first``, ``last``); None where it has none.
-        parts: Of an ``if`` the branches, of a loop and a ``switch`` the body, of a block its statements.
+        parts: Of an ``if`` the branches, of a loop and a ``switch`` the body, of a block its statements, of a plain one
+            the bodies of lambdas in it.
         keyword: ``if``, ``while``, ``for``, ``do`` and the like; for others the first token's text.
     """
 
@@ -126,11 +128,27 @@ class _Reader:
 
     def plain(self, at: int, limit: int) -> Statement:
         first = at
+        bodies: list[Statement] = []
         while at < limit:
             text = self.text(at)
             if text == b";":
                 at += 1
                 break
-            at = self.partner[at] + 1 if text in (b"(", b"[", b"{") and at in self.partner else at + 1
+            if text in (b"(", b"[", b"{") and at in self.partner:
+                bodies += self.lambdas(at)
+                at = self.partner[at] + 1
+            else:
+                at += 1
             at = self.after(at)
-        return Statement("plain", first, max(at, first + 1), None, (), self.text(first))
+        return Statement("plain", first, max(at, first + 1), None, tuple(bodies), self.text(first))
+
+    def lambdas(self, opened: int) -> list[Statement]:
+        """Return the bodies of lambdas, and of local classes' functions, from a bracket to the one that closes it."""
+        found = []
+        at = opened
+        while at < self.partner[opened]:
+            if self.text(at) == b"{" and at in self.partner and self.text(at - 1) in _BEFORE_BODY:
+                found.append(self.block(at))
+                at = self.partner[at]
+            at += 1
+        return found

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 
+from rocmend.port.cuda.constants import constant
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
+from rocmend.port.cuda.structure import Argument, call_at
 from rocmend.port.wave.tokens import text_at
+from rocmend.port.wave.variables import changed
 
 __all__ = ["same_in_a_block", "same_in_a_warp", "template_parameter"]
 
 _WORDS = frozenset(
     b"true false nullptr const constexpr int unsigned long short char float double bool auto static_cast sizeof "
-    b"uint32_t int32_t uint64_t int64_t size_t and or not min max blockIdx blockDim gridDim x y z std".split()
+    b"uint32_t int32_t uint64_t int64_t size_t and or not min max blockIdx blockDim gridDim std".split()
 )
 _VOTES = frozenset(
     b"__any_sync __all_sync __uni_sync __any __all warp32_any_sync warp32_all_sync warp32_uni_sync warp32_any "
@@ -21,8 +24,27 @@ _VOTES = frozenset(
 )
 _BLOCK_VOTES = frozenset((b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count"))
 _CONSTANT = re.compile(rb"[A-Z][A-Z0-9_]*|k[A-Z]\w*")
-_WIDTHS = re.compile(rb"32[uUlL]*|warpSize|k?[Ww]arp_?[Ss]ize|[A-Z0-9_]*WARP_?(SIZE|THREADS|WIDTH)[A-Z0-9_]*")
-_CHANGES = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"<<=", b">>=", b"++", b"--"))
+_OF_A_LANE = re.compile(
+    rb"LANE|TID|RANK|IDX|INDEX|LEADER|MASTER|ELECT|(?:^|_)(?:ID|THREAD|ACTIVE)(?:_|$)|^T?[IJXYZ]$|LID|GID",
+    re.IGNORECASE,
+)
+_WIDTHS = re.compile(rb"k?(WARP|Warp|warp)_?(SIZE|Size|size|THREADS|Threads|threads)|warpSize")
+_WIDTH = re.compile(rb"(?:32|0[xX]20)[uUlL]*")
+_BEFORE_VALUE = frozenset((b"(", b",", b"&&", b"||", b"and", b"or", b"==", b"!=", b"?", b":", b"=", b"return", b"not"))
+_BEFORE_QUOTIENT = _BEFORE_VALUE | {b"<", b">", b"<=", b">="}
+_BINDS_TIGHTER = frozenset((b"*", b"/", b"%", b"+", b"-", b"<<", b">>", b".", b"["))
+_THREAD = frozenset(
+    (
+        b"threadIdx.x",
+        b"(int)threadIdx.x",
+        b"int(threadIdx.x)",
+        *(
+            form % (one, other)
+            for form in (b"%s*%s+threadIdx.x", b"threadIdx.x+%s*%s", b"(%s*%s)+threadIdx.x", b"threadIdx.x+(%s*%s)")
+            for one, other in ((b"blockIdx.x", b"blockDim.x"), (b"blockDim.x", b"blockIdx.x"))
+        ),
+    )
+)
 _DEEPEST = 6
 
 
@@ -48,86 +70,143 @@ def _same(file: CudaFile, function: Function, where: tuple[int, int], *, warp: b
     at, last = where
     while at < last:
         token = tokens[at]
-        votes = token.text in _BLOCK_VOTES or (warp and token.text in _VOTES)
         if token.kind != Kind.NAME or token.text in _WORDS:
             at += 1
-        elif votes and at + 1 in file.partner:
+        elif at > where[0] and tokens[at - 1].text in (b".", b"->"):
+            if text_at(file, at + 1) in (b"(", b"<"):
+                return False  # a method may ask which lane it is
+            at += 1
+        elif _voted(file, function, at, warp, depth):
             at = file.partner[at + 1] + 1
-        elif token.text != b"threadIdx" and (
-            (at > where[0] and tokens[at - 1].text in (b".", b"->")) or _known(file, function, at, warp, depth)
-        ):
+        elif token.text != b"threadIdx" and _known(file, function, at, warp, depth):
             at += 1
         else:
-            after = _warp_number(file, at) if warp else -1
+            after = _warp_number(file, at, where) if warp else -1
             if after < 0 or (token.text != b"threadIdx" and not _stands_for_thread(file, function, at)):
                 return False
             at = after
     return True
 
 
-def _warp_number(file: CudaFile, at: int) -> int:
+def _voted(file: CudaFile, function: Function, at: int, warp: bool, depth: int) -> bool:
+    """Tell whether a vote of the block stands there, or one of all lanes of a warp that are there.
+
+    The latter has no mask, or one that is the same for all: each part of a warp with its own mask has its own result.
+    """
+    name = file.tokens[at].text
+    call = call_at(file.tokens, file.partner, at) if name in _BLOCK_VOTES or (warp and name in _VOTES) else None
+    if call is None or depth >= _DEEPEST:
+        return False
+    if name in _BLOCK_VOTES:
+        return True
+    if not call.name.text.endswith(b"_sync"):
+        return True
+    if not call.args:
+        return False
+    mask = call.args[0]
+    return _same(file, function, (mask.first, mask.last), warp=True, depth=depth + 1)
+
+
+def _warp_number(file: CudaFile, at: int, where: tuple[int, int]) -> int:
     """Return the index after ``threadIdx.x / 32``, ``threadIdx.x >> 5`` or ``threadIdx.x < 64``; -1 for other things.
 
-    ``at`` is the index of ``threadIdx`` or of a variable that stands for it.
+    What stands around it must not bind tighter: ``2 * threadIdx.x / 32`` and ``threadIdx.x < 32 - 1`` are not.
+
+    Args:
+        file: The source.
+        at: Index of ``threadIdx`` or of a variable that stands for it.
+        where: The expression around it.
     """
     tokens = file.tokens
     sign = at + 3 if tokens[at].text == b"threadIdx" else at + 1
     if sign + 1 >= len(tokens) or (sign == at + 3 and tokens[at + 2].text != b"x"):
         return -1
-    number = tokens[sign + 1].text
-    divides = tokens[sign].text == b"/" and _WIDTHS.fullmatch(number)
-    shifts = tokens[sign].text == b">>" and number == b"5"
-    whole = tokens[sign].text in (b"<", b">=") and (_WIDTHS.fullmatch(number) or _whole_warps(number))
-    return sign + 2 if divides or shifts or whole else -1
+    before = tokens[at - 1].text if at > where[0] else b"("
+    after = tokens[sign + 2].text if sign + 2 < where[1] else b")"
+    if tokens[sign].text == b"/":
+        fits = (
+            _is_32(file, sign + 1) and (before in _BEFORE_QUOTIENT or _adds(file, at - 1, where[0])) and after != b"."
+        )
+    elif tokens[sign].text == b">>":
+        fits = tokens[sign + 1].text == b"5" and before in _BEFORE_QUOTIENT and after not in _BINDS_TIGHTER - {b">>"}
+    else:
+        whole = _is_32(file, sign + 1) or _whole_warps(tokens[sign + 1].text)
+        fits = tokens[sign].text in (b"<", b">=") and whole and before in _BEFORE_VALUE and after not in _BINDS_TIGHTER
+    return sign + 2 if fits else -1
+
+
+def _adds(file: CudaFile, sign: int, first: int) -> bool:
+    """Tell whether a ``+`` adds to what stands before it."""
+    if sign <= first or text_at(file, sign) != b"+":
+        return False
+    before = file.tokens[sign - 1]
+    return before.kind in (Kind.NAME, Kind.NUMBER) or before.text in (b")", b"]")
+
+
+def _is_32(file: CudaFile, at: int) -> bool:
+    """Tell whether a token is 32 or a name of a warp's size, which the file may say itself."""
+    name = file.tokens[at]
+    if name.kind == Kind.NUMBER:
+        return _WIDTH.fullmatch(name.text) is not None
+    if not _WIDTHS.fullmatch(name.text):
+        return False
+    if name.text in file.macros or file.declarations_of(name.text):
+        return constant(file, Argument(name.start, name.end, at, at + 1), name.start) == 32
+    return not any(template_parameter(file, index) for index in file.names(name.text, shared=False))
 
 
 def _whole_warps(number: bytes) -> bool:
     digits = number.rstrip(b"uUlL")
-    return digits.isdigit() and int(digits) % 32 == 0
+    return digits.isdigit() and not digits.startswith(b"0") and int(digits) % 32 == 0
 
 
 def _stands_for_thread(file: CudaFile, function: Function, at: int) -> bool:
     """Tell whether a variable is the thread's number in the block or the grid, and stays it."""
     name = file.tokens[at]
     declared = file.declaration_of(name.text, name.start)
-    if declared is None or declared.value is None or _changed(file, function, name.text, declared.at):
+    if declared is None or declared.value is None or changed(file, function, declared):
         return False
-    words = {
-        token.text
-        for token in file.tokens[declared.value.first : declared.value.last]
-        if token.kind != Kind.PUNCTUATION or token.text not in (b".", b"+", b"*", b"(", b")")
-    }
-    return b"threadIdx" in words and words <= {b"threadIdx", b"blockIdx", b"blockDim", b"x", b"int", b"unsigned"}
+    return b"".join(token.text for token in file.tokens[declared.value.first : declared.value.last]) in _THREAD
 
 
-def _known(file: CudaFile, function: Function, at: int, warp: bool, depth: int) -> bool:
+def _known(  # noqa: PLR0911  each return names one kind of variable
+    file: CudaFile, function: Function, at: int, warp: bool, depth: int
+) -> bool:
     name = file.tokens[at]
-    if text_at(file, at + 1) == b"(":
+    if text_at(file, at + 1) == b"(" or depth >= _DEEPEST:
         return False
     declared = file.declaration_of(name.text, name.start)
     if declared is None:
-        return bool(_CONSTANT.fullmatch(name.text)) and not _of_threads(file, name.text)
+        return _known_name(file, function, name.text, warp, depth)
     if b"constexpr" in declared.qualifiers or template_parameter(file, declared.at):
         return True
-    if _changed(file, function, name.text, declared.at):
+    if changed(file, function, declared):
         return False
     if any(one.start <= declared.name.start < one.end for one in function.parameters):
         return b"__global__" in function.qualifiers
+    inside = function.head <= declared.name.start < function.end
+    if not inside and not declared.qualifiers & {b"const", b"__constant__"}:
+        return False  # others may change it
     value = declared.value
-    return (
-        value is not None
-        and depth < _DEEPEST
-        and _same(file, function, (value.first, value.last), warp=warp, depth=depth + 1)
-    )
+    if value is None:
+        return b"__constant__" in declared.qualifiers
+    return _same(file, function, (value.first, value.last), warp=warp, depth=depth + 1)
 
 
-def _of_threads(file: CudaFile, name: bytes) -> bool:
-    """Tell whether a macro of that name is made of a lane's own numbers."""
-    return any(
-        file.tokens[index].text in (b"threadIdx", b"laneid")
-        for macro in file.macros.get(name, ())
-        for index in range(macro.first, macro.last)
-    )
+def _known_name(file: CudaFile, function: Function, name: bytes, warp: bool, depth: int) -> bool:
+    """Tell the same of a name that is no variable: a macro, a template's parameter, a constant of another file."""
+    macros = file.macros.get(name)
+    if macros:
+        return all(
+            one.parameters is None and _same(file, function, (one.first, one.last), warp=warp, depth=depth + 1)
+            for one in macros
+        )
+    if any(
+        file.tokens[index].start < function.start and template_parameter(file, index)
+        for index in file.names(name, shared=False)
+    ):
+        return True
+    return bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name)
 
 
 def template_parameter(file: CudaFile, at: int) -> bool:
@@ -135,18 +214,3 @@ def template_parameter(file: CudaFile, at: int) -> bool:
     while at > 0 and file.tokens[at].text not in (b";", b"{", b"}", b"(", b")", b"<"):
         at -= 1
     return file.tokens[at].text == b"<" and file.tokens[at - 1].text == b"template"
-
-
-def _changed(file: CudaFile, function: Function, name: bytes, declared: int) -> bool:
-    """Tell whether a variable may get another value than the one that it was declared with."""
-    tokens = file.tokens
-    for index in file.names(name, shared=False):
-        if index == declared or not function.head <= tokens[index].start < function.end:
-            continue
-        after = tokens[index + 1].text if index + 1 < len(tokens) else b""
-        before = tokens[index - 1].text
-        if after in _CHANGES or before in (b"++", b"--"):
-            return True
-        if before == b"&" and tokens[index - 2].text in (b"(", b",", b"=", b"return"):
-            return True
-    return False

@@ -17,7 +17,8 @@ means on every wavefront.
 
 ## Fix safety
 
-Safe: it is the value that the code has had wherever it ran. A project's own variable of that name is left alone.
+Safe: it is the value that the code has had wherever it ran. A project's own variable or member of that name is left
+alone, where it is in scope.
 
 ## References
 
@@ -31,10 +32,13 @@ from collections.abc import Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.sites import wave
+from rocmend.port.wave.tokens import text_at
+from rocmend.port.wave.uniform import template_parameter
 
 
 @rule(
@@ -61,22 +65,50 @@ from rocmend.port.wave.sites import wave
             "__device__ int g(int v) {\n",
             "  return v;\n}\n",
         ),
+        gated(
+            "__global__ void g(int* x) { x[0] = threadIdx.x % ::warpSize; }",
+            "__global__ void g(int* x) { x[0] = threadIdx.x % 32; }",
+            "struct S {\n  int warpSize;\n};\nvoid f(int warpSize) {\n  h(warpSize);\n}\n",
+        ),
         gated("#define LANE (threadIdx.x % warpSize)", "#define LANE (threadIdx.x % 32)"),
     ),
 )
 def warp_size(file: CudaFile) -> Iterator[Found]:
     """Yield its uses."""
-    if b"warpSize" in file.macros or file.declarations_of(b"warpSize") or wave(file).other_width is not None:
+    if b"warpSize" in file.macros or wave(file).other_width is not None or _own_constant(file):
         return
     for index in file.names(b"warpSize"):
         token = file.tokens[index]
-        if index >= 1 and file.tokens[index - 1].text in (b".", b"->", b"::"):
+        start = token.start
+        if text_at(file, index - 1) in (b".", b"->"):
+            continue
+        if text_at(file, index - 1) == b"::":
+            if file.tokens[index - 2].kind == Kind.NAME and text_at(file, index - 2) not in _NO_NAMESPACES:
+                continue
+            start = file.tokens[index - 1].start  # ::warpSize
+        elif file.declaration_of(b"warpSize", token.start) is not None:
             continue
         if token.directive >= 0 and file.directives[token.directive].name != b"define":
             continue
         yield Found(
-            token.start,
+            start,
             token.end,
             "warpSize is 64 on gfx9, where the code was written for 32",
-            (Edit(token.start, token.end, b"32"),),
+            (Edit(start, token.end, b"32"),),
         )
+
+
+_NO_NAMESPACES = frozenset((b"return", b"case", b"else", b"and", b"or", b"not"))
+
+
+def _own_constant(file: CudaFile) -> bool:
+    """Tell whether the file gives the name a meaning of its own: a template's parameter, an enumerator."""
+    return any(
+        template_parameter(file, index)
+        or (
+            text_at(file, index + 1) == b"="
+            and text_at(file, index - 1) in (b"{", b",")
+            and file.declaration_of(b"warpSize", file.tokens[index].start) is None
+        )
+        for index in file.names(b"warpSize", shared=False)
+    )

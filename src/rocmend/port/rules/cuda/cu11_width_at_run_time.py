@@ -17,7 +17,8 @@ sized with them.
 
 ## Fix safety
 
-Safe where it is rewritten: it is the value that the program has had wherever it ran.
+Safe where it is rewritten: it is the value that the program has had wherever it ran. A member of that name of the
+project's own type is left alone; one of an object whose type is not known is for a person.
 
 ## References
 
@@ -27,6 +28,7 @@ Safe where it is rewritten: it is the value that the program has had wherever it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
@@ -56,6 +58,7 @@ _PURE = frozenset((b"getCurrentDeviceProperties", b"getDeviceProperties"))
         'void f(cudaDeviceProp p) {\n  printf("%d\\n", p.warpSize);\n}\n',
         "void f(cudaDeviceProp& p) {\n  p.warpSize = 32;\n}\n",
         "int n = threadIdx.x % C10_WARP_SIZE;\n",
+        "struct Tile {\n  int warpSize = 16;\n};\nint f(Tile t) {\n  return 4 * t.warpSize;\n}\n",
     ),
     invalid=(
         gated(
@@ -70,6 +73,7 @@ _PURE = frozenset((b"getCurrentDeviceProperties", b"getDeviceProperties"))
             "void f() {\n",
             "}\n",
         ),
+        Case("int f() {\n  return settings->warpSize;\n}\n", None),
         Case("void f(int* w) {\n  cudaDeviceGetAttribute(w, cudaDevAttrWarpSize, 0);\n}\n", None),
         Case("constexpr int kLanes = C10_WARP_SIZE;\n", None),
     ),
@@ -79,12 +83,12 @@ def width_at_run_time(file: CudaFile) -> Iterator[Found]:
     for index in file.names(b"warpSize"):
         if index < 2 or file.tokens[index - 1].text not in (b".", b"->") or _printed(file, index):
             continue
-        after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
         first = _object(file, index - 1)
         token = file.tokens[index]
-        if after == b"=":
+        of = _device(file, first, index - 1)
+        if text_at(file, index + 1) == b"=" or of is False:
             continue
-        if first < 0:
+        if of is None:
             yield _manual(file.tokens[index - 1].start, token.end, "the device's warp size is 64 on gfx9")
             continue
         start = file.tokens[first].start
@@ -138,6 +142,36 @@ def _object(file: CudaFile, dot: int) -> int:
             continue
         return at
     return -1
+
+
+def _device(file: CudaFile, first: int, dot: int) -> bool | None:
+    """Tell whether an object is a device's properties; None where that is not known.
+
+    Args:
+        file: The source.
+        first: Index of its first token; -1 where it is more than names.
+        dot: Index of the sign after it.
+    """
+    if first < 0:
+        return None
+    words = {token.text for token in file.tokens[first:dot]}
+    if words & _PURE:
+        return True
+    single = not words & {b".", b"->", b"::"}
+    declared = file.declaration_of(file.tokens[first].text, file.tokens[first].start) if single else None
+    if declared is not None and declared.type != b"auto":
+        return _TYPE.search(declared.type) is not None
+    if declared is not None and declared.value is not None:
+        given = {token.text for token in file.tokens[declared.value.first : declared.value.last]}
+        return bool(given & _PURE) or None
+    last = dot - 1
+    while last in file.partner and file.partner[last] < last:
+        last = file.partner[last] - 1
+    return True if _NAME.search(text_at(file, last)) else None
+
+
+_TYPE = re.compile(rb"(?:cuda|hip)DeviceProp")
+_NAME = re.compile(rb"prop", re.IGNORECASE)
 
 
 def _constant(file: CudaFile, index: int) -> bool:

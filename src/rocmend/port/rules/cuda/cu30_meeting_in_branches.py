@@ -4,6 +4,7 @@
 
 Reports branches with operations across lanes, or with `__syncthreads()`, on both sides (or on one side that leaves,
 and after it), where the lanes of a warp may differ in the condition and the masks may name lanes of the other side.
+Intrinsics, inline PTX, members of cooperative groups and functions that hold one of them are looked at, in lambdas too.
 
 ## Why it matters
 
@@ -19,9 +20,10 @@ Take the operation out of the branches: choose the value first, then let all lan
 
 ## Fix safety
 
-For a person. A condition that is shown to be the same in all lanes of a warp (blocks, arguments, `threadIdx.x / 32`,
-votes) is not reported, nor are masks from `__activemask()` or a ballot. An operation in one branch alone is not
-reported: CUDA defines it only where all lanes that its mask names take that branch or have ended.
+For a person. A condition that is shown to be the same in all lanes of a warp (blocks, arguments of a kernel,
+`threadIdx.x / 32`, votes of all lanes, and variables of these that nothing may change) is not reported, nor are masks
+that `__activemask()` or a ballot gave within the branch. An operation in one branch alone is not reported: CUDA
+defines it only where all lanes that its mask names take that branch or have ended.
 
 ## References
 
@@ -47,7 +49,7 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(*TRIGGERS, b"__syncthreads"),
+    triggers=(*TRIGGERS, b"__syncthreads", b"asm", b"cooperative_groups", b"cg::"),
     sources=(
         "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",
         "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#data-movement-and-conversion-instructions-shfl-sync",
@@ -70,6 +72,41 @@ from rocmend.port.wave.intrinsics import TRIGGERS
         "__device__ int f(int v, int lane) {\n  if (lane < 16) v = __shfl_sync(0xffff, v, 0);\n  return v;\n}\n",
     ),
     invalid=(
+        Case(
+            (
+                "__device__ int f(int v, int lane) {\n  unsigned m = __activemask();\n"
+                "  if (lane & 1) v = __shfl_sync(m, v, 0);\n  else v = __shfl_sync(m, v, 1);\n  return v;\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__global__ void f(int* x) {\n  auto g = [&](int v) {\n    if (v) v = __shfl_sync(~0u, v, 0);\n"
+                "    else v = __shfl_sync(~0u, v, 1);\n    return v;\n  };\n  x[0] = g(x[1]);\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__device__ int f(int v) {\n  if (v > 2) goto other;\n  return __shfl_sync(~0u, v, 0);\n"
+                "other:\n  return __shfl_sync(~0u, v, 1);\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                '__device__ void f(int v) {\n  if (v) asm volatile("bar.warp.sync 0xffffffff;");\n'
+                '  else asm volatile("bar.warp.sync 0xffffffff;");\n}\n'
+            ),
+            None,
+        ),
+        Case(
+            (
+                "namespace cg = cooperative_groups;\n__device__ int f(cg::thread_block_tile<32> tile, int v) {\n"
+                "  if (v) return tile.shfl(v, 0);\n  return tile.shfl(v, 1);\n}\n"
+            ),
+            None,
+        ),
         Case("__device__ int f(int v) {\n  return v ? __shfl_sync(~0u, v, 0) : __shfl_sync(~0u, v, 1);\n}\n", None),
         Case(
             "__global__ void f(int* x) {\n  if (threadIdx.x < 32) {\n    x[0] = 1;\n    __syncthreads();\n"

@@ -1,0 +1,119 @@
+"""Where lanes of a warp may meet, and where threads of a block do: operations across lanes, in all their notations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rocmend.port.cuda.file import CudaFile
+from rocmend.port.wave.sites import own_lanes, wave
+from rocmend.port.wave.tokens import text_at
+
+__all__ = ["BARRIERS", "Place", "barriers", "meetings"]
+
+BARRIERS = (b"__syncthreads", b"__syncthreads_or", b"__syncthreads_and", b"__syncthreads_count")
+_OF_A_WARP = re.compile(rb"\b(?:shfl|vote|match|redux|elect|bar(?:rier)?\s*\.\s*warp)\s*\.")
+_OF_A_BLOCK = re.compile(rb"\bbar(?:rier)?(?:\.cta)?\.(?:sync|red|arrive)")
+_MEMBERS = (
+    b"sync shfl shfl_up shfl_down shfl_xor ballot any all match_any match_all num_threads_sync "
+    b"barrier_wait barrier_arrive".split()
+)
+_GROUPS = (b"cooperative_groups", b"cg")
+_SEEN = frozenset((b"coalesced_threads", b"binary_partition", b"labeled_partition"))
+_BLOCKS = frozenset((b"this_thread_block", b"thread_block", b"this_grid", b"grid_group"))
+
+
+class Place(NamedTuple):
+    """An operation at which lanes meet.
+
+    Attributes:
+        at: Index of its token.
+        born: Index of the token at which the lanes that it names were seen to be there; -1 where it may name others.
+    """
+
+    at: int
+    born: int
+
+
+def meetings(file: CudaFile) -> list[Place]:
+    """Return the operations of a warp in code, and the calls of functions and macros that hold one."""
+    own = [
+        Place(site.at, own_lanes(file, site))
+        for site in wave(file).sites
+        if site.call is not None and not site.defines and not site.tested
+    ]
+    own += [Place(at, -1) for at in _assembly(file, _OF_A_WARP)]
+    own += _members(file, block=False)
+    return _with_callers(file, own)
+
+
+def barriers(file: CudaFile) -> list[Place]:
+    """Return the barriers of a block in code, and the calls of functions and macros that hold one."""
+    own = [Place(call.at, -1) for call in file.calls(*BARRIERS)]
+    own += [Place(at, -1) for at in _assembly(file, _OF_A_BLOCK)]
+    own += _members(file, block=True)
+    return _with_callers(file, own)
+
+
+def _with_callers(file: CudaFile, own: list[Place]) -> list[Place]:
+    places = {place.at: place for place in own}
+    holders: set[bytes] = set()
+    pending = [place.at for place in own if place.born < 0]
+    while pending:
+        token = file.tokens[pending.pop()]
+        name = _holder(file, token.start, token.directive)
+        if name is None or name in holders:
+            continue
+        holders.add(name)
+        for call in file.calls(name):
+            if call.name.directive < 0 or (not call.declares and call.name.directive != token.directive):
+                places.setdefault(call.at, Place(call.at, -1))
+                pending.append(call.at)
+    return [places[at] for at in sorted(places) if file.tokens[at].directive < 0]
+
+
+def _holder(file: CudaFile, offset: int, directive: int) -> bytes | None:
+    """Return the function or macro that an operation stands in."""
+    if directive >= 0:
+        for name, macros in file.macros.items():
+            if any(macro.directive == directive for macro in macros):
+                return name
+        return None
+    function = file.function_at(offset)
+    if function is None or b"__global__" in function.qualifiers:
+        return None
+    return function.name.text
+
+
+def _assembly(file: CudaFile, wanted: re.Pattern[bytes]) -> Iterator[int]:
+    for index in file.names(b"asm", b"__asm__", b"__asm"):
+        opened = index + 1
+        while text_at(file, opened) in (b"volatile", b"__volatile__", b"inline"):
+            opened += 1
+        if opened in file.partner:
+            end = file.tokens[file.partner[opened]].end
+            if wanted.search(file.data, file.tokens[opened].start, end):
+                yield index
+
+
+def _members(file: CudaFile, *, block: bool) -> list[Place]:
+    """Return the calls of a cooperative group's members."""
+    if not any(name in file.all_names for name in _GROUPS):
+        return []
+    found = []
+    for index in file.names(*_MEMBERS):
+        if text_at(file, index - 1) != b"." or text_at(file, index + 1) != b"(":
+            continue
+        group = file.tokens[index - 2]
+        declared = file.declaration_of(group.text, group.start)
+        words: set[bytes] = set()
+        born = -1
+        if declared is not None:
+            words = set(re.findall(rb"\w+", declared.type))
+            if declared.value is not None:
+                words |= {token.text for token in file.tokens[declared.value.first : declared.value.last]}
+            born = declared.at if words & _SEEN else -1
+        if block == bool(words & _BLOCKS and not words & _SEEN and b"tiled_partition" not in words):
+            found.append(Place(index, born))
+    return found
