@@ -12,6 +12,7 @@ from rocmend.core.errors import UsageError
 from rocmend.core.records import Fact, Finding, Remedy, Severity, Source
 from rocmend.report import envelope, html, markdown, sarif, terminal
 from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, table
+from rocmend.report.visible import as_markdown
 
 
 def _printed(document: Document, width: int = 80, *, details: bool = False) -> str:
@@ -150,3 +151,29 @@ def test_markdown_keeps_what_looks_like_a_tag() -> None:
     text = markdown.render(document)
     assert text.startswith("# needs \\<gpu.size> bytes\n")
     assert "\\<b> \\| c" in text
+
+
+@given(text=st.text(alphabet="ab_*[]()<>!\\|~ #&;1.-", max_size=40))
+def test_plain_text_is_shown_as_it_is_by_markdown(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    inline = MarkdownIt("commonmark", {"html": False}).parseInline(as_markdown(f"x{text}x"))[0].children or []
+    assert "".join(one.content for one in inline) == f"x{text}x"
+    assert {one.type for one in inline} <= {"text", "text_special"}
+
+
+def test_marks_in_findings_are_no_marks() -> None:
+    assert as_markdown("`a__b` __CUDA_ARCH__ is 2 * 3") == r"`a__b` \_\_CUDA_ARCH\_\_ is 2 \* 3"
+    shown = Document("t", blocks=(Text(as_markdown("__CUDA_ARCH__ and *p in `x`")),))
+    out = io.StringIO()
+    terminal.render(shown, out, width=80)
+    assert "__CUDA_ARCH__ and *p in x" in out.getvalue()
+    assert "__CUDA_ARCH__ and *p in <code>x</code>" in html.render(shown)
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    hostile = "a\x1b[31mb\x9b2J\u202ec\td\r\ne"
+    out = io.StringIO()
+    terminal.render(Document(hostile, blocks=(Code(hostile), table(["x"], [[hostile]]))), out, width=80, details=True)
+    assert not set("\x1b\x9b\u202e\r") & set(out.getvalue())
+    assert "a\\x1b[31mb\\x9b2J\\u202ec" in out.getvalue()

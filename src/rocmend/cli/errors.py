@@ -10,6 +10,7 @@ import click
 from rocmend.cli.streams import silence_stdout, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.report.envelope import FAILED, error_outcome, to_json
+from rocmend.report.visible import visible
 
 
 def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
@@ -28,10 +29,10 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
             silence_stdout()
         else:
             return FAILED
-    click.echo(f"rocmend: [{error.subject}] {error.message}", err=True)
+    click.echo(visible(f"rocmend: [{error.subject}] {error.message}"), err=True)
     for line in (error.why, error.next_step):
         if line:
-            click.echo(f"  {line}", err=True)
+            click.echo(visible(f"  {line}"), err=True)
     return FAILED
 
 

@@ -229,7 +229,7 @@ def _graphs(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decisi
 
 def _verification(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
     del found, own, packages
-    return _Verdict(True, "`rocmend port verify` says how far the port was proven"), []
+    return _Verdict(True, "rocmend port verify says how far the port was proven"), []
 
 
 _VERDICTS: tuple[Callable[[Survey, list[Issue], Sequence[str]], _Decision], ...] = (

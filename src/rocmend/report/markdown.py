@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text, Timeline, table
+from rocmend.report.visible import as_markdown
 
 
 def render(document: Document) -> str:
@@ -17,13 +18,12 @@ def render(document: Document) -> str:
 
 
 def _line(text: str) -> str:
-    """Put plain text on one line; what looks like a tag stays text."""
-    return " ".join(text.split()).replace("<", "\\<")
+    """Put plain text on one line; what looks like a tag or a mark of Markdown stays text."""
+    return as_markdown(" ".join(text.split()))
 
 
 def _cell(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
-    return _line(escaped)
+    return _line(text).replace("|", "\\|")
 
 
 def _fence(text: str, language: str) -> str:

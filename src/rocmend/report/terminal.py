@@ -19,6 +19,7 @@ from rocmend.report.document import (
     Timeline,
     Tone,
 )
+from rocmend.report.visible import visible_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +59,7 @@ def render(document: Document, stream: TextIO, *, width: int | None = None, deta
     console = Terminal(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
     if width is None:
         console.width = max(_MIN_WIDTH, min(console.width, _MAX_WIDTH))
-    _Printer(console, details=details).document(document)
+    _Printer(console, details=details).document(visible_in(document))
 
 
 class _Printer:
@@ -232,4 +233,5 @@ def _plain(markdown: str) -> str:
 
     text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", r"\1 (\2)", " ".join(markdown.split()))
     text = re.sub(r"(\*\*|__)(.+?)\1", r"\2", text)
-    return re.sub(r"`([^`]+)`", r"\1", text)
+    text = re.sub(r"(?<!\\)`([^`]+)`", r"\1", text)
+    return re.sub(r"\\([*_<\[\\`])", r"\1", text)

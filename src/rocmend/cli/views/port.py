@@ -16,6 +16,7 @@ from rocmend.port.records import Analysis, FileReport, Issue, Outcome
 from rocmend.port.rule import rules
 from rocmend.port.undo import Undone
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
+from rocmend.report.visible import as_markdown
 
 __all__ = [
     "findings_blocks",
@@ -132,7 +133,7 @@ def findings_blocks(done: Ported, *, everything: bool = False) -> list[Block]:
         blocks.append(Section("Not read", _skipped(skipped, everything=everything)))
     notes = (*done.analysis.notes, *done.notes)
     if notes:
-        blocks.append(Section("Notes", tuple(Text(note) for note in notes)))
+        blocks.append(Section("Notes", tuple(Text(as_markdown(note)) for note in notes)))
     return blocks
 
 
@@ -207,7 +208,7 @@ def undone_document(undone: Undone) -> Document:
     if undone.kept:
         rows = "\n".join(f"- `{path}`" for path in undone.kept)
         blocks.append(Section("Changed by hand since, and kept", (Text(rows),), Tone.WARNING))
-    blocks += [Text(note) for note in undone.notes]
+    blocks += [Text(as_markdown(note)) for note in undone.notes]
     tone = Tone.WARNING if undone.kept else Tone.GOOD
     return Document(
         "Port taken back", f"{told}{f', {len(undone.kept)} kept' if undone.kept else ''}.", tone, tuple(blocks)

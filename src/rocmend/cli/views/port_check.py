@@ -8,6 +8,7 @@ from rocmend.cli.views.port_project import project_blocks
 from rocmend.cli.views.proof import ladder_blocks
 from rocmend.port.verify.records import Status
 from rocmend.report.document import Block, Card, Code, Section, Text, Tone
+from rocmend.report.visible import as_markdown
 
 __all__ = ["project_section", "project_summary"]
 
@@ -30,7 +31,9 @@ def project_section(checked: CheckedProject) -> Section:
 def project_summary(checked: CheckedProject) -> Block:
     """Lay out the few lines for the terminal."""
     summary, tone = port_verdict(checked.port)
-    return Card(f"Port of {checked.port.analysis.root}", tone, "port", "", (Text(summary), Text(_reached(checked))))
+    return Card(
+        f"Port of {checked.port.analysis.root}", tone, "port", "", (Text(summary), Text(as_markdown(_reached(checked))))
+    )
 
 
 def _reached(checked: CheckedProject) -> str:
@@ -48,7 +51,7 @@ def _reached(checked: CheckedProject) -> str:
 
 def _proofs(checked: CheckedProject) -> list[Block]:
     if checked.proof is None:
-        return [Text(f"Not proven: {checked.not_proven}", Tone.WARNING)]
+        return [Text(as_markdown(f"Not proven: {checked.not_proven}"), Tone.WARNING)]
     rest = "These levels ran on a copy. `rocmend port verify` runs those that need more, on the project."
     return [*ladder_blocks(checked.proof), Text(rest, Tone.MUTED)]
 

@@ -76,11 +76,11 @@ def _phases(phases: Sequence[Phase]) -> Block:
     rows = [
         [
             Cell(str(phase.number)),
-            Cell(phase.title, Tone.PLAIN if phase.applies else Tone.MUTED),
-            Cell("" if phase.applies else "skip", Tone.MUTED),
-            Cell(_estimate(phase.estimate)),
-            Cell(phase.reason, Tone.PLAIN if phase.applies else Tone.MUTED),
+            Cell(phase.title, tone),
+            Cell(_estimate(phase.estimate) or ("" if phase.applies else "skip"), tone),
+            Cell(phase.reason, tone),
         ]
         for phase in phases
+        for tone in (Tone.PLAIN if phase.applies else Tone.MUTED,)
     ]
-    return table(["", "phase", "", "what", "why"], rows)
+    return table(["", "phase", "what", "why"], rows)

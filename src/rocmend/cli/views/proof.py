@@ -6,6 +6,7 @@ from rocmend.cli.views.port import project_name
 from rocmend.core.units import count_text
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
 from rocmend.report.document import Block, Card, Cell, Document, Section, Text, Tone, table
+from rocmend.report.visible import as_markdown
 
 __all__ = ["ladder_blocks", "proof_document"]
 
@@ -46,7 +47,7 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
     """Return the ladder as a table, then what does not hold or is open."""
     rows = [
         [
-            Cell(f"{level.number} {level.name}"),
+            Cell(f"{level.number}\N{NO-BREAK SPACE}{level.name}"),
             Cell(level.status.value, _TONE[level.status]),
             Cell(level.summary if level.ran else level.why or level.title, Tone.PLAIN if level.ran else Tone.MUTED),
         ]
@@ -74,5 +75,5 @@ def _card(one: Evidence) -> Card:
     where = f"{one.subject}:{one.line}" if one.line else one.subject
     wave = f"wave{one.wave_size}" if one.wave_size else ""
     title = f"{where} {' '.join(part for part in (one.target, wave) if part)}".strip()
-    blocks = (Text(one.detail),) if one.detail else ()
+    blocks = (Text(as_markdown(one.detail)),) if one.detail else ()
     return Card(title, _EVIDENCE[one.outcome], one.outcome.value, "", blocks)

@@ -60,7 +60,9 @@ def run(job: Job) -> Level:
     unknown = {one.subject for one in evidence if one.outcome is Outcome.UNKNOWN} - broken
     sizes = ", ".join(f"{name} (wave{lookup(name).wavefront_default})" for name in targets)
     good = len(units) - len(broken) - len(unknown)
-    summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}."
+    rest = [f"{len(broken)} do not" if broken else "", f"{len(unknown)} could not be decided" if unknown else ""]
+    told = "".join(f", {each}" for each in rest if each)
+    summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}{told}."
     return concluded(evidence, summary)
 
 

@@ -56,13 +56,18 @@ def _rules(root: Path, analysis: Analysis) -> Iterator[Evidence]:
 
 
 def _issue(issue: Issue) -> Evidence:
-    what = f"{issue.rule}: {issue.message}"
+    what = _sentence(f"{issue.rule}: {issue.message}")
     data = {"rule": issue.rule}
     if issue.outcome is Rewrite.SUGGEST:
         detail = f"{what} A rewrite is suggested: `rocmend port --diff --suggestions` shows it."
         return Evidence(issue.path, Outcome.NOTE, detail, issue.line, data=data)
-    rest = issue.remedy if issue.outcome is Rewrite.MANUAL else "`rocmend port --apply` rewrites it."
+    rest = _sentence(issue.remedy) if issue.outcome is Rewrite.MANUAL else "`rocmend port --apply` rewrites it."
     return Evidence(issue.path, Outcome.BROKEN, " ".join(filter(None, (what, rest))), issue.line, data=data)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text[-1] in ".!?:" else f"{text}."
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
