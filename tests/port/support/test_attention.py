@@ -197,3 +197,43 @@ def test_what_does_not_fit_is_refused() -> None:
         attention.flash_attn_func(k, k, v, return_attn_probs=True)
     with pytest.raises(ValueError, match="expected vendor"):
         attention.prefer("cudnn")
+
+
+def test_packed_forms_are_the_plain_ones() -> None:
+    q, k, v = drawn(((2, 5, 4, 8), (2, 5, 4, 8), (2, 5, 4, 8)), torch.float64)
+    plain = attention.flash_attn_func(q, k, v, 0.0, 0.3, True)
+    assert torch.equal(attention.flash_attn_qkvpacked_func(torch.stack([q, k, v], 2), 0.0, 0.3, True), plain)
+    packed = attention.flash_attn_kvpacked_func(q, torch.stack([k, v], 2), softmax_scale=0.3, causal=True)
+    assert torch.equal(packed, plain)
+    lengths = torch.tensor([0, 5, 10], dtype=torch.int32)
+    flat = [tensor.flatten(0, 1) for tensor in (q, k, v)]
+    assert torch.allclose(
+        attention.flash_attn_varlen_qkvpacked_func(torch.stack(flat, 1), lengths, 5, 0.0, 0.3, True),
+        plain.flatten(0, 1),
+    )
+    kv = torch.stack(flat[1:], 1)
+    assert torch.allclose(
+        attention.flash_attn_varlen_kvpacked_func(flat[0], kv, lengths, lengths, 5, 5, 0.0, 0.3, True),
+        plain.flatten(0, 1),
+    )
+    assert attention.flash_attn.flash_attn_func is attention.flash_attn_func
+
+
+@pytest.mark.parametrize("softcap", [0.0, 2.0])
+def test_a_compiled_function_has_one_graph(softcap: float) -> None:
+    """flash-attn's functions are operators, which ``fullgraph`` takes."""
+    q, k, v = drawn(((2, 5, 4, 8), (2, 7, 2, 8), (2, 7, 2, 8)), torch.float64)
+    compiled = torch.compile(attention.flash_attn_func, fullgraph=True, backend="eager")
+    out = compiled(q, k, v, causal=True, softcap=softcap)
+    assert (out - expected(q, k, v, causal=True, softcap=softcap)).abs().max() < 1e-12
+
+
+def test_a_tier_that_served_before_and_fails_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = drawn(((1, 5, 2, 8),) * 3, torch.float64)
+    wanted = attention.flash_attn_func(q, k, v)
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("not this length")
+
+    monkeypatch.setattr(attention, "_sdpa", fails)
+    assert torch.allclose(attention.flash_attn_func(q, k, v), wanted)

@@ -182,9 +182,11 @@ def _other_uses(file: PythonFile, call: Call, holder: ast.Name) -> bool:
             user = file.parent(parent)
             if isinstance(user, ast.Call) and (user is call.node or file.qualified(user.func) == call.name):
                 continue
-        elif (isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)) or (
-            isinstance(parent, ast.Attribute) and parent.attr in {"update", "setdefault"}
-        ):
+        elif isinstance(parent, ast.Subscript | ast.Attribute) and _stores(parent):
             continue
         return True
     return False
+
+
+def _stores(node: ast.Subscript | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store) if isinstance(node, ast.Subscript) else node.attr in {"update", "setdefault"}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rocmend.port.python.flags import FLAG_MODULE
 
-__all__ = ["NVML_FUNCTIONS", "NVML_NAMES", "UNITS", "Unit", "module_of", "source_of"]
+__all__ = ["ATTENTION_FUNCTIONS", "NVML_FUNCTIONS", "NVML_NAMES", "UNITS", "Unit", "module_of", "source_of"]
 
 
 class Unit(NamedTuple):
@@ -31,11 +31,21 @@ class Unit(NamedTuple):
         return f"{module_of('', self.name)}.py"
 
 
+ATTENTION_FUNCTIONS = (
+    "flash_attn_func",
+    "flash_attn_kvpacked_func",
+    "flash_attn_qkvpacked_func",
+    "flash_attn_varlen_func",
+    "flash_attn_varlen_kvpacked_func",
+    "flash_attn_varlen_qkvpacked_func",
+)
+"""What the stand-in for flash-attn answers (``support/attention.py``)."""
+
 UNITS = {
     unit.name: unit
     for unit in (
         Unit("is_rocm", ("is_rocm",)),
-        Unit("attention", ("flash_attn_func", "flash_attn_varlen_func")),
+        Unit("attention", ("flash_attn", *ATTENTION_FUNCTIONS)),
         Unit("fp8", ("float8_e4m3",)),
         Unit("inductor", ("settle_inductor",)),
         Unit("nvml", ("nvml",)),

@@ -9,6 +9,8 @@ Three tiers, of which the first that serves is taken, once for each kind of prob
 Layouts and meanings are flash-attn's: queries, keys and values are (batch, sequence, heads, head size), with a multiple
 of the keys' heads for queries; ``causal`` and windows are aligned to the last key, so that query i sees the keys up to
 i + keys - queries; a query that sees no key gives zeros.
+
+While ``torch.compile`` traces, nothing is tried or logged: the second tier is taken, or the third for a softcap.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import importlib
 import logging
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -124,6 +127,32 @@ def flash_attn_varlen_func(
     return _run(q, k, v, options, "flash_attn_varlen_func", packed, packed[3:])
 
 
+def flash_attn_qkvpacked_func(qkv: torch.Tensor, *options: Any, **named: Any) -> torch.Tensor:
+    """Return the attention of (batch, sequence, 3, heads, head size); options as of ``flash_attn_func``."""
+    q, k, v = qkv.unbind(-3)
+    return flash_attn_func(q, k, v, *options, **named)
+
+
+def flash_attn_kvpacked_func(q: torch.Tensor, kv: torch.Tensor, *options: Any, **named: Any) -> torch.Tensor:
+    """Return the attention of queries to (batch, keys, 2, heads of keys, head size)."""
+    k, v = kv.unbind(-3)
+    return flash_attn_func(q, k, v, *options, **named)
+
+
+def flash_attn_varlen_qkvpacked_func(
+    qkv: torch.Tensor, cu_seqlens: torch.Tensor, max_seqlen: int, *options: Any, **named: Any
+) -> torch.Tensor:
+    """Return the attention of packed sequences, (all, 3, heads, head size)."""
+    q, k, v = qkv.unbind(-3)
+    return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *options, **named)
+
+
+def flash_attn_varlen_kvpacked_func(q: torch.Tensor, kv: torch.Tensor, *options: Any, **named: Any) -> torch.Tensor:
+    """Return the attention of packed queries to packed (all keys, 2, heads of keys, head size)."""
+    k, v = kv.unbind(-3)
+    return flash_attn_varlen_func(q, k, v, *options, **named)
+
+
 class _Options:
     def __init__(
         self,
@@ -176,7 +205,19 @@ def _run(
     arguments: tuple[Any, ...],
     lengths: tuple[Any, ...] | None,
 ) -> torch.Tensor:
-    """Take the first tier that serves this kind of problem; what was taken is remembered."""
+    """Take the first tier that serves this kind of problem; what was taken is remembered, and tried first again."""
+
+    def by(tier: str) -> torch.Tensor:
+        if tier == "vendor":
+            return _by_vendor(name, arguments, options, q)
+        if lengths is None:
+            return _dense(q, k, v, options, tier, None, None)
+        return _packed(q, k, v, options, tier, *lengths)
+
+    if _forced:
+        return by(_forced)
+    if torch.compiler.is_compiling():
+        return by("eager" if options.softcap else "sdpa")
     kind = (
         name,
         q.device.type,
@@ -186,22 +227,17 @@ def _run(
         q.requires_grad,
         tuple(sorted(options.for_vendor())),
     )
-    tiers = [_forced] if _forced else [_chosen[kind]] if kind in _chosen else ["vendor", "sdpa", "eager"]
+    before = _chosen.get(kind)
     reasons = []
-    for tier in tiers:
+    for tier in sorted(("vendor", "sdpa", "eager"), key=lambda one: one != before):
         try:
-            if tier == "vendor":
-                out = _by_vendor(name, arguments, options, q)
-            elif lengths is None:
-                out = _dense(q, k, v, options, tier, None, None)
-            else:
-                out = _packed(q, k, v, options, tier, *lengths)
+            out = by(tier)
         except (ImportError, NotImplementedError, OSError, RuntimeError, TypeError) as error:
-            if isinstance(error, torch.cuda.OutOfMemoryError) or len(tiers) == 1:
+            if isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
             reasons.append(f"{tier}: {error}")
             continue
-        if not _forced and kind not in _chosen:
+        if tier != before:
             _chosen[kind] = tier
             logger.info("attention in %s on %s: %s%s", q.dtype, q.device.type, tier,
                         f" ({'; '.join(reasons)})" if reasons else "")  # fmt: skip
@@ -347,3 +383,6 @@ def _packed(
 def _padded(tensor: torch.Tensor, cu: torch.Tensor, longest: int) -> torch.Tensor:
     places = cu[:-1, None] + torch.arange(longest, device=tensor.device)
     return tensor[places.clamp_(max=max(tensor.shape[0] - 1, 0))]
+
+
+flash_attn = sys.modules[__name__]

@@ -17,7 +17,9 @@ PyTorch's `scaled_dot_product_attention`, else plain products, chosen once and l
 ## Fix safety
 
 A suggestion: the stand-in computes the same function for the arguments that it knows and refuses the others, but sums
-in another order. `flash_attn_func` and `flash_attn_varlen_func` are rewritten; other names are for a person.
+in another order. `flash_attn_func`, `flash_attn_varlen_func` and their packed forms are rewritten; other names
+(`flash_attn_with_kvcache`, `bert_padding`, rotary embeddings and layers) are for a person, and so is flash-attn 3's own
+interface (`flash_attn_interface`), whose results have another form.
 
 ## References
 
@@ -36,10 +38,11 @@ from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import statement_gate
 from rocmend.port.python.imported import imports_of, optional
+from rocmend.port.python.units import ATTENTION_FUNCTIONS
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_KNOWN = {"flash_attn_func", "flash_attn_varlen_func"}
+_KNOWN = set(ATTENTION_FUNCTIONS)
 _MODULES = {"flash_attn", "flash_attn.flash_attn_interface"}
 
 
@@ -62,7 +65,15 @@ _MODULES = {"flash_attn", "flash_attn.flash_attn_interface"}
             "    from package._rocm_attention import flash_attn_func, flash_attn_varlen_func as varlen\n"
             "else:\n    from flash_attn import flash_attn_func, flash_attn_varlen_func as varlen\n",
         ),
+        Case(
+            "import flash_attn as fa\n\n\ndef f(qkv):\n    return fa.flash_attn_qkvpacked_func(qkv, causal=True)\n",
+            "from package._rocm import is_rocm\n\nif is_rocm:\n"
+            "    from package._rocm_attention import flash_attn as fa\nelse:\n    import flash_attn as fa\n\n\n"
+            "def f(qkv):\n    return fa.flash_attn_qkvpacked_func(qkv, causal=True)\n",
+        ),
+        Case("import flash_attn\n\nprint(flash_attn.__version__)\n", None),
         Case("from flash_attn.layers.rotary import RotaryEmbedding\n", None),
+        Case("from flash_attn_interface import flash_attn_func\n", None),
         Case(
             "try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n    flash_attn_func = None\n", None
         ),
@@ -70,7 +81,7 @@ _MODULES = {"flash_attn", "flash_attn.flash_attn_interface"}
 )
 def flash_attn(file: PythonFile) -> Iterable[Found]:
     """Find imports, guarded or not."""
-    for node, _ in imports_of(file, "flash_attn"):
+    for node, _ in imports_of(file, "flash_attn", "flash_attn_interface", "flash_attn_2_cuda"):
         if file.side(node) is Side.CUDA:
             continue
         if optional(file, node):
@@ -82,9 +93,9 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
                 severity=Severity.INFO,
             )
             continue
+        names = _names(file, node)
         edits: tuple[Edit, ...] = ()
-        if isinstance(node, ast.ImportFrom) and node.module in _MODULES and {one.name for one in node.names} <= _KNOWN:
-            names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in node.names)
+        if names:
             edits = statement_gate(file, node, f"from _rocm_attention import {names}")
         yield gated(
             file,
@@ -94,3 +105,19 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
             remedy="On ROCm, use scaled_dot_product_attention, aiter, or a build of flash-attn for ROCm.",
             needs=("is_rocm", "attention"),
         )
+
+
+def _names(file: PythonFile, node: ast.Import | ast.ImportFrom) -> str:
+    """Return what is imported from the stand-in instead; empty where it lacks something that is used."""
+    if isinstance(node, ast.ImportFrom):
+        known = node.module in _MODULES and {one.name for one in node.names} <= _KNOWN
+        shown = [f"{one.name} as {one.asname}" if one.asname else one.name for one in node.names]
+        return ", ".join(shown) if known else ""
+    if len(node.names) != 1 or node.names[0].name != "flash_attn":
+        return ""
+    name = node.names[0].asname or "flash_attn"
+    uses = [use for use in file.of(ast.Name) if use.id == name and isinstance(use.ctx, ast.Load)]
+    parents = [file.parent(use) for use in uses]
+    if not all(isinstance(parent, ast.Attribute) and parent.attr in _KNOWN for parent in parents):
+        return ""
+    return f"flash_attn as {name}" if name != "flash_attn" else name
