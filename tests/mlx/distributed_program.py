@@ -89,6 +89,7 @@ def groups() -> None:
     if (part.size(), part.rank()) != (len(members), members.index(RANK)):
         raise AssertionError(f"rank {RANK}: {part.rank()} of {part.size()}")
     check(mx.distributed.all_gather(mx.array([RANK]), group=part), members)
+    check(mx.distributed.sum_scatter(mx.arange(part.size()), group=part), [part.rank() * part.size()])
     if part.size() > 1:
         peer = 1 - part.rank()
         mx.eval(mx.distributed.send(mx.array(RANK), peer, group=part))

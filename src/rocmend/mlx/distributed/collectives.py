@@ -177,7 +177,7 @@ def _all_gather(node: Node, x: torch.Tensor) -> torch.Tensor:
     group = node.attrs
     raw = _bits(x).to(_meeting(group, x))
     parts = [torch.empty_like(raw) for _ in range(group.size())]
-    dist.all_gather(parts, raw, group.handle)
+    dist.all_gather(parts if group.members is None else [parts[rank] for rank in group.members], raw, group.handle)
     return _from_bits(torch.cat(parts).to(x.device), node)
 
 
@@ -237,7 +237,10 @@ def _sum_scatter(node: Node, x: torch.Tensor) -> torch.Tensor:
             dist.all_reduce(moved, dist.ReduceOp.SUM, group.handle)
             part: torch.Tensor = moved.chunk(group.size())[group.rank()].clone()
             return part
-        own = torch.empty_like(moved.chunk(group.size())[0])
+        chunks = moved.chunk(group.size())
+        own = torch.empty_like(chunks[0])
+        if group.members is not None:
+            moved = torch.cat([chunks[rank] for rank in group.members])
         dist.reduce_scatter_tensor(own, moved, dist.ReduceOp.SUM, group.handle)
         return own
 
@@ -284,7 +287,7 @@ def _send(node: Node, x: torch.Tensor) -> torch.Tensor:
     dst, group = node.attrs
     raw = _bits(x).to(_meeting(group, x), copy=True)  # what it is a view of may be written to while it travels
     group.settle()
-    work = dist.isend(raw, group=group.handle, group_dst=dst)
+    work = dist.isend(raw, group=group.handle, group_dst=group.place(dst))
     group.pending.append((work, raw))
     return x
 
@@ -295,7 +298,7 @@ def _recv(node: Node) -> torch.Tensor:
     src, group = node.attrs
     place = torch.empty(0, device=node.stream.device.torch)
     raw = torch.empty(prod(node.shape) * node.dtype.size, dtype=torch.uint8, device=_meeting(group, place))
-    dist.recv(raw, group=group.handle, group_src=src)
+    dist.recv(raw, group=group.handle, group_src=group.place(src))
     return _from_bits(raw.to(place.device), node)
 
 

@@ -24,17 +24,29 @@ class Group:
 
     Args:
         handle: torch's process group; None: this process alone.
+        places: for each rank of this group the rank in torch's; None: they are the same. torch numbers the processes of
+            a new group as all processes are numbered, whatever order is asked for (before 2.13).
+
+    Attributes:
+        places: as given.
+        members: the inverse: for each rank in torch's group the rank in this one; None likewise.
     """
 
-    def __init__(self, handle: Any = None) -> None:
+    def __init__(self, handle: Any = None, places: tuple[int, ...] | None = None) -> None:
         self.handle = handle
         self.pending: list[tuple[Any, Any]] = []  # sends under way, and what they send
+        self.places: tuple[int, ...] | None = None
+        self.members: tuple[int, ...] | None = None
         if handle is None:
             self._rank, self._size = 0, 1
         else:
             import torch.distributed as dist
 
             self._rank, self._size = dist.get_rank(handle), dist.get_world_size(handle)
+            if places is not None and places != tuple(range(self._size)):
+                self.places = places
+                self.members = tuple(places.index(place) for place in range(self._size))
+                self._rank = self.members[self._rank]
 
     def rank(self) -> int:
         """Return the number of this process in the group."""
@@ -60,12 +72,19 @@ class Group:
 
         told: list[Any] = [None] * self._size
         dist.all_gather_object(told, (color, self._rank if key < 0 else key, dist.get_rank()), group=self.handle)
-        own: Any = None
+        own: Group | None = None
         for one in sorted({item[0] for item in told}):
             ranks = [rank for other, _, rank in sorted(told, key=lambda item: item[1:]) if other == one]
-            handle = dist.new_group(ranks, use_local_synchronization=True, sort_ranks=False)
-            own = handle if one == color else own
-        return Group(own)
+            numbered = sorted(ranks)
+            handle = dist.new_group(numbered, use_local_synchronization=True)
+            if one == color:
+                own = Group(handle, tuple(map(numbered.index, ranks)))
+        assert own is not None  # noqa: S101  this process's color is among those told
+        return own
+
+    def place(self, rank: int) -> int:
+        """Return the rank in torch's group of a rank of this one."""
+        return rank if self.places is None else self.places[rank]
 
     def settle(self) -> None:
         """Forget the sends that are over."""
