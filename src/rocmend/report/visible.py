@@ -30,7 +30,7 @@ def visible_in(value: _T) -> _T:
     """Return a record with all of its texts ``visible``."""
     made: Any = value
     if type(value) is str:
-        made = visible(value)
+        made = visible(str(value))
     elif isinstance(value, tuple):
         made = tuple(visible_in(one) for one in value)
     elif isinstance(value, msgspec.Struct):

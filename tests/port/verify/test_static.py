@@ -38,6 +38,15 @@ def test_names_that_the_project_defines_or_hip_knows(tmp_path: Path) -> None:
     assert not [one for one in made.evidence if "looks like one of CUDA's" in one.detail]
 
 
+def test_variables_of_the_project_that_look_like_cudas(tmp_path: Path) -> None:
+    source = (
+        HIP + b"cublasHandle_t cublas_handle;\nint f() { cudaError_t cudaStatus = cudaFree(0); return cudaStatus; }\n"
+        b"int g(int cudaCount) { return cudaCount; }\n"
+    )
+    made = static(tmp_path, source)
+    assert not [one.detail for one in made.evidence if "looks like one of CUDA's" in one.detail]
+
+
 def test_the_nvidia_side_comments_and_strings_are_left_alone(tmp_path: Path) -> None:
     name = b"cuCtxResetPersistingL2Cache"
     source = HIP + b'#ifndef USE_ROCM\nvoid f() { %s(); }\n#endif\n// %s\nconst char* s = "%s";\n' % (name, name, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rocmend.port.analyse import analyse
@@ -20,7 +20,7 @@ from rocmend.port.verify.result import concluded
 __all__ = ["run"]
 
 _OF_CUDA = re.compile(
-    rb"(?:cuda[A-Z]\w*|CUDA_R_\w+|CUDA_C_\w+|cu(?:blas|blasLt|dnn|fft|rand|sparse|solver|solverDn)[A-Z_]\w*"
+    rb"(?:cuda[A-Z]\w*|CUDA_R_\w+|CUDA_C_\w+|cu(?:blas|dnn|fft|rand|sparse|solver)[A-Z]\w*|curand_\w+|cudnn_frontend"
     rb"|CU(?:BLAS|BLASLT|DNN|FFT|RAND|SPARSE|SOLVER)_\w+|CU_[A-Z]\w*|cu(?:Ctx|Device|Event|Func|Init|Launch|Link|Mem"
     rb"|Module|Occupancy|Stream|Tex)\w*|nvrtc[A-Z]\w*|NVRTC_\w+|nvtx[A-Z]\w*|nvml[A-Z]\w*|cudaError|__nv_\w+)\Z"
 )
@@ -33,9 +33,9 @@ def run(job: Job) -> Level:
     evidence = list(_rules(job.root, analysis))
     files = {path: CudaFile(path, data) for path, data in sources.items()}
     defined = _defined(files.values())
-    for done, (path, file) in enumerate(files.items()):
+    for done, path in enumerate(files):
         job.tell("static", done, len(files))
-        evidence += _names(path, file, defined)
+        evidence += _names(path, files, defined)
     job.tell("static", len(files), len(files))
     looked = sum(analysis.looked_at.values())
     broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
@@ -82,9 +82,17 @@ def _defined(files: Iterable[CudaFile]) -> frozenset[bytes]:
     return frozenset(found)
 
 
-def _names(path: str, file: CudaFile, defined: frozenset[bytes]) -> Iterator[Evidence]:
+def _declared(name: bytes, file: CudaFile, at: int, files: Iterable[CudaFile]) -> bool:
+    """Tell whether a name is a variable of the project: ``cudaStatus``, ``cublas_handle`` in a header of its own."""
+    if file.declaration_of(name, at) is not None:
+        return True
+    return any(one.declaration_of(name, len(one.data)) is not None for one in files if name in one.data)
+
+
+def _names(path: str, files: Mapping[str, CudaFile], defined: frozenset[bytes]) -> Iterator[Evidence]:
     """Yield the names of CUDA's interfaces that the ROCm side of a file uses and nothing translates, each once."""
     known, nothing = hip_names(), no_counterpart()
+    file = files[path]
     told: set[bytes] = set()
     for token in file.tokens:
         text = token.text
@@ -93,6 +101,8 @@ def _names(path: str, file: CudaFile, defined: frozenset[bytes]) -> Iterator[Evi
         if not (text in nothing or _OF_CUDA.match(text)) or not file.on_rocm(token.start):
             continue
         told.add(text)
+        if text not in nothing and _declared(text, file, token.end, files.values()):
+            continue
         name = text.decode("ascii", "replace")
         if text in nothing:
             detail = f"{name} is CUDA's, and HIP has nothing for it: gate it, or write it otherwise for ROCm"
