@@ -19,7 +19,8 @@ def modes(file: PythonFile, *, unknown: bool) -> Iterator[tuple[ast.expr, bool]]
 
     Args:
         file: The file.
-        unknown: Whether ``x.compile(mode=…)`` of an unknown ``x`` counts, beside ``torch.compile`` in any guise.
+        unknown: Whether ``x.compile(mode=…)`` of an unknown ``x`` counts, and what is ``torch.compile`` in some cases
+            only, beside ``torch.compile`` in any guise.
     """
     seen: set[ast.expr] = set()
     for call in file.calls("torch.compile"):
@@ -30,9 +31,9 @@ def modes(file: PythonFile, *, unknown: bool) -> Iterator[tuple[ast.expr, bool]]
                 seen.add(argument.value)
                 yield argument.value, not argument.shared
     for node in file.of(ast.Call) if unknown else ():
-        if not (isinstance(node.func, ast.Attribute) and node.func.attr == "compile"):
-            continue
-        if file.names(node.func) != {None} or file.side(node) is Side.CUDA:
+        names = file.names(node.func)
+        method = isinstance(node.func, ast.Attribute) and node.func.attr == "compile" and names == {None}
+        if not (method or (None in names and "torch.compile" in names)) or file.side(node) is Side.CUDA:
             continue
         for keyword in node.keywords:
             if keyword.arg == "mode" and keyword.value not in seen:

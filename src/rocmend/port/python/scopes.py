@@ -91,7 +91,8 @@ class Scope:
 class Scopes:
     """Walks a tree once: the parent and the scope of every node, nodes by type, and all bindings.
 
-    What stands inside an f-string is left out: its position is not known before Python 3.12.
+    What stands inside an f-string is left out, but for the scope of its names: its position is not known before
+    Python 3.12.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -111,6 +112,7 @@ class Scopes:
             self.scope_of[node] = scope
             self.by_type.setdefault(type(node), []).append(node)
             if isinstance(node, ast.JoinedStr):
+                self.scope_of.update(dict.fromkeys(ast.walk(node), scope))
                 continue
             self._bindings(node, scope)
             children = list(self._children(node, scope))

@@ -56,6 +56,12 @@ _BAD = ("max-autotune", "reduce-overhead")
             "import torch\n\nfrom package._rocm import is_rocm\n\n\ndef run(f, config):\n    return torch.compile(f, "
             'mode="default" if is_rocm and config.mode in ("max-autotune", "reduce-overhead") else config.mode)\n',
         ),
+        Case(
+            "import torch\n\nf = torch.compile(f, mode=cfg['compile'].get('mode', 'default'))\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\nf = torch.compile(f, "
+            "mode=\"default\" if is_rocm and cfg['compile'].get('mode', 'default') in "
+            "(\"max-autotune\", \"reduce-overhead\") else cfg['compile'].get('mode', 'default'))\n",
+        ),
         Case("import torch\n\nf = torch.compile(f, mode=read_mode())\n", None),
     ),
 )
@@ -80,7 +86,15 @@ def mode_from_settings(file: PythonFile) -> Iterable[Found]:
 
 
 def _is_pure(node: ast.expr) -> bool:
-    """Whether reading an expression twice does no more than reading it once: a name with attributes."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
+    """Whether reading an expression twice does no more than reading it once: attributes and items of a name."""
+    match node:
+        case ast.Name():
+            return True
+        case ast.Attribute(value=value) | ast.Subscript(value=value, slice=ast.Constant()):
+            return _is_pure(value)
+        case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(), *rest], keywords=[]):
+            return _is_pure(value) and all(isinstance(one, ast.Constant) for one in rest)
+        case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(), *rest], keywords=[]):
+            return _is_pure(value) and all(isinstance(one, ast.Constant) for one in rest)
+        case _:
+            return False

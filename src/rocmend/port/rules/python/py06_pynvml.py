@@ -16,7 +16,7 @@ A stand-in for the most used functions, on amdsmi, which ROCm brings; `torch.cud
 ## Fix safety
 
 Safe: the stand-in is imported on ROCm only. A function that it lacks raises an error that says so, and PY07 reports
-it. Imports of single names are a suggestion.
+it. An import of names is rewritten where the stand-in has them all.
 
 ## References
 
@@ -35,6 +35,7 @@ from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import statement_gate
 from rocmend.port.python.imported import imports_of, optional
+from rocmend.port.python.units import NVML_FUNCTIONS, NVML_NAMES
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -68,7 +69,19 @@ from rocmend.port.rule import Case, Found, rule
             "        from package._rocm_nvml import nvml as nv\n    else:\n"
             "        import pynvml as nv\n\n    nv.nvmlInit()\n",
         ),
+        Case(
+            "from pynvml import nvmlDeviceGetCount as count, nvmlInit\n",
+            "from package._rocm import is_rocm\n\nif is_rocm:\n"
+            "    from package._rocm_nvml import nvmlDeviceGetCount as count, nvmlInit\nelse:\n"
+            "    from pynvml import nvmlDeviceGetCount as count, nvmlInit\n",
+        ),
+        Case(
+            "def f():\n    import os, pynvml\n",
+            "from package._rocm import is_rocm\n\n\ndef f():\n    if is_rocm:\n        import os\n"
+            "        from package._rocm_nvml import nvml as pynvml\n    else:\n        import os, pynvml\n",
+        ),
         Case("from pynvml import *\n", None),
+        Case("from pynvml import nvmlDeviceGetNvLinkState\n", None),
     ),
 )
 def pynvml(file: PythonFile) -> Iterable[Found]:
@@ -76,10 +89,8 @@ def pynvml(file: PythonFile) -> Iterable[Found]:
     for node, _ in imports_of(file, "pynvml"):
         if optional(file, node) or file.side(node) is Side.CUDA:
             continue
-        edits: tuple[Edit, ...] = ()
-        if isinstance(node, ast.Import) and len(node.names) == 1 and node.names[0].name == "pynvml":
-            name = node.names[0].asname or "pynvml"
-            edits = statement_gate(file, node, f"from _rocm_nvml import nvml as {name}")
+        rocm = _stand_in(node)
+        edits: tuple[Edit, ...] = statement_gate(file, node, rocm) if rocm else ()
         yield gated(
             file,
             node,
@@ -88,3 +99,20 @@ def pynvml(file: PythonFile) -> Iterable[Found]:
             remedy="Import it on CUDA only, and ask torch.cuda or amdsmi on ROCm.",
             needs=("is_rocm", "nvml"),
         )
+
+
+def _stand_in(node: ast.Import | ast.ImportFrom) -> str:
+    """Return what is imported on ROCm; empty where the stand-in does not have it all."""
+    if isinstance(node, ast.ImportFrom):
+        known = node.module == "pynvml" and {one.name for one in node.names} <= NVML_FUNCTIONS | NVML_NAMES
+        shown = [f"{one.name} as {one.asname}" if one.asname else one.name for one in node.names]
+        return f"from _rocm_nvml import {', '.join(shown)}" if known else ""
+    if any(one.name.startswith("pynvml.") for one in node.names):
+        return ""
+    lines = []
+    for one in node.names:
+        if one.name == "pynvml":
+            lines.append(f"from _rocm_nvml import nvml as {one.asname or 'pynvml'}")
+        else:
+            lines.append(f"import {one.name} as {one.asname}" if one.asname else f"import {one.name}")
+    return "\n".join(lines)

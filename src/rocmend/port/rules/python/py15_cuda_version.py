@@ -14,8 +14,14 @@ The flag before a comparison, so that it is False on ROCm; a version below all o
 
 ## Fix safety
 
-Safe in a comparison, which asks whether CUDA is recent enough, where only the truth of it is looked at. Elsewhere a
-suggestion: what the rest of the file does with version 0.0 is for a person to see.
+Safe in an assertion, and in a comparison that only decides whether something is done: it asks whether CUDA is recent
+enough, and what follows is not done on ROCm, where it failed before. A function's local name, or a private one, for
+such a comparison counts as the comparison where it has no other use.
+
+Elsewhere a suggestion, with version 0.0 in the place of None. Where there is an `else`, or a function returns the
+answer, ROCm goes the way of the oldest CUDA, and that this is the right one cannot be told from the comparison; nor
+what numbers, lists and names of files that are made of the version are used for. Inside an f-string nothing is
+rewritten.
 
 ## References
 
@@ -32,10 +38,12 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import asserted, condition_gate, expression_gate, guards
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version", "int", "float")
+
+_NAME = "torch.version.cuda"
 
 
 @rule(
@@ -75,38 +83,64 @@ _PARSERS = ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             "assert is_rocm or float(torch.version.cuda) >= 11.6, torch.version.cuda\n",
         ),
+        Case(
+            "import torch\n\n\ndef flags(Version):\n    new = Version(torch.version.cuda) >= Version('12')\n"
+            "    made = []\n    if new:\n        made.append('-DNEW')\n    return made\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n\ndef flags(Version):\n"
+            "    new = not is_rocm and Version(torch.version.cuda) >= Version('12')\n"
+            "    made = []\n    if new:\n        made.append('-DNEW')\n    return made\n",
+        ),
+        Case(
+            "import torch\n\nname = 'cu' + torch.version.cuda\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "name = 'cu' + (\"0.0\" if is_rocm else torch.version.cuda)\n",
+        ),
+        Case("import torch\n\nname = f\"cu{torch.version.cuda.replace('.', '')}\"\n", None),
     ),
 )
 def cuda_version(file: PythonFile) -> Iterable[Found]:
     """Find uses that None would make fail."""
-    for node in file.references("torch.version.cuda", aliases=True):
+    for node in file.references(_NAME, aliases=True):
         if file.side(node) is Side.CUDA or not _fails(file, node):
             continue
         compared = _comparison(file, node)
         outcome: Outcome | None = Outcome.SUGGEST
-        if compared is not None and guards(file, compared):
+        if compared is not None and (guards(file, compared) or _only_guards(file, compared)):
             edits, outcome = condition_gate(file, compared, rocm=False), None
         elif compared is not None and asserted(file, compared):
-            edits = condition_gate(file, compared, rocm=True)
+            edits, outcome = condition_gate(file, compared, rocm=True), None
         else:
             edits = expression_gate(file, node, '"0.0"')
-        yield gated(
-            file,
-            node,
-            edits,
-            message="torch.version.cuda is None on ROCm, and this fails there",
-            remedy="Look at the CUDA version on CUDA only.",
-            outcome=outcome,
-        )
+        yield _found(file, node, edits, outcome)
+    for text in file.on_rocm(file.of(ast.JoinedStr)):
+        if any(
+            isinstance(node, ast.Attribute | ast.Subscript) and file.qualified(node.value) == _NAME
+            for node in ast.walk(text)
+        ):
+            yield _found(file, text, (), None)
+
+
+def _found(file: PythonFile, node: ast.expr, edits: tuple[Edit, ...], outcome: Outcome | None) -> Found:
+    return gated(
+        file,
+        node,
+        edits,
+        message="torch.version.cuda is None on ROCm, and this fails there",
+        remedy="Look at the CUDA version on CUDA only.",
+        outcome=outcome,
+    )
 
 
 def _fails(file: PythonFile, node: ast.expr) -> bool:
     parent = file.parent(node)
     if isinstance(parent, ast.Attribute | ast.Subscript):
         return True
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, ast.Add)
     if isinstance(parent, ast.Call) and node in parent.args:
         name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
-        return name in _PARSERS
+        known = file.qualified(parent.func) or ""
+        return name in _PARSERS or known.startswith("re.") or known.rpartition(".")[2] in _PARSERS
     if isinstance(parent, ast.Compare):
         return any(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in parent.ops)
     return False
@@ -123,3 +157,17 @@ def _comparison(file: PythonFile, node: ast.expr) -> ast.Compare | None:
             return None
         child = parent
     return None
+
+
+def _only_guards(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a value gets a private name, once, that does nothing in the file but decide whether something is done."""
+    parent = file.parent(node)
+    if not (isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name)):
+        return False
+    name = parent.targets[0].id
+    scope, bindings = file.scope(parent.targets[0]).lookup(name) or (None, [])
+    if scope is None or len(bindings) != 1 or not (scope.of_function or name.startswith("_")):
+        return False
+    uses = [use for use in ast.walk(file.module) if isinstance(use, ast.Name) and use.id == name]
+    loads = [use for use in uses if isinstance(use.ctx, ast.Load)]
+    return bool(loads) and all(file.parent(use) is not None and guards(file, use) for use in loads)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
@@ -41,7 +41,8 @@ _CALLS = tuple(
         f"subprocess.{name}"
         for name in ("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput")
     ]
-    + ["os.system", "os.popen", "shutil.which"]
+    + ["os.system", "os.popen", "os.execvp", "os.execvpe", "os.execlp", "shutil.which"]
+    + ["asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"]
 )
 _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
 
@@ -65,26 +66,57 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
             'import subprocess\n\nsubprocess.check_output(["nvidia-smi", "--query-gpu=memory.used", "--format=csv"])\n',
             None,
         ),
+        Case(
+            'import subprocess\n\nQUERY = f"nvidia-smi -i {gpu} --query-gpu=name"\n'
+            "subprocess.run(args=QUERY.split(), check=True)\n",
+            None,
+        ),
+        Case('import subprocess\n\nsubprocess.run(["bash", "-c", "nvidia-smi | head"])\n', None),
     ),
 )
 def nvidia_smi(file: PythonFile) -> Iterable[Found]:
     """Find calls that start the program."""
     for call in file.calls(*_CALLS):
-        if not call.args or file.side(call.node) is Side.CUDA:
+        command = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "args"), None)
+        if command is None or file.side(call.node) is Side.CUDA:
             continue
-        program = call.args[0]
-        alone = program
+        program = command
         options = 0
-        if isinstance(program, ast.List | ast.Tuple) and program.elts:
-            alone, options = program.elts[0], len(program.elts) - 1
-        known, _ = file.values(alone)
-        if not any(isinstance(value, str) and _PROGRAM.search(value) for value in known):
+        if isinstance(command, ast.List | ast.Tuple) and command.elts:
+            program, options = command.elts[0], len(command.elts) - 1
+        if call.name.endswith(("_exec", "execvp", "execvpe", "execlp")):
+            options = len(call.args) - 1
+        known, complete = file.values(program)
+        if not any(_PROGRAM.search(text) for text in [*map(str, known), *_said(file, command)]):
             continue
-        bare = known == {"nvidia-smi"} and not options
+        bare = complete and known == {"nvidia-smi"} and not options
         yield gated(
             file,
             call.node,
-            expression_gate(file, alone, '"amd-smi"') if bare else (),
+            expression_gate(file, program, '"amd-smi"') if bare else (),
             message="there is no nvidia-smi where the GPUs are AMD's",
             remedy="Ask torch.cuda, or call amd-smi on ROCm and read its output (amd-smi has --json).",
         )
+
+
+def _said(file: PythonFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
+    """Yield the texts that a command is made of."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for part in parts:
+                yield from _said(file, part, depth)
+        case ast.BinOp(left=left, right=right):
+            yield from _said(file, left, depth)
+            yield from _said(file, right, depth)
+        case ast.Call(func=ast.Attribute(value=value, attr="split" | "format" | "strip")):
+            yield from _said(file, value, depth)
+        case ast.Call(func=func, args=[first, *_]) if file.qualified(func) == "shlex.split":
+            yield from _said(file, first, depth)
+        case ast.Name(id=name) if depth < 3 and (found := file.scope(node).lookup(name)):
+            for binding in found[1]:
+                if binding.value is not None and file.side(binding.node) is not Side.CUDA:
+                    yield from _said(file, binding.value, depth + 1)
+        case _:
+            pass
