@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -92,7 +92,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
     if known:
         known.save()
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
-    files = _by_rules(seen, wanted)
+    files = _by_rules(seen, wanted, _names(folder, walked, alone=single is not None))
     looked_at = Counter(one.reads.value for one in seen if one.reads)
     return Analysis(
         root=str(folder),
@@ -161,11 +161,24 @@ def _jobs(asked: int | None, files: Sequence[FoundFile]) -> int:
     return max(1, min(asked or (1 if few else len(os.sched_getaffinity(0))), len(files)))
 
 
-def _by_rules(seen: Iterable[Look], wanted: frozenset[str]) -> tuple[FileReport, ...]:
-    """Return the reports that have something to say, with the issues of the rules that are used."""
+def _names(folder: Path, walked: Walked, *, alone: bool) -> set[str]:
+    """Return the names of a project's files; of one file, those beside it are its project's."""
+    if alone:
+        return {one.name for one in folder.iterdir()}
+    return {PurePosixPath(file.path).name for file in walked.files}
+
+
+def _by_rules(seen: Iterable[Look], wanted: frozenset[str], names: set[str]) -> tuple[FileReport, ...]:
+    """Return the reports that have something to say, with the issues of the rules that are used.
+
+    Args:
+        seen: What was found.
+        wanted: The rules.
+        names: Of the project's files: some issues are none where it has a certain one.
+    """
 
     def filtered(issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
-        return tuple(issue for issue in issues if issue.rule in wanted)
+        return tuple(issue for issue in issues if issue.rule in wanted and names.isdisjoint(issue.unless))
 
     reports = (one.report for one in seen if one.report)
     kept = (msgspec.structs.replace(report, issues=filtered(report.issues)) for report in reports)

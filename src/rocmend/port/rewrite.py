@@ -111,7 +111,9 @@ def _not_steady(task: Rewrite, data: bytes, after: bytes) -> str | None:
     report, _ = findings(path, after, kinds)
     if report.skipped:
         return f" (it could not be read again: {report.skipped.rstrip('.')})"
-    issues = taken(report.issues, suggestions=task.suggestions)
+    held = {issue.unless for issue in task.issues}
+    there = [issue for issue in report.issues if not issue.unless or issue.unless in held]
+    issues = taken(there, suggestions=task.suggestions)
     if task.narrowed:
         issues = _as_narrow(task, data, issues)
     if kinds[0] is Language.CUDA:

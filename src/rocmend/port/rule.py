@@ -46,6 +46,7 @@ class Found(NamedTuple):
     severity: Severity | None = None
     remedy: str = ""
     needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
 
 _SHOWN = 1024
@@ -131,6 +132,7 @@ class Rule(msgspec.Struct, frozen=True):
             snippet=shown[:160],
             edits=tuple(sorted(found.edits)),
             needs=found.needs,
+            unless=found.unless,
         )
 
 

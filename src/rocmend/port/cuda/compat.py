@@ -6,13 +6,13 @@ nothing: HIP's compiler takes the triple chevrons.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, headers, hip_names
-from rocmend.port.cuda.shims import SHIMS
+from rocmend.port.cuda.shims import MARKS, SHIMS
 
 __all__ = ["Uses", "compatibility_header", "defines", "uses"]
 
@@ -57,6 +57,7 @@ class Uses:
         compiler: Whether ``__CUDACC__`` is asked for.
         thrust: Whether Thrust is used.
         support: The support headers that rewrites use: what they hold is called as they are.
+        asked: Names that are used only where a library's header was read, by the HIP header that stands for it.
     """
 
     def __init__(self) -> None:
@@ -67,12 +68,17 @@ class Uses:
         self.compiler = False
         self.thrust = False
         self.support: set[str] = set()
+        self.asked: dict[str, set[bytes]] = {}
 
     def add(self, file: CudaFile) -> None:
         """Add what a source uses."""
         known = hip_names()
         names = set(file.all_names)
         own = set(file.macros)
+        for name, hip in _asked(file):
+            if name in known and name not in own:
+                names.discard(name)
+                self.asked.setdefault(hip, set()).add(name)
         used = {name for name in names & known.keys() if name not in own}
         self.names |= used
         self.shims |= {name for name in names & SHIMS.keys() if name not in own and not defines(file, name)}
@@ -96,6 +102,11 @@ class Uses:
         if b"half" in names or b"__half" in names or b"half2" in names or b"__half2" in names:
             self.headers.add("hip/hip_fp16.h")
 
+    @property
+    def defined(self) -> set[bytes]:
+        """The CUDA names that sources use with the headers that are included."""
+        return self.names.union(*(names for header, names in self.asked.items() if header in self.headers))
+
     def keep(self, header: bytes) -> None:
         """Add what a compatibility header holds from an earlier port: sources that are not looked at again use it."""
         text = header.decode("utf-8", "replace")
@@ -111,6 +122,23 @@ class Uses:
         self.thrust = self.thrust or "<thrust/" in text
         self.support |= {f"{stem.decode()}.h" for stem in _support() if f'"{stem.decode()}.h"' in text}
         self.headers |= {one.hip for one in headers().values() if one.hip and f"<{one.hip}>" in text}
+
+
+def _asked(file: CudaFile) -> Iterator[tuple[bytes, str]]:
+    """Yield names that a source uses only where it was asked whether a library's header was read, and HIP's header."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for branch in file.branches:
+        directive = file.directives[branch.directive]
+        words = [one.text for one in file.tokens[directive.first + 1 : directive.last]]
+        if len(words) == 2 and words[0] == b"ifdef":
+            header = MARKS.get(words[1].decode("utf-8", "replace"), "")
+            if header not in ("", "hip/hip_runtime.h"):
+                spans.setdefault(header, []).append((branch.start, branch.end))
+    for header, places in spans.items():
+        for name in file.all_names:
+            at = [file.tokens[index].start for index in file.names(name, shared=False)]
+            if at and all(any(start <= one < end for start, end in places) for one in at):
+                yield name, header
 
 
 def defines(file: CudaFile, name: bytes) -> bool:
@@ -138,7 +166,8 @@ def compatibility_header(found: Uses) -> bytes:
     It is read on the ROCm side only. HIP's headers come first: names that are defined after them change nothing there.
     """
     known = hip_names()
-    shims = [SHIMS[name] for name in sorted(found.shims)]
+    here = {"", "hip/hip_runtime.h"} | found.headers
+    shims = [SHIMS[name] for name in sorted(found.shims) if SHIMS[name].where in here]
     wanted = found.headers | {name for shim in shims for name in shim.headers}
     wanted |= {_NAMESPACES[namespace][0] for namespace in found.namespaces}
     device = wanted & {one.hip for one in headers().values() if one.device}
@@ -171,7 +200,7 @@ def compatibility_header(found: Uses) -> bytes:
     for namespace in sorted(found.namespaces):
         lines += ["#ifdef __HIPCC__", _NAMESPACES[namespace][1], "#endif"]
     shimmed = {name.encode() for shim in shims for name in shim.replaces}
-    lines += [f"#define {name.decode()} {known[name].decode()}" for name in sorted(found.names - shimmed)]
+    lines += [f"#define {name.decode()} {known[name].decode()}" for name in sorted(found.defined - shimmed)]
     for shim in shims:
         lines += ["", *shim.text.strip("\n").splitlines()]
     if found.support:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["SHIMS", "Shim"]
+__all__ = ["MARKS", "SHIMS", "Shim"]
 
 
 class Shim(NamedTuple):
@@ -14,11 +14,13 @@ class Shim(NamedTuple):
         text: Its lines.
         replaces: Names that need no ``#define`` then.
         headers: HIP headers that it needs.
+        where: A HIP header without which it has no place; empty: it has one everywhere.
     """
 
     text: str
     replaces: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    where: str = ""
 
 
 def _kernel_call(name: str, hip: str, before: str, after: str, passed: str) -> Shim:
@@ -90,6 +92,31 @@ def _device(name: str, parameters: str, body: str, headers: tuple[str, ...] = ()
     return Shim(f"#ifdef __HIPCC__\n#define {name}({parameters}) {body}\n#endif", (name,), headers)
 
 
+def _read(name: str, hip: str) -> Shim:
+    """Return the mark of a CUDA header that was read: sources ask for it to know what they may use."""
+    return Shim(
+        f"#ifndef {name} // {hip} stands for the header that has this mark\n#define {name}\n#endif", (), (), hip
+    )
+
+
+MARKS = {
+    "__DRIVER_TYPES_H__": "hip/hip_runtime.h",
+    "__CUDA_RUNTIME_H__": "hip/hip_runtime.h",
+    "__CUDA_RUNTIME_API_H__": "hip/hip_runtime.h",
+    "__VECTOR_TYPES_H__": "hip/hip_runtime.h",
+    "__HOST_DEFINES_H__": "hip/hip_runtime.h",
+    "__cuda_cuda_h__": "hip/hip_runtime.h",
+    "__cuda_cuda_H__": "hip/hip_runtime.h",
+    "CUBLAS_API_H_": "hipblas/hipblas.h",
+    "CUBLAS_V2_H_": "hipblas/hipblas.h",
+    "_CUFFT_H_": "hipfft/hipfft.h",
+    "CUSPARSEAPI": "hipsparse/hipsparse.h",
+    "CUSPARSE_H_": "hipsparse/hipsparse.h",
+    "CUSOLVER_COMMON_H_": "hipsolver/hipsolver.h",
+    "CUSOLVERDN_H_": "hipsolver/hipsolver.h",
+    "CURAND_H_": "hiprand/hiprand.h",
+}
+"""What CUDA's headers define to be read once, and the HIP header that stands for each."""
 _GENERIC = "(const __attribute__((address_space(0))) void *)(address)"
 _BF16 = ("hip/hip_bf16.h",)
 _GRAPH = """
@@ -175,6 +202,7 @@ SHIMS: dict[bytes, Shim] = {
     b"__brkpt": _device("__brkpt", "", "__builtin_debugtrap()"),
     b"__isShared": _device("__isShared", "address", f"__builtin_amdgcn_is_shared({_GENERIC})"),
     b"__isLocal": _device("__isLocal", "address", f"__builtin_amdgcn_is_private({_GENERIC})"),
+    **{name.encode(): _read(name, hip) for name, hip in MARKS.items()},
     b"CUDART_CB": Shim("#define CUDART_CB", ("CUDART_CB",)),
     b"__float2bfloat16_rn": _device("__float2bfloat16_rn", "value", "__float2bfloat16(value)", _BF16),
     b"__float2bfloat162_rn": _device(

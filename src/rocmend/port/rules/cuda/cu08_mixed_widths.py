@@ -1,16 +1,18 @@
-"""Arithmetic with 32 lanes beside a library's wavefront.
+"""Warps of 32 lanes beside a library's wavefront.
 
 ## What it does
 
 Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
-`at::cuda::warp_size()` …) in files that also work with warps of 32: by operations across lanes, `threadIdx.x % 32`,
-`& 31`, `>> 5`.
+`at::cuda::warp_size()`, `cuda_utils::WarpReduceSum` …) in files that also work with 32: by operations across lanes,
+`threadIdx.x % 32`, `& 31`, `>> 5`, or a 32 anywhere. `warp_size()` and `WarpReduceSum` are reported too where nothing
+else in the file tells which lanes are meant.
 
 ## Why it matters
 
 On wavefronts of 32 lanes the two agree. On gfx9 one half of the file has 64 lanes and the other 32. A change of this
 kind (`threadIdx.x & 0x1f` for a lane that shuffles used) broke mamba's backward pass on gfx9 for seven months, with
-no warning and no failure on RDNA.
+no warning and no failure on RDNA. A launch of `warp_size()` threads does not fit a kernel of another file that keeps
+to 32; PyTorch's `BlockReduceSum` gives 0 in a block of 32 threads there.
 
 ## Use instead
 
@@ -34,7 +36,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
-from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, wave_wide
+from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, undecided, wave_wide
 
 
 @rule(
@@ -53,6 +55,15 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, wave_wide
         "__device__ int f() {\n  return threadIdx.x % 32;\n}\n",
     ),
     invalid=(
+        Case("void f(float* x) {\n  dim3 block(at::cuda::warp_size(), 4);\n  k<<<1, block>>>(x);\n}\n", None),
+        Case("__device__ float f(float v) {\n  return at::native::cuda_utils::WarpReduceSum(v);\n}\n", None),
+        Case(
+            (
+                "__device__ float f(float v) {\n  return WARP_SHFL_DOWN(v, 1, C10_WARP_SIZE);\n}\n"
+                "void g(float* x) {\n  k<<<1, 32>>>(x);\n}\n"
+            ),
+            None,
+        ),
         Case(
             (
                 "__device__ float f(float v) {\n  unsigned lane = threadIdx.x & 0x1f;\n"
@@ -72,13 +83,17 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, wave_wide
 def mixed_widths(file: CudaFile) -> Iterator[Found]:
     """Yield the names that mean the whole wavefront."""
     wide = list(wave_wide(file))
-    if not wide or not keeps_to_32(file):
+    if not wide:
         return
+    mixed = keeps_to_32(file)
+    if not mixed and not undecided(file):
+        return
+    why = "other code in the file keeps to 32 lanes" if mixed else "nothing in the file says for which lanes"
     for index in wide:
         token = file.tokens[index]
         yield Found(
             token.start,
             token.end,
-            f"{token.text.decode()} is {WAVE_WIDE[token.text]}, and other code in the file keeps to 32 lanes",
+            f"{token.text.decode()} is {WAVE_WIDE[token.text]}, and {why}",
             remedy="Use 32 lanes everywhere (the helpers of warp32.h), or this width in all of the file.",
         )

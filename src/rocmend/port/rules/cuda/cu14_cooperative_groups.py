@@ -2,24 +2,27 @@
 
 ## What it does
 
-Rewrites `cg::reduce` over a tile or a coalesced group, with its operators, to a helper; reports what HIP's
-cooperative groups do not have (scans, `invoke_one`, `memcpy_async`, `labeled_partition`, clusters, tiles of more than
-32 threads) and coalesced groups that are taken for a warp of 32.
+Rewrites `cg::reduce`, `coalesced_threads()`, `binary_partition`, and the votes and matches of groups (`ballot`, `any`,
+`all`, `match_any`, `match_all`) to helpers; reports what HIP's cooperative groups do not have (scans, `invoke_one`,
+`memcpy_async`, `labeled_partition`, clusters) and tiles that are not known to have at most 32 threads.
 
 ## Why it matters
 
-HIP has no `cooperative_groups/reduce.h`. Tiles of up to 32 threads are right on every wavefront. A coalesced group
-holds the active lanes of a wavefront, so that it may have 64 threads on gfx9: code that takes only its size, rank and
-shuffles is right with any number, an array of 32 or a mask of 32 bits is not.
+HIP's `coalesced_threads()` holds the active lanes of a wavefront: up to 64 on gfx9, where an array of 32, a count of
+threads for each warp or a mask of 32 bits is wrong. Its ballots have 64 bits, so that what is shifted out of 32 stays.
+Its tiles of up to 32 threads shuffle right on every wavefront; their votes named lanes that a wavefront of 32 does not
+have in HIP 6. HIP has no `cooperative_groups/reduce.h`.
 
 ## Use instead
 
-`warp32_groups::reduce(tile, value, warp32_groups::plus<int>())`, from `warp32_groups.h`.
+`warp32_groups::reduce(tile, value, warp32_groups::plus<int>())`, `warp32_groups::coalesced_threads()` and so on, from
+`warp32_groups.h`.
 
 ## Fix safety
 
-Safe for `reduce`: every thread of the group gets the combined value, as in CUDA; sums of floating-point numbers are
-combined in an order of their own, as CUDA leaves it open.
+Safe: the helpers' groups are those of the caller's own 32 lanes and their masks have 32 bits, as in CUDA; members of
+the project's own types keep their meaning. Every thread of a group gets the value of `reduce`; sums of floating-point
+numbers are combined in an order of their own, as CUDA leaves it open.
 
 ## References
 
@@ -32,18 +35,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
+from rocmend.port.cuda.constants import constant
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind
+from rocmend.port.cuda.structure import Argument, arguments, call_at, template_end
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.tokens import text_at
+from rocmend.port.wave.uniform import template_parameter
 
 _OPERATORS = (b"plus", b"less", b"greater", b"bit_and", b"bit_or", b"bit_xor")
 _LACKING = (
     b"inclusive_scan exclusive_scan inclusive_scan_update exclusive_scan_update invoke_one invoke_one_broadcast "
     b"memcpy_async wait wait_prior reduce_update_async reduce_store_async labeled_partition cluster_group this_cluster"
 ).split()
-_PLAIN = frozenset((b"size", b"num_threads", b"thread_rank", b"shfl", b"sync"))
+_GROUPS = (b"coalesced_threads", b"binary_partition")
+_MEMBERS = (b"ballot", b"match_any", b"match_all", b"any", b"all")
+_OWN_NAMES = (b"any", b"all")
+"""Names that types which are no groups have too."""
 _NEEDS = ("warp32_groups", "warp32")
 
 
@@ -53,7 +63,7 @@ _NEEDS = ("warp32_groups", "warp32")
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"cooperative_groups",),
+    triggers=(b"cooperative_groups", b"coalesced_threads", b"cg::"),
     sources=(
         "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_runtime_api/cooperative_groups.html",
         "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cooperative-groups",
@@ -65,12 +75,7 @@ _NEEDS = ("warp32_groups", "warp32")
             "  auto tile = cg::tiled_partition<32>(cg::this_thread_block());\n"
             "  return tile.shfl_xor(v, 1);\n}\n"
         ),
-        (
-            "#include <cooperative_groups.h>\n__device__ int f(int* n) {\n"
-            "  auto g = cooperative_groups::coalesced_threads();\n"
-            "  int at = g.thread_rank() == 0 ? atomicAdd(n, g.size()) : 0;\n"
-            "  return g.shfl(at, 0) + g.thread_rank();\n}\n"
-        ),
+        "namespace cg = cooperative_groups;\nbool f(const Tensor& t) {\n  return t.all(1) || t.any();\n}\n",
     ),
     invalid=(
         gated(
@@ -91,11 +96,43 @@ _NEEDS = ("warp32_groups", "warp32")
             ),
             None,
         ),
+        gated(
+            "  auto g = cooperative_groups::coalesced_threads();\n  return g.ballot(v) >> (threadIdx.x % 32);",
+            "  auto g = warp32_groups::coalesced_threads();\n"
+            "  return warp32_groups::ballot(g, v) >> (threadIdx.x % 32);",
+            "#include <cooperative_groups.h>\n__device__ int f(int v) {\n",
+            "}\n",
+        ),
+        gated(
+            "  coalesced_group g = coalesced_threads();",
+            "  coalesced_group g = warp32_groups::coalesced_threads();",
+            "using namespace cooperative_groups;\n__device__ int f(int v) {\n",
+            "  return g.size();\n}\n",
+        ),
+        gated(
+            "  return __ffs(tile.match_any(v)) + tile.any(v);",
+            "  return __ffs(warp32_groups::match_any(tile, v)) + warp32_groups::any(tile, v);",
+            "namespace cg = cooperative_groups;\n__device__ int f(cg::thread_block_tile<16> tile, int v) {\n",
+            "}\n",
+        ),
         Case(
             (
-                "#include <cooperative_groups.h>\n__device__ int f(int v) {\n"
-                "  auto g = cooperative_groups::coalesced_threads();\n"
-                "  return g.ballot(v) >> (threadIdx.x % 32);\n}\n"
+                "namespace cg = cooperative_groups;\nconstexpr int kSize = 64;\n__device__ int f(int v) {\n"
+                "  return cg::tiled_partition<kSize>(cg::this_thread_block()).shfl(v, 0);\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "using namespace cooperative_groups;\n__device__ int f(int v) {\n"
+                "  auto g = labeled_partition(tiled_partition<32>(this_thread_block()), v);\n  return g.size();\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "namespace cg = cooperative_groups;\n__device__ int f(cg::coalesced_group lanes) {\n"
+                "  auto g = cg::tiled_partition(lanes, 4);\n  return g.size();\n}\n"
             ),
             None,
         ),
@@ -110,24 +147,24 @@ def cooperative_groups(file: CudaFile) -> Iterator[Found]:
             token = file.tokens[directive.first + 2]
             edit = Edit(token.start, token.end, b"<hip/hip_cooperative_groups.h>")
             yield Found(token.start, token.end, "HIP has no cooperative_groups/reduce.h", (edit,), needs=_NEEDS)
-    for index in file.names(b"reduce", *_OPERATORS):
+    for index in file.names(b"reduce", *_OPERATORS, *_GROUPS):
         first = _qualified(file, index, names)
         if first >= 0:
             token = file.tokens[index]
             edit = Edit(file.tokens[first].start, token.end, b"warp32_groups::" + token.text)
-            what = f"HIP's cooperative groups have no {token.text.decode()}"
+            what = (
+                f"HIP's {token.text.decode()} takes the lanes of a wavefront, of which gfx9 has 64"
+                if token.text in _GROUPS
+                else f"HIP's cooperative groups have no {token.text.decode()}"
+            )
             yield Found(edit.start, edit.end, what, (edit,), needs=_NEEDS)
     for index in file.names(*_LACKING):
         if _qualified(file, index, names) >= 0:
             token = file.tokens[index]
             what = f"HIP's cooperative groups have no {token.text.decode()}"
             yield _manual(token.start, token.end, what, "Write it with shfl and size, or with a block's own LDS.")
-    for call in file.calls(b"tiled_partition"):
-        size = file.data[call.template[0].start : call.template[0].end] if call.template else b""
-        if size.isdigit() and int(size) > 32:
-            what = f"a tile of {size.decode()} threads is more than a wavefront where that has 32 lanes"
-            yield _manual(call.start, call.end, what, "Use tiles of 32 threads and combine their results in LDS.")
-    yield from _coalesced(file)
+    yield from _tiles(file)
+    yield from _votes(file)
 
 
 def _manual(start: int, end: int, message: str, remedy: str) -> Found:
@@ -135,45 +172,95 @@ def _manual(start: int, end: int, message: str, remedy: str) -> Found:
 
 
 def _namespaces(file: CudaFile) -> set[bytes]:
-    """Return the names by which the file reaches the namespace."""
+    """Return the names by which the file reaches the namespace; the empty one where it has opened it."""
     names = {b"cooperative_groups"}
+    if not any(file.tokens[index - 1].text == b"namespace" for index in file.names(b"cg", shared=False)):
+        names.add(b"cg")  # as everybody calls it, in a header
     for index in file.names(b"namespace", shared=False):
         words = [token.text for token in file.tokens[index + 1 : index + 4]]
         if len(words) == 3 and words[1:] == [b"=", b"cooperative_groups"]:
             names.add(words[0])
+        elif words[:1] == [b"cooperative_groups"] and text_at(file, index - 1) == b"using":
+            names.add(b"")
     return names
 
 
 def _qualified(file: CudaFile, index: int, names: set[bytes]) -> int:
-    """Return the index of the namespace's name before a name; -1 where there is none."""
-    if index < 2 or file.tokens[index - 1].text != b"::" or file.tokens[index - 2].text not in names:
-        return -1
-    return index - 2
+    """Return the index of the namespace's name before a name, or of the name where it needs none; -1 for others."""
+    before = text_at(file, index - 1)
+    if before == b"::":
+        return index - 2 if text_at(file, index - 2) in names - {b""} else -1
+    token = file.tokens[index]
+    bare = token.text in _BARE and before not in (b".", b"->", b"struct", b"class") and b"" in names
+    called = text_at(file, index + 1) in (b"(", b"<")
+    own = any(one.name.text == token.text for one in file.functions) or token.text in file.macros
+    return index if bare and called and not own and file.declaration_of(token.text, token.start) is None else -1
 
 
-def _coalesced(file: CudaFile) -> Iterator[Found]:
-    for call in file.calls(b"coalesced_threads", b"binary_partition"):
-        at = call.at - (2 if file.tokens[call.at - 1].text == b"::" else 0)
-        declared = at - 2 if at >= 2 and file.tokens[at - 1].text == b"=" else -1
-        used = _members(file, declared) if declared >= 0 else {b""}
-        if not used <= _PLAIN:
+_BARE = frozenset((*_GROUPS, *_LACKING)) - {b"wait"}
+
+
+def _tiles(file: CudaFile) -> Iterator[Found]:
+    """Yield the tiles that are not known to lie in 32 lanes."""
+    for index in file.names(b"tiled_partition", b"thread_block_tile"):
+        token = file.tokens[index]
+        if text_at(file, index + 1) == b"<":
+            end = template_end(file.tokens, file.partner, index + 1)
+            given = arguments(file.tokens, file.partner, index + 1, end) if end > 0 else ()
+            size = constant(file, given[0], token.start) if given else None
+            known = given and given[0].last - given[0].first == 1 and _a_parameter(file, given[0].first)
+            if not known and (size is None or size > 32):
+                shown = file.data[given[0].start : given[0].end].decode("utf-8", "replace") if given else "some"
+                yield _manual(
+                    token.start,
+                    token.end,
+                    f"a tile of {shown} threads may be more than 32: a wavefront of gfx10 to gfx12 has no more",
+                    "Use tiles of at most 32 threads, and combine their results in LDS.",
+                )
+            continue
+        call = call_at(file.tokens, file.partner, index)
+        if call is not None and not call.declares and len(call.args) == 2 and not _of_a_block(file, call.args[0]):
             yield _manual(
                 call.start,
                 call.end,
-                "a coalesced group has up to 64 threads on gfx9, and a bit for each in its ballots",
-                "Take only its size, rank and shuffles, or a tile of 32 threads.",
+                "HIP divides a coalesced group wrongly where a wavefront has 64 lanes",
+                "Divide the block instead, or the lanes by binary_partition.",
             )
 
 
-def _members(file: CudaFile, declared: int) -> set[bytes]:
-    """Return what is called of a group in its function; the empty name where the group itself is passed on."""
-    used = set()
-    name = file.tokens[declared]
-    function = file.function_at(name.start)
-    end = function.end if function is not None else len(file.data)
-    for index in file.names(name.text):
-        if not declared < index or file.tokens[index].start >= end:
+def _a_parameter(file: CudaFile, at: int) -> bool:
+    """Tell whether a size is a template's parameter: the helpers and HIP refuse sizes that are too large then."""
+    name = file.tokens[at].text
+    return any(template_parameter(file, index) for index in file.names(name, shared=False))
+
+
+def _of_a_block(file: CudaFile, group: Argument) -> bool:
+    """Tell whether what is divided is a block."""
+    words = {token.text for token in file.tokens[group.first : group.last]}
+    if group.last - group.first == 1:
+        token = file.tokens[group.first]
+        declared = file.declaration_of(token.text, token.start)
+        if declared is not None:
+            words = set(declared.type.replace(b"::", b" ").split())
+            if declared.value is not None:
+                words |= {one.text for one in file.tokens[declared.value.first : declared.value.last]}
+    return bool(words & {b"this_thread_block", b"thread_block"}) and b"coalesced_threads" not in words
+
+
+def _votes(file: CudaFile) -> Iterator[Found]:
+    """Yield the votes and matches of groups."""
+    for index in file.names(*_MEMBERS):
+        sign = text_at(file, index - 1)
+        if sign not in (b".", b"->") or text_at(file, index + 1) != b"(" or text_at(file, index + 2) == b")":
             continue
-        after = text_at(file, index + 1)
-        used.add(text_at(file, index + 2) if after == b"." else b"")
-    return used
+        token, group = file.tokens[index], file.tokens[index - 2]
+        function = file.function_at(token.start)
+        simple = sign == b"." and group.kind == Kind.NAME and text_at(file, index - 3) not in (b".", b"->", b"::")
+        if token.text in _OWN_NAMES and not (function is not None and function.on_device) and token.directive < 0:
+            continue
+        what = f"{token.text.decode()} of a group has a bit for each lane of a wavefront in HIP"
+        if not simple:
+            yield _manual(token.start, token.end, what, "Give the group a name of its own, then port again.")
+            continue
+        edit = Edit(group.start, file.tokens[index + 1].end, b"warp32_groups::%s(%s, " % (token.text, group.text))
+        yield Found(group.start, token.end, what, (edit,), needs=_NEEDS)

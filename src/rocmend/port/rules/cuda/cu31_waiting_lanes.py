@@ -44,7 +44,7 @@ from rocmend.port.wave.waiting import waits
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"atomic", b"volatile", b"ld.acquire", b"lock", b"ld_acquire"),
+    triggers=(b"atomic", b"volatile", b"ld.acquire", b"lock", b"ld_acquire", b"__ldcg", b"__ldcv"),
     sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",),
     valid=(
         (
@@ -70,6 +70,14 @@ from rocmend.port.wave.waiting import waits
             "  } while (s != 3);\n}\n",
             None,
         ),
+        Case(
+            (
+                "__device__ void f(unsigned* flags, int i) {\n  unsigned s;\n  do {\n"
+                "    s = *((volatile unsigned*)&flags[i]);\n  } while (s == 0);\n}\n"
+            ),
+            None,
+        ),
+        Case("HOST_DEVICE void lock(int* mutex) {\n  for (; atomicCAS(mutex, 0, 1) != 0;) {\n  }\n}\n", None),
         Case("__device__ void lock(int* mutex) {\n  while (atomicCAS(mutex, 0, 1) != 0) {\n  }\n}\n", None),
         Case("__device__ void lock(int* mutex) {\n  while (atomicExch(mutex, 1))\n    ;\n}\n", None),
         Case("__device__ void f(volatile int* flags, int i) {\n  while (flags[i] == 0);\n}\n", None),

@@ -3,7 +3,8 @@
 ## What it does
 
 Reports shared arrays that lanes of a warp change and read from statement to statement (`s[t] += s[t + 16]; s[t] +=
-s[t + 8];`) without `__syncwarp()` between them. It notes those whose array is `volatile`.
+s[t + 8];`, or one such statement in a loop over distances) without `__syncwarp()` between them. It notes those whose
+array is `volatile`.
 
 ## Why it matters
 
@@ -41,10 +42,24 @@ from rocmend.port.wave.lockstep import steps
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"+ 16", b"+16", b"+ 8", b"+8", b">>= 1", b"/= 2", b">>=1"),
+    triggers=(b"+ 16", b"+16", b"+ 8", b"+8", b">>= 1", b"/= 2", b">>=1", b"/=2", b">> 1", b">>1", b"/ 2"),
     sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#independent-thread-scheduling",),
-    valid=("__device__ void f(float* s, int t) {\n  s[t] += s[t + 16];\n  __syncthreads();\n  s[t] += s[t + 8];\n}\n",),
+    valid=(
+        (
+            "__global__ void f(float* x) {\n  __shared__ float s[64];\n  int t = threadIdx.x;\n"
+            "  for (int o = 16; o > 0; o >>= 1) {\n    if (t < o) s[t] += s[t + o];\n    __syncthreads();\n  }\n}\n"
+        ),
+        "__device__ void f(float* sums, int n) {\n  for (int o = 4; o > 0; o >>= 1) sums[o] += sums[o + n];\n}\n",
+        "__device__ void f(float* s, int t) {\n  s[t] += s[t + 16];\n  __syncthreads();\n  s[t] += s[t + 8];\n}\n",
+    ),
     invalid=(
+        Case(
+            (
+                "__global__ void f(float* x) {\n  __shared__ float s[64];\n  int t = threadIdx.x;\n"
+                "  for (int o = 16; o > 0; o >>= 1) s[t] += s[t + o];\n  x[t] = s[0];\n}\n"
+            ),
+            None,
+        ),
         Case("__device__ void f(float* s, int t) {\n  s[t] += s[t + 16];\n  s[t] += s[t + 8];\n}\n", None),
         Case("__device__ void f(volatile float* s, int t) {\n  s[t] += s[t + 16];\n  s[t] += s[t + 8];\n}\n", None),
     ),

@@ -2,13 +2,15 @@
 
 ## What it does
 
-Reports definitions of functions named like CUDA's operations across lanes (an own `__shfl_down` for `double`), and
-conditionals that ask for such a name. Uses of the name are then left alone in the file.
+Reports definitions of functions named like CUDA's operations across lanes (an own `__shfl_down` for `double`),
+conditionals that ask for such a name, and macros that put one together (`__shfl_##how##_sync`). Uses of the name are
+then left alone in the file.
 
 ## Why it matters
 
 What the own function does decides which calls are CUDA's and which are not; overloads of the helpers would be
-ambiguous with it.
+ambiguous with it. A name that is put together escapes every rewrite: what it becomes is HIP's function, as wide as the
+wavefront.
 
 ## Use instead
 
@@ -25,6 +27,7 @@ For a person. Macros of such names are no problem: they are renamed with their u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
@@ -34,6 +37,8 @@ from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.intrinsics import TRIGGERS
 from rocmend.port.wave.sites import wave
 
+_PART = re.compile(rb"__(?:shfl|ballot|any|all|uni|match|reduce|syncwarp|activemask)\w*|\w*_sync")
+
 
 @rule(
     "CU35",
@@ -41,7 +46,7 @@ from rocmend.port.wave.sites import wave
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=TRIGGERS,
+    triggers=(*TRIGGERS, b"##_sync", b"## _sync"),
     sources=("https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-shuffle-functions",),
     valid=(
         "__device__ double f(double v) {\n  return __shfl_down_sync(~0u, v, 1);\n}\n",
@@ -49,11 +54,23 @@ from rocmend.port.wave.sites import wave
     ),
     invalid=(
         Case("__device__ double __shfl_down(double v, unsigned d) {\n  return v;\n}\n", None),
+        Case("#define SHUFFLE(how, v, d) __shfl_##how(v, d)\n", None),
+        Case("#define VOTE(how, v) __##how##_sync(0xffffffff, v)\n", None),
         Case("#ifndef __shfl_sync\n#define OLD 1\n#endif\n", None),
     ),
 )
 def own_intrinsics(file: CudaFile) -> Iterator[Found]:
-    """Yield the definitions and the questions."""
+    """Yield the definitions, the questions, and the names that macros put together."""
+    for index, token in enumerate(file.tokens):
+        if token.text == b"##" and token.directive >= 0 and file.shared(token.start):
+            parts = (file.tokens[index - 1], *file.tokens[index + 1 : index + 2])
+            if any(_PART.fullmatch(part.text) for part in parts):
+                yield Found(
+                    parts[0].start,
+                    parts[-1].end,
+                    "the name of an operation across lanes is put together by a macro: it is HIP's own on ROCm",
+                    remedy="Write the operations out, or put together names of helpers that call them.",
+                )
     for site in wave(file).sites:
         if not site.tested and (not site.defines or site.intrinsic.name not in wave(file).defined):
             continue

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `warp_size`) which the file does not
-define, and puts a `static_assert` at their head that it is 32.
+Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `THREADS_PER_WARP`) which the file
+does not define, and puts a `static_assert` at their head that it is 32.
 
 ## Why it matters
 
@@ -27,7 +27,6 @@ Safe: it changes no value. A build that it stops would have given wrong results 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
@@ -37,8 +36,8 @@ from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import template_parameter
+from rocmend.port.wave.widths import names_a_width
 
-_NAMES = re.compile(rb"k?(WARP|Warp|warp)_?(SIZE|Size|size|THREADS|Threads|threads)")
 _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
 
 
@@ -48,7 +47,7 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
     Language.CUDA,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
-    triggers=(b"WARP", b"arpSize", b"arp_size", b"arp_Size"),
+    triggers=(b"WARP", b"arpS", b"arp_s", b"arp_S", b"arpW", b"arp_w", b"arpT", b"arp_t", b"er_warp", b"erWarp"),
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",),
     valid=(
         "#define WARP_SIZE 32\n__device__ int f() {\n  return threadIdx.x % WARP_SIZE;\n}\n",
@@ -56,6 +55,12 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
         "int f(const P& p) {\n  return p.warp_size;\n}\n",
     ),
     invalid=(
+        gated(
+            "__device__ int f(int v) {",
+            '__device__ int f(int v) { static_assert(THREADS_PER_WARP == 32, "warps have 32 lanes in ported code");',
+            '#include "common.cuh"\n',
+            "  return v / THREADS_PER_WARP;\n}\n",
+        ),
         gated(
             "__device__ int f() {",
             '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code");',
@@ -67,7 +72,7 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
 def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
     """Yield the functions, each with the first use in it."""
     done: set[tuple[int, bytes]] = set()
-    for name in [name for name in file.all_names if _NAMES.fullmatch(name) and name not in _LIBRARIES]:
+    for name in [name for name in file.all_names if names_a_width(name) and name not in _LIBRARIES]:
         if name in file.macros or file.declarations_of(name) or _of_a_template(file, name):
             continue
         for index in file.names(name):

@@ -11,7 +11,8 @@ Use instead:
   What the remedy says for the library; else leave the call out on the ROCm side, or write what it is needed for.
 
 Fix safety:
-  Nothing is rewritten.
+  Calls are not rewritten. A `case` of a status that no library of ROCm gives, which does nothing but return a text,
+  is left out on the ROCm side: it cannot come there.
 
 References:
   HIP documentation, supported CUDA APIs.
@@ -19,13 +20,15 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.compat import defines
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.names import no_counterpart
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _REMEDIES = (
@@ -43,6 +46,7 @@ _REMEDIES = (
     (b"cudaLimitPersisting", "HIP has no persisting L2: leave the limit out."),
     (b"__h", "Write it with the operations that HIP has (hip/hip_fp16.h, hip/hip_bf16.h)."),
 )
+_LINE_END = re.compile(rb"[ \t]*\r?\n")
 _OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed for."
 
 
@@ -62,14 +66,60 @@ _OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed fo
     invalid=(
         Case("void f() {\n  cudnnAddTensor();\n}\n", None),
         Case("__device__ __half f(__half x) { return htanh(x); }\n", None),
+        Case(
+            'const char *f(cufftResult r) {\n  switch (r) {\n    case CUFFT_SUCCESS:\n      return "s";\n'
+            '    case CUFFT_NVRTC_FAILURE:\n      return "n";\n  }\n  return "";\n}\n',
+            'const char *f(cufftResult r) {\n  switch (r) {\n    case CUFFT_SUCCESS:\n      return "s";\n'
+            '#ifndef USE_ROCM\n    case CUFFT_NVRTC_FAILURE:\n      return "n";\n#endif\n  }\n  return "";\n}\n',
+        ),
+        Case(
+            "const char *f(cufftResult r) {\n  switch (r) {\n    case CUFFT_SUCCESS:\n"
+            '    case CUFFT_NVRTC_FAILURE:\n      return "n";\n  }\n  return "";\n}\n',
+            None,
+        ),
     ),
 )
 def without_counterpart(file: CudaFile) -> Iterator[Found]:
-    """Yield each name once."""
+    """Yield each name once; each case of a value that cannot come is left out."""
     for name in no_counterpart().intersection(file.all_names):
-        index = next(file.names(name), None)
-        if index is None or defines(file, name):
+        uses = list(file.names(name))
+        if not uses or defines(file, name):
+            continue
+        for index in uses:
+            case = _case(file, index)
+            if case is None:
+                break
+        else:
+            for index in uses:
+                token = file.tokens[index]
+                message = f"ROCm has nothing called as {name.decode()} is: this case cannot come"
+                yield Found(token.start, token.end, message, (_left_out(file, index),), Outcome.AUTO)
             continue
         token = file.tokens[index]
         remedy = next((text for prefix, text in _REMEDIES if name.startswith(prefix)), _OTHERWISE)
         yield Found(token.start, token.end, f"ROCm has nothing called as {name.decode()} is", remedy=remedy)
+
+
+def _case(file: CudaFile, index: int) -> int | None:
+    """Return the token that ends ``case NAME: return "text";`` after a case that ends as well; None for all else."""
+    tokens = file.tokens
+    words = [one.text for one in tokens[index - 1 : index + 5]]
+    if index < 2 or len(words) < 6 or words[0] != b"case" or words[2:4] != [b":", b"return"] or words[5] != b";":
+        return None
+    before = tokens[index - 2]
+    ends = before.text == b"{" or (
+        before.text == b";" and (tokens[index - 3].text == b"break" or tokens[index - 4].text == b"return")
+    )
+    within = {one.directive for one in tokens[index - 2 : index + 5]}
+    return index + 4 if ends and tokens[index + 3].kind == Kind.STRING and within == {-1} else None
+
+
+def _left_out(file: CudaFile, index: int) -> Edit:
+    """Return the edit that takes a case away, whole lines where it fills them."""
+    data = file.data
+    start, end = file.tokens[index - 1].start, file.tokens[index + 4].end
+    line = data.rfind(b"\n", 0, start) + 1
+    rest = _LINE_END.match(data, end)
+    if rest is not None and not data[line:start].strip():
+        return Edit(line, rest.end(), b"")
+    return Edit(start, end, b"")
