@@ -83,6 +83,44 @@ __global__ void k(float* x, unsigned* masks, int n) {
 """
 
 
+GROUPS = """#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+#include "warp32.h"
+#include "warp32_groups.h"
+namespace cg = cooperative_groups;
+struct Mine {
+  __device__ int any(int) const { return 7; }
+  __device__ bool ballot(float) const { return true; }
+};
+template <typename Group>
+__device__ unsigned votes(const Group& group, int v, bool p) {
+  int same = 0;
+  unsigned seen = group.ballot(p) + (group.ballot(v) << 31) + group.any(p) + group.all(p > 0);
+  seen += group.match_any(v) + group.match_any(2.5) + group.match_all(v, same) + same;
+  return seen + cg::binary_partition(group, p).size();
+}
+__global__ void k(unsigned* out, int v) {
+  auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+  cg::thread_block_tile<32> warp = cg::tiled_partition<32>(cg::this_thread_block());
+  cg::coalesced_group here = cg::coalesced_threads();
+  Mine mine;
+  out[threadIdx.x] = votes(tile, v, v > 1) + votes(warp, v, v > 2) + votes(here, v, v > 3) + here.size();
+  out[threadIdx.x] += mine.any(1) + mine.ballot(2.0f) + cg::reduce(here, v, cg::plus<int>());
+}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_ported_groups(target: str) -> None:
+    data = GROUPS.encode()
+    file = CudaFile("kernel.cu", data)
+    (rule,) = [rule for rule in rules(Language.CUDA) if rule.id == "CU14"]
+    issues = rule.issues(file)
+    assert len(issues) == 13
+    assert all(issue.outcome is Outcome.AUTO for issue in issues)
+    compiled(ported(data, issues).decode(), target)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_ported_kernel(target: str) -> None:
     data = KERNEL.encode()

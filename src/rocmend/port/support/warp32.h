@@ -23,6 +23,18 @@
 
 #define WARP32_INLINE static __device__ inline __attribute__((always_inline))
 
+// Only some lanes may have given a variable its value before a shuffle hands it to the others. To a compiler that is
+// an undefined value which no function may be passed: it would take the branch around the assignment for one that all
+// lanes take.
+#if defined(__has_attribute)
+#if __has_attribute(maybe_undef)
+#define WARP32_ANY __attribute__((maybe_undef))
+#endif
+#endif
+#ifndef WARP32_ANY
+#define WARP32_ANY
+#endif
+
 namespace warp32 {
 
 WARP32_INLINE unsigned lane() { return __lane_id() & 31u; }
@@ -36,7 +48,7 @@ WARP32_INLINE unsigned active() { return ballot(1); }
 
 // The value that a lane of the caller's own 32 has; source is from 0 to 31.
 template <typename T>
-WARP32_INLINE T from(T value, unsigned source) {
+WARP32_INLINE T from(WARP32_ANY T value, unsigned source) {
   constexpr unsigned words = (sizeof(T) + 3) / 4;
   int word[words] = {};
   __builtin_memcpy(word, &value, sizeof(T));
@@ -137,12 +149,12 @@ WARP32_INLINE void warp32_syncwarp(unsigned = 0xffffffffu) {
 }
 
 #define WARP32_SHUFFLE(T, NAME, KIND, OFFSET, END)                                                 \
-  WARP32_INLINE T warp32_##NAME(T value, OFFSET offset, int width = 32) {                          \
+  WARP32_INLINE T warp32_##NAME(WARP32_ANY T value, OFFSET offset, int width = 32) {               \
     bool inside;                                                                                   \
     unsigned clamp = warp32::clamp_of(width, END);                                                 \
     return warp32::from(value, warp32::source_##KIND(static_cast<unsigned>(offset), clamp, inside)); \
   }                                                                                                \
-  WARP32_INLINE T warp32_##NAME##_sync(unsigned, T value, OFFSET offset, int width = 32) {         \
+  WARP32_INLINE T warp32_##NAME##_sync(unsigned, WARP32_ANY T value, OFFSET offset, int width = 32) { \
     return warp32_##NAME(value, offset, width);                                                    \
   }
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind, Token
 from rocmend.port.cuda.structure import Call, call_at
 from rocmend.port.wave.intrinsics import INTRINSICS, Intrinsic
 from rocmend.port.wave.tokens import text_at
@@ -55,7 +56,10 @@ class Wave(NamedTuple):
 
 _kept: WeakKeyDictionary[CudaFile, Wave] = WeakKeyDictionary()
 _CONDITIONS = frozenset((b"if", b"ifdef", b"ifndef", b"elif", b"undef", b"elifdef", b"elifndef"))
-_WIDTH_NAME = re.compile(rb"\w*(warp|wave)_?(front)?_?(size|threads|width|lanes)\w*", re.IGNORECASE)
+_WIDTH_NAME = re.compile(
+    rb"\w*(?:(?:warp|wave)_?(?:front)?_?(?:size|threads|width|lanes)|(?:threads|lanes)_?per_?(?:warp|wave))\w*",
+    re.IGNORECASE,
+)
 _WAVE_WIDE = frozenset(
     b"warpSize __AMDGCN_WAVEFRONT_SIZE __AMDGCN_WAVEFRONT_SIZE__ __GFX9__ ROCM_WARP_SIZE HIPCUB_WARP_THREADS "
     b"HIPCUB_DEVICE_WARP_THREADS ROCPRIM_WARP_SIZE __lane_id __ballot64 C10_WARP_SIZE".split()
@@ -85,7 +89,7 @@ def _read(file: CudaFile) -> Wave:
         if defines and not _own_type(file, call):
             defined.add(token.text)
         sites.append(Site(index, INTRINSICS[token.text], call, defines, tested))
-    return Wave(tuple(sites), _other_width(file), frozenset(defined))
+    return Wave(tuple(sites), _other_width(file, works_across_lanes=bool(sites)), frozenset(defined))
 
 
 _NUMBERS = frozenset(b"int unsigned long short char float double bool half __half half2 __half2".split())
@@ -107,7 +111,7 @@ def _own_type(file: CudaFile, call: Call | None) -> bool:
 _VECTOR = re.compile(rb"(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|cu(?:da|Float|Double)\w*[Cc]omplex")
 
 
-def _other_width(file: CudaFile) -> tuple[int, int, str] | None:
+def _other_width(file: CudaFile, *, works_across_lanes: bool) -> tuple[int, int, str] | None:
     """Return where code that only ROCm compiles has a warp of other than 32 lanes."""
     if all(branch.nvidia is not False for branch in file.branches):
         return None
@@ -121,6 +125,37 @@ def _other_width(file: CudaFile) -> tuple[int, int, str] | None:
                 continue
             if (token.text in INTRINSICS and _width_of_shuffle(file, index)) or _set_to_32(file, index):
                 continue
+            return token.start, token.end, token.text.decode("utf-8", "replace")
+    return _set_to_64(file, _ANY if works_across_lanes else _OF_WARPS)
+
+
+_VALUES = {b"32": b"64", b"5": b"6", b"31": b"63", b"0x1f": b"0x3f", b"0xffffffff": b"0xffffffffffffffff"}
+
+
+_ANY = re.compile(rb"\w+")
+_OF_WARPS = re.compile(rb"\w*(?:warp|wave|lane|simd)\w*", re.IGNORECASE)
+
+
+def _set_to_64(file: CudaFile, names: re.Pattern[bytes]) -> tuple[int, int, str] | None:
+    """Return where code for ROCm gives a name 64 that code for NVIDIA's compiler gives 32."""
+    given: dict[bytes, bytes] = {}
+    wide: list[tuple[Token, bytes]] = []
+    for index, token in enumerate(file.tokens):
+        if token.kind != Kind.NAME or text_at(file, index + 1) not in (b"=", b"{", b"(", *_VALUES, *_VALUES.values()):
+            continue
+        branch = file.branch_at(token.start)
+        if branch is None or (branch.nvidia is not False and branch.rocm is not False):
+            continue
+        at = index + 1
+        while text_at(file, at) in (b"=", b"{", b"("):
+            at += 1
+        value = text_at(file, at).lower().rstrip(b"ul")
+        if branch.nvidia is False:
+            wide.append((token, value))
+        elif value in _VALUES:
+            given[token.text] = value
+    for token, value in wide:
+        if token.text in given and value == _VALUES[given[token.text]] and names.fullmatch(token.text):
             return token.start, token.end, token.text.decode("utf-8", "replace")
     return None
 

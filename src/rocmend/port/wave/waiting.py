@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.functions import Function
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.wave.statements import Statement, statements, walk
 from rocmend.port.wave.tokens import text_at
@@ -43,9 +44,7 @@ class Wait(NamedTuple):
 def waits(file: CudaFile) -> Iterator[Wait]:
     """Yield the loops that wait, in code that both sides compile."""
     for function in file.functions:
-        if b"__host__" in function.qualifiers and b"__device__" not in function.qualifiers:
-            continue
-        if not function.on_device or not file.shared(function.start):
+        if not _on_device(file, function) or not file.shared(function.start):
             continue
         body = statements(file, function)
         if body is None:
@@ -57,6 +56,20 @@ def waits(file: CudaFile) -> Iterator[Wait]:
                 yield Wait(tokens[one.first].start, end, _first_thread(file, body, one))
 
 
+_OF_A_DEVICE = re.compile(
+    rb"\b(?:atomicCAS|atomicExch|threadIdx|blockIdx|__threadfence|__syncwarp|__nanosleep|__ld\w\w)\b"
+)
+
+
+def _on_device(file: CudaFile, function: Function) -> bool:
+    """Tell whether a GPU runs a function: a project's own macros may say so, and what it calls does."""
+    if function.on_device:
+        return True
+    if b"__host__" in function.qualifiers:
+        return False
+    return _OF_A_DEVICE.search(file.data, function.start, function.end) is not None
+
+
 def _waits(file: CudaFile, loop: Statement) -> bool:
     assert loop.condition is not None  # noqa: S101  the caller asked
     first, last = loop.condition
@@ -64,7 +77,11 @@ def _waits(file: CudaFile, loop: Statement) -> bool:
     if _endless(file, loop):
         return _breaks_by_waiting(file, body)
     if loop.keyword == b"for":
-        return False
+        # for (; flag == 0;) is a while.
+        signs = [index for index in range(first, last) if file.tokens[index].text == b";"]
+        if len(signs) != 2 or signs[1] != last - 1:
+            return False
+        first, last = signs[0] + 1, signs[1]
     names = {token.text for token in file.tokens[first:last] if token.kind == Kind.NAME}
     takes = bool(names & _TAKES)
     if _idle(file, body):
@@ -95,9 +112,10 @@ def _breaks_by_waiting(file: CudaFile, body: Statement) -> bool:
             names = {token.text for token in file.tokens[one.first : one.last] if token.kind == Kind.NAME}
             if one.keyword in (b"break", b"return", b";"):
                 continue
-            if not names & (_HARMLESS | _READS | _TAKES | {b"asm"}):
+            volatile = _volatile(file, one.first, one.last)
+            if not names & (_HARMLESS | _READS | _TAKES | {b"asm"}) and not volatile:
                 return False
-            waits |= bool(names & (_READS | _TAKES))
+            waits |= bool(names & (_READS | _TAKES)) or volatile
         elif one.kind != "block":
             return False
     return waits
@@ -106,7 +124,7 @@ def _breaks_by_waiting(file: CudaFile, body: Statement) -> bool:
 def _asks_anew(file: CudaFile, body: Statement) -> bool:
     """Tell whether an idle body reads what another thread may change, by an intrinsic or by assembly."""
     words = file.tokens[body.first : body.last]
-    if any(token.text in _READS for token in words):
+    if any(token.text in _READS for token in words) or _volatile(file, body.first, body.last):
         return True
     text = file.data[words[0].start : words[-1].end] if words else b""
     return b"asm" in text and b"ld." in text
@@ -123,9 +141,24 @@ def _idle(file: CudaFile, body: Statement) -> bool:
         if words and words[0].text == b";":
             continue
         names = {token.text for token in words if token.kind == Kind.NAME}
-        if not names or not names & (_HARMLESS | _READS | {b"asm"}):
+        if not names & (_HARMLESS | _READS | {b"asm"}) and not _volatile(file, one.first, one.last):
             return False
     return True
+
+
+def _volatile(file: CudaFile, first: int, last: int) -> bool:
+    """Tell whether something volatile is read into a variable, and nothing else is done."""
+    signs = [index for index in range(first, last) if file.tokens[index].text in _CHANGES]
+    if len(signs) != 1 or file.tokens[signs[0]].text != b"=" or text_at(file, signs[0] - 1) == b"]":
+        return False
+    for index in range(signs[0], last):
+        token = file.tokens[index]
+        if token.text == b"volatile":
+            return True
+        declared = file.declaration_of(token.text, token.start) if token.kind == Kind.NAME else None
+        if declared is not None and b"volatile" in declared.qualifiers | set(declared.type.split()):
+            return True
+    return False
 
 
 def _reads_memory(file: CudaFile, first: int, last: int) -> bool:
