@@ -19,7 +19,7 @@ FLAG_MODULE = "_rocm"
 """The module of a ported package that defines ``is_rocm``; other support modules are called ``_rocm_NAME``."""
 
 _ROCM_NAMES = re.compile(
-    r"_*(?:(?:is|on|use|using|with|has|have)_?(?:torch_?)?(?:rocm|hip|amd)|rocm)(?:_?(?:gpu|platform|available|backend))?",
+    r"_*(?:(?:is|on|use|using|with|has|have)_?(?:torch_?)?(?:rocm|hip|amd)|rocm)(?:_?(?:gpu|platform|available|backend|pytorch|torch|extension|build|device))?",
     re.IGNORECASE,
 )
 _CUDA_NAMES = re.compile(

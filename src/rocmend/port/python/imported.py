@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocmend.port.python.file import PythonFile
 
-__all__ = ["bound_names", "imports_of", "optional", "without"]
+__all__ = ["attempted", "bound_names", "imports_of", "of_tests", "optional", "without"]
 
 _AVAILABLE = re.compile(r"available|find_spec|installed|\bhas_|_has_|HAVE_|supports?_|TYPE_CHECKING", re.IGNORECASE)
+
+_TESTS = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py\Z")
 
 
 def imports_of(file: PythonFile, *libraries: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
@@ -41,6 +43,23 @@ def optional(file: PythonFile, node: ast.stmt) -> bool:
             return True
         child = parent
     return False
+
+
+def attempted(file: PythonFile, node: ast.AST) -> bool:
+    """Tell whether a ``try`` around a node says what happens where it fails."""
+    child = node
+    while (parent := file.parent(child)) is not None:
+        if isinstance(parent, ast.Try | ast.TryStar) and child in parent.body and parent.handlers:
+            return True
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            return False
+        child = parent
+    return False
+
+
+def of_tests(path: str) -> bool:
+    """Tell whether a file belongs to a project's tests, by its name: what it expects is not what is built or run."""
+    return _TESTS.search(path) is not None
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -18,7 +18,7 @@ What each option means to clang, or nothing. The GPUs are PyTorch's matter: thos
 ## Fix safety
 
 Safe: each option has one meaning; what is not known to be nvcc's stays. Options that change the kind of output are
-left to a person.
+left to a person. What a test expects, or a comparison, is left alone.
 
 ## References
 
@@ -38,6 +38,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import block_gate, expression_gate
+from rocmend.port.python.imported import of_tests
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -72,6 +73,7 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
     valid=(
         "FLAGS = ['--use_fast_math']\n",
         "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-O3', '-std=c++17']}\n",
+        "import setuptools\n\nassert args == ['-gencode', 'arch=compute_80,code=sm_80']\n",
         "import torch, setuptools\n\nif torch.version.hip is None:\n    F = ['--use_fast_math']\n",
     ),
     invalid=(
@@ -107,10 +109,11 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
 )
 def check(file: PythonFile) -> Iterable[Found]:
     """Find lists and appends of options that hipcc does not know."""
-    if not any(name in file.data for name in _BUILDS) or b"extra_cuda_cflags" in file.data:
+    if not any(name in file.data for name in _BUILDS) or b"extra_cuda_cflags" in file.data or of_tests(file.path):
         return
     for flags in file.of(ast.List):
-        if file.side(flags) is not Side.CUDA and any(_known(item) for item in flags.elts):
+        compared = isinstance(file.parent(flags), ast.Compare)
+        if not compared and file.side(flags) is not Side.CUDA and any(_known(item) for item in flags.elts):
             yield from _of_list(file, flags)
     yield from _of_appends(file)
 

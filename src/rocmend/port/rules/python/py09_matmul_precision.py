@@ -24,6 +24,8 @@ A suggestion: where the path is there, it is faster, and its error may be one th
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
@@ -34,6 +36,8 @@ from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
+_BEFORE = re.compile(r"(?:^|_)(?:prev|previous|old|orig|original|saved|before|backup)(?:_|$)", re.IGNORECASE)
+
 
 @rule(
     "PY09",
@@ -43,7 +47,13 @@ from rocmend.port.rule import Case, Found, rule
     outcome=Outcome.SUGGEST,
     triggers=(b"set_float32_matmul_precision",),
     sources=("https://github.com/pytorch/pytorch/pull/193345",),
-    valid=('import torch\n\ntorch.set_float32_matmul_precision("highest")\n',),
+    valid=(
+        'import torch\n\ntorch.set_float32_matmul_precision("highest")\n',
+        (
+            "import torch\n\np = torch.get_float32_matmul_precision()\nrun()\n"
+            "torch.set_float32_matmul_precision(p)\ntorch.set_float32_matmul_precision(self._prev_precision)\n"
+        ),
+    ),
     invalid=(
         Case(
             'import torch\n\ntorch.set_float32_matmul_precision("high")\n',
@@ -59,6 +69,8 @@ def matmul_precision(file: PythonFile) -> Iterable[Found]:
             values, complete = file.values(argument.value)
             if (complete and values <= {"highest"}) or file.side(call.node) is Side.CUDA:
                 continue
+            if not values and _put_back(file, argument.value):
+                continue
             yield gated(
                 file,
                 argument.value,
@@ -66,3 +78,13 @@ def matmul_precision(file: PythonFile) -> Iterable[Found]:
                 message="float32 products may be computed with less precision, differently on each gfx target",
                 remedy='Ask for "highest" on ROCm.',
             )
+
+
+def _put_back(file: PythonFile, value: ast.expr) -> bool:
+    """Whether a value is what was in force before, by what it was bound to or is called."""
+    name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
+    return _BEFORE.search(name) is not None or "torch.get_float32_matmul_precision" in {
+        file.qualified(binding.value.func)
+        for binding in ((file.scope(value).lookup(name) or (None, []))[1] if isinstance(value, ast.Name) else [])
+        if isinstance(binding.value, ast.Call)
+    }

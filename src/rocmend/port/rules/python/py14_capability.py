@@ -17,8 +17,8 @@ The flag before the comparison. Ask for features by name (`torch.cuda.is_bf16_su
 ## Fix safety
 
 A suggestion: on ROCm the GPU counts as one without the feature (`>=` becomes False, `<` True), with it where bfloat16
-is meant, and as one that is not refused where an error or an assertion follows. Which way is right is for a person to
-say.
+is meant, and as one that is not too old where an error or an assertion follows; it is none of those that `==` names.
+Which way is right is for a person to say.
 
 ## References
 
@@ -80,6 +80,11 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
             "if not is_rocm and torch.cuda.get_device_capability()[0] < 7:\n    raise RuntimeError('too old')\n"
             "if not (is_rocm or torch.cuda.get_device_capability()[0] >= 7):\n    raise RuntimeError('too old')\n",
         ),
+        Case(
+            "import torch\n\nif torch.cuda.get_device_capability() != (9, 0):\n    raise RuntimeError('for Hopper')\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if is_rocm or torch.cuda.get_device_capability() != (9, 0):\n    raise RuntimeError('for Hopper')\n",
+        ),
         Case("import torch\n\nmatch torch.cuda.get_device_capability():\n    case (9, 0):\n        run()\n", None),
     ),
 )
@@ -112,6 +117,8 @@ def capability(file: PythonFile) -> Iterable[Found]:
 def _on_rocm(file: PythonFile, node: ast.Compare) -> bool:
     """Return what a comparison becomes on ROCm: the GPU has bfloat16, lacks other features, and is not refused."""
     statement = file.statement(node)
+    if any(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops):  # code for one GPU alone
+        return _asks_for_less(file, node)
     if asserted(file, node):
         return True
     if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise):

@@ -14,8 +14,9 @@ There is no such program on a machine with AMD GPUs.
 
 ## Fix safety
 
-A suggestion where the program is looked up or called without options. Options and output have to be translated by a
-person.
+A suggestion where it is only asked whether the program is there, or where it is called without options and its output
+is not read. Options and output have to be translated by a person. A call that may fail (`try`) is a note: often it is
+how a program finds out that the GPU is NVIDIA's.
 
 ## References
 
@@ -29,10 +30,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rocmend.core.records import Severity
+from rocmend.port.python.calls import Call
 from rocmend.port.python.file import PythonFile
-from rocmend.port.python.finding import gated
+from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.imported import attempted
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -58,9 +61,9 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
     valid=('print("see nvidia-smi")\n', "import subprocess\n\nsubprocess.run(['make'])\n"),
     invalid=(
         Case(
-            "import shutil\n\nfound = shutil.which('nvidia-smi')\n",
+            "import shutil\n\nif shutil.which('nvidia-smi') is None:\n    raise RuntimeError('no GPU')\n",
             "import shutil\n\nfrom package._rocm import is_rocm\n\n"
-            "found = shutil.which(\"amd-smi\" if is_rocm else 'nvidia-smi')\n",
+            "if shutil.which(\"amd-smi\" if is_rocm else 'nvidia-smi') is None:\n    raise RuntimeError('no GPU')\n",
         ),
         Case(
             'import subprocess\n\nsubprocess.check_output(["nvidia-smi", "--query-gpu=memory.used", "--format=csv"])\n',
@@ -71,6 +74,11 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
             "subprocess.run(args=QUERY.split(), check=True)\n",
             None,
         ),
+        Case(
+            'import subprocess\n\ntry:\n    subprocess.run(["nvidia-smi"], check=True)\nexcept OSError:\n    pass\n',
+            None,
+        ),
+        Case('import shutil\n\nprogram = shutil.which("nvidia-smi")\n', None),
         Case('import subprocess\n\nsubprocess.run(["bash", "-c", "nvidia-smi | head"])\n', None),
     ),
 )
@@ -89,7 +97,16 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
         known, complete = file.values(program)
         if not any(_PROGRAM.search(text) for text in [*map(str, known), *_said(file, command)]):
             continue
-        bare = complete and known == {"nvidia-smi"} and not options
+        if attempted(file, call.node):
+            yield told(
+                file,
+                call.node,
+                "nvidia-smi is tried here: without it, the file goes the other way",
+                outcome=Outcome.NOTE,
+                severity=Severity.INFO,
+            )
+            continue
+        bare = complete and known == {"nvidia-smi"} and not options and _is_not_read(file, call)
         yield gated(
             file,
             call.node,
@@ -97,6 +114,15 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
             message="there is no nvidia-smi where the GPUs are AMD's",
             remedy="Ask torch.cuda, or call amd-smi on ROCm and read its output (amd-smi has --json).",
         )
+
+
+def _is_not_read(file: PythonFile, call: Call) -> bool:
+    """Whether neither what the program prints nor where it is goes anywhere: nvidia-smi's options may follow that."""
+    if call.name == "shutil.which":
+        parent = file.parent(call.node)
+        truth = isinstance(parent, ast.If | ast.While | ast.IfExp | ast.Assert) and parent.test is call.node
+        return truth or isinstance(parent, ast.UnaryOp | ast.BoolOp | ast.Compare)
+    return isinstance(file.parent(call.node), ast.Expr)
 
 
 def _said(file: PythonFile, node: ast.expr, depth: int = 0) -> Iterator[str]:

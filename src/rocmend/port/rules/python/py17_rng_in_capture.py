@@ -1,8 +1,8 @@
-"""The state of the random generator, read in a file that captures graphs.
+"""The state of the random generator, read where graphs are captured.
 
 ## What it does
 
-Finds `torch.cuda.get_rng_state` and `set_rng_state` in files that capture graphs.
+Finds `torch.cuda.get_rng_state` and `set_rng_state` in functions that capture graphs.
 
 ## Why it matters
 
@@ -42,7 +42,13 @@ from rocmend.port.rule import Case, Found, rule
     outcome=Outcome.MANUAL,
     triggers=(b"rng_state",),
     sources=("https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs",),
-    valid=("import torch\n\nstate = torch.cuda.get_rng_state()\n",),
+    valid=(
+        "import torch\n\nstate = torch.cuda.get_rng_state()\n",
+        (
+            "import torch\n\n\ndef state():\n    return torch.cuda.get_rng_state()\n\n\n"
+            "def graph():\n    return torch.cuda.CUDAGraph()\n"
+        ),
+    ),
     invalid=(
         Case(
             "import torch\n\ng = torch.cuda.CUDAGraph()\n"
@@ -52,15 +58,15 @@ from rocmend.port.rule import Case, Found, rule
     ),
 )
 def rng_in_capture(file: PythonFile) -> Iterable[Found]:
-    """Find reads and writes of the state beside captures."""
-    if not any(captures(file)):
-        return
+    """Find reads and writes of the state in functions that capture, and at the top of files that do."""
+    functions = {id(file.scope(call).node) for call in captures(file)}
     names = ("get_rng_state", "set_rng_state", "get_rng_state_all", "set_rng_state_all")
     for node in file.on_rocm(file.references(*(f"torch.cuda.{name}" for name in names))):
-        yield told(
-            file,
-            node,
-            "the state of the random generator cannot be read while a graph is captured",
-            outcome=Outcome.MANUAL,
-            remedy="Read it before the capture, and register the generator with the graph.",
-        )
+        if id(file.scope(node).node) in functions:
+            yield told(
+                file,
+                node,
+                "the state of the random generator cannot be read while a graph is captured",
+                outcome=Outcome.MANUAL,
+                remedy="Read it before the capture, and register the generator with the graph.",
+            )

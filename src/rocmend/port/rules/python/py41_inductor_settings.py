@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds programs (`if __name__ == "__main__":`) that call `torch.compile`.
+Finds programs (`if __name__ == "__main__":`) that call `torch.compile`, except tests.
 
 ## Why it matters
 
@@ -33,6 +33,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import insertion
+from rocmend.port.python.imported import of_tests
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -48,6 +49,7 @@ from rocmend.port.rule import Case, Found, rule
     valid=(
         "import torch\n\nf = torch.compile(f)\n",
         'import re\n\nif __name__ == "__main__":\n    re.compile("x")\n',
+        'import torch, unittest\n\nf = torch.compile(f)\n\nif __name__ == "__main__":\n    unittest.main()\n',
         'import torch\n\nif __name__ == "__main__":\n    settle_inductor()\n    torch.compile(f)\n',
     ),
     invalid=(
@@ -62,10 +64,12 @@ from rocmend.port.rule import Case, Found, rule
 )
 def inductor_settings(file: PythonFile) -> Iterable[Found]:
     """Find the start of programs that compile."""
-    if b"settle_inductor" in file.data or not any(file.on_rocm_calls("torch.compile")):
+    if b"settle_inductor" in file.data or of_tests(file.path) or not any(file.on_rocm_calls("torch.compile")):
         return
     for node in file.module.body:
-        if isinstance(node, ast.If) and _is_main(node.test) and file.side(node.body[0]) is not Side.CUDA:
+        if not isinstance(node, ast.If) or _runs_tests(file, node):
+            continue
+        if _is_main(node.test) and file.side(node.body[0]) is not Side.CUDA:
             yield gated(
                 file,
                 node.test,
@@ -82,3 +86,11 @@ def _is_main(test: ast.expr) -> bool:
             return True
         case _:
             return False
+
+
+def _runs_tests(file: PythonFile, node: ast.If) -> bool:
+    """Whether a program does nothing but run the tests in it."""
+    first = node.body[0]
+    call = first.value if isinstance(first, ast.Expr) else None
+    name = file.qualified(call.func) if isinstance(call, ast.Call) else None
+    return len(node.body) == 1 and name is not None and name.endswith(("unittest.main", "pytest.main", "run_tests"))
