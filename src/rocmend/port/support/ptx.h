@@ -27,7 +27,7 @@ namespace hip_ptx {
 // --- operands ---------------------------------------------------------------------------------------------------------
 
 template <typename To, typename From>
-HIP_PTX To bits(From value) {
+HIP_PTX To bits(WARP32_ANY From value) {
   static_assert(sizeof(To) == sizeof(From), "registers of one size");
   To result;
   __builtin_memcpy(&result, &value, sizeof(To));
@@ -60,21 +60,21 @@ HIP_PTX_WHOLE(unsigned long long)
 template <bool Whole>
 struct operand {
   template <typename To, typename From>
-  static __device__ inline To in(From value) {
+  static __device__ inline To in(WARP32_ANY From value) {
     return static_cast<To>(value);
   }
 };
 template <>
 struct operand<false> {
   template <typename To, typename From>
-  static __device__ inline To in(From value) {
+  static __device__ inline To in(WARP32_ANY From value) {
     return bits<To>(value);
   }
 };
 
 // An input operand as its register: whole numbers are widened as C++ widens them, everything else keeps its bits.
 template <typename To, typename From>
-HIP_PTX To in(From value) {
+HIP_PTX To in(WARP32_ANY From value) {
   return operand<is_whole<From>::value && is_whole<To>::value>::template in<To>(value);
 }
 
@@ -581,10 +581,10 @@ HIP_PTX void nanosleep(uint32_t nanoseconds) {
 }
 
 #define HIP_PTX_SHUFFLE(NAME)                                                                         \
-  HIP_PTX uint32_t shfl_##NAME(uint32_t a, uint32_t offset, uint32_t clamp, bool& inside) {           \
+  HIP_PTX uint32_t shfl_##NAME(WARP32_ANY uint32_t a, uint32_t offset, uint32_t clamp, bool& inside) { \
     return warp32::from(a, warp32::source_##NAME(offset, clamp, inside));                             \
   }                                                                                                   \
-  HIP_PTX uint32_t shfl_##NAME(uint32_t a, uint32_t offset, uint32_t clamp) {                         \
+  HIP_PTX uint32_t shfl_##NAME(WARP32_ANY uint32_t a, uint32_t offset, uint32_t clamp) {              \
     bool inside;                                                                                      \
     return shfl_##NAME(a, offset, clamp, inside);                                                     \
   }

@@ -42,7 +42,7 @@ WARP32_INLINE unsigned lane() { return __lane_id() & 31u; }
 // 0 in the lower 32 lanes of a wavefront and wherever it has no others, 32 in the upper ones.
 WARP32_INLINE unsigned half() { return __lane_id() & 32u; }
 
-WARP32_INLINE unsigned ballot(int predicate) { return static_cast<unsigned>(__ballot(predicate) >> half()); }
+WARP32_INLINE unsigned ballot(WARP32_ANY int predicate) { return static_cast<unsigned>(__ballot(predicate) >> half()); }
 
 WARP32_INLINE unsigned active() { return ballot(1); }
 
@@ -58,7 +58,7 @@ WARP32_INLINE T from(WARP32_ANY T value, unsigned source) {
 }
 
 template <typename T>
-WARP32_INLINE bool same_bits(T one, T other) {
+WARP32_INLINE bool same_bits(WARP32_ANY T one, WARP32_ANY T other) {
   unsigned long long bits = 0;
   unsigned long long other_bits = 0;
   __builtin_memcpy(&bits, &one, sizeof(T));
@@ -103,7 +103,7 @@ WARP32_INLINE unsigned clamp_of(int width, unsigned end) {
 // Combines the values of the lanes in `members`. All lanes of a wavefront that are here run the same 32 steps, whatever
 // their members are: a shuffle must not stand in a branch that some of them do not take.
 template <typename T, typename Operation>
-WARP32_INLINE T reduced(unsigned mask, T value, Operation combine) {
+WARP32_INLINE T reduced(unsigned mask, WARP32_ANY T value, Operation combine) {
   unsigned members = mask & active();
   T result = value;
   bool empty = true;
@@ -129,17 +129,17 @@ WARP32_INLINE unsigned warp32_lanemask_gt() { return ~warp32_lanemask_le(); }
 WARP32_INLINE unsigned warp32_activemask() { return warp32::active(); }
 
 // Votes. Lanes that have ended do not vote; lanes outside the mask are not counted.
-WARP32_INLINE unsigned warp32_ballot_sync(unsigned mask, int predicate) { return warp32::ballot(predicate) & mask; }
-WARP32_INLINE int warp32_any_sync(unsigned mask, int predicate) { return (warp32::ballot(predicate) & mask) != 0; }
-WARP32_INLINE int warp32_all_sync(unsigned mask, int predicate) { return (warp32::ballot(!predicate) & mask) == 0; }
-WARP32_INLINE int warp32_uni_sync(unsigned mask, int predicate) {
+WARP32_INLINE unsigned warp32_ballot_sync(unsigned mask, WARP32_ANY int predicate) { return warp32::ballot(predicate) & mask; }
+WARP32_INLINE int warp32_any_sync(unsigned mask, WARP32_ANY int predicate) { return (warp32::ballot(predicate) & mask) != 0; }
+WARP32_INLINE int warp32_all_sync(unsigned mask, WARP32_ANY int predicate) { return (warp32::ballot(!predicate) & mask) == 0; }
+WARP32_INLINE int warp32_uni_sync(unsigned mask, WARP32_ANY int predicate) {
   unsigned yes = warp32::ballot(predicate) & mask;
   unsigned no = warp32::ballot(!predicate) & mask;
   return yes == 0 || no == 0;
 }
-WARP32_INLINE unsigned warp32_ballot(int predicate) { return warp32::ballot(predicate); }
-WARP32_INLINE int warp32_any(int predicate) { return warp32::ballot(predicate) != 0; }
-WARP32_INLINE int warp32_all(int predicate) { return warp32::ballot(!predicate) == 0; }
+WARP32_INLINE unsigned warp32_ballot(WARP32_ANY int predicate) { return warp32::ballot(predicate); }
+WARP32_INLINE int warp32_any(WARP32_ANY int predicate) { return warp32::ballot(predicate) != 0; }
+WARP32_INLINE int warp32_all(WARP32_ANY int predicate) { return warp32::ballot(!predicate) == 0; }
 
 // The lanes of a wavefront run together; what has to be kept is the order of what they wrote and read.
 WARP32_INLINE void warp32_syncwarp(unsigned = 0xffffffffu) {
@@ -165,7 +165,7 @@ WARP32_INLINE void warp32_syncwarp(unsigned = 0xffffffffu) {
   WARP32_SHUFFLE(T, shfl_xor, bfly, int, 31u)
 
 #define WARP32_MATCH(T)                                                                                   \
-  WARP32_INLINE unsigned warp32_match_any_sync(unsigned mask, T value) {                                  \
+  WARP32_INLINE unsigned warp32_match_any_sync(unsigned mask, WARP32_ANY T value) {                       \
     unsigned found = 0;                                                                                   \
     for (unsigned i = 0; i < 32; ++i) {                                                                   \
       T other = warp32::from(value, i);                                                                   \
@@ -173,7 +173,7 @@ WARP32_INLINE void warp32_syncwarp(unsigned = 0xffffffffu) {
     }                                                                                                     \
     return found & mask & warp32::active();                                                               \
   }                                                                                                       \
-  WARP32_INLINE unsigned warp32_match_all_sync(unsigned mask, T value, int* same) {                       \
+  WARP32_INLINE unsigned warp32_match_all_sync(unsigned mask, WARP32_ANY T value, int* same) {            \
     unsigned members = mask & warp32::active();                                                           \
     unsigned first = members ? static_cast<unsigned>(__builtin_ctz(members)) : 0u;                        \
     T other = warp32::from(value, first);                                                                 \
@@ -203,7 +203,7 @@ WARP32_SHUFFLES(__hip_bfloat162)
 #endif
 
 #define WARP32_REDUCE(T, NAME, EXPRESSION)                                                     \
-  WARP32_INLINE T warp32_reduce_##NAME##_sync(unsigned mask, T value) {                        \
+  WARP32_INLINE T warp32_reduce_##NAME##_sync(unsigned mask, WARP32_ANY T value) {             \
     return warp32::reduced(mask, value, [](T a, T b) { return static_cast<T>(EXPRESSION); });  \
   }
 

@@ -41,7 +41,7 @@ struct bit_xor {
 
 // HIP's groups exchange numbers only; CUDA's reduce takes structures too, so the words of a value are exchanged.
 template <typename T, typename Exchange>
-__device__ inline T exchanged(T value, Exchange exchange) {
+__device__ inline T exchanged(WARP32_ANY T value, Exchange exchange) {
   constexpr unsigned words = (sizeof(T) + 3) / 4;
   int word[words] = {};
   __builtin_memcpy(word, static_cast<const void *>(&value), sizeof(T));
@@ -52,7 +52,7 @@ __device__ inline T exchanged(T value, Exchange exchange) {
 
 // Every thread of the tile gets the result.
 template <unsigned Size, typename Parent, typename T, typename Operation>
-__device__ inline T reduce(const cooperative_groups::thread_block_tile<Size, Parent>& group, T value, Operation combine) {
+__device__ inline T reduce(const cooperative_groups::thread_block_tile<Size, Parent>& group, WARP32_ANY T value, Operation combine) {
   static_assert(Size <= 32, "a tile of at most 32 threads");
   for (unsigned step = Size / 2; step > 0; step /= 2) {
     value = combine(value, exchanged(value, [&](int word) { return group.shfl_xor(word, step); }));
@@ -62,7 +62,7 @@ __device__ inline T reduce(const cooperative_groups::thread_block_tile<Size, Par
 
 // A coalesced group has any number of threads: its values are combined in the order of their ranks.
 template <typename T, typename Operation>
-__device__ inline T reduce(const cooperative_groups::coalesced_group& group, T value, Operation combine) {
+__device__ inline T reduce(const cooperative_groups::coalesced_group& group, WARP32_ANY T value, Operation combine) {
   T result = exchanged(value, [&](int word) { return group.shfl(word, 0); });
   const unsigned size = group.size();
   for (unsigned rank = 1; rank < size; ++rank) {
@@ -90,10 +90,10 @@ __device__ inline unsigned lanes() {
 // Votes and matches of a group: bit i is its thread of rank i. Of a type of the project's, what that defines.
 template <typename Group>
 struct members {
-#define WARP32_GROUPS_MEMBER(NAME)                                                                              \
-  template <typename... Given>                                                                                  \
-  static __device__ inline auto NAME(const Group& group, Given&&... given)->decltype(group.NAME(given...)) {    \
-    return group.NAME(given...);                                                                                \
+#define WARP32_GROUPS_MEMBER(NAME)                                                                       \
+  template <typename Same, typename... Given>                                                            \
+  static __device__ inline auto NAME(const Same& group, Given&&... given)->decltype(group.NAME(given...)) { \
+    return group.NAME(given...);                                                                         \
   }
   WARP32_GROUPS_MEMBER(ballot)
   WARP32_GROUPS_MEMBER(any)
@@ -106,17 +106,17 @@ struct members {
 template <unsigned Size, typename Parent>
 struct members<cooperative_groups::thread_block_tile<Size, Parent>> {
   using Group = cooperative_groups::thread_block_tile<Size, Parent>;
-  static __device__ inline unsigned ballot(const Group&, int predicate) {
+  static __device__ inline unsigned ballot(const Group&, WARP32_ANY int predicate) {
     return warp32_ballot_sync(lanes<Size>(), predicate) >> first_lane<Size>();
   }
-  static __device__ inline int any(const Group&, int predicate) { return warp32_any_sync(lanes<Size>(), predicate); }
-  static __device__ inline int all(const Group&, int predicate) { return warp32_all_sync(lanes<Size>(), predicate); }
+  static __device__ inline int any(const Group&, WARP32_ANY int predicate) { return warp32_any_sync(lanes<Size>(), predicate); }
+  static __device__ inline int all(const Group&, WARP32_ANY int predicate) { return warp32_all_sync(lanes<Size>(), predicate); }
   template <typename T>
-  static __device__ inline unsigned match_any(const Group&, T value) {
+  static __device__ inline unsigned match_any(const Group&, WARP32_ANY T value) {
     return warp32_match_any_sync(lanes<Size>(), value) >> first_lane<Size>();
   }
   template <typename T>
-  static __device__ inline unsigned match_all(const Group&, T value, int& same) {
+  static __device__ inline unsigned match_all(const Group&, WARP32_ANY T value, int& same) {
     return warp32_match_all_sync(lanes<Size>(), value, &same) >> first_lane<Size>();
   }
 };
@@ -124,14 +124,14 @@ struct members<cooperative_groups::thread_block_tile<Size, Parent>> {
 template <>
 struct members<cooperative_groups::coalesced_group> {
   using Group = cooperative_groups::coalesced_group;
-  static __device__ inline unsigned ballot(const Group& group, int predicate) {
+  static __device__ inline unsigned ballot(const Group& group, WARP32_ANY int predicate) {
     return static_cast<unsigned>(group.ballot(predicate));
   }
-  static __device__ inline int any(const Group& group, int predicate) { return ballot(group, predicate) != 0; }
-  static __device__ inline int all(const Group& group, int predicate) { return ballot(group, !predicate) == 0; }
+  static __device__ inline int any(const Group& group, WARP32_ANY int predicate) { return ballot(group, predicate) != 0; }
+  static __device__ inline int all(const Group& group, WARP32_ANY int predicate) { return ballot(group, !predicate) == 0; }
   // A bit of each member's word for its rank: what a member has is asked of the group rank by rank.
   template <typename T>
-  static __device__ inline unsigned match_any(const Group& group, T value) {
+  static __device__ inline unsigned match_any(const Group& group, WARP32_ANY T value) {
     unsigned found = 0;
     const unsigned size = group.size();
     for (unsigned rank = 0; rank < size; ++rank) {
@@ -141,7 +141,7 @@ struct members<cooperative_groups::coalesced_group> {
     return found;
   }
   template <typename T>
-  static __device__ inline unsigned match_all(const Group& group, T value, int& same) {
+  static __device__ inline unsigned match_all(const Group& group, WARP32_ANY T value, int& same) {
     const T first = exchanged(value, [&](int word) { return group.shfl(word, 0); });
     same = all(group, warp32::same_bits(value, first));
     return same ? 0xffffffffu >> (32u - static_cast<unsigned>(group.size())) : 0u;
