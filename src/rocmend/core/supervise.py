@@ -14,6 +14,7 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -58,6 +59,7 @@ def run_command(
     *,
     time_limit_s: float,
     env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
     max_output_bytes: int = 8 << 20,
 ) -> CommandResult:
     """Run a tool to its end or its limit, without a shell and without standard input.
@@ -69,6 +71,7 @@ def run_command(
         argv: Program and arguments.
         time_limit_s: Wall seconds after which the process group is ended.
         env: The whole environment, whose PATH the program is looked up in; None hands on ours.
+        folder: Where it runs; None for where we are.
         max_output_bytes: Bytes of each stream kept; a tool that prints more is ended as ``flooded``.
 
     Returns:
@@ -90,6 +93,7 @@ def run_command(
                 stdout=out_write,
                 stderr=err_write,
                 env=None if env is None else dict(env),
+                cwd=folder,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

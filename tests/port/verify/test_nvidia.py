@@ -31,7 +31,9 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = tmp_path / "nvcc"
     program.write_text(SCRIPT)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(nvidia, "find_nvcc", lambda: Nvcc(str(program), "0.0", "sm_90", ""))
+    monkeypatch.setattr(
+        nvidia, "find_nvcc", lambda: Nvcc(str(program), "0.0", "sm_90", "", "there is no NVIDIA GPU here")
+    )
     return program
 
 
@@ -49,6 +51,25 @@ def test_equal_cubins_prove_half_of_it(total: Path) -> None:
     assert unit(made) is Outcome.HOLDS
     assert made.status is Status.INCOMPLETE, "nothing was run"
     assert "no NVIDIA GPU" in made.summary
+
+
+@pytest.mark.parametrize(
+    ("smi", "arch", "gpu", "no_gpu"),
+    [
+        ("echo 'NVIDIA H200, 9.0'", "sm_90", "NVIDIA H200", ""),
+        ("echo 'Tesla V100, 7.0'", "sm_90", "", "nvcc 13.0 does not compile for the Tesla V100 (sm_70)"),
+        ("echo 'no devices were found'; exit 6", "sm_90", "", "there is no NVIDIA GPU here"),
+    ],
+)
+def test_what_is_compiled_for(  # noqa: PLR0917  a machine has as many parts
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smi: str, arch: str, gpu: str, no_gpu: str
+) -> None:
+    version = "case $1 in --version) echo Cuda compilation tools, release 13.0, V13.0.88;; *) echo sm_80 sm_90;; esac"
+    for name, text in (("nvcc", version), ("nvidia-smi", smi)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert find_nvcc() == Nvcc(str(tmp_path / "nvcc"), "13.0", arch, gpu, no_gpu)
 
 
 @pytest.mark.usefixtures("fake")
@@ -148,6 +169,10 @@ def test_a_tree_is_the_original_and_then_the_port(total: Path) -> None:
         ("a 1\n", "a 1\nb 2\n", False),
         ("x 1e-3 y -2\n", "x 0.001 y -2\n", True),
         ("x inf\n", "x nan\n", False),
+        ("error 3e-8\n", "error 2e-7\n", True),
+        ("found 100000\n", "found 100050\n", False),
+        ("found 100000.0\n", "found 100050.0\n", True),
+        ("latency 12\nsum -0.0\n", "latency 99\nsum 0.0\n", True),
     ],
 )
 def test_what_two_programs_print(before: str, after: str, same: bool) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rocmend.port.verify import amd, nvidia
+from rocmend.port.verify import amd, nvidia, programs
+from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.nvidia import Nvcc
-from rocmend.port.verify.records import Level, Outcome, Status
+from rocmend.port.verify.records import Evidence, Level, Outcome, Status
 from rocmend.port.verify.running import arguments
+from rocmend.port.verify.units import Unit
 
 from .conftest import ORIGINAL, PORT, Ported
 
@@ -51,7 +56,7 @@ def on_nvidia(root: Path, nvcc: Path, monkeypatch: pytest.MonkeyPatch) -> Level:
 
 def test_both_sides_print_the_same(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = on_nvidia(program, compiler(tmp_path / "nvcc"), monkeypatch)
-    assert made.evidence[-1].detail == "the original and the ROCm side print the same"
+    assert made.evidence[-1].detail == "the original and the ROCm side print the same: 1 line without times"
     (kept,) = (program / ".rocmend/port/outputs").iterdir()
     assert json.loads(kept.read_text())["stdout"].startswith("sum 10.0 for 8 2\n")
 
@@ -66,6 +71,106 @@ def test_an_original_that_fails_decides_nothing(program: Path, tmp_path: Path, m
     made = on_nvidia(program, compiler(tmp_path / "nvcc", program="exit 3\\n"), monkeypatch)
     assert made.status is Status.INCOMPLETE
     assert not (program / ".rocmend/port/outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("rocm", "outcome", "words"),
+    [
+        ("kill -SEGV $$", Outcome.BROKEN, "signal 11 ended it"),
+        ("echo out of memory >&2; exit 7", Outcome.BROKEN, "does not run to its end: out of memory"),
+        ("exec sleep 60", Outcome.BROKEN, "it was not done after"),
+        ("echo sum 10.0; exit 0", Outcome.BROKEN, "prints something else: 2 lines, 1 from"),
+        ("echo sum 10.001; echo rest", Outcome.HOLDS, "2 lines without times"),
+    ],
+)
+def test_how_the_rocm_side_ends(  # noqa: PLR0917  fixtures and cases
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rocm: str, outcome: Outcome, words: str
+) -> None:
+    monkeypatch.setattr(programs, "RUN_LIMIT_S", 3.0)
+    (evidence,) = ran(program, tmp_path, monkeypatch, "echo sum 10.0; echo rest", rocm)
+    assert evidence.outcome is outcome
+    assert words in evidence.detail
+
+
+@pytest.mark.parametrize(
+    ("original", "words"),
+    [
+        ("date +%N; echo 1", "does not do the same each time it is run: line 1"),
+        ("exec sleep 60", "does not run to its end here: it was not done after"),
+        ("echo no device >&2; exit 1", "does not run to its end here: no device"),
+        ("echo elapsed: 3 ms; echo", "prints nothing that could be compared"),
+        ("touch here; test -e beside.txt && ls main.cu", "does not run to its end here"),
+    ],
+)
+def test_an_original_that_says_nothing_decides_nothing(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, original: str, words: str
+) -> None:
+    monkeypatch.setattr(programs, "RUN_LIMIT_S", 2.0)
+    (program / "beside.txt").write_text("data")
+    (evidence,) = ran(program, tmp_path, monkeypatch, original, original)
+    assert evidence.outcome is Outcome.UNKNOWN
+    assert words in evidence.detail
+    assert not (program / ".rocmend/port/outputs").exists()
+    assert not (program / "here").exists(), "programs do not write into the project"
+
+
+def ran(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, original: str, rocm: str) -> list[Evidence]:
+    """Return what comes of programs that are these shell scripts."""
+    (tmp_path / "original").write_text(f"#!/bin/sh\n{original}\n")
+    (tmp_path / "rocm").write_text(f"#!/bin/sh\n{rocm}\n")
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(
+        f"#!/bin/sh\nfrom={tmp_path}/original\nwhile [ $# -gt 0 ]; do\n"
+        f"case $1 in -o) out=$2;; -DUSE_ROCM*) from={tmp_path}/rocm;; esac; shift; done\n"
+        'cp "$from" "$out"; chmod +x "$out"\n'
+    )
+    nvcc.chmod(0o755)
+    return [one for one in on_nvidia(root, nvcc, monkeypatch).evidence if "cubin" not in one.detail]
+
+
+def test_a_program_is_linked_with_what_it_calls(ported: Ported, tmp_path: Path) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    sources = {
+        "app/main.cu": b"namespace a { float total(int n); } template <typename T> T twice(T x);\n"
+        b"int main() { return a::total(2) == 6.0f && twice<int>(2) == 4 ? 0 : 1; }\n",
+        "app/total.cu": b"int more();\nnamespace a { float total(int n) { return n + more(); } }\n",
+        "far/away/total.cu": b"namespace a { float total(int n) { return 0; } }\n",
+        "lib/more.cpp": b'#include "four.h"\nint more() { return FOUR; }\n',
+        "lib/include/four.h": b"#define FOUR 4\n",
+        "lib/twice.cpp": b"template <typename T> T twice(T x) { return 2 * x; }\ntemplate int twice<int>(int);\n",
+        "other.cu": b"int more() { return 9; }\nint main() { return more(); }\n",
+    }
+    root = ported(sources, {})
+    with Job(root) as job:
+
+        def command(found: Sequence[Path], folders: Sequence[Path], libraries: Sequence[str], out: Path) -> list[str]:
+            named = [f"-I{one}" for one in folders], ["-x", "c++", *map(str, found)], [f"-l{one}" for one in libraries]
+            return [compiler, *named[0], *named[1], *named[2], "-o", str(out)]
+
+        built = programs.build(job, Unit("app/main.cu", torch=False, folders=(".",)), root, tmp_path / "out", command)
+        assert built.program is not None, built.said.stderr
+        assert set(built.sources) == {"app/main.cu", "app/total.cu", "lib/more.cpp", "lib/twice.cpp"}
+        assert programs.execute(job, built.program, (), "app").ok
+
+
+def test_what_is_defined_nowhere_is_named(ported: Ported, tmp_path: Path) -> None:
+    linker = tmp_path / "cc"
+    linker.write_text(
+        '#!/bin/sh\necho "$@" >> $0.log\necho "ld: undefined reference to \'cublasCreate_v2\'" >&2\n'
+        "echo 'ld.lld: error: undefined symbol: void ours::run<float>(float*)' >&2\nexit 1\n"
+    )
+    linker.chmod(0o755)
+    with Job(ported({"main.cu": MAIN}, {})) as job:
+
+        def command(*parts: Any) -> list[str]:
+            return [str(linker), *(f"-l{one}" for one in parts[2])]
+
+        built = programs.build(job, Unit("main.cu", torch=False), job.root, tmp_path / "out", command)
+    assert built.program is None
+    assert (tmp_path / "cc.log").read_text() == "\n-lcublas\n"
+    assert programs.why(built.said) == "cublasCreate_v2 is defined nowhere that was looked in"
 
 
 @pytest.fixture

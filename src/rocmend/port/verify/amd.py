@@ -10,20 +10,20 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from rocmend.codeobject.hip.headers import how_to_get
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import GfxTarget, from_kfd_version
-from rocmend.core.supervise import CommandResult, run_command
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
+from rocmend.port.verify.programs import MAIN, Command, build, execute, missing, why
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.running import BUILD_LIMIT_S, MAIN, RUN_LIMIT_S, arguments, difference, missing, why
-from rocmend.port.verify.units import Unit, folder_of_header, standard, units
+from rocmend.port.verify.running import arguments, difference
+from rocmend.port.verify.units import Unit, standard, units
 
 __all__ = ["run"]
 
@@ -78,47 +78,45 @@ def _gpus() -> Iterator[GfxTarget]:
 
 def _program(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Evidence:
     given = arguments((job.root / unit.path).parent)
-    said = _ran(job, hipcc, target, unit, given)
     size = target.wavefront_default
-    if not said.ok:
-        absent = missing(said)
-        outcome = Outcome.UNKNOWN if absent else Outcome.BROKEN
-        detail = how_to_get(absent) if absent else f"it does not build or run: {why(said)}"
+
+    def told(outcome: Outcome, detail: str) -> Evidence:
         return Evidence(unit.path, outcome, detail, target=target.name, wave_size=size)
+
+    built = build(job, unit, job.root, job.scratch() / "program", _command(job, hipcc, target, unit))
+    if built.program is None:
+        absent = missing(built.said)
+        return told(
+            Outcome.UNKNOWN if absent else Outcome.BROKEN,
+            how_to_get(absent) if absent else f"it does not build: {why(built.said)}",
+        )
+    said = execute(job, built.program, given, str(PurePosixPath(unit.path).parent))
+    if not said.ok:
+        return told(Outcome.BROKEN, f"it does not run to its end: {why(said)}")
     before = next((part.before for part in job.parts if part.path == unit.path), None)
     wanted = outputs.known(job.root, unit.path, before or job.sources[unit.path])
     if wanted is None or list(wanted.arguments) != given:
-        detail = "it runs to its end; what the original prints is not kept: run level nvidia where there is such a GPU"
-        return Evidence(unit.path, Outcome.UNKNOWN, detail, target=target.name, wave_size=size)
+        return told(
+            Outcome.UNKNOWN,
+            "it runs to its end; what the original prints is not kept: run level nvidia where there is such a GPU",
+        )
     reason = difference(wanted.stdout, said.stdout)
     if reason is not None:
-        detail = f"it prints something else than the original on {wanted.device}: {reason}"
-        return Evidence(unit.path, Outcome.BROKEN, detail, target=target.name, wave_size=size)
-    detail = f"it prints what the original printed on {wanted.device}"
-    return Evidence(unit.path, Outcome.HOLDS, detail, target=target.name, wave_size=size)
+        return told(Outcome.BROKEN, f"it prints something else than the original on {wanted.device}: {reason}")
+    return told(Outcome.HOLDS, f"it prints what the original printed on {wanted.device}")
 
 
-def _ran(job: Job, hipcc: str, target: GfxTarget, unit: Unit, given: Sequence[str]) -> CommandResult:
-    """Build a program and run it; where it does not build, return what hipcc said."""
-    program = job.scratch() / "program"
-    folders = [job.root / folder for folder in unit.folders]
-    while True:
-        built = run_command(
-            [
-                hipcc, "-x", "hip", f"--offload-arch={target.name}", standard(job.root), "-O3",
-                *(f"-D{name}={value}" for name, value in unit.defines.items()), *(f"-I{folder}" for folder in folders),
-                "-o", str(program), str(job.root / unit.path),
-            ],
-            time_limit_s=BUILD_LIMIT_S,
-        )  # fmt: skip
-        absent = missing(built)
-        more = folder_of_header(absent, job.sources) if absent else None
-        if more is None or job.root / more in folders:
-            break
-        folders.append(job.root / more)
-    if not built.ok or not program.is_file():
-        return built
-    return run_command([str(program), *given], time_limit_s=RUN_LIMIT_S)
+def _command(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Command:
+    """Return what builds a program; sources in C++ are HIP too, and so is what CUDA's names are in."""
+
+    def command(sources: Sequence[Path], folders: Sequence[Path], libraries: Sequence[str], out: Path) -> list[str]:
+        return [
+            hipcc, f"--offload-arch={target.name}", standard(job.root), "-O3",
+            *(f"-D{name}={value}" for name, value in unit.defines.items()), *(f"-I{folder}" for folder in folders),
+            "-x", "hip", *map(str, sources), "-x", "none", *(f"-l{library}" for library in libraries), "-o", str(out),
+        ]  # fmt: skip
+
+    return command
 
 
 def _keep(job: Job, target: GfxTarget, made: Level) -> None:

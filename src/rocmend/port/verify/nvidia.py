@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rocmend.core.supervise import CommandResult, run_command
+from rocmend.core.units import count_text
 from rocmend.port.verify.job import Job
+from rocmend.port.verify.programs import missing, why
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.running import missing, runs, why
+from rocmend.port.verify.running import runs
 from rocmend.port.verify.trees import Tree
 from rocmend.port.verify.units import Unit, folder_of_header, reached, torch_folders, units
 
@@ -39,12 +41,14 @@ class Nvcc(NamedTuple):
         version: Its release.
         arch: What is compiled for.
         gpu: The GPU that programs can run on; empty where there is none.
+        no_gpu: Why programs cannot be run; empty where they can.
     """
 
     program: str
     version: str
     arch: str
     gpu: str
+    no_gpu: str = ""
 
 
 def find_nvcc() -> Nvcc | None:
@@ -62,7 +66,11 @@ def find_nvcc() -> Nvcc | None:
     name, _, capability = seen.stdout.partition("\n")[0].rpartition(",") if seen.ok else ("", "", "")
     own = f"sm_{capability.strip().replace('.', '')}"
     arch = own if own in known else WANTED if WANTED in known else known[-1]
-    return Nvcc(program, version[1], arch, name.strip() if own in known else "")
+    if not capability.strip():
+        return Nvcc(program, version[1], arch, "", "there is no NVIDIA GPU here")
+    if own not in known:
+        return Nvcc(program, version[1], arch, "", f"nvcc {version[1]} does not compile for the {name.strip()} ({own})")
+    return Nvcc(program, version[1], arch, name.strip())
 
 
 def run(job: Job) -> Level:
@@ -81,12 +89,15 @@ def run(job: Job) -> Level:
     same = sum(one.outcome is Outcome.HOLDS for one in evidence)
     told = f"{same} of {len(touched)} cubins for {nvcc.arch} equal the original's (nvcc {nvcc.version})"
     if not nvcc.gpu:
-        evidence.append(Evidence("programs", Outcome.UNKNOWN, "nothing was run: there is no NVIDIA GPU here"))
-        return concluded(evidence, f"{told}; nothing was run: no NVIDIA GPU.")
+        evidence.append(Evidence("programs", Outcome.UNKNOWN, f"nothing was run: {nvcc.no_gpu}"))
+        return concluded(evidence, f"{told}; nothing was run: {nvcc.no_gpu}.")
     ran = runs(job, nvcc.program, nvcc.arch, nvcc.gpu, tree, touched)
     evidence += ran
     agree = sum(one.outcome is Outcome.HOLDS for one in ran)
-    return concluded(evidence, f"{told}; {agree} of {len(ran)} programs ran the same on {nvcc.gpu}.")
+    programs = [one for one in ran if one.outcome is not Outcome.NOTE]
+    if not programs:
+        return concluded(evidence, f"{told}; nothing was run: no translation unit is a program of its own.")
+    return concluded(evidence, f"{told}; {agree} of {count_text(len(programs), 'program')} ran the same on {nvcc.gpu}.")
 
 
 # -- cubins ------------------------------------------------------------------------------------------------------------

@@ -6,27 +6,30 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from rocmend.core.supervise import CommandResult, run_command
+from rocmend.core.supervise import CommandResult
+from rocmend.core.units import count_text
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
+from rocmend.port.verify.programs import MAIN, Built, Command, build, execute, why
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.reverse import write_headers
 from rocmend.port.verify.trees import Tree
-from rocmend.port.verify.units import Unit, closure, folder_of_header
+from rocmend.port.verify.units import Unit
 
-__all__ = ["BUILD_LIMIT_S", "MAIN", "RUN_LIMIT_S", "arguments", "difference", "missing", "runs", "why"]
+__all__ = ["arguments", "comparable", "difference", "runs"]
 
-BUILD_LIMIT_S = 600.0
-RUN_LIMIT_S = 120.0
 TOLERANCE = 1e-3
 """Relative: what a program prints has been rounded, and sums of floating-point numbers may come in another order."""
+NOTHING = 1e-6
+"""Absolute: what is smaller than this is an error that was measured, or nothing."""
 
-MAIN = re.compile(rb"\bint\s+main\s*\(")
-_MISSING = re.compile(r"fatal error: (?:([^\s:]+): No such file|'([^']+)' file not found)")
 _TIMED = re.compile(
-    r"\b(?:time|seconds?|[mun]?secs?|[mun]s|elapsed|[GMT]i?B/s|[GT]?FLOPS?|bandwidth|throughput|fps)\b", re.IGNORECASE
+    r"\b(?:time|timing|seconds?|[mun]?secs?|[mun]s|elapsed|cycles?|latency|[GMT]i?B/s|[GT]?FLOPS?|bandwidth|throughput"
+    r"|fps|speedup)\b",
+    re.IGNORECASE,
 )
 _RUN = re.compile(r"^run\s*:[^\n]*\n(?:\t[^\n]*\n)*?\t[^\n]*?\./\S+(?P<arguments>[^\n]*)$", re.MULTILINE)
 _ALIAS = re.compile(rb"^[ \t]*namespace (?:cub|thrust) = \w+;[ \t]*$", re.MULTILINE)
@@ -34,6 +37,17 @@ _SHELL = re.compile(r"[$`|<>&;'\"\\*?]")
 """What only a shell or make could work out."""
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_INTEGER = re.compile(r"[-+]?\d+")
+
+
+class _Ran(NamedTuple):
+    built: Built
+    said: CommandResult | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was built and ran to its end, and said success."""
+        return self.said is not None and self.said.ok
 
 
 def runs(  # noqa: PLR0913, PLR0917  as below
@@ -41,27 +55,45 @@ def runs(  # noqa: PLR0913, PLR0917  as below
 ) -> list[Evidence]:
     """Build and run each program among the units, from the original and from the ROCm side, and compare the output.
 
-    What the originals print is kept, so that another machine can compare with it.
+    The original runs twice: what it does not print again says nothing. What it does is kept, so that another machine
+    can compare with it.
     """
     programs = [unit for unit in touched if MAIN.search(job.sources[unit.path])]
     if not programs:
         return [Evidence("programs", Outcome.NOTE, "no translation unit is a program of its own: nothing was run")]
     headers = job.scratch()
-    write_headers(headers, (job.sources[path] for unit in programs for path in closure(unit.path, job.sources)))
+    write_headers(headers, job.sources.values())
     found = []
     for number, unit in enumerate(programs, 1):
         tree.originals()
         given = arguments((job.root / unit.path).parent)
-        before = _ran(nvcc, arch, tree, unit, (), given)
-        if before.ok:
+        before = _ran(job, tree, unit, _command(nvcc, arch, tree, ()), given)
+        reason = _unsteady(job, before, unit, given)
+        if reason:
+            found.append(Evidence(unit.path, Outcome.UNKNOWN, reason))
+        elif before.said is not None:
             source = hashlib.sha256((tree.folder / unit.path).read_bytes()).hexdigest()
-            outputs.keep(job.root, outputs.Output(unit.path, source, tuple(given), before.stdout, gpu))
-        tree.ported()
-        _without_aliases(job, tree)
-        after = _ran(nvcc, arch, tree, unit, ("-DUSE_ROCM", f"-I{headers}"), given)
-        found.append(_judged(unit, before, after))
+            outputs.keep(job.root, outputs.Output(unit.path, source, tuple(given), before.said.stdout, gpu))
+            tree.ported()
+            _without_aliases(job, tree)
+            command = _command(nvcc, arch, tree, ("-DUSE_ROCM", f"-I{headers}"))
+            found.append(_judged(unit, before.said, _ran(job, tree, unit, command, given)))
         job.tell("nvidia", number, len(programs))
+    tree.ported()
     return found
+
+
+def _unsteady(job: Job, before: _Ran, unit: Unit, given: Sequence[str]) -> str:
+    """Return why what an original prints says nothing; empty where it does."""
+    if before.said is None or before.built.program is None:
+        return f"the original does not build here: {why(before.built.said)}"
+    if not before.said.ok:
+        return f"the original does not run to its end here: {why(before.said)}"
+    if not comparable(before.said.stdout):
+        return "the original runs to its end, and prints nothing that could be compared"
+    again = execute(job, before.built.program, given, _folder(unit))
+    reason = difference(before.said.stdout, again.stdout) if again.ok else why(again)
+    return f"the original does not do the same each time it is run: {reason}" if reason is not None else ""
 
 
 def _without_aliases(job: Job, tree: Tree) -> None:
@@ -71,29 +103,25 @@ def _without_aliases(job: Job, tree: Tree) -> None:
             (tree.folder / part.path).write_bytes(_ALIAS.sub(b"", part.after))
 
 
-def _ran(  # noqa: PLR0913, PLR0917  a build has as many parts as it has
-    nvcc: str, arch: str, tree: Tree, unit: Unit, options: Sequence[str], given: Sequence[str]
-) -> CommandResult:
-    """Build a program from the tree as it stands and run it; where it does not build, return what nvcc said."""
-    program = tree.out(unit)
-    folders = [tree.folder / folder for folder in unit.folders]
-    while True:
-        program.unlink(missing_ok=True)
-        built = run_command(
-            [
-                nvcc, f"-arch={arch}", tree.standard, "-w", "-O2", "--expt-relaxed-constexpr", "--extended-lambda",
-                *options, *(f"-I{folder}" for folder in folders), "-o", str(program), str(tree.folder / unit.path),
-            ],
-            time_limit_s=BUILD_LIMIT_S,
-        )  # fmt: skip
-        absent = missing(built)
-        more = folder_of_header(absent, tree.paths) if absent else None
-        if more is None or tree.folder / more in folders:
-            break
-        folders.append(tree.folder / more)
-    if not built.ok or not program.is_file():
-        return built
-    return run_command([str(program), *given], time_limit_s=RUN_LIMIT_S)
+def _command(nvcc: str, arch: str, tree: Tree, options: Sequence[str]) -> Command:
+    def command(sources: Sequence[Path], folders: Sequence[Path], libraries: Sequence[str], out: Path) -> list[str]:
+        return [
+            nvcc, f"-arch={arch}", tree.standard, "-w", "-O2", "--expt-relaxed-constexpr", "--extended-lambda",
+            *options, *(f"-I{folder}" for folder in folders), "-o", str(out), *map(str, sources),
+            *(f"-l{library}" for library in libraries),
+        ]  # fmt: skip
+
+    return command
+
+
+def _ran(job: Job, tree: Tree, unit: Unit, command: Command, given: Sequence[str]) -> _Ran:
+    """Build a program from the tree as it stands and run it."""
+    built = build(job, unit, tree.folder, job.scratch() / "program", command)
+    return _Ran(built, execute(job, built.program, given, _folder(unit)) if built.program else None)
+
+
+def _folder(unit: Unit) -> str:
+    return str(PurePosixPath(unit.path).parent)
 
 
 def arguments(folder: Path) -> list[str]:
@@ -110,29 +138,23 @@ def arguments(folder: Path) -> list[str]:
     return []
 
 
-def _judged(unit: Unit, before: CommandResult, after: CommandResult) -> Evidence:
-    if not before.ok:
-        return Evidence(unit.path, Outcome.UNKNOWN, f"the original does not build or run here: {why(before)}")
-    if not after.ok and after.argv[0] != before.argv[0]:  # whether it compiles for AMD is what level 3 says
-        return Evidence(unit.path, Outcome.UNKNOWN, f"nvcc does not build the ROCm side: {why(after)}")
-    if not after.ok:
-        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side does not run to its end: {why(after)}")
-    reason = difference(before.stdout, after.stdout)
+def _judged(unit: Unit, before: CommandResult, after: _Ran) -> Evidence:
+    """Compare two runs; the original's went well."""
+    if after.said is None:  # whether it compiles for AMD is what level 3 says
+        return Evidence(unit.path, Outcome.UNKNOWN, f"nvcc does not build the ROCm side: {why(after.built.said)}")
+    if not after.said.ok:
+        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side does not run to its end: {why(after.said)}")
+    reason = difference(before.stdout, after.said.stdout)
     if reason is not None:
         return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side prints something else: {reason}")
-    return Evidence(unit.path, Outcome.HOLDS, "the original and the ROCm side print the same")
+    lines = sum(bool(line.strip()) for line in before.stdout.splitlines() if not _TIMED.search(line))
+    detail = f"the original and the ROCm side print the same: {count_text(lines, 'line')} without times"
+    return Evidence(unit.path, Outcome.HOLDS, detail)
 
 
-def missing(said: CommandResult) -> str:
-    """Return the header that a compiler did not find; empty where that was not the matter."""
-    found = _MISSING.search(said.stderr)
-    return (found[1] or found[2]) if found else ""
-
-
-def why(said: CommandResult) -> str:
-    """Return the first error that a tool printed; or the end of what it printed, or how it ended."""
-    lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
-    return (lines[0] if lines else (said.stderr or said.stdout).strip()[-200:] or str(said.ending))[:300]
+def comparable(text: str) -> bool:
+    """Tell whether a program printed anything but times and rates."""
+    return any(line.strip() and not _TIMED.search(line) for line in text.splitlines())
 
 
 def difference(before: str, after: str) -> str | None:
@@ -150,7 +172,12 @@ def _alike(line: str, other: str) -> bool:
     if _NUMBER.sub("#", line) != _NUMBER.sub("#", other):
         return False
     pairs = zip(_NUMBER.findall(line), _NUMBER.findall(other), strict=True)
-    return all(
-        one == two or abs(float(one) - float(two)) <= TOLERANCE * max(abs(float(one)), abs(float(two)))
-        for one, two in pairs
-    )
+    return all(one == two or _near(one, two) for one, two in pairs)
+
+
+def _near(one: str, two: str) -> bool:
+    """Tell whether two numbers are the same but for rounding; whole numbers are counted, not rounded."""
+    if _INTEGER.fullmatch(one) and _INTEGER.fullmatch(two):
+        return int(one) == int(two)
+    a, b = float(one), float(two)
+    return abs(a - b) <= max(TOLERANCE * max(abs(a), abs(b)), NOTHING)

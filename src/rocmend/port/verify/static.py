@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from rocmend.core.units import count_text
 from rocmend.port.analyse import analyse
 from rocmend.port.build.beside import settled
 from rocmend.port.cuda.file import CudaFile
@@ -41,7 +42,9 @@ def run(job: Job) -> Level:
     broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
     unknown = sum(one.outcome is Outcome.UNKNOWN for one in evidence)
     rest = f"{broken} construct{'s' if broken != 1 else ''} of CUDA left" if broken else "nothing of CUDA left"
-    return concluded(evidence, f"{looked} files read: {rest}" + (f", {unknown} undecided." if unknown else "."))
+    return concluded(
+        evidence, f"{count_text(looked, 'file')} read: {rest}" + (f", {unknown} undecided." if unknown else ".")
+    )
 
 
 # -- the rules again ---------------------------------------------------------------------------------------------------
