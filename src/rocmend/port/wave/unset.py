@@ -19,6 +19,7 @@ from rocmend.port.wave.intrinsics import INTRINSICS
 from rocmend.port.wave.meetings import meetings
 from rocmend.port.wave.statements import Statement, statements
 from rocmend.port.wave.tokens import text_at
+from rocmend.port.wave.uniform import template_parameter
 
 __all__ = ["Unset", "unset"]
 
@@ -46,7 +47,7 @@ def unset(file: CudaFile) -> Iterator[Unset]:
     for at in _uses(file):
         name = file.tokens[at]
         function = file.function_at(name.start)
-        if function is None or name.directive >= 0:
+        if function is None or name.directive >= 0 or not _on_device(file, function):
             continue
         declared = _without_value(file, function, at)
         if declared is None or declared.at in told:
@@ -57,6 +58,13 @@ def unset(file: CudaFile) -> Iterator[Unset]:
         if body is not None and not _set_before(file, body, declared, at):
             told.add(declared.at)
             yield Unset(declared, name.line)
+
+
+_OF_A_DEVICE = re.compile(rb"\b(?:threadIdx|blockIdx|__shfl\w*|__syncwarp|__ballot\w*|atomic[A-Z]\w+)\b")
+
+
+def _on_device(file: CudaFile, function: Function) -> bool:
+    return function.on_device or _OF_A_DEVICE.search(file.data, function.start, function.end) is not None
 
 
 def _uses(file: CudaFile) -> list[int]:
@@ -90,6 +98,8 @@ def _without_value(file: CudaFile, function: Function, at: int) -> Declaration |
         return None
     if text_at(file, declared.at + 1) not in (b";", b",") or declared.name.directive >= 0 or declared.type == b"auto":
         return None
+    if not (declared.pointers or _a_number(file, declared.type)):
+        return None  # structures may hold what has no value
     # In brackets it is a parameter: of a lambda, of a handler.
     back = declared.at - 1
     while back >= 0 and text_at(file, back) not in (b"{", b"(", b";"):
@@ -97,6 +107,24 @@ def _without_value(file: CudaFile, function: Function, at: int) -> Declaration |
             file.partner[back] - 1 if text_at(file, back) in (b")", b"]", b"}") and back in file.partner else back - 1
         )
     return declared if text_at(file, back) in (b"{", b";") and file.shared(declared.name.start) else None
+
+
+_NUMBERS = frozenset(
+    b"int unsigned signed long short char float double bool int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t "
+    b"uint64_t size_t ssize_t ptrdiff_t uint ushort uchar ulong std half __half".split()
+)
+
+
+def _a_number(file: CudaFile, name: bytes) -> bool:
+    """Tell whether a type is one of numbers, or may be: a template's parameter, a name like ``index_t``."""
+    words = [word for word in re.split(rb"\W+", name) if word and word not in (b"volatile", b"typename")]
+    if not words or set(words) <= _NUMBERS:
+        return bool(words)
+    if len(words) > 1 or b"<" in name:
+        return False
+    return words[0].endswith((b"_t", b"T")) or any(
+        template_parameter(file, index) for index in file.names(words[0], shared=False)
+    )
 
 
 def _set_before(file: CudaFile, body: Statement, declared: Declaration, use: int) -> bool:
@@ -137,7 +165,12 @@ def _always(statement: Statement, places: list[int]) -> bool:
 
 def _sets(file: CudaFile, index: int) -> bool:
     """Tell whether a use may give the variable a value."""
-    if text_at(file, index + 1) in _SETS or text_at(file, index - 1) == b"&" or _is_output(file, index):
+    after = index + 1
+    while text_at(file, after) in (b"[", b"."):  # an element or a member: what has those is not passed as one value
+        after = file.partner[after] + 1 if text_at(file, after) == b"[" and after in file.partner else after + 2
+        if text_at(file, after) == b"(":
+            return True
+    if text_at(file, after) in _SETS or text_at(file, index - 1) == b"&" or _is_output(file, index):
         return True
     passed = text_at(file, index - 1) in (b"(", b",") and text_at(file, index + 1) in (b",", b")")
     return passed and not _reads_only(file, index)

@@ -71,6 +71,8 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
 )
 def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
     """Yield the functions, each with the first use in it."""
+    if b"sycl::" in file.data:
+        return  # another language's kernels, whose sub-groups are no warps of CUDA
     done: set[tuple[int, bytes]] = set()
     for name in [name for name in file.all_names if names_a_width(name) and name not in _LIBRARIES]:
         if name in file.macros or file.declarations_of(name) or _of_a_template(file, name):
