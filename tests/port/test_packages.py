@@ -36,8 +36,10 @@ from rocmend.port.verify.records import Status
         ("scripts/generate.py", "import model\n", Reach("", "scripts")),
         ("pkg/a.py", "from triton import Config\n", Reach("._rocm", "pkg")),
         ("src/lib/tests/conftest.py", "import os\n", Reach("", "src/lib/tests")),
-        ("src/lib/tests/test_a.py", "import os\n", Reach("", "src/lib")),
-        ("src/lib/tests/test_a.py", "from .b import c\n", Reach(".._rocm", "src/lib")),
+        ("src/lib/tests/test_a.py", "import os\n", Reach("", "src/lib/tests")),
+        ("src/lib/tests/test_a.py", "from .b import c\n", Reach("", "src/lib/tests")),
+        ("src/lib/tests/test_a.py", "from lib.b import c\n", Reach("lib._rocm", "src/lib")),
+        ("pkg/sub/train.py", "import os\nif __name__ == '__main__':\n    main()\n", Reach("", "pkg/sub")),
         ("pkg/__main__.py", "import os\n", Reach("", "pkg")),
         ("pkg/a.py", "import os\ndef f():\n    from pkg import b\n", Reach("._rocm", "pkg")),
         ("not-a-name/a.py", "import os\n", Reach("", "not-a-name")),
@@ -60,10 +62,29 @@ def test_a_file_imports_only_what_it_will_find(tmp_path: Path, path: str, source
     assert Reaches(tmp_path).of(path, source.encode()) == expected
 
 
-def test_a_script_that_needs_more_than_the_flag_has_it_beside(tmp_path: Path) -> None:
-    source = b"if __name__ == '__main__':\n    pass\n"
-    assert Reaches(tmp_path).of("a.py", source, needs={"attention"}) == Reach("_rocm", "")
-    assert Reaches(tmp_path).of("a.py", b"import os\n", needs={"attention"}) == Reach("", "")
+def test_a_file_of_no_package_finds_what_it_needs_beside_itself_on_rocm_alone(
+    tmp_path: Path, make_project: Callable[[Path, dict[str, str | bytes]], Path]
+) -> None:
+    """Executed as a script or as part of a package of any name; on CUDA nothing is looked for."""
+    script = (
+        "import torch\n\ny = torch.zeros(1).to(torch.float8_e4m3fn)\n\n"
+        "if __name__ == '__main__':\n    import pynvml\n    pynvml.nvmlDeviceGetCount\n"
+    )
+    root = make_project(tmp_path / "root", {"tools/deep/run.py": script})
+    apply(analyse(root, cache=False), suggestions=True)
+    ported = (root / "tools/deep/run.py").read_text(encoding="utf-8")
+    assert (root / "tools/deep/_rocm_fp8.py").is_file()
+    assert (root / "tools/deep/_rocm_nvml.py").is_file()
+    flag = 'getattr(torch.version, "hip", None) is not None'
+    assert flag in ported
+    for value in ("True", "False"):
+        forced = ported.replace(flag, value).replace("import pynvml\n", "import types as pynvml\n")
+        forced = forced.replace("pynvml.nvmlDeviceGetCount", "pynvml.ModuleType")
+        if value == "True":
+            forced = forced.replace("pynvml.ModuleType", "pynvml.nvmlDeviceGetCount")
+        (root / "tools/deep/run.py").write_text(forced, encoding="utf-8")
+        for command in (["tools/deep/run.py"], ["-m", "tools.deep.run"], ["-c", "import tools.deep.run"]):
+            subprocess.run([sys.executable, *command], cwd=root, check=True)
 
 
 def test_every_way_is_found_when_the_file_is_executed(

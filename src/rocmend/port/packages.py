@@ -21,8 +21,8 @@ MODULE = "_rocm"
 _RELATIVE = re.compile(rb"^[ \t]*from[ \t]+\.", re.MULTILINE)
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _IMPORTED_AT_TOP = re.compile(rb"^(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
-_OF_TESTS = re.compile(r"(?:^|/)(?:tests?|testing|unittests?)/|(?:^|/)(?:test_[^/]*|[^/]*_test|__main__)\.py\Z")
-"""Modules that tools and people also execute from their own folder, as modules of no package."""
+_OF_TESTS = re.compile(r"(?:^|/)(?:tests?|testing|unittests?)/|(?:^|/)(?:test_[^/]*|[^/]*_test)\.py\Z")
+"""Modules that runners of tests import from their own folder, or as another package than their folders say."""
 _FROM = re.compile(rb"^[ \t]*from[ \t]+([A-Za-z_]\w*)[ \t]+import[ \t]+\(?([^()#\r\n]+)", re.MULTILINE)
 _IS_SCRIPT = re.compile(rb"\A#!|^if[ \t]+\(?__name__[ \t]*==", re.MULTILINE)
 _HIP = re.compile(rb"version\.hip\b|[\"']hip[\"']")
@@ -94,8 +94,7 @@ class Reaches:
         imported = {match.group(1).decode("ascii", "replace") for match in _IMPORTED_AT_TOP.finditer(data)}
         depth = self._depth(folder)
         if depth == 0:
-            more = any(need != "is_rocm" for need in needs) and _IS_SCRIPT.search(data) is not None
-            return Reach(MODULE if more or self._finds_siblings(folder, data) else "", folder)
+            return Reach(MODULE if self._finds_siblings(folder, data) else "", folder)
         parts = where.parent.parts
         top = parts[len(parts) - depth :][0]
         home = "/".join(parts[: len(parts) - depth + 1])
@@ -106,9 +105,9 @@ class Reaches:
         relative = _RELATIVE.search(data) is not None
         if not relative and top in imported:
             return Reach(f"{top}.{module}", home)
-        executed = _IS_SCRIPT.search(data) is not None or _OF_TESTS.search(path) is not None
-        alone = not relative and where.name != "__init__.py" and executed
-        return Reach("" if alone else "." * depth + module, home)
+        executed = not relative and (where.name == "__main__.py" or _IS_SCRIPT.search(data) is not None)
+        alone = where.name != "__init__.py" and (executed or _OF_TESTS.search(path) is not None)
+        return Reach("", folder) if alone else Reach("." * depth + module, home)
 
     def _own_flag(self, home: str) -> tuple[str, str] | None:
         """Return the module beside a package's ``__init__.py`` that defines a flag for ROCm, and the flag's name.

@@ -159,13 +159,28 @@ def test_modules_beside_a_file_of_no_package_are_found(tmp_path: Path) -> None:
     assert done.stdout == "0\n"
 
 
-def test_a_module_that_cuda_would_import_too_needs_a_package() -> None:
-    data = b"import torch\ny = x.to(torch.float8_e4m3fn)\n"
+def test_a_module_of_its_own_is_imported_from_beside_a_file_of_no_package() -> None:
+    for data in (
+        b"import torch\ny = x.to(torch.float8_e4m3fn)\n",
+        b"import os\n\nos.x = 1\nimport torch as t\ny = x.to(t.float8_e4m3fn)\n",
+        b"def f(x):\n    import torch\n\n    y = x.to(torch.float8_e4m3fn)\n",
+    ):
+        file = PythonFile("a.py", data)
+        found = [issue(*expression_gate(file, next(file.references("torch.float8_e4m3fn")), "float8_e4m3()"))]
+        assert b"from package._rocm_fp8 import float8_e4m3\n" in ported(data, found, "package._rocm")
+        after = ported(data, found, "")
+        assert folds_back(data, after) is None
+        assert b"    from _rocm_fp8 import float8_e4m3\n" in after
+        assert after.index(b"is_rocm = ") < after.index(b"if is_rocm:\n    __import__") < after.index(b"y = ")
+
+
+def test_it_comes_behind_a_flag_that_is_there() -> None:
+    data = b"import torch\n\nIS_HIP = torch.version.hip is not None\n\ny = x.to(torch.float8_e4m3fn)\n"
     file = PythonFile("a.py", data)
     found = [issue(*expression_gate(file, next(file.references("torch.float8_e4m3fn")), "float8_e4m3()"))]
-    assert b"from package._rocm_fp8 import float8_e4m3\n" in ported(data, found, "package._rocm")
-    with pytest.raises(UnitError, match="belongs to no package"):
-        ported(data, found, "")
+    after = ported(data, found, "")
+    assert folds_back(data, after) is None
+    assert b"IS_HIP = torch.version.hip is not None\nif IS_HIP:\n    __import__" in after
 
 
 def test_a_flag_of_the_project_is_used() -> None:

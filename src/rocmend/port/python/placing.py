@@ -9,7 +9,16 @@ from typing import NamedTuple, TypeGuard
 from rocmend.port.python.file import PythonFile
 from rocmend.port.records import Edit
 
-__all__ = ["DEFINITION", "TORCH_DEFINITION", "definition", "imports", "imports_at_all", "opens_with", "run_of"]
+__all__ = [
+    "DEFINITION",
+    "TORCH_DEFINITION",
+    "behind",
+    "definition",
+    "imports",
+    "imports_at_all",
+    "opens_with",
+    "run_of",
+]
 
 TORCH_DEFINITION = 'FLAG = getattr(TORCH.version, "hip", None) is not None'
 """The definition in a file of no package, where torch is imported above it."""
@@ -88,6 +97,11 @@ def run_of(file: PythonFile, package: str, before: int) -> ast.stmt | None:
         if package in _packages(node):
             return first
     return None
+
+
+def behind(file: PythonFile, node: ast.stmt) -> int:
+    """Return the offset of the line behind a statement."""
+    return _line_end(file, node)
 
 
 def imports_at_all(file: PythonFile, package: str) -> bool:

@@ -11,7 +11,7 @@ from rocmend.port.edits import applied, compatible
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.flags import FLAG_MODULE, proven_names
 from rocmend.port.python.gates import FLAG
-from rocmend.port.python.placing import definition, imports, imports_at_all, opens_with, run_of
+from rocmend.port.python.placing import behind, definition, imports, imports_at_all, opens_with, run_of
 from rocmend.port.python.units import UNITS, module_of
 from rocmend.port.records import Edit, Issue
 
@@ -81,7 +81,9 @@ def ported(data: bytes, issues: Sequence[Issue], package_import: str) -> bytes:
             added += [defined] if defined else []
         else:
             _unit(file, unit.name, used, package_import, first, wanted)
-    if wanted:
+    if wanted and not package_import:
+        added = [_on_rocm(file, renamed[FLAG], wanted, added)]
+    elif wanted:
         added.append(imports(file, wanted, first))
     for name, other in renamed.items():
         edits = [
@@ -130,10 +132,7 @@ def _unit(  # noqa: PLR0913, PLR0917  what is imported, from where, and where it
             for bound in file.scopes.module.bindings.get(name, [])
         )
     ]
-    if missing and not package_import:  # an import on CUDA too, which nothing says will be found
-        raise UnitError("port", f"{file.path} belongs to no package, so that it cannot import {module}.",
-                        next_step="Move what needs it into a package, or port the file by hand.")  # fmt: skip
-    if missing and _too_early(file, module, first):
+    if missing and package_import and _too_early(file, module, first):
         raise UnitError("port", f"{file.path} imports its package only behind what needs {module}.",
                         next_step="Port the file by hand.")  # fmt: skip
     for name in missing:
@@ -142,6 +141,22 @@ def _unit(  # noqa: PLR0913, PLR0917  what is imported, from where, and where it
                             next_step="Port the file by hand.")  # fmt: skip
     if missing:
         wanted.setdefault(module, []).extend(missing)
+
+
+def _on_rocm(file: PythonFile, flag: str, wanted: dict[str, list[str]], added: list[Edit]) -> Edit:
+    """Return the edit that imports modules from beside a file of no package, on ROCm alone, behind the flag.
+
+    On CUDA nothing says that they would be found: the file may be executed as part of a package that it is not in here.
+    """
+    lines = [f"    from {module} import {', '.join(sorted(names))}\n" for module, names in sorted(wanted.items())]
+    block = f"if {flag}:\n    {_BESIDE}\n{''.join(lines)}"
+    if not added:
+        at = behind(file, proven_names(file)[flag])
+        return Edit(at, at, block.encode())
+    defined = added[0]
+    text = defined.text.decode()
+    head = text.rstrip("\n")
+    return Edit(defined.start, defined.end, f"{head}\n{block}{text[len(head) + 1 :]}".encode())
 
 
 def _taken(file: PythonFile, name: str) -> bool:
