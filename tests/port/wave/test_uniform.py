@@ -129,6 +129,12 @@ def test_a_function_of_the_file_says_how_it_takes_its_arguments() -> None:
         assert same_in_a_warp(file, file.functions[1], *where) is stays
 
 
+@pytest.mark.parametrize("head", ["template <int x>\n", "template <int y, int x>\n"])
+def test_a_parameter_named_as_that_of_another_template(head: str) -> None:
+    file, where = condition("x", head + "__device__ int g() { return x; }\n__device__ void f(int x) {\n")
+    assert not same_in_a_warp(file, file.functions[-1], *where)
+
+
 @pytest.mark.parametrize("head", ["struct K { int x = 0; };", "int x = 0;", "__device__ int x = 0;"])
 def test_what_others_may_change(head: str) -> None:
     file, where = condition("x", head + "__global__ void f(int n) {\n")

@@ -180,7 +180,7 @@ def _known(  # noqa: PLR0911  each return names one kind of variable
         return _known_name(file, function, name.text, warp, depth)
     if b"constexpr" in declared.qualifiers:
         return True
-    if declared.name.start < function.start and _of_a_template(file, function, name.text):
+    if declared.name.start < function.start and _of_a_template(file, function, name.text, function.head):
         return True
     if changed(file, function, declared):
         return False
@@ -203,13 +203,13 @@ def _known_name(file: CudaFile, function: Function, name: bytes, warp: bool, dep
             one.parameters is None and _same(file, function, (one.first, one.last), warp=warp, depth=depth + 1)
             for one in macros
         )
-    return _of_a_template(file, function, name) or (bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name))
+    return _of_a_template(file, function, name, 0) or (bool(_CONSTANT.fullmatch(name)) and not _OF_A_LANE.search(name))
 
 
-def _of_a_template(file: CudaFile, function: Function, name: bytes) -> bool:
-    """Tell whether a name is a template's parameter before a function's body."""
+def _of_a_template(file: CudaFile, function: Function, name: bytes, since: int) -> bool:
+    """Tell whether a name is a template's parameter between an offset and a function's body."""
     return any(
-        file.tokens[index].start < function.start and template_parameter(file, index)
+        since <= file.tokens[index].start < function.start and template_parameter(file, index)
         for index in file.names(name, shared=False)
     )
 
