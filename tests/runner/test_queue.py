@@ -106,13 +106,41 @@ def test_an_interrupt_of_several_ends_them_all(tmp_path: Path) -> None:
     assert finished(tmp_path) == []
 
 
+def test_an_interrupt_leaves_no_child_that_takes_its_time(tmp_path: Path) -> None:
+    """The first attempt's child does not heed TERM, and its grace period is the longer one."""
+    source = """
+        import sys
+        from pathlib import Path
+        from rocmend.runner.queue import run_queue
+        from rocmend.runner.spec import AttemptSpec, Command, Limits
+        deaf = Command(("sh", "-c", "trap '' TERM; echo $$ > $0; while :; do sleep 0.1; done", sys.argv[1] + "/pid"))
+        attempts = [
+            ("deaf", AttemptSpec("deaf", deaf, limits=Limits(grace_s=2))),
+            ("quick", AttemptSpec("quick", Command(("sleep", "60")), limits=Limits(grace_s=0.2))),
+        ]
+        heard = lambda name, event: print(name, event.kind, flush=True)
+        run_queue(attempts, Path(sys.argv[1]), jobs=2, on_event=heard)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(source), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        unseen = {"deaf sample\n", "quick sample\n"}
+        while unseen:
+            unseen.discard(parent.stdout.readline())
+        parent.send_signal(signal.SIGINT)
+        parent.communicate(timeout=30)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
 def test_an_interrupt_before_all_have_started_ends_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = [(f"t{i}", AttemptSpec("x", Command(("sleep", "60")), limits=Limits(grace_s=0.2))) for i in range(2)]
     started: list[threading.Thread] = []
     start = threading.Thread.start
 
     def interrupted(thread: threading.Thread) -> None:
-        if thread._target is not None and getattr(thread._target, "__name__", "") == "work":  # type: ignore[attr-defined]
+        if thread.name.startswith("attempt"):
             if started:
                 raise KeyboardInterrupt
             started.append(thread)

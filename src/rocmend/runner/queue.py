@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -150,19 +151,20 @@ class _Queue:
         if jobs == 1:
             self.work(attempts)
         else:
-            threads = [threading.Thread(target=self.work, args=(attempts,)) for _ in range(jobs)]
-            try:
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-            except BaseException:  # an interrupt may come before the last one has started
-                self.halted = True  # each ends its child within its grace period
-                for thread in threads:
-                    if thread.ident is not None:
-                        thread.join()
-                raise
+            self.together(attempts, jobs)
         if self.error is not None:
             raise self.error
         self.left = sum(1 for attempt_id, spec in attempts if self.done.get(attempt_id) != spec.identity())
         return QueueReport(self.ran, self.resumed, self.left, self.quarantine, self.verdicts)
+
+    def together(self, attempts: Iterator[tuple[str, AttemptSpec]], jobs: int) -> None:
+        """Run them in several threads; all are over when this returns or raises, interrupted or not."""
+        # Not Thread.join: in CPython 3.11 one that is interrupted takes its thread for ended, and whoever leaves then
+        # leaves children behind.
+        with ThreadPoolExecutor(jobs, "attempt") as pool:
+            try:
+                for worker in [pool.submit(self.work, attempts) for _ in range(jobs)]:
+                    worker.result()
+            except BaseException:  # an interrupt may come before the last one has started
+                self.halted = True  # each ends its child within its grace period
+                raise

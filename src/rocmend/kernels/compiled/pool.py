@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -175,21 +176,22 @@ class Pool(Generic[T]):
             except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
                 failures.append(error)
 
-        with tempfile.TemporaryDirectory(prefix="rocmend-compile-") as folder:
-            threads = []
-            for number in range(min(self.jobs, len(waiting))):
-                own = Path(folder) / str(number)
-                own.mkdir()
-                threads.append(threading.Thread(target=serve, args=(own,), daemon=True))
+        workers = min(self.jobs, len(waiting))
+        if not workers:
+            return
+        # Not Thread.join: in CPython 3.11 one that is interrupted takes its thread for ended.
+        with (
+            tempfile.TemporaryDirectory(prefix="rocmend-compile-") as folder,
+            ThreadPoolExecutor(workers, "compile") as threads,
+        ):
+            own = [Path(folder) / str(number) for number in range(workers)]
+            for one in own:
+                one.mkdir()
             try:
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
+                for thread in [threads.submit(serve, one) for one in own]:
+                    thread.result()
             except BaseException as error:
-                failures.append(error)
-                for thread in threads:
-                    thread.join(self.time_limit_s)
+                failures.append(error)  # each ends what it compiles within its time limit
                 raise
         if failures:
             raise failures[0]
