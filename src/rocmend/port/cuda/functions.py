@@ -76,7 +76,7 @@ def functions(tokens: Sequence[Token], partner: dict[int, int]) -> list[Function
 
 
 def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Function | None:
-    at = body - 1
+    at = _before_gate(tokens, body - 1)
     while at >= 0 and tokens[at].text in _AFTER_HEAD:
         at -= 1
     closed = _head_end(tokens, partner, at)
@@ -107,6 +107,36 @@ def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Fu
         arguments(tokens, partner, opened, closed),
         words & _QUALIFIERS,
     )
+
+
+def _before_gate(tokens: Sequence[Token], at: int) -> int:
+    """Return the token before a conditional whose ``#else`` a body's bracket comes right after; else the token given.
+
+    A port that puts something behind the bracket writes the bracket on both sides.
+    """
+    if at < 0 or tokens[at].directive < 0 or _directive(tokens, at) != b"else":
+        return at
+    depth = 1
+    seen = tokens[at].directive
+    back = at
+    while back >= 0 and depth:
+        number = tokens[back].directive
+        if number >= 0 and number != seen:
+            seen = number
+            name = _directive(tokens, back)
+            depth += (name == b"endif") - name.startswith(b"if")
+        back -= 1
+    while back >= 0 and tokens[back].directive == seen:
+        back -= 1
+    return back
+
+
+def _directive(tokens: Sequence[Token], at: int) -> bytes:
+    """Return the name of the directive that a token is part of."""
+    first = at
+    while first > 0 and tokens[first - 1].directive == tokens[at].directive:
+        first -= 1
+    return tokens[first + 1].text if first < at else b""
 
 
 def _head_end(tokens: Sequence[Token], partner: dict[int, int], at: int) -> int:

@@ -66,6 +66,11 @@ _AT = {
             "  cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(k));\n"
             "#else\n  cudaFuncGetAttributes(&attributes, k);\n#endif\n}\n",
         ),
+        Case(
+            "void f() {\n  check(cudaFuncSetAttribute(\n      k,\n      attribute,\n      1024));\n}\n",
+            "void f() {\n  check(cudaFuncSetAttribute(\n#ifdef USE_ROCM\n      reinterpret_cast<const void *>(k),\n"
+            "#else\n      k,\n#endif\n      attribute,\n      1024));\n}\n",
+        ),
     ),
 )
 def kernels_as_pointers(file: CudaFile) -> Iterator[Found]:
@@ -77,6 +82,8 @@ def kernels_as_pointers(file: CudaFile) -> Iterator[Found]:
         if at >= len(call.args) or _is_pointer(file, call, at):
             continue
         kernel = call.args[at]
+        if any(one.directive >= 0 for one in file.tokens[kernel.first : kernel.last]):
+            continue  # it is another on each side already
         text = b"reinterpret_cast<const void *>(" + file.data[kernel.start : kernel.end] + b")"
         yield Found(
             kernel.start,
