@@ -13,11 +13,12 @@ __all__ = ["Kind", "kind", "languages", "named", "uses_cuda"]
 
 _CUDA = (".cu", ".cuh", ".cu.h", ".cu.cc", ".cu.cpp")
 _HOST = (".c", ".cc", ".cpp", ".cxx", ".c++", ".h", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".inc", ".ipp", ".tpp")
-_PYTHON = (".py", ".pyw")
+_PYTHON = (".py", ".pyw", ".ipynb")
 
 _USES_CUDA = re.compile(
     rb"__global__|__device__|__shared__|__launch_bounds__|__CUDA|\bCUDA|USE_CUDA|\bWARP_SIZE|\bwarpSize\b"
-    rb"|\b__(?:shfl|ballot|any|all|activemask|syncwarp|match_any|match_all)(?:_|\b)"
+    rb"|\b__(?:shfl|ballot|any|all|activemask|syncwarp|match_any|match_all|uni_sync|reduce_(?:add|min|max|and|or|xor)_sync)(?:_|\b)"
+    rb"|%laneid|\b(?:threadIdx|blockIdx)\b|\btiled_partition\b|\bcoalesced_threads\b"
     rb"|\bcu(?:da|blas|dnn|fft|rand|sparse|solver|tensor)(?:[A-Z_.:/]|Lt)|\bnccl[A-Z]|\bcub(?:::|/)|\bthrust(?:::|/)"
     rb"|\bcooperative_groups|\bnvtx|\bkCUDA\b|\bcu[A-Z][a-z]+[A-Z]\w*\("
     rb"|#[ \t]*include[ \t]*(?:<(?:(?:builtin|device|driver|library|surface|texture|vector)_types|channel_descriptor"

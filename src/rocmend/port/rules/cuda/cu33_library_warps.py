@@ -34,6 +34,7 @@ from rocmend.port.cuda.structure import arguments, template_end
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
+from rocmend.port.wave.tokens import text_at
 
 _FIXED = {
     b"WarpReduce": 1,
@@ -92,6 +93,16 @@ _DEEPEST = 4
             "}\n",
         ),
         Case("__device__ int f(int v) {\n  return cub::ShuffleDown<32>(v, 1, 31, 0xffffffff);\n}\n", None),
+        gated(
+            "using Reduce = WarpReduce<float>;",
+            "using Reduce = WarpReduce<float, 32>;",
+            "using cub::WarpReduce;\n",
+        ),
+        gated(
+            "using Reduce = c::WarpReduce<float>;",
+            "using Reduce = c::WarpReduce<float, 32>;",
+            "namespace c = at_cuda_detail::cub;\n",
+        ),
         gated("using Reduce = cub::WarpReduce<float>;", "using Reduce = cub::WarpReduce<float, 32>;"),
         gated("  typedef cub::WarpScan<int> Scan;", "  typedef cub::WarpScan<int, 32> Scan;", "void f() {\n", "}\n"),
         Case("template <int N>\nusing R = cub::WarpReduce<float, N>;\n", None),
@@ -144,7 +155,7 @@ def _lanes(file: CudaFile) -> Iterator[Found]:
                 (Edit(token.start, end, text),),
             )
     for call in file.calls(b"LaneId", *_WARP_FUNCTIONS):
-        if call.qualifier not in (b"cub::", b"hipcub::"):
+        if not _of_cub(file, call.at):
             continue
         if call.name.text == b"LaneId":
             edit = Edit(call.start, call.name.end, b"warp32_lane")
@@ -161,16 +172,38 @@ def _manual(start: int, end: int, message: str) -> Found:
 
 
 def _of_cub(file: CudaFile, index: int) -> bool:
-    """Tell whether a name is CUB's: qualified, or used after ``using namespace cub``."""
+    """Tell whether a name is CUB's: qualified, by an alias too, or used after ``using``."""
+    spaces = _spaces(file)
     if index >= 2 and file.tokens[index - 1].text == b"::":
-        return file.tokens[index - 2].text in (b"cub", b"hipcub")
+        return file.tokens[index - 2].text in spaces
     if index >= 1 and file.tokens[index - 1].text in (b".", b"->", b"struct", b"class"):
         return False
     name = file.tokens[index].text
-    own = any(file.tokens[at - 1].text in (b"struct", b"class") for at in file.names(name, shared=False) if at)
-    words = file.tokens
-    used = any(words[at + 1].text == b"namespace" and words[at + 2].text == b"cub" for at in file.names(b"using"))
-    return used and not own
+    if any(file.tokens[at - 1].text in (b"struct", b"class") for at in file.names(name, shared=False) if at):
+        return False
+    for at in file.names(b"using", shared=False):
+        words = [text_at(file, at + step) for step in (1, 2)]
+        if words[0] == b"namespace" and words[1] in spaces:
+            return True
+        end = at
+        while text_at(file, end) not in (b";", b"=", b"{", b""):
+            end += 1
+        if text_at(file, end) == b";" and text_at(file, end - 1) == name and text_at(file, end - 3) in spaces:
+            return True
+    return False
+
+
+def _spaces(file: CudaFile) -> set[bytes]:
+    """Return the names by which the file reaches CUB's namespace."""
+    names = {b"cub", b"hipcub"}
+    for at in file.names(b"namespace", shared=False):
+        if text_at(file, at + 2) == b"=":
+            end = at + 3
+            while text_at(file, end + 1) == b"::":
+                end += 2
+            if text_at(file, end) in names:
+                names.add(text_at(file, at + 1))
+    return names
 
 
 def _at_most_32(file: CudaFile, width: bytes, index: int, depth: int = 0) -> bool:
