@@ -29,9 +29,10 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
             parsed = source(language, path, data)
         except DataError as error:
             return FileReport(path, own, len(data), sha256, skipped=error.message), 0
+        placed = getattr(parsed, "placed", list)  # a notebook's cells are read as one module
         for rule in chosen:
             try:
-                found += rule.issues(parsed)
+                found += placed(rule.issues(parsed))
             except Exception as error:
                 error.add_note(rule.id)
                 raise

@@ -21,8 +21,9 @@ def source(language: Language, path: str, data: bytes) -> Source:
     """
     if language is Language.PYTHON:
         from rocmend.port.python.file import PythonFile
+        from rocmend.port.python.notebook import Notebook
 
-        return PythonFile(path, data)
+        return Notebook(path, data) if path.lower().endswith(".ipynb") else PythonFile(path, data)
     if language is Language.CUDA:
         from rocmend.port.cuda.file import CudaFile
 
