@@ -57,6 +57,18 @@ def test_an_environment_variable_of_another_value_is_told(name: str, monkeypatch
     assert f"ValueError: [{name}] expected one of " in ran.stderr
 
 
+def test_a_gpu_that_there_is_not_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    for arguments, device in ((["--device", "gpu"], "cpu"), ([], "gpu")):
+        monkeypatch.setenv("ROCMEND_MLX_DEVICE", device)
+        ran = _run("-m", "rocmend.mlx", *arguments, "-c", "print('ran')")
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "a GPU is asked for, and torch" in ran.stderr
+        assert "Traceback" not in ran.stderr
+
+
 def test_environment_variables_that_are_empty_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, variable in environment.VARIABLES.items():
         monkeypatch.setenv(name, "")

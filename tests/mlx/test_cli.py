@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
 
 from rocmend.cli import mlx as shared
 from rocmend.cli.main import main
 from rocmend.core.errors import UsageError
+from rocmend.mlx.programs import lm
 
 
 def _model(folder: Path, size: int = 64, *, claim: int | None = None) -> Path:
@@ -87,3 +91,57 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UsageError, match="mlx_lm is not installed") as error:
         shared.need("torch", "mlx", "mlx_lm")
     assert "rocmend[mlx]" in str(error.value.next_step)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["run", "-c", "print(1)"], ["bench", "--shape", "tiny"],
+    ["generate", "--model", "."], ["chat", "--model", "."], ["serve", "--model", "."],
+])  # fmt: skip
+@pytest.mark.parametrize("by_option", [True, False])
+def test_a_gpu_that_there_is_not_is_told(
+    arguments: list[str], by_option: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(shared, "need", lambda *_packages: None)
+    monkeypatch.setattr("rocmend.cli.commands.mlx_bench.need", lambda *_packages: None)
+    monkeypatch.setattr("rocmend.cli.commands.mlx_run.need", lambda *_packages: None)
+    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("a program was started"))
+    monkeypatch.setenv("ROCMEND_MLX_DEVICE", "" if by_option else "gpu")
+    command, *rest = arguments
+    with pytest.raises(SystemExit) as left:
+        main(["mlx", command, *(["--device", "gpu"] if by_option else []), *rest])
+    assert left.value.code == 2
+    told = capfd.readouterr().err
+    assert told.startswith(f"rocmend: [{'--device' if by_option else 'ROCMEND_MLX_DEVICE'}] torch {torch.__version__}")
+    assert "sees no GPU" in told
+
+
+def test_a_program_ends_with_a_line_when_it_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its usage names the command that was typed."""
+    started: list[list[str]] = []
+
+    def program(raised: type[BaseException] | None) -> ModuleType:
+        def run() -> None:
+            started.append(sys.argv)
+            if raised:
+                raise raised
+
+        return cast("ModuleType", SimpleNamespace(main=run))
+
+    monkeypatch.setattr(sys, "argv", ["lm.py", "server", "--model", "x"])
+    for raised, code, text in ((KeyboardInterrupt, 130, "\nInterrupted.\n"), (None, 0, "")):
+        monkeypatch.setitem(sys.modules, "mlx_lm.server", program(raised))
+        monkeypatch.setattr(sys, "argv", ["lm.py", "server", "--model", "x"])
+        assert lm.main() == code
+        assert capsys.readouterr().err == text
+    assert started == [["rocmend mlx serve", "--model", "x"]] * 2
+    monkeypatch.setitem(sys.modules, "mlx_lm.chat", program(EOFError))
+    monkeypatch.setattr(sys, "argv", ["lm.py", "chat"])
+    assert lm.main() == 0
+    monkeypatch.setitem(sys.modules, "mlx_lm.generate", program(EOFError))
+    monkeypatch.setattr(sys, "argv", ["lm.py", "generate"])
+    with pytest.raises(EOFError):
+        lm.main()

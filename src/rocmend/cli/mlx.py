@@ -52,6 +52,24 @@ def check_environment() -> None:
             ) from None
 
 
+def check_device(device: str) -> None:
+    """Make sure that there is a GPU where one is asked for, by the option or the environment.
+
+    Raises:
+        UsageError: torch sees none.
+    """
+    if (environment.asked("ROCMEND_MLX_DEVICE") if device == "auto" else device) != "gpu":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UsageError(
+            "--device" if device == "gpu" else "ROCMEND_MLX_DEVICE",
+            f"torch {torch.__version__} sees no GPU.",
+            next_step="`rocmend doctor` says why. `--device cpu` computes without one.",
+        )
+
+
 def weights_bytes(folder: Path) -> int:
     """Return the bytes of a model's tensors, by the headers of its safetensors files.
 
@@ -183,9 +201,10 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
     """Check what a program of mlx_lm needs, and become it."""
     check_environment()
     need("torch", "mlx", "mlx_lm")
+    check_device(device)
     check_model(model, device)
     click.echo(f"rocmend mlx: {program} with {model}", err=True)
-    hand_over(device, ["-m", "mlx_lm", program, "--model", model, *arguments])
+    hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments])
 
 
 device_option = click.option(

@@ -32,7 +32,8 @@ def prepare(*, children: bool = True) -> None:
         children: also for child processes (``subprocess``, ``multiprocessing`` with spawn, ``torchrun``).
 
     Raises:
-        LaunchError: torch is not installed, or an environment variable has a value that it cannot have.
+        LaunchError: torch is not installed, an environment variable has a value that it cannot have, or a GPU is asked
+            for and torch sees none.
     """
     try:
         environment.check()
@@ -43,6 +44,8 @@ def prepare(*, children: bool = True) -> None:
             "torch is not installed, and rocmend.mlx computes with it. Install the torch of your GPU: "
             "`rocmend wheel choose` says which one."
         )
+    if environment.asked("ROCMEND_MLX_DEVICE") == "gpu":
+        _check_gpu()
     activate()
     if children:
         paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -50,6 +53,16 @@ def prepare(*, children: bool = True) -> None:
             os.environ["PYTHONPATH"] = os.pathsep.join([str(OVERLAY), *filter(None, paths)])
         if str(OVERLAY) not in sys.path:  # multiprocessing hands a spawned process this path
             sys.path.insert(0 if sys.flags.safe_path else 1, str(OVERLAY))
+
+
+def _check_gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise LaunchError(
+            f"a GPU is asked for, and torch {torch.__version__} sees none. `rocmend doctor` says why; --device cpu, or "
+            "ROCMEND_MLX_DEVICE=cpu, computes without one."
+        )
 
 
 def module(name: str, arguments: Sequence[str]) -> None:

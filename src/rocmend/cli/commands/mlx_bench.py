@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.mlx import check_environment, check_model, device_option, need
+from rocmend.cli.mlx import check_device, check_environment, check_model, device_option, need
 from rocmend.cli.output import finish, output_options, progress, progress_done
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import RocmendError, UsageError
@@ -103,6 +103,7 @@ def command(
         raise UsageError("--no-store", "it cannot be given together with --store.")
     check_environment()
     need("torch", "mlx", "mlx_lm")
+    check_device(device)
     if model:
         check_model(model, device)
     request = Request(model, shape or "", device, depths, prompt, generate, reps, steps, layers or 0)

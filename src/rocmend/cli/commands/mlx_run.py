@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.mlx import check_environment, device_option, hand_over, need
+from rocmend.cli.mlx import check_device, check_environment, device_option, hand_over, need
 
 
 @rocmend_command(
@@ -25,4 +25,5 @@ def command(device: str, program: tuple[str, ...]) -> None:
     """
     check_environment()
     need("torch", "mlx")
+    check_device(device)
     hand_over(device, program)
