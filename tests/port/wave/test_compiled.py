@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,56 @@ def test_ported_kernel(target: str) -> None:
     assert {issue.rule for issue in issues} == wanted - {"CU02"}
     assert all(issue.outcome is Outcome.AUTO for issue in issues)
     compiled(ported(data, issues).decode(), target)
+
+
+UNSET = """#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+#include "warp32.h"
+#include "warp32_groups.h"
+namespace cg = cooperative_groups;
+template <typename T>
+__device__ __forceinline__ T from_lane(unsigned mask, T value, int lane) {
+  return __shfl_sync(mask, value, lane);
+}
+__device__ int once(int* count, int lane) {
+  int old;
+  if (lane == 21) old = atomicAdd(count, 5);
+  return old;
+}
+__global__ void direct(int* count, int* out) {
+  int lane = threadIdx.x & 31, base;
+  if (lane == 21) base = atomicAdd(count, 32);
+  out[threadIdx.x] = __shfl_sync(0xffffffff, base, 21) + lane;
+}
+__global__ void wrapped(int* count, int* out) {
+  int lane = threadIdx.x & 31, base;
+  if (lane == 21) base = atomicAdd(count, 32);
+  base = from_lane(0xffffffff, base, 21);
+  out[threadIdx.x] = base + lane;
+}
+__global__ void returned(int* count, int* out) {
+  out[threadIdx.x] = __shfl_sync(0xffffffff, once(count, threadIdx.x & 31), 21);
+}
+__global__ void grouped(int* count, int* out) {
+  auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+  int base;
+  if (tile.thread_rank() == 21) base = atomicAdd(count, tile.size());
+  out[threadIdx.x] = tile.shfl(base, 21);
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_a_test_around_an_assignment_is_kept(target: str) -> None:
+    """A compiler may not conclude that all lanes take a branch because the variable that it sets has no value else."""
+    data = UNSET.encode()
+    file = CudaFile("kernel.cu", data)
+    wanted = {"CU01", "CU02", "CU14", "CU37"}
+    issues = [issue for rule in rules(Language.CUDA) if rule.id in wanted for issue in rule.issues(file)]
+    assert all(issue.outcome is Outcome.AUTO for issue in issues)
+    assembly = compiled(ported(data, issues).decode(), target).assembly
+    kernels = [part for part in assembly.split(".globl") if ".amdhsa_kernel" in part]
+    assert len(kernels) == 4
+    for kernel in kernels:
+        before = kernel[: kernel.index("global_atomic_add")]
+        assert re.search(r"v_cmp\w* .*\b21, v\d+", before), kernel[:3000]

@@ -143,7 +143,7 @@ def _set_before(file: CudaFile, body: Statement, declared: Declaration, use: int
             elif part.last <= use and around.kind == "block" and _always(part, places):
                 return True
         if inner is None:
-            return any(around.first <= at for at in places) and around.kind == "plain"
+            return False  # what its own statement assigns comes after the use
         if inner.condition is not None and any(inner.condition[0] <= at < inner.condition[1] for at in places):
             return True
         around = inner
