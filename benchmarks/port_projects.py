@@ -40,6 +40,7 @@ FLAGS = [
     "-ferror-limit=6",
 ]
 _DEFINE = re.compile(r"(?<![\w-])-([DI])\s*([\w./+=-]+)")
+_VARIABLE = re.compile(r"^[ \t]*(\w+)[ \t]*[:?]?=[ \t]*([\w./+-]*)[ \t]*$", re.MULTILINE)
 
 
 def ported(source: Path, work: Path) -> dict[str, object]:
@@ -99,7 +100,10 @@ def flags_of(work: Path) -> list[str]:
     """Return the definitions and include paths of a project's Makefile."""
     found: dict[str, None] = {}
     for makefile in [*work.glob("Makefile*"), *work.glob("*.mk")]:
-        for kind, value in _DEFINE.findall(makefile.read_text(errors="replace")):
+        text = makefile.read_text(errors="replace")
+        for name, value in _VARIABLE.findall(text):
+            text = text.replace(f"$({name})", value)
+        for kind, value in _DEFINE.findall(text):
             found[f"-{kind}{value}"] = None
     return list(found)
 

@@ -72,6 +72,10 @@ _MANNERS = {
     Kind.ENV: Manner.BESIDE,
 }
 
+_OTHERS = re.compile(
+    r"(?<![a-z])(?:ascend|npu|camb|cambricon|mlu|maca|musa|xpu|hpu|gaudi|habana|tpu|xla|neuron|openvino|coreml)(?![a-z0-9])"
+)
+"""Files for the accelerators of others, by their names: they have nothing that a port could give to ROCm."""
 _OWN = re.compile(r"(?<![a-z])(?:rocm[0-9.]*|hip|amd|amdgpu)(?![a-z0-9])")
 
 
@@ -87,12 +91,12 @@ def for_rocm(path: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def kind_of(path: str) -> Kind | None:
-    """Return the kind of a file; None where it is none of them, or a project's own file for ROCm.
+    """Return the kind of a file; None where it is none of them, or a project's own file for ROCm or for others' chips.
 
     Args:
         path: Relative to the project, with forward slashes.
     """
-    if for_rocm(path):
+    if for_rocm(path) or _OTHERS.search(path.lower()):
         return None
     low = "/" + path.lower().lstrip("/")
     for kind, patterns in _NAMES:

@@ -81,7 +81,13 @@ def _in_image(text: str, names: set[str]) -> str:
 
 
 _INCLUDED = re.compile(r"(?m)^([ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+)([^\s#]+)")
-_SAYS_NOTHING = re.compile(rb"\s*(?:add_(?:compile|link)_options\(\s*\)|list\(\s*APPEND\s+\w+\s*\))\s*", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(
+    rb"\s*(?:add_(?:compile|link)_options\(\s*\)|list\(\s*APPEND\s+\w+\s*\)"
+    rb"|set\(\s*(?P<name>\w+)\s+\"?\$\{(?P=name)\}(?:\s|\\\n)*\"?\s*\)"
+    rb"|target_(?:compile|link)_options\(\s*[\w${}-]+(?:\s+(?:PRIVATE|PUBLIC|INTERFACE))*\s*\))\s*",
+    re.IGNORECASE,
+)
+_FOR_NO_LANGUAGE = re.compile(rb"[ \t]*\$<\$<COMPILE_LANGUAGE:\w+>:[ \t]*>")
 
 
 class _Change(NamedTuple):
@@ -154,8 +160,9 @@ def _rocm_side(file: TextFile, change: _Change, newline: bytes) -> bytes:
     start, end = change.lines.start, change.lines.end
     shifted = [Edit(edit.start - start, edit.end - start, edit.text) for edit in change.inside]
     text = applied(file.data[start:end], shifted)
-    if file.kind is Kind.CMAKE and _SAYS_NOTHING.fullmatch(text):
-        text = b""
+    if file.kind is Kind.CMAKE:
+        text = _FOR_NO_LANGUAGE.sub(b"", text)
+        text = b"" if _SAYS_NOTHING.fullmatch(text) else text
     kept = [one.rstrip() for one in text.splitlines() if one.strip() not in {b"", b"\\"}]
     if all(one.lstrip().startswith(b"#") for one in kept):
         kept = []  # a comment of what is gone

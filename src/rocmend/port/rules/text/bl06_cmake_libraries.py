@@ -30,8 +30,9 @@ import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
-from rocmend.port.build.cmake import Command
+from rocmend.port.build.cmake import Argument, Command
 from rocmend.port.build.file import TextFile
+from rocmend.port.build.flags import MANUAL_LIBRARIES
 from rocmend.port.build.found import rewrite
 from rocmend.port.build.kinds import Kind, paths
 from rocmend.port.records import Edit, Language, Outcome
@@ -49,6 +50,7 @@ _LIBRARIES = {
     "cusolver": ("roc::hipsolver", "hipsolver"),
     "nvrtc": ("hiprtc::hiprtc", "hiprtc"),
 }
+_BY_OPTION = {**_LIBRARIES, "cuda": ("hip::host", ""), "nccl": ("roc::rccl", "rccl"), "cudadevrt": ("", "")}
 """By CUDA's name: the target, and the package that defines it where that is not hip itself."""
 
 _VARIABLES = {
@@ -64,6 +66,8 @@ _VARIABLES = {
     "CUDA_cusolver_LIBRARY": "cusolver",
 }
 _INCLUDES = {"CUDA_INCLUDE_DIRS", "CUDAToolkit_INCLUDE_DIRS", "CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES"}
+_LINKED = re.compile(r"-l(\w[\w-]*)\Z")
+_SCOPES = {"PRIVATE", "PUBLIC", "INTERFACE"}
 _NAMED = re.compile(
     r"CUDA::(?P<target>\w+)|NCCL::(?P<nccl>NCCL|nccl)|\$\{(?P<variable>CUDA\w+|CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES)\}"
 )
@@ -105,7 +109,15 @@ _LINKS = {"target_link_libraries", "link_libraries"}
             "target_link_libraries(a PRIVATE NCCL::NCCL)\nendif()\n",
             "CMakeLists.txt",
         ),
+        Case(
+            "target_link_libraries(a PUBLIC -lcudart -lcublas b CUDA::cuda_driver)\n",
+            "if(USE_ROCM)\nfind_package(hipblas REQUIRED)\n"
+            "target_link_libraries(a PUBLIC hip::host roc::hipblas b)\nelse()\n"
+            "target_link_libraries(a PUBLIC -lcudart -lcublas b CUDA::cuda_driver)\nendif()\n",
+            "CMakeLists.txt",
+        ),
         Case("target_link_libraries(a PRIVATE CUDA::nvml)\n", None, "CMakeLists.txt"),
+        Case("target_link_libraries(a -lcublas -lcudnn)\n", None, "CMakeLists.txt"),
     ),
 )
 def check(file: TextFile) -> Iterable[Found]:
@@ -113,7 +125,7 @@ def check(file: TextFile) -> Iterable[Found]:
     for command in file.cmake:
         if command.settled or not (command.name in _LINKS or command.name.endswith("include_directories")):
             continue
-        edits, unknown, packages = _edits(command)
+        edits, unknown, packages = _edits(file, command)
         if unknown:
             yield rewrite(
                 file,
@@ -135,15 +147,23 @@ def check(file: TextFile) -> Iterable[Found]:
             )
 
 
-def _edits(command: Command) -> tuple[tuple[Edit, ...], list[str], list[str]]:
+def _edits(file: TextFile, command: Command) -> tuple[tuple[Edit, ...], list[str], list[str]]:
     """Return the edits of a command, the names that have no counterpart, and the packages that are needed."""
     edits: list[Edit] = []
     unknown: list[str] = []
     packages: list[str] = []
+    here: set[str] = set()  # what this command links already, for the same users
+    before = command.arguments[0] if command.arguments else None
     for argument in command.arguments[0 if command.name in {"link_libraries", "include_directories"} else 1 :]:
+        option = _LINKED.match(argument.text) if command.name in _LINKS else None
         bare = _LIBRARIES.get(argument.text) if command.name in _LINKS else None
+        bare = _BY_OPTION.get(option[1]) if option else bare
+        if option and option[1] in MANUAL_LIBRARIES:
+            unknown.append(argument.text)
+        if argument.text in _SCOPES:
+            here.clear()
         if bare is not None:
-            edits.append(Edit(argument.start, argument.end, bare[0].encode()))
+            edits.append(_named(file, argument, before, bare[0], here))
             packages.append(bare[1])
         for match in _NAMED.finditer(argument.text):
             place = argument.start + match.start(), argument.start + match.end()
@@ -154,8 +174,21 @@ def _edits(command: Command) -> tuple[tuple[Edit, ...], list[str], list[str]]:
             name = name.removesuffix("_static") if name.removesuffix("_static") in _LIBRARIES else name
             known = ("roc::rccl", "") if match.group("nccl") else _LIBRARIES.get(name)
             if known is not None:
-                edits.append(Edit(*place, known[0].encode()))
+                whole = place == (argument.start, argument.end)
+                edits.append(
+                    _named(file, argument, before, known[0], here) if whole else Edit(*place, known[0].encode())
+                )
                 packages.append(known[1])
             elif match.group("target"):
                 unknown.append(match.group())
+        before = argument
     return tuple(edits), unknown, sorted({package for package in packages if package})
+
+
+def _named(file: TextFile, argument: Argument, before: Argument | None, target: str, here: set[str]) -> Edit:
+    """Return the edit that names a target in an argument's place; nothing where the command names it already."""
+    if target and target not in here:
+        here.add(target)
+        return Edit(argument.start, argument.end, target.encode())
+    apart = before is not None and not file.text[before.end : argument.start].strip()
+    return Edit(before.end if apart and before else argument.start, argument.end, b"")

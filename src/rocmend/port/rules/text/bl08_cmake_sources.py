@@ -49,6 +49,7 @@ _OTHERS |= {
     "elseif",
 }
 _OTHERS |= {"get_filename_component", "try_compile", "try_run", "foreach", "return", "option"}
+_WIDTH = 100
 _SOURCE = re.compile(r"[^\s<>;]+\.cu\Z")
 
 
@@ -127,8 +128,11 @@ def _told(command: Command, sources: list[Argument], said: set[str]) -> bool:
 
 def _lines(command: Command, sources: list[Argument]) -> list[str]:
     if command.name != "file":
-        named = " ".join(f'"{one.text}"' if one.quoted else one.text for one in dict.fromkeys(sources))
-        return [f"set_source_files_properties({named} PROPERTIES LANGUAGE HIP)"]
+        named = list(dict.fromkeys(f'"{one.text}"' if one.quoted else one.text for one in sources))
+        whole = f"set_source_files_properties({' '.join(named)} PROPERTIES LANGUAGE HIP)"
+        if len(whole) <= _WIDTH:
+            return [whole]
+        return ["set_source_files_properties(", *(f"  {one}" for one in named), "  PROPERTIES LANGUAGE HIP)"]
     found = command.arguments[1].text
     return [
         f"set({found}_HIP ${{{found}}})",

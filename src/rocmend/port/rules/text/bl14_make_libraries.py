@@ -46,7 +46,7 @@ _LIBRARY = re.compile(r"-l(\w[\w-]*)\Z")
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"-lcu", b"-lnccl", b"-lnv", b"-lnpp"),
+    triggers=(b"-lcu", b"-lnccl", b"-lnv", b"-lnpp", b"-l$"),
     paths=paths(Kind.MAKE, Kind.SHELL, Kind.DOCKERFILE),
     sources=("https://rocm.docs.amd.com/en/latest/reference/api-libraries.html",),
     valid=("# LDFLAGS = -lcublas\nLDFLAGS = -lm -lcurl -lhipblas\nall:\n\techo -lm\n",),
@@ -62,11 +62,17 @@ _LIBRARY = re.compile(r"-l(\w[\w-]*)\Z")
             'if [ -n "${USE_ROCM:-}" ]; then\ng++ a.o -o a -lrccl\nelse\ng++ a.o -o a -lcudadevrt -lnccl\nfi\n',
             "build.sh",
         ),
+        Case(
+            "CUDART ?= cudart\nLDFLAGS = -lm -l$(CUDART)\n",
+            "ifdef USE_ROCM\nCUDART ?= amdhip64\nelse\nCUDART ?= cudart\nendif\nLDFLAGS = -lm -l$(CUDART)\n",
+            "Makefile",
+        ),
         Case("LDFLAGS = -lcublas -lnvidia-ml\n", None, "Makefile"),
     ),
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield statements that link CUDA's libraries."""
+    yield from _in_variables(file)
     for words in _statements(file):
         named = [(word, match.group(1)) for word in words if (match := _LIBRARY.match(word.text))]
         cuda = [(word, name) for word, name in named if name in LIBRARIES or name in MANUAL_LIBRARIES]
@@ -82,6 +88,20 @@ def check(file: TextFile) -> Iterable[Found]:
             edits,
             remedy="Link ROCm's libraries where USE_ROCM is set.",
         )
+
+
+def _in_variables(file: TextFile) -> Iterable[Found]:
+    """Yield variables that hold the name of a library alone: ``-l$(CUDART)``."""
+    for one in file.make:
+        if one.what is not make.What.ASSIGNMENT or one.settled:
+            continue
+        words = [Word(*word) for word in make.words(file.text, one.value_start, one.value_end)]
+        library = LIBRARIES.get(words[0].text, "") if len(words) == 1 else ""
+        if library and re.search(rf"-l\$[({{]{re.escape(one.name)}[)}}]", file.text):
+            edits = (Edit(words[0].start, words[0].end, library.encode()),)
+            place = words[0].start, words[0].end
+            remedy = "Name ROCm's library where USE_ROCM is set."
+            yield rewrite(file, place, "This is the name of a library of CUDA.", edits, remedy=remedy)
 
 
 def _statements(file: TextFile) -> Iterable[list[Word]]:
