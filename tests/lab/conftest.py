@@ -56,7 +56,7 @@ env = { COUNTER = "{here}/counter" }
 
 [limits]
 total_s = 30
-silence_s = 0.7
+silence_s = 3
 grace_s = 0.2
 
 [[factor]]

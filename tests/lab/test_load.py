@@ -38,7 +38,7 @@ def test_examples_load_and_every_trial_is_another_run(name: str) -> None:
         ("question", "asks", "line 4, experiment.asks: there is no such field"),
         ('title = "A made-up workload"', "title = 3", "line 3, experiment.title: Expected `str`, got `int`"),
         ('title = "A made-up workload"', "", "line 1, experiment: Object missing required field `title`"),
-        ("silence_s = 0.7", "silence_s = -1", "limits: silence_s must be above 0"),
+        ("silence_s = 3", "silence_s = -1", "limits: silence_s must be above 0"),
         ('kind = "env"', 'kind = "moon"', "line 17, factor[0].kind: Invalid enum value 'moon'"),
         ('baseline = "hang"', 'baseline = "stop"', "line 20, factor[0].baseline: 'stop' is none of its values"),
         ('values = ["unset", "red"]', 'values = ["unset"]', "factor[1].values: expected two different values"),

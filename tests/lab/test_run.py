@@ -97,7 +97,7 @@ def test_a_program_that_is_not_there_is_infra_and_not_counted(write: Write, stor
 
 
 def test_killed_in_the_middle_it_resumes_and_loses_nothing(write: Write, tmp_path: Path) -> None:
-    path = write(("silence_s = 0.7", "silence_s = 20"))
+    path = write(("silence_s = 3", "silence_s = 20"))
     store_path = tmp_path / "store" / "evidence.sqlite"
     command = [sys.executable, "-m", "rocmend", "lab", "run", str(path), "--store", str(store_path)]
     only = ["--only", "good", "--only", "red", "--only", "baseline"]

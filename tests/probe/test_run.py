@@ -28,7 +28,7 @@ def test_faults_in_children_are_told_apart_and_take_nothing_with_them(faults: di
             device="cpu",
             jobs=2,
             env=faults,
-            silence_s=3,
+            silence_s=10,
             store=store,
             on_result=lambda _, done, total: seen.append((done, total)),
         )
