@@ -42,6 +42,7 @@ from rocmend.port.python.imported import of_tests
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
+_WIDTH = 80
 _BUILDS = (b"cpp_extension", b"CUDAExtension", b"setuptools", b"distutils")
 _REMEDY = "Give hipcc its own options on ROCm."
 _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
@@ -102,6 +103,15 @@ _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
             "F = ['-O3', '-U__HIP_NO_HALF_OPERATORS__'] if is_rocm else ['-O3', '-U__CUDA_NO_HALF_OPERATORS__']\n",
         ),
         Case(
+            "from torch.utils.cpp_extension import CUDAExtension\n\nF = [\n    '-O3',\n    '-std=c++17',\n"
+            "    '-U__CUDA_NO_HALF_OPERATORS__',  # half\n    '-U__CUDA_NO_HALF_CONVERSIONS__',\n]\n",
+            "from torch.utils.cpp_extension import CUDAExtension\n\nfrom package._rocm import is_rocm\n\n"
+            "F = [\n    '-O3',\n    '-std=c++17',\n"
+            "    '-U__HIP_NO_HALF_OPERATORS__',\n    '-U__HIP_NO_HALF_CONVERSIONS__',\n] if is_rocm else "
+            "[\n    '-O3',\n    '-std=c++17',\n"
+            "    '-U__CUDA_NO_HALF_OPERATORS__',  # half\n    '-U__CUDA_NO_HALF_CONVERSIONS__',\n]\n",
+        ),
+        Case(
             "from torch.utils.cpp_extension import CUDAExtension\n\nargs = {'nvcc': ['-ptx', '-Xptxas', '-v']}\n",
             None,
         ),
@@ -158,8 +168,18 @@ def _of_list(file: PythonFile, flags: ast.List) -> Iterator[Found]:
     dropped = ", ".join(dict.fromkeys(words[one.first] for one in known))
     gates: tuple[Edit, ...] = ()
     if not any("\n" in text for text in kept):
-        gates = expression_gate(file, flags, f"[{', '.join(kept)}]")
+        gates = expression_gate(file, flags, _list(file, flags, kept))
     yield gated(file, flags, gates, message=f"hipcc does not know {dropped}", remedy=_REMEDY)
+
+
+def _list(file: PythonFile, flags: ast.List, kept: list[str]) -> str:
+    """Return a list with these items, laid out as the one that it stands for."""
+    whole = f"[{', '.join(kept)}]"
+    lines = file.source(flags).splitlines()
+    if len(lines) == 1 or len(whole) <= _WIDTH or not flags.elts or flags.elts[0].lineno == flags.lineno:
+        return whole
+    item, close = " " * flags.elts[0].col_offset, lines[-1][: len(lines[-1]) - len(lines[-1].lstrip())]
+    return "\n".join(["[", *(f"{item}{text}," for text in kept), f"{close}]"])
 
 
 def _of_appends(file: PythonFile) -> Iterator[Found]:
