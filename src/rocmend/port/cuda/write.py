@@ -34,6 +34,7 @@ HEADER = b"cuda_to_hip.h"
 """The compatibility header as rules name it; ``ported`` puts its place in the project there."""
 GATE = b"USE_ROCM"
 _INCLUDES = re.compile(rb'(?:#include "[^"\n]*"\n)+')
+_ASSERTS = re.compile(rb" static_assert\([^;{}]*\);")
 _WIDTH = 100
 _BEGINNING = 60
 
@@ -69,7 +70,7 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
             edits.remove(same)
             lines += same.text
         edits.add(Edit(at, at, lines))
-    after = _gated(data, regions(file, _headers_first(edits)))
+    after = _gated(data, regions(file, _put_together(edits)))
     reason = broken(data, after)
     if reason is not None:
         raise UnitError(
@@ -80,15 +81,23 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
     return after
 
 
-def _headers_first(edits: Iterable[Edit]) -> list[Edit]:
-    """Return edits with headers that are included where something else is put too made one with it, in front."""
+def _put_together(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits with what several rules put at one place made one: headers first, and assertions in any order.
+
+    Anything else that meets at one place stays apart, and contradicts itself.
+    """
     kept = set(edits)
-    headers = {edit.start: edit for edit in kept if edit.start == edit.end and _INCLUDES.fullmatch(edit.text)}
-    for edit in list(kept):
-        first = headers.get(edit.start)
-        if first is not None and edit.end == edit.start and not _INCLUDES.fullmatch(edit.text):
-            kept -= {first, edit}
-            kept.add(Edit(edit.start, edit.end, first.text + edit.text))
+    by_place: dict[int, list[Edit]] = {}
+    for edit in kept:
+        if edit.start == edit.end:
+            by_place.setdefault(edit.start, []).append(edit)
+    for at, here in by_place.items():
+        headers = sorted(edit.text for edit in here if _INCLUDES.fullmatch(edit.text))
+        asserted = sorted(edit.text for edit in here if _ASSERTS.fullmatch(edit.text))
+        others = [edit.text for edit in here if edit.text not in headers and edit.text not in asserted]
+        if len(here) > 1 and (not others or not asserted) and len(others) <= 1 and not (headers and asserted):
+            kept -= set(here)
+            kept.add(Edit(at, at, b"".join([*headers, *asserted, *others])))
     return sorted(kept)
 
 
@@ -215,7 +224,7 @@ def hipified(data: bytes, issues: Iterable[Issue], names: Mapping[bytes, bytes],
     """
     file = CudaFile(path, data)
     made = {edit for issue in issues if issue.outcome is not Outcome.MANUAL for edit in issue.edits}
-    edits = compatible(_headers_first(made))
+    edits = compatible(_put_together(made))
     taken = [(edit.start, edit.end) for edit in edits]
     starts = [start for start, _ in taken]
     for token in file.tokens:
