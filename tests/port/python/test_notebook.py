@@ -61,6 +61,7 @@ def test_places_are_those_of_the_file(ascii_only: bool, indent: int | None) -> N
     "cell",
     [
         f"%matplotlib inline\n!pip install torch\n{COMPILED}",
+        f"!pip install \\\n  torch \\\n  numpy\n{COMPILED}",
         f"files = !ls\nfor x in files:\n    %run x\n{COMPILED}",
         f"torch.compile?\n{COMPILED}",
         f"%%time\n{COMPILED}",

@@ -140,10 +140,11 @@ def _lines(path: str, cell: _Cell, source: str) -> Iterator[_Made]:
     plain = _parses(source)
     made: list[_Made] = []
     at = 0
+    goes_on = False  # a command of the shell that the line before did not end
     for number, text in enumerate(lines, 1):
         shift = 0
         written = text
-        if foreign:
+        if foreign or goes_on:
             written = ""
         elif isinstance(plain, Exception):
             timed = _TIMED.match(text)
@@ -155,6 +156,7 @@ def _lines(path: str, cell: _Cell, source: str) -> Iterator[_Made]:
                 written = f"{given[1]}None"
             elif _MAGIC.match(text) or (text.rstrip().endswith("?") and "#" not in text):
                 written = f"{text[: len(text) - len(text.lstrip())]}pass"
+        goes_on = written != text and not shift and text.rstrip().endswith("\\")
         made.append(_Made(written.rstrip("\r"), number, at, shift))
         at += len(text) + 1
     if isinstance(plain, Exception) and not foreign:
