@@ -51,7 +51,7 @@ def test_a_recorded_launch_is_made_ready_for_both_wave_sizes(recorded: Path) -> 
     for one in ready:
         assert one.code[:4] == b"\x7fELF"
         assert [argument.kind for argument in one.kernarg.explicit] == ["global_buffer", "global_buffer"]
-        segment = one.segment([0x1000, 0x2000])
+        segment = one.segment({"in.bin": 0x1000, "out.before": 0x2000})
         assert segment[:16] == struct.pack("<QQ", 0x1000, 0x2000)
         assert len(segment) == one.kernarg.size
 
@@ -126,7 +126,7 @@ def test_kernels_are_found_by_the_name_that_the_source_has() -> None:
 def test_a_case_with_other_arguments_than_the_kernels() -> None:
     one = Prepared("n", Path(), CASE, "gfx942", b"", Kernarg("k", size=0))
     with pytest.raises(UsageError, match="takes 0 arguments, got 2"):
-        one.segment([1, 2])
+        one.segment({"in.bin": 1, "out.before": 2})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ A case is a folder: ``case.json`` and a file of raw bytes for each buffer, littl
                                       arg0.in      the buffer before the launch
                                       arg0.out     the same after it, where the kernel writes to it
 
-Cases are recorded where the original runs (``write``), and are compared wherever the port runs (``compare``).
+Cases are recorded where the original runs (``rocmend.port.verify.recording``), and are compared wherever the port runs
+(``compare``).
 """
 
 from __future__ import annotations
@@ -47,12 +48,15 @@ class Buffer(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         after: The file of its bytes after the launch; empty where the kernel does not write to it.
         kind: The type of its elements.
         tolerance: Relative and absolute; None for the type's own.
+        offset: Bytes from the buffer's beginning to where the argument points. Arguments that name the same file share
+            the memory.
     """
 
     before: str
     after: str = ""
     kind: Kind = "bytes"
     tolerance: float | None = None
+    offset: int = 0
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag="value"):

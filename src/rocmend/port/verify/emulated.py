@@ -8,7 +8,7 @@ where that is not there, the level did not run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module, util
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -17,6 +17,7 @@ from rocmend.codeobject.hip import HipFailure, HipObject
 from rocmend.codeobject.hip.toolchain import find_toolchain
 from rocmend.codeobject.kernarg import Kernarg, Launch, pack, read_kernargs
 from rocmend.core.errors import DataError
+from rocmend.core.units import count_text
 from rocmend.port.verify import cases
 from rocmend.port.verify.compiles import compiled
 from rocmend.port.verify.job import Job
@@ -64,15 +65,15 @@ class Prepared(NamedTuple):
     code: bytes
     kernarg: Kernarg
 
-    def segment(self, addresses: list[int]) -> bytes:
-        """Return the kernarg segment, with the addresses of the buffers in order.
+    def segment(self, addresses: Mapping[str, int]) -> bytes:
+        """Return the kernarg segment, with the addresses of the buffers, by the file that each is in.
 
         Raises:
             UsageError: The case's arguments are not the kernel's.
         """
-        left = iter(addresses)
         values: list[int | bytes] = [
-            next(left) if isinstance(one, cases.Buffer) else one.data for one in self.case.parameters
+            addresses[one.before] + one.offset if isinstance(one, cases.Buffer) else one.data
+            for one in self.case.parameters
         ]
         return pack(self.kernarg, values, self.case.launch)
 
@@ -81,7 +82,9 @@ def run(job: Job) -> Level:
     """Run every recorded case on every target, if anything here can."""
     executor = _executor()
     if executor is None:
-        return not_run("no executor")
+        count = len(cases.read_all(job.root))
+        waiting = f"; {count_text(count, 'recorded launch', 'recorded launches')} wait for one" if count else ""
+        return not_run(f"no executor{waiting}")
     evidence = []
     for number, one in enumerate(prepared(job)):
         evidence.append(one if isinstance(one, Evidence) else _ran(executor(), one))
@@ -134,11 +137,17 @@ def kernel_named(name: str, kernels: tuple[Kernarg, ...]) -> Kernarg:
     Raises:
         DataError: No kernel has the name, or several.
     """
-    fits = [one for one in kernels if one.kernel == name]
+    spelt = name
+    for cuda, hip in _TYPES.items():
+        spelt = spelt.replace(cuda, hip)
+    fits = [one for one in kernels if one.kernel in {name, spelt}]
     if not fits:  # the Itanium ABI writes a name behind its length
-        plain = name.rpartition("::")[2].partition("<")[0]
-        spelt = re.compile(rf"_Z(?:N\w*?)?L?{len(plain)}{re.escape(plain)}(?!\d)")
-        fits = [one for one in kernels if spelt.match(one.kernel)]
+        plain = _plain(name)
+        mangled = re.compile(rf"_Z(?:N\w*?)?L?{len(plain)}{re.escape(plain)}(?!\d)")
+        fits = [one for one in kernels if mangled.match(one.kernel)]
+        if len(fits) > 1 and name.startswith("_Z"):  # instances of a template: what follows the name tells them apart
+            rest = spelt.rpartition(plain)[2]
+            fits = [one for one in fits if one.kernel.endswith(rest)]
     if len(fits) == 1:
         return fits[0]
     if not fits:
@@ -146,15 +155,33 @@ def kernel_named(name: str, kernels: tuple[Kernarg, ...]) -> Kernarg:
     raise DataError("case", f"{name!r} means {len(fits)} kernels: give the mangled name of one, as {fits[0].kernel}.")
 
 
+_TYPES = {"14__nv_bfloat162": "15__hip_bfloat162", "13__nv_bfloat16": "14__hip_bfloat16"}
+"""Types that HIP calls otherwise, as mangled names have them."""
+
+
+def _plain(name: str) -> str:
+    """Return a kernel's own name: the last one of a mangled name's parts, or of a qualified one's."""
+    if not name.startswith("_Z"):
+        return name.rpartition("::")[2].partition("<")[0]
+    at = 3 if name.startswith("_ZN") else 2
+    last = ""
+    while found := re.compile(r"L?(\d+)").match(name, at):
+        at = found.end() + int(found[1])
+        last = name[found.end() : at]
+        if not name.startswith("_ZN"):
+            break
+    return last or name
+
+
 def _ran(executor: Executor, one: Prepared) -> Evidence:
     """Run a case and compare what it wrote."""
-    buffers = [each for each in one.case.parameters if isinstance(each, cases.Buffer)]
-    held = [cases.buffer(one.folder, each.before) for each in buffers]
-    addresses = [executor.allocate(data) for data in held]
+    buffers = {each.before: each for each in one.case.parameters if isinstance(each, cases.Buffer)}
+    held = {name: cases.buffer(one.folder, name) for name in buffers}
+    addresses = {name: executor.allocate(data) for name, data in held.items()}
     executor.run(one.code, one.kernarg.kernel, one.segment(addresses), one.case.launch)
-    for each, data, address in zip(buffers, held, addresses, strict=True):
-        expected = cases.buffer(one.folder, each.after) if each.after else data
-        reason = cases.compare(expected, executor.read(address, len(data)), each.kind, each.tolerance)
+    for name, each in buffers.items():
+        expected = cases.buffer(one.folder, each.after) if each.after else held[name]
+        reason = cases.compare(expected, executor.read(addresses[name], len(expected)), each.kind, each.tolerance)
         if reason is not None:
             return Evidence(one.name, Outcome.BROKEN, f"{each.before}: {reason}", target=one.target)
     return Evidence(one.name, Outcome.HOLDS, "every buffer is as recorded", target=one.target)

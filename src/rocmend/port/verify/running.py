@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from rocmend.core.supervise import CommandResult
 from rocmend.core.units import count_text
+from rocmend.port.cuda.names import hip_names
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.programs import MAIN, Built, Command, build, execute, why
+from rocmend.port.verify.recording import record
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.reverse import write_headers
 from rocmend.port.verify.trees import Tree
@@ -33,6 +35,7 @@ _TIMED = re.compile(
 )
 _RUN = re.compile(r"^run\s*:[^\n]*\n(?:\t[^\n]*\n)*?\t[^\n]*?\./\S+(?P<arguments>[^\n]*)$", re.MULTILINE)
 _ALIAS = re.compile(rb"^[ \t]*namespace (?:cub|thrust) = \w+;[ \t]*$", re.MULTILINE)
+_SAME = re.compile(rb"^#define[ \t]+(\w+)[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 _SHELL = re.compile(r"[$`|<>&;'\"\\*?]")
 """What only a shell or make could work out."""
 
@@ -74,6 +77,7 @@ def runs(  # noqa: PLR0913, PLR0917  as below
         elif before.said is not None:
             source = hashlib.sha256((tree.folder / unit.path).read_bytes()).hexdigest()
             outputs.keep(job.root, outputs.Output(unit.path, source, tuple(given), before.said.stdout, gpu))
+            found.append(record(job, tree, unit, _command(nvcc, arch, tree, ()), given, gpu))
             tree.ported()
             _without_aliases(job, tree)
             command = _command(nvcc, arch, tree, ("-DUSE_ROCM", f"-I{headers}"))
@@ -97,10 +101,16 @@ def _unsteady(job: Job, before: _Ran, unit: Unit, given: Sequence[str]) -> str:
 
 
 def _without_aliases(job: Job, tree: Tree) -> None:
-    """Take the aliases of CUB's and Thrust's namespaces out of the port's own headers: for NVIDIA those are there."""
+    """Take the names of CUDA that mean HIP's out of the port's own headers, and the aliases of namespaces.
+
+    Here CUDA's names mean themselves; and a macro that leads to another one which leads back to it would be left as it
+    is: ``hipError_t`` to ``cudaError_t`` to ``hipError_t``.
+    """
+    names = hip_names()
     for part in job.parts:
         if part.before is None and part.after is not None and part.path.endswith(".h"):
-            (tree.folder / part.path).write_bytes(_ALIAS.sub(b"", part.after))
+            own = _SAME.sub(lambda found: b"" if names.get(found[1]) == found[2] else found[0], part.after)
+            (tree.folder / part.path).write_bytes(_ALIAS.sub(b"", own))
 
 
 def _command(nvcc: str, arch: str, tree: Tree, options: Sequence[str]) -> Command:

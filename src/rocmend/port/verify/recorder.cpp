@@ -1,0 +1,313 @@
+// Records launches of kernels: their arguments, and the memory that these lead to, before and after.
+//
+// Linked into a program with --wrap for the functions below, it sees the program's own calls of the runtime, however
+// that is linked. A launch is written down only where an argument list and memory are all that it depends on: none
+// where the program has variables on the device or textures, where an argument or a buffer holds a pointer, or where
+// memory was come by in a way that is not seen here. What is not recorded is told, once a kernel and reason.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#if CUDART_VERSION < 12040
+#error "recording launches needs the runtime of CUDA 12.4 or newer"
+#endif
+
+extern "C" {
+cudaError_t __real_cudaMalloc(void **, size_t);
+cudaError_t __real_cudaMallocManaged(void **, size_t, unsigned);
+cudaError_t __real_cudaMallocAsync(void **, size_t, cudaStream_t);
+cudaError_t __real_cudaFree(void *);
+cudaError_t __real_cudaFreeAsync(void *, cudaStream_t);
+cudaError_t __real_cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+#if CUDART_VERSION >= 13000  // what nvcc makes of <<<>>> from then on
+cudaError_t __real___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t __real___cudaGetKernel(cudaKernel_t *, const void *);
+#endif
+void __real___cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
+void __real___cudaRegisterManagedVar(void **, void **, char *, const char *, int, size_t, int, int);
+cudaError_t __real_cudaCreateTextureObject(cudaTextureObject_t *, const cudaResourceDesc *, const cudaTextureDesc *,
+                                           const cudaResourceViewDesc *);
+cudaError_t __real_cudaCreateSurfaceObject(cudaSurfaceObject_t *, const cudaResourceDesc *);
+}
+
+namespace {
+
+constexpr size_t MOST_BYTES = size_t(64) << 20;  // of memory, for one launch
+constexpr int MOST_OF_A_KERNEL = 2;
+constexpr int MOST_LAUNCHES = 64;
+constexpr size_t MOST_ARGUMENTS = 256;
+
+struct State {
+  std::recursive_mutex mutex;
+  std::map<uintptr_t, size_t> memory;
+  std::map<cudaKernel_t, const void *> kernels;
+  std::map<std::string, int> launches;  // by kernel
+  std::set<std::string> shapes;
+  std::set<std::string> told;
+  std::string hidden;  // what kernels may depend on beside their arguments
+  int count = 0;
+};
+
+State &state() {
+  static State *the = new State;  // never destroyed: others free memory after main
+  return *the;
+}
+
+struct Buffer {
+  uintptr_t base;
+  size_t size;
+  std::vector<char> before;
+};
+
+std::string folder() {
+  const char *named = std::getenv("ROCMEND_RECORD");
+  return named ? named : "";
+}
+
+void note(const std::string &kernel, const std::string &reason) {
+  const std::string line = kernel + "\t" + reason + "\n";
+  if (!state().told.insert(line).second) return;
+  if (FILE *file = std::fopen((folder() + "/notes").c_str(), "a")) {
+    std::fputs(line.c_str(), file);
+    std::fclose(file);
+  }
+}
+
+void hide(const char *what) {
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  if (state().hidden.empty()) state().hidden = what;
+}
+
+void took(cudaError_t error, void **pointer, size_t size) {
+  if (error != cudaSuccess || !pointer || !*pointer) return;
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  state().memory[reinterpret_cast<uintptr_t>(*pointer)] = size;
+}
+
+void gave(void *pointer) {
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  state().memory.erase(reinterpret_cast<uintptr_t>(pointer));
+}
+
+// The allocation that an address lies in.
+const std::pair<const uintptr_t, size_t> *holding(uintptr_t address) {
+  auto next = state().memory.upper_bound(address);
+  if (next == state().memory.begin()) return nullptr;
+  --next;
+  return address < next->first + next->second ? &*next : nullptr;
+}
+
+bool holds_pointers(const char *data, size_t size) {
+  for (size_t at = 0; at + 8 <= size; at += 8) {
+    uintptr_t word;
+    std::memcpy(&word, data + at, 8);
+    if (word && holding(word)) return true;
+  }
+  return false;
+}
+
+// Memory of the device, or pinned on the host, that no call seen here allocated.
+bool unseen(uintptr_t address) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, reinterpret_cast<void *>(address)) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  return attributes.type != cudaMemoryTypeUnregistered;
+}
+
+bool save(const std::string &path, const std::vector<char> &data) {
+  FILE *file = std::fopen(path.c_str(), "wb");
+  if (!file) return false;
+  const bool done = std::fwrite(data.data(), 1, data.size(), file) == data.size();
+  return std::fclose(file) == 0 && done;
+}
+
+bool snapshot(const Buffer &buffer, std::vector<char> &into) {
+  into.resize(buffer.size);
+  return cudaMemcpy(into.data(), reinterpret_cast<void *>(buffer.base), buffer.size, cudaMemcpyDeviceToHost) ==
+         cudaSuccess;
+}
+
+class Recording {
+ public:
+  void begin(const void *function, dim3 grid, dim3 block, void **arguments, size_t lds, cudaStream_t stream) {
+    if (folder().empty() || cudaPeekAtLastError() != cudaSuccess) return;
+    const char *name = nullptr;
+    if (cudaFuncGetName(&name, function) != cudaSuccess || !name) {
+      cudaGetLastError();
+      return;
+    }
+    kernel_ = name;
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) {
+      cudaGetLastError();
+      return note(kernel_, "it is launched into a graph");
+    }
+    char shape[160];
+    std::snprintf(shape, sizeof shape, "grid %u %u %u\nblock %u %u %u\nlds %zu\n", grid.x, grid.y, grid.z, block.x,
+                  block.y, block.z, lds);
+    State &all = state();
+    if (all.count >= MOST_LAUNCHES || all.launches[kernel_] >= MOST_OF_A_KERNEL) return;
+    if (all.shapes.count(kernel_ + shape)) return;
+    if (!all.hidden.empty()) return note(kernel_, "the program has " + all.hidden + ", which a case does not hold");
+    text_ = "kernel " + kernel_ + "\n" + shape;
+    if (!arguments_of(function, arguments) || cudaDeviceSynchronize() != cudaSuccess) return;
+    for (Buffer &buffer : buffers_) {
+      if (!snapshot(buffer, buffer.before)) return;
+      if (holds_pointers(buffer.before.data(), buffer.before.size())) return note(kernel_, "a buffer holds pointers");
+    }
+    all.shapes.insert(kernel_ + shape);
+    ready_ = true;
+  }
+
+  void finish() {
+    if (!ready_ || cudaPeekAtLastError() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) return;
+    State &all = state();
+    const std::string path = folder() + "/" + std::to_string(all.count);
+    for (size_t number = 0; number < buffers_.size(); ++number) {
+      std::vector<char> after;
+      const std::string file = path + "." + std::to_string(number);
+      if (!snapshot(buffers_[number], after) || !save(file + ".in", buffers_[number].before)) return;
+      if (after != buffers_[number].before && !save(file + ".out", after)) return;
+    }
+    if (!save(path + ".launch", std::vector<char>(text_.begin(), text_.end()))) return;
+    ++all.count;
+    ++all.launches[kernel_];
+  }
+
+ private:
+  bool arguments_of(const void *function, void **arguments) {
+    size_t total = 0;
+    for (size_t index = 0;; ++index) {
+      size_t offset = 0, size = 0;
+      if (index >= MOST_ARGUMENTS || cudaFuncGetParamInfo(function, index, &offset, &size) != cudaSuccess) {
+        cudaGetLastError();
+        return true;
+      }
+      const char *bytes = static_cast<const char *>(arguments[index]);
+      uintptr_t address = 0;
+      if (size == 8) std::memcpy(&address, bytes, 8);
+      if (const auto *found = address ? holding(address) : nullptr) {
+        size_t number = 0;
+        while (number < buffers_.size() && buffers_[number].base != found->first) ++number;
+        if (number == buffers_.size()) {
+          buffers_.push_back({found->first, found->second, {}});
+          total += found->second;
+        }
+        text_ += "buffer " + std::to_string(number) + " " + std::to_string(address - found->first) + "\n";
+        if (total > MOST_BYTES) return note(kernel_, "its buffers are larger than 64 MiB"), false;
+        continue;
+      }
+      if (address && unseen(address)) return note(kernel_, "an argument leads to memory that was not seen"), false;
+      if (holds_pointers(bytes, size)) return note(kernel_, "an argument holds pointers"), false;
+      text_ += "value ";
+      for (size_t at = 0; at < size; ++at) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(bytes[at]));
+        text_ += digits;
+      }
+      text_ += "\n";
+    }
+  }
+
+  std::string kernel_, text_;
+  std::vector<Buffer> buffers_;
+  bool ready_ = false;
+};
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t __wrap_cudaMalloc(void **pointer, size_t size) {
+  const cudaError_t error = __real_cudaMalloc(pointer, size);
+  took(error, pointer, size);
+  return error;
+}
+
+cudaError_t __wrap_cudaMallocManaged(void **pointer, size_t size, unsigned flags) {
+  const cudaError_t error = __real_cudaMallocManaged(pointer, size, flags);
+  took(error, pointer, size);
+  return error;
+}
+
+cudaError_t __wrap_cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream) {
+  const cudaError_t error = __real_cudaMallocAsync(pointer, size, stream);
+  took(error, pointer, size);
+  return error;
+}
+
+cudaError_t __wrap_cudaFree(void *pointer) {
+  gave(pointer);
+  return __real_cudaFree(pointer);
+}
+
+cudaError_t __wrap_cudaFreeAsync(void *pointer, cudaStream_t stream) {
+  gave(pointer);
+  return __real_cudaFreeAsync(pointer, stream);
+}
+
+cudaError_t __wrap_cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t lds,
+                                    cudaStream_t stream) {
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  Recording recording;
+  recording.begin(function, grid, block, arguments, lds, stream);
+  const cudaError_t error = __real_cudaLaunchKernel(function, grid, block, arguments, lds, stream);
+  if (error == cudaSuccess) recording.finish();
+  return error;
+}
+
+#if CUDART_VERSION >= 13000
+cudaError_t __wrap___cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+  const cudaError_t error = __real___cudaGetKernel(kernel, function);
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  if (error == cudaSuccess && kernel) state().kernels[*kernel] = function;
+  return error;
+}
+
+cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t lds,
+                                      cudaStream_t stream) {
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  const auto found = state().kernels.find(kernel);
+  if (found == state().kernels.end()) return __real___cudaLaunchKernel(kernel, grid, block, arguments, lds, stream);
+  Recording recording;
+  recording.begin(found->second, grid, block, arguments, lds, stream);
+  const cudaError_t error = __real___cudaLaunchKernel(kernel, grid, block, arguments, lds, stream);
+  if (error == cudaSuccess) recording.finish();
+  return error;
+}
+#endif
+
+void __wrap___cudaRegisterVar(void **module, char *host, char *device, const char *name, int external, size_t size,
+                              int constant, int global) {
+  hide("variables on the device");
+  __real___cudaRegisterVar(module, host, device, name, external, size, constant, global);
+}
+
+void __wrap___cudaRegisterManagedVar(void **module, void **host, char *device, const char *name, int external,
+                                     size_t size, int constant, int global) {
+  hide("variables on the device");
+  __real___cudaRegisterManagedVar(module, host, device, name, external, size, constant, global);
+}
+
+cudaError_t __wrap_cudaCreateTextureObject(cudaTextureObject_t *object, const cudaResourceDesc *resource,
+                                           const cudaTextureDesc *texture, const cudaResourceViewDesc *view) {
+  hide("textures");
+  return __real_cudaCreateTextureObject(object, resource, texture, view);
+}
+
+cudaError_t __wrap_cudaCreateSurfaceObject(cudaSurfaceObject_t *object, const cudaResourceDesc *resource) {
+  hide("surfaces");
+  return __real_cudaCreateSurfaceObject(object, resource);
+}
+
+}  // extern "C"
