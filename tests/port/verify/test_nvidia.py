@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.port.verify import nvidia
+from rocmend.port.verify import nvidia, running
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.nvidia import Nvcc, find_nvcc
@@ -145,6 +145,15 @@ def test_the_rocm_side_compiles_with_hips_names_turned_back(total: Path, tmp_pat
     argv = [found.program, "-cubin", f"-arch={found.arch}", "-DUSE_ROCM", f"-I{tmp_path / 'headers'}", str(source)]
     said = run_command([*argv, "-o", str(tmp_path / "out")], time_limit_s=300)
     assert said.ok, said.stderr
+
+
+def test_names_of_the_ports_header_do_not_lead_in_a_circle(ported: Ported) -> None:
+    header = b"#define cudaError_t hipError_t\n#define ours hipError_t\nnamespace cub = hipcub;\n"
+    with Job(ported({"a.cu": ORIGINAL}, {"a.cu": PORT, "cuda_to_hip.h": header})) as job:
+        tree = Tree(job)
+        tree.ported()
+        running._without_aliases(job, tree)
+        assert (tree.folder / "cuda_to_hip.h").read_bytes() == b"\n#define ours hipError_t\n\n"
 
 
 def test_a_tree_is_the_original_and_then_the_port(total: Path) -> None:
