@@ -14,6 +14,7 @@ from rocmend.core.errors import UnitError
 from rocmend.core.records import Severity
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.identity import broken, restored
+from rocmend.port.build.kinds import kind_of
 from rocmend.port.build.write import ported, redirected
 from rocmend.port.records import Edit, Issue, Outcome
 
@@ -37,6 +38,32 @@ def test_a_changed_line_stands_beside_the_original() -> None:
 def test_a_line_that_goes_is_kept_for_others() -> None:
     assert swap("CMakeLists.txt", "  a()\n", "a()", "") == "  if(NOT USE_ROCM)\n  a()\n  endif()\n"
     assert swap("Makefile", "A = 1 # why\n", "A = 1", "") == "ifndef USE_ROCM\nA = 1 # why\nendif\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ('set(F "${F} -G")\n', " -G"),
+        ('set(F "${F} \\\n  -G")\n', "-G"),
+        ("target_compile_options(a PRIVATE -G)\n", "-G"),
+        ("target_compile_options(a PRIVATE\n  $<$<COMPILE_LANGUAGE:CUDA>:-G>)\n", "-G"),
+    ],
+)
+def test_a_statement_of_cmake_that_says_nothing_more_goes(text: str, option: str) -> None:
+    assert swap("CMakeLists.txt", text, option, "") == f"if(NOT USE_ROCM)\n{text}endif()\n"
+
+
+def test_options_for_a_language_that_gets_none_go() -> None:
+    text = "target_compile_options(a PRIVATE\n  $<$<COMPILE_LANGUAGE:CXX>:-Wall>\n  $<$<COMPILE_LANGUAGE:CUDA>:-G>)\n"
+    after = swap("CMakeLists.txt", text, "-G", "")
+    rocm = "target_compile_options(a PRIVATE\n  $<$<COMPILE_LANGUAGE:CXX>:-Wall>\n)\n"
+    assert after == f"if(USE_ROCM)\n{rocm}else()\n{text}endif()\n"
+
+
+@pytest.mark.parametrize("path", ["requirements_ascend.txt", "src/musa/CMakeLists.txt", "docker/Dockerfile.gaudi"])
+def test_files_for_the_chips_of_others_are_no_matter_of_a_port(path: str) -> None:
+    assert kind_of(path) is None
+    assert kind_of(path.replace("ascend", "cuda").replace("musa", "samusa").replace("gaudi", "cuda")) is not None
 
 
 def test_lines_that_follow_each_other_share_a_condition() -> None:

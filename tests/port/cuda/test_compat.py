@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from rocmend.codeobject.hip import HipObject, NoToolchainError, compile_hip, find_toolchain
 from rocmend.port.cuda.compat import compatibility_header, uses
 from rocmend.port.cuda.names import header_of, headers, hip_names, no_counterpart
 from rocmend.port.cuda.write import hipified, ported
 
+MODES = ((4, "rd"), (5, "ru"), (6, "rz"))
 SOURCE = b"""\
 #include <cuda_runtime.h>
 #include <cublas_v2.h>
@@ -93,3 +97,24 @@ def test_the_header_is_reached_by_its_way() -> None:
 
     issues = read("src/a.cu", SOURCE).issues
     assert b'#include "../cuda_to_hip.h"' in ported(SOURCE, issues, "../cuda_to_hip.h")
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_rounding_in_a_direction_sets_the_mode_around_the_operation(target: str) -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+    calls = [
+        *(f"p[{at}] = __{name}_{mode}(p[1], p[2]);" for name in ("fadd", "fsub", "fmul") for at, mode in MODES),
+        *(f"q[{at}] = __{name}_{mode}(q[1], q[2]);" for name in ("dadd", "dsub", "dmul") for at, mode in MODES),
+        *(f"p[{at}] = __fmaf_{mode}(p[1], p[2], p[3]);" for at, mode in MODES),
+        *(f"q[{at}] = __fma_{mode}(q[1], q[2], q[3]);" for at, mode in MODES),
+    ]
+    source = f"__global__ void k(float *p, double *q) {{\n  {' '.join(calls)}\n}}\n".encode()
+    header = compatibility_header(uses([("a.cu", source)]))
+    made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
+    assert isinstance(made, HipObject), made
+    set_to = re.findall(r"s_setreg_imm32_b32 hwreg\(HW_REG_MODE, (\d), 2\), (\d)", made.assembly)
+    assert {("0", "1"), ("0", "2"), ("0", "3"), ("2", "1"), ("2", "2"), ("2", "3")} < set(set_to)
+    assert set_to[1::2] == [(place, "0") for place, _ in set_to[::2]]  # and back to the nearest after each

@@ -203,6 +203,16 @@ SHIMS: dict[bytes, Shim] = {
     b"__isShared": _device("__isShared", "address", f"__builtin_amdgcn_is_shared({_GENERIC})"),
     b"__isLocal": _device("__isLocal", "address", f"__builtin_amdgcn_is_private({_GENERIC})"),
     **{name.encode(): _read(name, hip) for name, hip in MARKS.items()},
+    **{  # HIP hides them; the device libraries set the mode of rounding around the operation
+        f"__{name}_{mode}".encode(): _device(
+            f"__{name}_{mode}", "...", f"__ocml_{operation}_{rounds}_{type_}(__VA_ARGS__)"
+        )
+        for name, operation, type_ in (
+            *(("fadd", "add", "f32"), ("fsub", "sub", "f32"), ("fmul", "mul", "f32"), ("fmaf", "fma", "f32")),
+            *(("dadd", "add", "f64"), ("dsub", "sub", "f64"), ("dmul", "mul", "f64"), ("fma", "fma", "f64")),
+        )
+        for mode, rounds in (("rd", "rtn"), ("ru", "rtp"), ("rz", "rtz"))
+    },
     b"CUDART_CB": Shim("#define CUDART_CB", ("CUDART_CB",)),
     b"__float2bfloat16_rn": _device("__float2bfloat16_rn", "value", "__float2bfloat16(value)", _BF16),
     b"__float2bfloat162_rn": _device(

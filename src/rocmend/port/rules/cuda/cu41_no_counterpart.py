@@ -44,6 +44,13 @@ _REMEDIES = (
     ),
     (b"cudaAccessPolicy", "HIP has no persisting L2: leave the window out."),
     (b"cudaLimitPersisting", "HIP has no persisting L2: leave the limit out."),
+    *(
+        (
+            name,
+            "AMD's device libraries round additions, products and fma in a given direction, and no division or root.",
+        )
+        for name in (b"__fdiv_r", b"__fsqrt_r", b"__frcp_r", b"__ddiv_r", b"__dsqrt_r", b"__drcp_r")
+    ),
     (b"__h", "Write it with the operations that HIP has (hip/hip_fp16.h, hip/hip_bf16.h)."),
 )
 _LINE_END = re.compile(rb"[ \t]*\r?\n")
