@@ -26,6 +26,7 @@ _CUDA_NAMES = re.compile(
     r"_*(?:is|on|use|using)_?nvidia(?:_?(?:gpu|platform|backend|hopper|sm90|available))*|_*(?:is|on)_cuda_platform",
     re.IGNORECASE,
 )
+_KIND_NAMES = re.compile(r"backend|device|platform|type|target|kind|vendor|gpu|arch|accelerator", re.IGNORECASE)
 
 
 class Side(StrEnum):
@@ -52,12 +53,16 @@ def truth(file: Names, test: ast.expr) -> Side | None:  # noqa: PLR0911  one lin
     """
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM, None: None}[truth(file, operand)]
+            known = truth(file, operand)
+            return known and _other(known)
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=str(kind))]):
+            known = _of_kind(file, left, kind)
+            return known if isinstance(op, ast.Eq) or known is None else _other(known)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="str")], keywords=[]):
+            return _named(file, value) if file.qualified(value) in {"torch.version.cuda", "torch.version.hip"} else None
         case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None)]):
             known = truth(file, left)
-            if known and isinstance(op, ast.Is | ast.Eq):
-                return {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM}[known]
-            return known
+            return _other(known) if known and isinstance(op, ast.Is | ast.Eq) else known
         case ast.Call(func=ast.Name(id="bool"), args=[value], keywords=[]):
             return truth(file, value)
         case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value="hip" | "cuda" as which), *_]):
@@ -75,6 +80,24 @@ def truth(file: Names, test: ast.expr) -> Side | None:  # noqa: PLR0911  one lin
             return _named(file, test)
         case _:
             return None
+
+
+def _other(side: Side) -> Side:
+    return {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM}.get(side, side)
+
+
+def _of_kind(file: Names, node: ast.expr, kind: str) -> Side | None:
+    """Return the side on which a name is this kind of GPU: "hip" and "rocm", and "cuda" where it can be "hip" too.
+
+    Where nothing is compared with "hip", "cuda" may be PyTorch's name for the GPUs of both.
+    """
+    if not isinstance(node, ast.Name | ast.Attribute) or kind.lower() not in {"hip", "rocm", "cuda"}:
+        return None
+    if not _KIND_NAMES.search(node.attr if isinstance(node, ast.Attribute) else node.id):  # a joint may be a hip too
+        return None
+    if kind.lower() != "cuda":
+        return Side.ROCM
+    return Side.CUDA if ast.dump(node) in file.scopes.told_apart else None
 
 
 def _named(file: Names, node: ast.expr) -> Side | None:
@@ -108,7 +131,7 @@ def implied(file: Names, test: ast.expr, outcome: bool) -> Side | None:
     """
     known = truth(file, test)
     if known is not None:
-        return known if outcome else {Side.ROCM: Side.CUDA, Side.CUDA: Side.ROCM}[known]
+        return known if outcome else _other(known)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return implied(file, test.operand, not outcome)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 __all__ = ["Binding", "Function", "Scope", "Scopes"]
@@ -104,6 +105,16 @@ class Scopes:
         self._walk(tree)
         for scope, name, binding in self._late:
             scope.bind(name, binding)
+
+    @cached_property
+    def told_apart(self) -> frozenset[str]:
+        """The expressions, as ``ast.dump`` has them, that the module compares with "hip" or "rocm"."""
+        found = [node for node in self.by_type.get(ast.Compare, []) if isinstance(node, ast.Compare)]
+        return frozenset(
+            ast.dump(node.left)
+            for node in found
+            if any(isinstance(one, ast.Constant) and one.value in {"hip", "rocm"} for one in node.comparators)
+        )
 
     def _walk(self, tree: ast.Module) -> None:
         stack: list[tuple[ast.AST, Scope]] = [(tree, self.module)]

@@ -36,7 +36,9 @@ from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_BEFORE = re.compile(r"(?:^|_)(?:prev|previous|old|orig|original|saved|before|backup)(?:_|$)", re.IGNORECASE)
+_BEFORE = re.compile(
+    r"(?:^|_)(?:prev|previous|old|orig|original|saved|snap|snapshot|before|backup)(?:_|$)", re.IGNORECASE
+)
 
 
 @rule(
@@ -82,7 +84,8 @@ def matmul_precision(file: PythonFile) -> Iterable[Found]:
 
 def _put_back(file: PythonFile, value: ast.expr) -> bool:
     """Whether a value is what was in force before, by what it was bound to or is called."""
-    name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
+    inner = value.value if isinstance(value, ast.Subscript) else value
+    name = inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""
     return _BEFORE.search(name) is not None or "torch.get_float32_matmul_precision" in {
         file.qualified(binding.value.func)
         for binding in ((file.scope(value).lookup(name) or (None, []))[1] if isinstance(value, ast.Name) else [])

@@ -53,6 +53,11 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
     valid=(
         "import torch\n\nprint(torch.cuda.get_device_capability())\n",
         "import torch\n\nif torch.version.cuda and torch.cuda.get_device_capability()[0] >= 9:\n    run()\n",
+        "import torch\n\nsame = torch.cuda.get_device_capability(0) == torch.cuda.get_device_capability(1)\n",
+        (
+            "import torch\n\nif DEVICE_TYPE == 'hip':\n    x = 1\nelif DEVICE_TYPE == 'cuda':\n"
+            "    x = torch.cuda.get_device_capability()[0] >= 9\n"
+        ),
         "import torch\n\nbig = torch.cuda.get_device_properties(0).total_memory > 1e10\n",
     ),
     invalid=(
@@ -85,6 +90,11 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             "if is_rocm or torch.cuda.get_device_capability() != (9, 0):\n    raise RuntimeError('for Hopper')\n",
         ),
+        Case(
+            "import torch\n\nif joint != 'hip':\n    x = torch.cuda.get_device_capability()[0] >= 9\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\nif joint != 'hip':\n"
+            "    x = not is_rocm and torch.cuda.get_device_capability()[0] >= 9\n",
+        ),
         Case("import torch\n\nmatch torch.cuda.get_device_capability():\n    case (9, 0):\n        run()\n", None),
     ),
 )
@@ -96,6 +106,8 @@ def capability(file: PythonFile) -> Iterable[Found]:
             isinstance(side, ast.Constant) and side.value is None for side in sides
         ):
             continue
+        if isinstance(node.ops[0], ast.Eq | ast.NotEq) and not any(_is_number(file, side) for side in sides):
+            continue  # two devices are compared with each other
         yield gated(
             file,
             node,
@@ -112,6 +124,12 @@ def capability(file: PythonFile) -> Iterable[Found]:
                 message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the cases say nothing",
                 remedy="Ask for the feature by name, or compare on CUDA only.",
             )
+
+
+def _is_number(file: PythonFile, node: ast.expr) -> bool:
+    if isinstance(node, ast.Tuple | ast.List):
+        return all(_is_number(file, one) for one in node.elts)
+    return any(isinstance(value, int | float) for value in file.values(node)[0])
 
 
 def _on_rocm(file: PythonFile, node: ast.Compare) -> bool:

@@ -55,6 +55,7 @@ _NAME = "torch.version.cuda"
     triggers=(b"version.cuda", b"torch.version", b"import version"),
     sources=("torch.version, torch 2.13",),
     valid=(
+        "import torch\n\nv = torch.version.cuda\nif not isinstance(v, str) or not v.strip():\n    v = '0'\n",
         "import torch\n\nprint(torch.version.cuda)\n",
         "import torch\n\nif torch.version.cuda is not None and torch.version.cuda >= '12':\n    run()\n",
         "import torch\n\nif torch.version.cuda:\n    major = int(torch.version.cuda.split('.')[0])\n",

@@ -14,9 +14,9 @@ There is no such program on a machine with AMD GPUs.
 
 ## Fix safety
 
-A suggestion where it is only asked whether the program is there, or where it is called without options and its output
-is not read. Options and output have to be translated by a person. A call that may fail (`try`) is a note: often it is
-how a program finds out that the GPU is NVIDIA's.
+A suggestion where it is called without options and its output is not read, or where an error follows if it is not
+there. Options and output have to be translated by a person. A call that may fail (`try`), and asking where the program
+is, are a note: often that is how a program finds out that the GPU is NVIDIA's.
 
 ## References
 
@@ -79,6 +79,7 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
             None,
         ),
         Case('import shutil\n\nprogram = shutil.which("nvidia-smi")\n', None),
+        Case('import shutil\n\nif not shutil.which("nvidia-smi"):\n    on_cpu()\n', None),
         Case('import subprocess\n\nsubprocess.run(["bash", "-c", "nvidia-smi | head"])\n', None),
     ),
 )
@@ -97,7 +98,7 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
         known, complete = file.values(program)
         if not any(_PROGRAM.search(text) for text in [*map(str, known), *_said(file, command)]):
             continue
-        if attempted(file, call.node):
+        if attempted(file, call.node) or (call.name == "shutil.which" and not _refuses(file, call)):
             yield told(
                 file,
                 call.node,
@@ -118,11 +119,15 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
 
 def _is_not_read(file: PythonFile, call: Call) -> bool:
     """Whether neither what the program prints nor where it is goes anywhere: nvidia-smi's options may follow that."""
-    if call.name == "shutil.which":
-        parent = file.parent(call.node)
-        truth = isinstance(parent, ast.If | ast.While | ast.IfExp | ast.Assert) and parent.test is call.node
-        return truth or isinstance(parent, ast.UnaryOp | ast.BoolOp | ast.Compare)
-    return isinstance(file.parent(call.node), ast.Expr)
+    return call.name == "shutil.which" or isinstance(file.parent(call.node), ast.Expr)
+
+
+def _refuses(file: PythonFile, call: Call) -> bool:
+    """Whether the file goes no further without the program: an error or an assertion follows at once."""
+    statement = file.statement(call.node)
+    if isinstance(statement, ast.If):
+        return isinstance(statement.body[-1], ast.Raise) and not statement.orelse
+    return isinstance(statement, ast.Assert)
 
 
 def _said(file: PythonFile, node: ast.expr, depth: int = 0) -> Iterator[str]:

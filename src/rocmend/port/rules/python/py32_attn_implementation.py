@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds `attn_implementation="flash_attention_2"` (and 3) in calls and configurations of Transformers.
+Finds `attn_implementation="flash_attention_2"` (and 3) in calls and configurations of Transformers; in tests, which
+check such settings without a GPU, only where a model is loaded.
 
 ## Why it matters
 
@@ -32,6 +33,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.imported import of_tests
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -80,7 +82,11 @@ def attn_implementation(file: PythonFile) -> Iterable[Found]:
 
 def _given(file: PythonFile) -> Iterator[ast.expr]:
     for call in file.of(ast.Call):
-        yield from (keyword.value for keyword in call.keywords if keyword.arg in _NAMES)
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if not of_tests(file.path) or name.startswith("from_"):
+            yield from (keyword.value for keyword in call.keywords if keyword.arg in _NAMES)
+    if of_tests(file.path):
+        return
     for assign in file.of(ast.Assign):
         if any(isinstance(target, ast.Attribute) and target.attr in _NAMES for target in assign.targets):
             yield assign.value
