@@ -118,3 +118,16 @@ def test_rounding_in_a_direction_sets_the_mode_around_the_operation(target: str)
     set_to = re.findall(r"s_setreg_imm32_b32 hwreg\(HW_REG_MODE, (\d), 2\), (\d)", made.assembly)
     assert {("0", "1"), ("0", "2"), ("0", "3"), ("2", "1"), ("2", "2"), ("2", "3")} < set(set_to)
     assert set_to[1::2] == [(place, "0") for place, _ in set_to[::2]]  # and back to the nearest after each
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_what_hip_has_under_no_name_compiles(target: str) -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+    calls = " + ".join(f"{name}(x[0], x[1])" for name in ("umin", "umax", "llmin", "llmax", "ullmin", "ullmax"))
+    source = f"__global__ void k(unsigned long long *x) {{\n  x[2] = {calls};\n}}\n".encode()
+    header = compatibility_header(uses([("a.cu", source)]))
+    made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
+    assert isinstance(made, HipObject), made

@@ -171,6 +171,36 @@ _CUB_DEBUG_EXIT = """
   } while (0)
 """
 
+_RTC_COMPILE = """
+#ifdef __cplusplus // CUDA takes options that nobody may change
+static inline hiprtcResult nvrtcCompileProgram(hiprtcProgram program, int count, const char *const *options) {
+  return hiprtcCompileProgram(program, count, const_cast<const char **>(options));
+}
+#else
+#define nvrtcCompileProgram hiprtcCompileProgram
+#endif
+"""
+_RTC_CREATE = """
+#ifdef __cplusplus // CUDA takes headers that nobody may change
+static inline hiprtcResult nvrtcCreateProgram(hiprtcProgram *program, const char *source, const char *name, int count,
+                                              const char *const *headers, const char *const *names) {
+  return hiprtcCreateProgram(program, source, name, count, const_cast<const char **>(headers),
+                             const_cast<const char **>(names));
+}
+#else
+#define nvrtcCreateProgram hiprtcCreateProgram
+#endif
+"""
+
+
+def _least(name: str, sign: str, type_: str) -> Shim:
+    """Return a minimum or maximum of integers that CUDA has under a name of its own."""
+    return Shim(
+        f"#ifdef __HIPCC__\nstatic inline __host__ __device__ {type_} {name}({type_} a, {type_} b) {{\n"
+        f"  return a {sign} b ? a : b;\n}}\n#endif"
+    )
+
+
 SHIMS: dict[bytes, Shim] = {
     b"cudaFuncSetAttribute": _kernel_call(
         "cudaFuncSetAttribute",
@@ -197,6 +227,14 @@ SHIMS: dict[bytes, Shim] = {
     ),
     b"cudaGraphInstantiate": Shim(_GRAPH, ("cudaGraphInstantiate",)),
     b"cuda_to_hip_atomicAdd": Shim(_ATOMIC_ADD, (), ("hip/hip_fp16.h", "hip/hip_bf16.h")),
+    b"nvrtcCompileProgram": Shim(_RTC_COMPILE, ("nvrtcCompileProgram",), ("hip/hiprtc.h",)),
+    b"nvrtcCreateProgram": Shim(_RTC_CREATE, ("nvrtcCreateProgram",), ("hip/hiprtc.h",)),
+    b"umin": _least("umin", "<", "unsigned int"),
+    b"umax": _least("umax", ">", "unsigned int"),
+    b"llmin": _least("llmin", "<", "long long"),
+    b"llmax": _least("llmax", ">", "long long"),
+    b"ullmin": _least("ullmin", "<", "unsigned long long"),
+    b"ullmax": _least("ullmax", ">", "unsigned long long"),
     b"CubDebugExit": Shim(_CUB_DEBUG_EXIT, ("CubDebugExit",)),
     b"__trap": _device("__trap", "", "__builtin_trap()"),
     b"__brkpt": _device("__brkpt", "", "__builtin_debugtrap()"),
