@@ -62,6 +62,35 @@ def test_a_file_imports_only_what_it_will_find(tmp_path: Path, path: str, source
     assert Reaches(tmp_path).of(path, source.encode()) == expected
 
 
+def test_a_folder_on_the_search_path_is_where_packages_begin(
+    tmp_path: Path, make_project: Callable[[Path, dict[str, str | bytes]], Path]
+) -> None:
+    """``app/backend`` is a package by its files, and put on the search path by the program that uses it."""
+    root = make_project(
+        tmp_path / "root",
+        {
+            "app/__init__.py": "",
+            "app/backend/__init__.py": "",
+            "app/backend/main.py": "import triton.language\nfrom core.deep.a import x\n",
+            "app/backend/core/__init__.py": "",
+            "app/backend/core/deep/__init__.py": "",
+            "app/backend/core/deep/a.py": "from ..b import x\n",
+            "app/backend/core/b.py": "x = 1\n",
+            "app/triton/__init__.py": "",
+            "app/triton/c.py": "import triton\n",
+        },
+    )
+    reaches = Reaches(root)
+    assert reaches.of("app/triton/c.py", b"import triton\n") == Reach(".._rocm", "app")
+    path = root / "app/backend/core/deep/a.py"
+    reach = reaches.of("app/backend/core/deep/a.py", path.read_bytes())
+    assert reach == Reach(".._rocm", "app/backend/core")
+    (root / reach.folder / "_rocm.py").write_text("is_rocm = False\n", encoding="utf-8")
+    path.write_bytes(f"from {reach.module} import is_rocm\n".encode() + path.read_bytes())
+    command = "import sys; sys.path.insert(0, 'app/backend'); import core.deep.a"
+    subprocess.run([sys.executable, "-c", command], cwd=root, check=True)
+
+
 def test_a_file_of_no_package_finds_what_it_needs_beside_itself_on_rocm_alone(
     tmp_path: Path, make_project: Callable[[Path, dict[str, str | bytes]], Path]
 ) -> None:

@@ -24,9 +24,11 @@ _IMPORTED_AT_TOP = re.compile(rb"^(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTI
 _OF_TESTS = re.compile(r"(?:^|/)(?:tests?|testing|unittests?)/|(?:^|/)(?:test_[^/]*|[^/]*_test)\.py\Z")
 """Modules that runners of tests import from their own folder, or as another package than their folders say."""
 _FROM = re.compile(rb"^[ \t]*from[ \t]+([A-Za-z_]\w*)[ \t]+import[ \t]+\(?([^()#\r\n]+)", re.MULTILINE)
+_DOTTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)\.(\w+)", re.MULTILINE)
 _IS_SCRIPT = re.compile(rb"\A#!|^if[ \t]+\(?__name__[ \t]*==", re.MULTILINE)
 _HIP = re.compile(rb"version\.hip\b|[\"']hip[\"']")
 _LARGEST = 1 << 20  # bytes of a module that is looked at for a flag
+_MOST_FILES = 5000  # of a package that are looked at for what they import
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py", "conf.py"})
 """Files that tools execute with a search path of their own."""
 
@@ -78,6 +80,7 @@ class Reaches:
         self._root = root
         self._packages: dict[str, bool] = {}
         self._flags: dict[str, tuple[str, str] | None] = {}
+        self._names: dict[str, dict[str, set[str]]] = {}
 
     def of(self, path: str, data: bytes, needs: Collection[str] = ()) -> Reach:
         """Return how a file reaches the support modules.
@@ -96,7 +99,9 @@ class Reaches:
         if depth == 0:
             return Reach(MODULE if self._finds_siblings(folder, data) else "", folder)
         parts = where.parent.parts
-        top = parts[len(parts) - depth :][0]
+        if parts[-depth] not in imported or _RELATIVE.search(data):
+            depth = self._sure_depth(parts, depth)
+        top = parts[-depth]
         home = "/".join(parts[: len(parts) - depth + 1])
         own = self._own_flag(home) if set(needs) <= {"is_rocm"} else None
         module = MODULE
@@ -118,6 +123,37 @@ class Reaches:
             found = (_flag_in(path) for path in sorted((self._root / home).glob("*.py")))
             self._flags[home] = next((one for one in found if one is not None), None)
         return self._flags[home]
+
+    def _sure_depth(self, parts: tuple[str, ...], depth: int) -> int:
+        """Return how many of a file's folders are packages by the names that the project itself gives them.
+
+        Where ``app/backend`` is put on the search path, what lies in ``app/backend/core`` is imported as ``core``, and
+        a relative import that leads above ``core`` fails, whatever ``__init__.py`` there is.
+        """
+        names = self._imported_in("/".join(parts[: len(parts) - depth + 1]))
+        for inner in range(1, depth):
+            folder = self._root.joinpath(*parts[: len(parts) - inner + 1])
+            for module in names.get(parts[-inner], ()):
+                if (folder / f"{module}.py").is_file() or (folder / module).is_dir():
+                    return inner
+        return depth
+
+    def _imported_in(self, home: str) -> dict[str, set[str]]:
+        """Return the names that the files of a package import from the search path, each with the names in it."""
+        if home not in self._names:
+            found: dict[str, set[str]] = {}
+            for number, path in enumerate(sorted((self._root / home).rglob("*.py"))):
+                if number >= _MOST_FILES:
+                    break
+                try:
+                    with path.open("rb") as stream:
+                        data = stream.read(_LARGEST)
+                except OSError:
+                    continue
+                for name, rest in [*_DOTTED.findall(data), *_FROM.findall(data)]:
+                    found.setdefault(name.decode(), set()).update(re.findall(r"\w+", rest.decode("ascii", "ignore")))
+            self._names[home] = found
+        return self._names[home]
 
     def _depth(self, folder: str) -> int:
         """Return how many folders, from a file's own upwards, are packages."""

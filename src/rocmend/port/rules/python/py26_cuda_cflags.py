@@ -42,7 +42,7 @@ _DROPPED = re.compile(
     r"-{1,2}(?:gencode|generate-code|arch|gpu-architecture|code|gpu-code|Xptxas|ptxas-options|Xcudafe|Xfatbin|Xnvlink"
     r"|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda|lineinfo|generate-line-info|maxrregcount|threads"
     r"|resource-usage|res-usage|source-in-ptx|keep|keep-dir|diag-suppress|diag_suppress|use_fast_math|ccbin"
-    r"|compiler-bindir|cudart)(?:[=\s].*)?|-Xptxas.*|-gencode.*|-arch=.*|-ccbin.*"
+    r"|compiler-bindir|cudart|extra-device-vectorization)(?:[=\s].*)?|-Xptxas.*|-gencode.*|-arch=.*|-ccbin.*"
 )
 _MATTERS = re.compile(
     r"-{1,2}(?:rdc|relocatable-device-code|dc|dlto|ftz|prec-div|prec-sqrt|fmad|default-stream|Xcompiler|compiler-options)(?:[=\s].*)?"
