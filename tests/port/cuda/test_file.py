@@ -64,6 +64,19 @@ def test_launches(file: CudaFile) -> None:
     assert text(second.kernel) == b"ns::q<int, 4>"
 
 
+def test_functions_that_are_operators() -> None:
+    source = b"struct S {\n  int operator()(int v) const { return v; }\n  S operator+(S o) { return o; }\n};\n"
+    functions = CudaFile("x.cu", source).functions
+    assert [one.name.text for one in functions] == [b"operator", b"operator"]
+    assert [len(one.parameters) for one in functions] == [1, 1]
+
+
+def test_names_of_amd_compilers_are_no_code_for_nvidia() -> None:
+    source = b"#if defined(__GFX9__)\nint a;\n#else\nint b;\n#endif\n#ifdef __gfx1201__\nint c;\n#endif\n"
+    file = CudaFile("x.cu", source)
+    assert [branch.nvidia for branch in file.branches] == [False, True, False]
+
+
 def test_functions(file: CudaFile) -> None:
     known = {one.name.text: one for one in file.functions}
     assert set(known) == {b"sum", b"A", b"g", b"k", b"run"}

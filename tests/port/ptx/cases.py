@@ -160,6 +160,12 @@ case(
     "rr",
     lambda a, b: 9 if a == b else 5,
 )
+case(
+    "{ .reg .pred %%p; setp.eq.u32 %%p, %1, %2; @!%%p mov.u32 %0, 5; @%%p mov.u32 %0, 9; }",
+    "r",
+    "rr",
+    lambda a, b: 9 if a == b else 5,
+)
 # --- floating point ---
 for kind, letter, form in (("f32", "f", F32), ("f64", "d", F64)):
     case(f"add.rn.{kind} %0, %1, %2;", letter, letter * 2, partial(model.add, form=form), form)

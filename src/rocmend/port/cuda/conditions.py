@@ -14,6 +14,10 @@ from rocmend.port.cuda.lexer import Directive, Kind, Token
 
 __all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "condition", "evaluated"]
 
+_TARGETS = (
+    b"803 900 902 904 906 908 909 90a 90c 940 941 942 950 1010 1011 1012 1013 1030 1031 1032 1033 1034 1035 1036 "
+    b"1100 1101 1102 1103 1150 1151 1152 1153 1200 1201 1250"
+).split()
 _HIP_ONLY = (
     b"USE_ROCM",
     b"__HIP_PLATFORM_AMD__",
@@ -22,8 +26,12 @@ _HIP_ONLY = (
     b"__HIP__",
     b"__HCC__",
     b"__AMDGCN__",
-    b"__gfx90a__",
-    b"__gfx942__",
+    b"__AMDGPU__",
+    b"__AMD__",
+    b"__AMDGCN_WAVEFRONT_SIZE",
+    b"__AMDGCN_WAVEFRONT_SIZE__",
+    *(f"__GFX{family}__".encode() for family in range(6, 14)),
+    *(b"__gfx%s__" % target for target in _TARGETS),
     b"USE_HIP",
     b"ENABLE_HIP",
     b"__HIP_DEVICE_COMPILE__",

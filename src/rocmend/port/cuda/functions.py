@@ -86,6 +86,7 @@ def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Fu
     name = opened - 1
     if name >= 0 and tokens[name].text == b">":
         name = template_start(tokens, name)
+    name = _operator(tokens, name)
     if name < 0 or tokens[name].kind != Kind.NAME or tokens[name].text in _NO_FUNCTION:
         return None
     head = name
@@ -137,6 +138,14 @@ def _directive(tokens: Sequence[Token], at: int) -> bytes:
     while first > 0 and tokens[first - 1].directive == tokens[at].directive:
         first -= 1
     return tokens[first + 1].text if first < at else b""
+
+
+def _operator(tokens: Sequence[Token], name: int) -> int:
+    """Return the index of ``operator`` where a name ends with an operator's sign: ``operator()``, ``operator+``."""
+    for back in (1, 2):
+        if name >= back and tokens[name].kind == Kind.PUNCTUATION and tokens[name - back].text == b"operator":
+            return name - back
+    return name
 
 
 def _head_end(tokens: Sequence[Token], partner: dict[int, int], at: int) -> int:

@@ -107,7 +107,7 @@ class Context:
         wanted = TYPES[kind]
         if operand.startswith("!") and kind == "pred":
             return f"!{self.read(operand[1:], kind)}"
-        special = self._special(operand)
+        special = None if operand in self.registers else self._special(operand)
         if special is not None:
             return _converted(special.cpp, TYPES[special.kind], wanted, narrow)
         if operand in self.registers:

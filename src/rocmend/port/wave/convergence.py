@@ -17,6 +17,7 @@ from typing import NamedTuple
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.functions import Function
 from rocmend.port.wave.meetings import Place, barriers, meetings
+from rocmend.port.wave.sites import wave
 from rocmend.port.wave.statements import Statement, statements, walk
 from rocmend.port.wave.tokens import text_at
 from rocmend.port.wave.uniform import same_in_a_block, same_in_a_warp
@@ -58,6 +59,26 @@ def splits(file: CudaFile) -> Iterator[Split]:
             body = statements(file, function)
             if body is not None:
                 yield from _in_function(file, function, body, inside, barrier=barrier)
+    yield from _in_macros(file)
+
+
+def _in_macros(file: CudaFile) -> Iterator[Split]:
+    """Yield the macros in which operations stand on both sides of an ``else`` or after a ``?``."""
+    indices = sorted(site.at for site in wave(file).sites if site.call is not None and not site.tested)
+    for macros in file.macros.values():
+        for macro in macros:
+            inside = indices[bisect_left(indices, macro.first) : bisect_left(indices, macro.last)]
+            if len(inside) < 2:
+                continue
+            for at in range(macro.first, macro.last):
+                before, after = [one for one in inside if one < at], [one for one in inside if one > at]
+                word = file.tokens[at].text
+                both = (word == b"else" and before and after) or (word == b"?" and len(after) > 1)
+                if both:
+                    one, other = (before or after)[0], after[-1]
+                    start, end = file.tokens[at].start, file.tokens[at].end
+                    yield Split(start, end, file.tokens[one].line, file.tokens[other].line, barrier=False)
+                    break
 
 
 def _in_function(
@@ -95,6 +116,9 @@ def _sides(file: CudaFile, body: Statement, one: Statement, places: list[Place])
     """Return the operations of the lanes that take an ``if``, and of those that do not."""
     inside = _within(places, one.parts[0])
     others = _within(places, one.parts[1]) if len(one.parts) > 1 else []
+    if len(one.parts) > 1 and one.parts[1].leaves and not inside:
+        # Those that take the other branch leave by its end, and these go on.
+        inside = _after(places, one.last, _loop_end(body, one, _last(one.parts[1])))
     if others or not one.parts[0].leaves:
         return inside, others
     end = _last(one.parts[0])

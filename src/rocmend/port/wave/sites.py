@@ -139,24 +139,24 @@ _OF_WARPS = re.compile(rb"\w*(?:warp|wave|lane|simd)\w*", re.IGNORECASE)
 def _set_to_64(file: CudaFile, names: re.Pattern[bytes]) -> tuple[int, int, str] | None:
     """Return where code for ROCm gives a name 64 that code for NVIDIA's compiler gives 32."""
     given: dict[bytes, bytes] = {}
-    wide: list[tuple[Token, bytes]] = []
+    wide: list[tuple[Token, bytes, int]] = []
     for index, token in enumerate(file.tokens):
         if token.kind != Kind.NAME or text_at(file, index + 1) not in (b"=", b"{", b"(", *_VALUES, *_VALUES.values()):
             continue
         branch = file.branch_at(token.start)
-        if branch is None or (branch.nvidia is not False and branch.rocm is not False):
+        if branch is None:
             continue
         at = index + 1
         while text_at(file, at) in (b"=", b"{", b"("):
             at += 1
         value = text_at(file, at).lower().rstrip(b"ul")
         if branch.nvidia is False:
-            wide.append((token, value))
+            wide.append((token, value, file.tokens[at].end))
         elif value in _VALUES:
             given[token.text] = value
-    for token, value in wide:
+    for token, value, end in wide:
         if token.text in given and value == _VALUES[given[token.text]] and names.fullmatch(token.text):
-            return token.start, token.end, token.text.decode("utf-8", "replace")
+            return token.start, end, " ".join(file.data[token.start : end].decode("utf-8", "replace").split())
     return None
 
 

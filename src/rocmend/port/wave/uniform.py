@@ -216,6 +216,16 @@ def _of_a_template(file: CudaFile, function: Function, name: bytes, since: int) 
 
 def template_parameter(file: CudaFile, at: int) -> bool:
     """Tell whether the name at an index is declared there as a parameter of a template."""
-    while at > 0 and file.tokens[at].text not in (b";", b"{", b"}", b"(", b")", b"<"):
+    depth = 0
+    while at > 0:
         at -= 1
-    return file.tokens[at].text == b"<" and file.tokens[at - 1].text == b"template"
+        text = file.tokens[at].text
+        if text in (b">", b">>"):
+            depth += len(text)
+        elif text == b"<":
+            if depth == 0:
+                return file.tokens[at - 1].text == b"template"
+            depth -= 1
+        elif text in (b";", b"{", b"}", b"(", b")"):
+            return False
+    return False

@@ -182,7 +182,7 @@ def _asks_a_lock(file: CudaFile, first: int, last: int) -> bool:
             continue
         bodies = [one for one in file.functions if one.name.text == name.text]
         inside = b"".join(file.data[one.start : one.end] for one in bodies)
-        if any(word in inside for word in (b"atomicCAS", b"atomicExch", b"volatile")) or (
+        if any(word in inside for word in (b"atomic", b"volatile", b"asm", b"__ldc", b".load(")) or (
             not bodies and _LOCKS.search(name.text)
         ):
             return True
@@ -219,10 +219,20 @@ def _retries(file: CudaFile, body: Statement, names: set[bytes]) -> bool:
 
 
 def _first_thread(file: CudaFile, body: Statement, loop: Statement) -> bool:
-    """Tell whether a branch around a loop lets only the first thread of a block in."""
+    """Tell whether a branch around a loop lets only the first thread of a block in, whose threads are in a row."""
+    rows = _several_rows(file, body)
     for one in walk(body):
         if one.kind == "if" and one.condition is not None and one.parts[0].first <= loop.first < one.parts[0].last:
             texts = b"".join(token.text for token in file.tokens[one.condition[0] : one.condition[1]])
-            if b"||" not in texts and (b"threadIdx.x==0" in texts or texts == b"!threadIdx.x"):
+            alone = not rows or b"threadIdx.y==0" in texts
+            if alone and b"||" not in texts and (b"threadIdx.x==0" in texts or texts == b"!threadIdx.x"):
                 return True
+    return False
+
+
+def _several_rows(file: CudaFile, body: Statement) -> bool:
+    """Tell whether a kernel's blocks have more than one dimension: it asks for the second one."""
+    for index in range(body.first, body.last):
+        if file.tokens[index].text in (b"y", b"z") and text_at(file, index - 2) in (b"threadIdx", b"blockDim"):
+            return True
     return False

@@ -49,7 +49,7 @@ _PURE = frozenset((b"getCurrentDeviceProperties", b"getDeviceProperties"))
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(b"warpSize", b"WarpSize", b"C10_WARP_SIZE", b"warp_size"),
+    triggers=(b"warpSize", b"WarpSize", b"WARP_SIZE", b"warp_size"),
     sources=(
         "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
         "https://rocm.docs.amd.com/en/latest/about/release-notes.html",

@@ -41,6 +41,7 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.cases import gated
 from rocmend.port.wave.sites import wave
+from rocmend.port.wave.tokens import text_at
 
 _LETTERS = frozenset(("h", "r", "l", "f", "d", "n", "C", "q"))
 _PTX = re.compile(r"(?:^|[;{\s])[a-z][a-z0-9]*\.[a-z_]\w*|^\s*(?:trap|brkpt|exit)\s*;")
@@ -104,6 +105,7 @@ _PTX = re.compile(r"(?:^|[;{\s])[a-z][a-z0-9]*\.[a-z_]\w*|^\s*(?:trap|brkpt|exit
             "__device__ void f(int on, int* at, int v) {\n",
             "}\n",
         ),
+        Case("#define PTX asm volatile\n", None),
         Case('__device__ void f() {\n  asm volatile("bar.sync 1, 64;");\n}\n', None),
         Case(
             "__device__ void f(float* d, unsigned a) {\n"
@@ -136,6 +138,16 @@ def inline_ptx(file: CudaFile) -> Iterator[Found]:
             continue
         edit = Edit(statement.start, statement.end, _text(file, statement, found.lines))
         yield Found(statement.start, statement.end, "inline PTX, which C++ can say", (edit,), needs=("ptx", "warp32"))
+    for index in file.names(b"asm", b"__asm__", b"__asm"):
+        if file.tokens[index].directive >= 0 and _ends_there(file, index):
+            token = file.tokens[index]
+            yield Found(
+                token.start,
+                token.end,
+                "inline PTX: a macro stands for asm, so that its statements are not seen",
+                outcome=Outcome.MANUAL,
+                remedy="Write asm out where it is used, then port again.",
+            )
     for name, text in (
         (b"__cvta_generic_to_shared", b"hip_ptx::shared_address"),
         (b"__cvta_generic_to_global", b"hip_ptx::in<size_t>"),
@@ -143,6 +155,14 @@ def inline_ptx(file: CudaFile) -> Iterator[Found]:
         for call in file.calls(name):
             edit = Edit(call.start, call.name.end, text)
             yield Found(call.start, call.end, f"HIP has no {name.decode()}", (edit,), needs=("ptx", "warp32"))
+
+
+def _ends_there(file: CudaFile, index: int) -> bool:
+    """Tell whether a macro ends with ``asm`` and its qualifiers: what they begin stands where it is used."""
+    last = index + 1
+    while text_at(file, last) in (b"volatile", b"__volatile__", b"inline", b"__inline__", b"goto"):
+        last += 1
+    return last >= len(file.tokens) or file.tokens[last].directive != file.tokens[index].directive
 
 
 def _of_the_host(file: CudaFile, statement: AsmStatement) -> bool:

@@ -74,6 +74,27 @@ from rocmend.port.wave.intrinsics import TRIGGERS
     invalid=(
         Case(
             (
+                "__global__ void f(int* x, int v) {\n  if (x[threadIdx.x] > 2) {\n    v++;\n  } else {\n"
+                "    __syncwarp();\n    return;\n  }\n  __syncwarp();\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "struct Op {\n  __device__ int operator()(int v) const {\n"
+                "    return v & 1 ? __shfl_sync(~0u, v, 0) : __shfl_sync(~0u, v, 1);\n  }\n};\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "#define SUM(v) \\\n  if (v & 1) v += __shfl_xor_sync(~0u, v, 2); \\\n"
+                "  else v += __shfl_xor_sync(~0u, v, 4);\n"
+            ),
+            None,
+        ),
+        Case(
+            (
                 "__device__ int f(int v, int lane) {\n  unsigned m = __activemask();\n"
                 "  if (lane & 1) v = __shfl_sync(m, v, 0);\n  else v = __shfl_sync(m, v, 1);\n  return v;\n}\n"
             ),

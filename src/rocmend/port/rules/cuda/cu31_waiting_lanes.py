@@ -61,6 +61,20 @@ from rocmend.port.wave.waiting import waits
     ),
     invalid=(
         Case(
+            (
+                "__device__ int asked(int* p) {\n  return atomicAdd(p, 0);\n}\n"
+                "__global__ void f(int* p) {\n  while (asked(p) != threadIdx.x / 32) {\n  }\n}\n"
+            ),
+            None,
+        ),
+        Case(
+            (
+                "__global__ void f(int* lock, int* n) {\n  if (threadIdx.x == 0) {\n"
+                "    while (atomicCAS(lock, 0, 1) != 0) {\n    }\n    n[threadIdx.y] += 1;\n  }\n}\n"
+            ),
+            None,
+        ),
+        Case(
             "__device__ void f(int* mutex) {\n  for (;;) {\n    if (atomicCAS(mutex, 0, 1) == 0) break;\n  }\n}\n",
             None,
         ),

@@ -52,6 +52,13 @@ _WIDTHS = {
     b"CUB_LOG_WARP_THREADS": b"5",
 }
 _WARP_FUNCTIONS = (b"WarpId", b"WarpMask", b"ShuffleUp", b"ShuffleDown", b"ShuffleIndex", b"WarpAll", b"WarpAny")
+_STRIPED = (
+    b"WarpStripedToBlocked",
+    b"BlockedToWarpStriped",
+    b"ScatterToWarpStriped",
+    b"LoadDirectWarpStriped",
+    b"StoreDirectWarpStriped",
+)
 _DEEPEST = 4
 
 
@@ -75,6 +82,7 @@ _DEEPEST = 4
         b"WarpLoad",
         b"WarpStore",
         b"WarpMergeSort",
+        b"WarpStriped",
     ),
     sources=(
         "https://nvidia.github.io/cccl/cub/",
@@ -105,12 +113,14 @@ _DEEPEST = 4
         ),
         gated("using Reduce = cub::WarpReduce<float>;", "using Reduce = cub::WarpReduce<float, 32>;"),
         gated("  typedef cub::WarpScan<int> Scan;", "  typedef cub::WarpScan<int, 32> Scan;", "void f() {\n", "}\n"),
+        Case("__device__ void f(int (&v)[4]) {\n  cub::LoadDirectWarpStriped(threadIdx.x, p, v);\n}\n", None),
         Case("template <int N>\nusing R = cub::WarpReduce<float, N>;\n", None),
     ),
 )
 def library_warps(file: CudaFile) -> Iterator[Found]:
     """Yield them."""
     yield from _lanes(file)
+    yield from _striped(file)
     for index in file.names(*_FIXED):
         token = file.tokens[index]
         after = index + 1
@@ -164,6 +174,18 @@ def _lanes(file: CudaFile) -> Iterator[Found]:
         else:
             what = f"{call.name.text.decode()} works on a wavefront in hipCUB"
             yield _manual(call.start, call.end, what)
+
+
+def _striped(file: CudaFile) -> Iterator[Found]:
+    """Yield the arrangements of values by warps: what a thread holds then depends on how many lanes those have."""
+    for call in file.calls(*_STRIPED):
+        yield Found(
+            call.start,
+            call.end,
+            f"{call.name.text.decode()} gives each wavefront a row in hipCUB: other values to a thread on gfx9",
+            outcome=Outcome.MANUAL,
+            remedy="Use the block-wide arrangement (StripedToBlocked and the like), or place the values by hand.",
+        )
 
 
 def _manual(start: int, end: int, message: str) -> Found:
