@@ -167,6 +167,27 @@ def test_sarif_escapes_names_and_tells_what_was_not_read(rocmend: Rocmend, proje
     assert "syntax error" in told["message"]["text"]
 
 
+def test_a_folder_of_hip_beside_the_sources_is_what_is_proven(rocmend: Rocmend, project: Path) -> None:
+    before = bytes_of(project)
+    assert data_of(rocmend("port", project, "--apply", "--style", "tree", "--json"))["written"]
+    assert (project / "kernel.cu").read_text() == KERNEL
+    proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
+    assert [level["status"] for level in proof["levels"]] == ["passed", "passed"]
+    hip = project / "rocm" / "kernel.hip"
+    assert hip.is_file()
+    again = rocmend("port", project, "--apply")  # in the style of the port that is there
+    assert again.code == 0
+    assert "Nothing is to be rewritten" in again.out
+    assert (project / "kernel.cu").read_text() == KERNEL
+    hip.write_text(hip.read_text() + "void moon() { cudaFlyToTheMoon(); }\n")
+    proof = data_of(rocmend("port", "verify", project, "--level", "static", "--json"))
+    assert proof["levels"][1]["status"] == "incomplete"
+    assert rocmend("port", "undo", project).code == 2
+    hip.write_text(hip.read_text().replace("void moon() { cudaFlyToTheMoon(); }\n", ""))
+    assert rocmend("port", "undo", project).code == 0
+    assert bytes_of(project) == before
+
+
 def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.json"
     rocmend("port", project, "--write-baseline", known)

@@ -13,8 +13,9 @@ from rocmend.port.apply import Applied, apply
 from rocmend.port.plan import LeftAlone, plan
 from rocmend.port.project import Project, understand
 from rocmend.port.records import Analysis, FileReport, Language, Outcome
+from rocmend.port.state import generations
 
-__all__ = ["Ported", "analysed", "needs_more", "ported", "unread"]
+__all__ = ["Ported", "analysed", "needs_more", "ported", "style_of", "unread"]
 
 
 class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,7 +44,8 @@ class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def open(self) -> bool:
         """Whether there is something left for the tool or for a person to do."""
-        return needs_more(self.analysis, self.left_alone, made=self.written)
+        to_write = not self.written and bool(self.changed or self.added)
+        return to_write or needs_more(self.analysis, self.left_alone)
 
 
 def unread(analysis: Analysis) -> list[FileReport]:
@@ -51,16 +53,21 @@ def unread(analysis: Analysis) -> list[FileReport]:
     return [file for file in analysis.files if file.skipped and file.language is not Language.TEXT]
 
 
-def needs_more(analysis: Analysis, left_alone: Sequence[LeftAlone], *, made: bool = False) -> bool:
-    """Tell whether something is left for the tool or for a person to do.
+def needs_more(analysis: Analysis, left_alone: Sequence[LeftAlone]) -> bool:
+    """Tell whether something is left for a person to do where all that can be rewritten is.
 
     Args:
         analysis: What was found.
         left_alone: What is not rewritten although it could be.
-        made: Whether the automatic rewrites were made.
     """
-    left = {Outcome.MANUAL, Outcome.SUGGEST} | (set() if made else {Outcome.AUTO})
+    left = {Outcome.MANUAL, Outcome.SUGGEST}
     return bool(left_alone or unread(analysis)) or any(issue.outcome in left for issue in analysis.issues)
+
+
+def style_of(path: Path, asked: str | None) -> str:
+    """Return how CUDA sources are written: as it was asked for, else as the project's last port was, else in place."""
+    ports = generations(path)
+    return asked or (ports[-1].manifest.style if ports else "") or "inplace"
 
 
 def analysed(

@@ -114,6 +114,19 @@ class TreePlanner(Planner):
         if before != data:
             yield Change(path, before, data)
 
+    def header(self, name: str, written: list[Written]) -> bytes:
+        """Return a support header; the compatibility header includes HIP's headers for the names of the originals."""
+        from rocmend.port.cuda.compat import compatibility_header, uses
+        from rocmend.port.cuda.write import HEADER
+
+        if name == HEADER.decode() and self.compatibility is None:
+            there = self.root / self.headers / name
+            cuda = [one for one in written if one.report.language is Language.CUDA]
+            found = uses([(one.path, one.after) for one in cuda], there.read_bytes() if there.exists() else b"")
+            found.headers |= uses([(one.path, one.before) for one in cuda]).headers
+            self.compatibility = compatibility_header(found)
+        return super().header(name, written)
+
     def _read(self) -> None:
         """Read the project's C++ and CUDA sources; those that changed since the analysis are left alone."""
         for file in walk(self.root, exclude=self.settings.exclude).files:

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--style",
     type=click.Choice(("inplace", "tree")),
-    default="inplace",
-    show_default=True,
-    help="CUDA sources: gates in the files, or hipified copies beside them.",
+    default=None,
+    help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
 @click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01).")
@@ -70,7 +69,7 @@ def command(
     write: bool,
     show_diff: bool,
     suggestions: bool,
-    style: str,
+    style: str | None,
     allow_dirty: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -99,7 +98,7 @@ def command(
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported
+    from rocmend.cli.porting import analysed, ported, style_of
 
     try:
         analysis = analysed(
@@ -119,6 +118,7 @@ def command(
         from rocmend.port.baseline import read_baseline, without_known
 
         analysis = without_known(analysis, read_baseline(baseline))
+    style = style_of(path, style)
     if show_diff:
         _print_patch(analysis, style, suggestions=suggestions)
     done = ported(path, analysis, write=write, style=style, suggestions=suggestions, allow_dirty=allow_dirty)

@@ -55,7 +55,7 @@ def port_verdict(done: Ported) -> tuple[str, Tone]:
             told = f"{count_text(len(missing), 'source')} could not be read; nothing in the others needs a port"
             return f"{told}: {_read(done)}.", Tone.WARNING
         return f"Nothing in it needs a port: {_read(done)}.", Tone.GOOD
-    if done.written:
+    if done.written and done.made:
         told = f"{count_text(done.made, 'place')} in {files} rewritten"
     elif done.changed:
         told = f"{count_text(done.made, 'place')} in {files} can be rewritten"

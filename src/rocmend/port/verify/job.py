@@ -15,6 +15,7 @@ import msgspec
 from rocmend.core.errors import DataError, UsageError
 from rocmend.port.records import Language
 from rocmend.port.state import Generation, digest, generations
+from rocmend.port.tree import FOLDER
 
 __all__ = ["Job", "Part", "Progress"]
 
@@ -119,6 +120,12 @@ class Job:
             found.append(Part(path, first[path], now, digest(now) != last[path]))
         return tuple(found)
 
+    @cached_property
+    def beside(self) -> str:
+        """Return the folder that holds the ROCm side where the port wrote it into one of its own; else nothing."""
+        written = self.generations and self.generations[-1].manifest.style == "tree"
+        return FOLDER if written and any(part.path.startswith(f"{FOLDER}/") for part in self.parts) else ""
+
     def read(self, path: str) -> bytes | None:
         """Return a file's bytes; None where there is no such file."""
         file = self.root / path
@@ -133,12 +140,18 @@ class Job:
 
     @cached_property
     def sources(self) -> dict[str, bytes]:
-        """Return the CUDA C++ sources and headers of the project, by path; those beyond the size limit are left out."""
+        """Return the CUDA C++ sources and headers of the ROCm side, by path; those beyond the size limit are left out.
+
+        They are the project's own, or those of the folder beside them.
+        """
         from rocmend.port.classify import languages
         from rocmend.port.settings import settings
         from rocmend.port.steady import NotReadError, read_steady
         from rocmend.port.walk import walk
 
+        if self.beside:
+            read = {path: self.read(path) for path in self.paths}
+            return {path: data for path, data in read.items() if data is not None}
         rules = settings(self.root)
         found: dict[str, bytes] = {}
         for file in walk(self.root, exclude=rules.exclude).files:
@@ -155,9 +168,12 @@ class Job:
 
     @cached_property
     def paths(self) -> list[str]:
-        """Return the C and C++ sources and headers of the project, relative to it; hidden folders are left out."""
+        """Return the C and C++ sources and headers of the ROCm side, relative to the project.
+
+        Hidden folders are left out.
+        """
         found: list[str] = []
-        for folder, names, files in os.walk(self.root):
+        for folder, names, files in os.walk(self.root / self.beside):
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder).relative_to(self.root)
             found += [str(PurePosixPath(here / name)) for name in sorted(files) if name.endswith(_SOURCES)]

@@ -83,7 +83,8 @@ def run(job: Job) -> Level:
     changed = [part.path for part in job.parts if part.before is not None]
     touched = reached(units(job.sources), job.sources, changed)
     if not touched:
-        return not_run("the port changed no CUDA C++ translation unit and no header of one")
+        beside = f": the ROCm side is in {job.beside}, beside them" if job.beside else " and no header of one"
+        return not_run(f"the port changed no CUDA C++ translation unit{beside}")
     tree = Tree(job)
     evidence = _cubins(job, nvcc, tree, touched)
     same = sum(one.outcome is Outcome.HOLDS for one in evidence)

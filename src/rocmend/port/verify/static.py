@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from rocmend.core.units import count_text
 from rocmend.port.analyse import analyse
@@ -31,7 +31,7 @@ def run(job: Job) -> Level:
     """Run the rules again, and look at the names that the ROCm side uses."""
     sources = job.sources
     analysis = analyse(job.root, targets=job.targets, cache=job.cache)
-    evidence = list(_rules(job.root, analysis))
+    evidence = list(_rules(job, analysis))
     files = {path: CudaFile(path, data) for path, data in sources.items()}
     defined = _defined(files.values())
     for done, path in enumerate(files):
@@ -50,12 +50,23 @@ def run(job: Job) -> Level:
 # -- the rules again ---------------------------------------------------------------------------------------------------
 
 
-def _rules(root: Path, analysis: Analysis) -> Iterator[Evidence]:
+def _rules(job: Job, analysis: Analysis) -> Iterator[Evidence]:
+    root = job.root
     for file in analysis.files:
         if file.skipped and file.language is not Language.TEXT:
             yield Evidence(file.path, Outcome.UNKNOWN, f"it was not read: {file.skipped}")
         done = settled(root, file.path, file.issues)
-        yield from (_issue(one) for one in file.issues if one.outcome is not Rewrite.NOTE and one not in done)
+        copied = file.language is Language.CUDA and _has_copy(job, file.path)
+        for one in file.issues:
+            if one.outcome is Rewrite.NOTE or one in done or (copied and one.outcome is not Rewrite.MANUAL):
+                continue  # what is rewritten is so in the copy, and not in the original
+            yield _issue(one)
+
+
+def _has_copy(job: Job, path: str) -> bool:
+    """Tell whether the ROCm side of a source is a file of its own, beside the original."""
+    copy = PurePosixPath(job.beside) / path
+    return bool(job.beside) and any(str(one) in job.sources for one in (copy, copy.with_suffix(".hip")))
 
 
 def _issue(issue: Issue) -> Evidence:

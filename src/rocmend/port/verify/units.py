@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.gfx import lookup
+from rocmend.port.tree import FOLDER
 from rocmend.port.verify.job import Job
 
 __all__ = [
@@ -159,7 +160,9 @@ def _folders(path: str, sources: Mapping[str, bytes]) -> tuple[str, ...]:
     here = PurePosixPath(path).parent
     all_folders = {str(PurePosixPath(one).parent) for one in sources}
     wanted = [str(up / name) for up in (here, *here.parents) for name in ("include", "inc")]
-    return (*(one for one in wanted if one in all_folders or any(f.startswith(f"{one}/") for f in all_folders)), ".")
+    known = (one for one in wanted if one in all_folders or any(f.startswith(f"{one}/") for f in all_folders))
+    beside = all(one.startswith(f"{FOLDER}/") for one in sources)
+    return (*known, *([FOLDER] if beside else ()), ".")
 
 
 def folder_of_header(header: str, paths: Iterable[str]) -> str | None:
