@@ -9,7 +9,7 @@ pytest.importorskip("triton")
 pytest.importorskip("numpy")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import choose, cross_entropy
+from rocmend.kernels import choose, cross_entropy, cross_entropy_backward
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -33,10 +33,17 @@ def test_losses_and_gradients_are_torch_s(classes: int, smoothing: float) -> Non
 def test_large_logits_do_not_hide_their_gaps(classes: int, tier: str) -> None:
     x = torch.randint(0, 64, (3, classes), generator=torch.Generator().manual_seed(6)) / 8.0
     targets = torch.tensor([0, classes - 1, 2])
-    wanted = torch.nn.functional.cross_entropy(x.double(), targets, reduction="none")
+    exact = x.double().requires_grad_()
+    wanted = torch.nn.functional.cross_entropy(exact, targets, reduction="none")
+    (slope,) = torch.autograd.grad(wanted.sum(), exact)
+    large = (x + float(1 << 20)).requires_grad_()  # exact in float32: what is lost is lost in the loss
     with choose.prefer(tier):
-        found = cross_entropy(x + float(1 << 20), targets)  # exact in float32: what is lost is lost in the loss
+        found = cross_entropy(large, targets)
+        (own,) = torch.autograd.grad(found.sum(), large)
+        again = cross_entropy_backward(torch.ones(3), large.detach(), targets)
     torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
+    for gradient in (own, again):
+        torch.testing.assert_close(gradient.double(), slope, rtol=1e-5, atol=1e-6)
 
 
 def test_a_class_that_is_not_there_gives_nan() -> None:

@@ -82,3 +82,16 @@ def test_derivatives() -> None:
     assert mx.grad(mx.mean)(x).tolist() == pytest.approx([1 / 3] * 3)
     batched = mx.vmap(lambda z: mx.sum(z, 0), in_axes=1)(mx.array(X))
     assert np.allclose(np.array(batched), X.sum(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])
+def test_derivatives_of_logsumexp_are_the_softmax_rounded_once(dtype: Any) -> None:
+    """Not the exponential of a difference to a sum that was rounded: that is off by a part of the sum's size."""
+    x = (mx.random.normal((3, 40), key=mx.random.key(0)) * 3 + 200).astype(dtype)
+    exact = mx.softmax(x.astype(mx.float32), axis=-1)
+    found = mx.grad(lambda v: mx.logsumexp(v, axis=-1).astype(mx.float32).sum())(x)
+    assert found.dtype == dtype
+    near = mx.abs(found.astype(mx.float32) - exact).max().item()
+    assert near <= {mx.float32: 2**-23, mx.float16: 2**-12, mx.bfloat16: 2**-9}[dtype]
+    _, tangents = mx.jvp(lambda v: mx.logsumexp(v, axis=-1), [x], [mx.ones_like(x)])
+    assert mx.abs(tangents[0].astype(mx.float32) - 1).max().item() <= 4 * mx.finfo(dtype).eps

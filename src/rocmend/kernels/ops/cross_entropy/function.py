@@ -24,11 +24,16 @@ def _forward(
 
 
 def _backward(
-    grad: torch.Tensor, x: torch.Tensor, targets: torch.Tensor, lse: torch.Tensor, ignore_index: int, smoothing: float
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    levels: torch.Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> torch.Tensor:
     problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], True)
     dx: torch.Tensor = implementation(OP, x.device, problem)(
-        grad.contiguous(), x, targets, lse, ignore_index, smoothing
+        grad.contiguous(), x, targets, levels, ignore_index, smoothing
     )
     return dx
 
@@ -42,8 +47,8 @@ class _CrossEntropy(torch.autograd.Function):
         ignore_index: int,
         smoothing: float,
     ) -> torch.Tensor:
-        loss, lse = _forward(x, targets, ignore_index, smoothing)
-        ctx.save_for_backward(x, targets, lse)
+        loss, levels = _forward(x, targets, ignore_index, smoothing)
+        ctx.save_for_backward(x, targets, levels)
         ctx.options = (ignore_index, smoothing)
         return loss
 
@@ -121,11 +126,11 @@ def cross_entropy_backward(
     Raises:
         UsageError: Shapes, types or options that do not fit.
 
-    Cost: reads the logits twice, writes one tensor like them; autograd keeps the logsumexp and reads them once.
+    Cost: reads the logits twice, writes one tensor like them; autograd keeps the sums and reads them once.
     """
     _check("cross_entropy_backward", logits, targets, label_smoothing)
     if targets.numel() == 0:
         return torch.empty_like(logits)
     rows, flat = as_rows(logits), targets.reshape(-1).contiguous()
-    _, lse = _forward(rows, flat, ignore_index, label_smoothing)
-    return _backward(grad.reshape(-1), rows, flat, lse, ignore_index, label_smoothing).view(logits.shape)
+    _, levels = _forward(rows, flat, ignore_index, label_smoothing)
+    return _backward(grad.reshape(-1), rows, flat, levels, ignore_index, label_smoothing).view(logits.shape)

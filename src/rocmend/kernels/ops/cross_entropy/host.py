@@ -15,9 +15,14 @@ from rocmend.kernels.tuning import config_for
 def run(
     x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return losses and logsumexp, ``[rows]`` in fp32, of x ``[rows, n]`` with adjacent elements in a row."""
+    """Return what stands for x ``[rows, n]`` with adjacent elements in a row, in fp32.
+
+    Returns:
+        Losses ``[rows]``, and ``[rows, 2]``: the largest logit, and the logarithm of the sum relative to it.
+    """
     rows, n = x.shape
-    loss, lse = (allocate.empty((rows,), dtype=torch.float32, device=x.device) for _ in range(2))
+    loss = allocate.empty((rows,), dtype=torch.float32, device=x.device)
+    levels = allocate.empty((rows, 2), dtype=torch.float32, device=x.device)
     target = executor.target_for(x.device)
     smooth = smoothing != 0.0
     kind = width_class(n)
@@ -27,11 +32,11 @@ def run(
         launch(
             held_kernel,
             (ceil_div(rows, together),),
-            (x, targets, loss, lse, x.stride(0), rows, n, ignore_index, smoothing),
+            (x, targets, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
             {"SMOOTH": smooth, "BLOCK": block, "ROWS": together},
             config,
         )
-        return loss, lse
+        return loss, levels
     config = config_for("cross_entropy", "walk", "*", target)
     block, together = shape_of_tile(n, config)
     parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)
@@ -39,26 +44,31 @@ def run(
         launch(
             loss_kernel,
             (ceil_div(rows, together),),
-            (x, targets, loss, lse, x.stride(0), rows, n, ceil_div(n, block), ignore_index, smoothing),
+            (x, targets, loss, levels, x.stride(0), rows, n, ceil_div(n, block), ignore_index, smoothing),
             {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
             config,
         )
-        return loss, lse
+        return loss, levels
     top, sums, total = parts_of(x, parts, config, total=smooth)
     launch(
         merge_kernel,
         (rows,),
-        (x, targets, top, sums, total, loss, lse, x.stride(0), rows, n, ignore_index, smoothing),
+        (x, targets, top, sums, total, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
         {"SMOOTH": smooth, "PARTS": parts},
         config,
     )
-    return loss, lse
+    return loss, levels
 
 
 def run_backward(
-    grad: torch.Tensor, x: torch.Tensor, targets: torch.Tensor, lse: torch.Tensor, ignore_index: int, smoothing: float
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    levels: torch.Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> torch.Tensor:
-    """Return the gradient of x; ``grad`` and ``lse`` are ``[rows]``, contiguous."""
+    """Return the gradient of x; ``grad`` is ``[rows]``, ``levels`` as ``run`` returns it, both contiguous."""
     rows, n = x.shape
     dx = allocate.empty(x.shape, dtype=x.dtype, device=x.device)
     config = config_for("cross_entropy", "backward", "*", executor.target_for(x.device))
@@ -66,7 +76,7 @@ def run_backward(
     launch(
         backward_kernel,
         (ceil_div(rows, together) * ceil_div(n, block),),
-        (grad, x, targets, lse, dx, x.stride(0), rows, n, ignore_index, smoothing),
+        (grad, x, targets, levels, dx, x.stride(0), rows, n, ignore_index, smoothing),
         {"ROWS": together, "BLOCK": block},
         config,
     )

@@ -5,19 +5,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.online import log_sum, merge, walk, whole
+from rocmend.kernels.common.online import merge, walk, whole
 from rocmend.kernels.language import narrow
 
 
 @triton.jit
 def _finish(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total,
+    x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total,
     SMOOTH: tl.constexpr,
 ):  # fmt: skip
-    """Store the losses of rows, given what their logits come to.
+    """Store the losses of rows, given what their logits come to, and for the gradient both of that.
 
     The largest logit is taken off before the logarithm is added: a loss depends on gaps alone, and among large logits
-    the sum of both would lose it.
+    the sum of both would lose it. So would the gradient.
     """
     target = tl.load(target_ptr + row, mask=row < rows, other=0).to(tl.int64)
     used = (target != ignore) & (row < rows)
@@ -29,34 +29,39 @@ def _finish(
         loss = (1.0 - smoothing) * loss + smoothing * (low - (total / n - top))
     loss = tl.where(known, loss, float("nan"))
     tl.store(loss_ptr + row, tl.where(target != ignore, loss, 0.0), mask=row < rows)
-    tl.store(lse_ptr + row, log_sum(top, sums), mask=row < rows)
+    tl.store(levels_ptr + 2 * row, top, mask=row < rows)
+    tl.store(levels_ptr + 2 * row + 1, low, mask=row < rows)
 
 
 @triton.jit
 def held_kernel(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, rows, n, ignore, smoothing,
+    x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, rows, n, ignore, smoothing,
     SMOOTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows a program, in registers."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     top, sums, total = whole(x_ptr, x_stride, row, rows, n, SMOOTH, BLOCK)
-    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH)
+    _finish(
+        x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH
+    )
 
 
 @triton.jit
 def loss_kernel(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, rows, n, steps, ignore, smoothing,
+    x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, rows, n, steps, ignore, smoothing,
     SMOOTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """ROWS whole rows a program."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     top, sums, total = walk(x_ptr, x_stride, row, rows, n, 0, steps, SMOOTH, ROWS, BLOCK, VECTOR, STAGES)
-    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH)
+    _finish(
+        x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH
+    )
 
 
 @triton.jit
 def merge_kernel(
-    x_ptr, target_ptr, top_ptr, sum_ptr, total_ptr, loss_ptr, lse_ptr, x_stride, rows, n, ignore, smoothing,
+    x_ptr, target_ptr, top_ptr, sum_ptr, total_ptr, loss_ptr, levels_ptr, x_stride, rows, n, ignore, smoothing,
     SMOOTH: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """One row, given what its parts came to."""
@@ -65,12 +70,14 @@ def merge_kernel(
     total = tl.zeros((1, 1), tl.float32)
     if SMOOTH:
         total = tl.sum(tl.load(total_ptr + row * PARTS + tl.arange(0, PARTS)[None, :]), axis=1)[:, None]
-    _finish(x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH)
+    _finish(
+        x_ptr, target_ptr, loss_ptr, levels_ptr, x_stride, row, rows, n, ignore, smoothing, top, sums, total, SMOOTH
+    )
 
 
 @triton.jit
 def backward_kernel(
-    grad_ptr, x_ptr, target_ptr, lse_ptr, dx_ptr, x_stride, rows, n, ignore, smoothing,
+    grad_ptr, x_ptr, target_ptr, levels_ptr, dx_ptr, x_stride, rows, n, ignore, smoothing,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write grad · (softmax - (1 - smoothing) · chosen - smoothing / n), one tile."""
@@ -79,9 +86,10 @@ def backward_kernel(
     column = (tl.program_id(0) % tiles) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
     target = tl.load(target_ptr + row, mask=row < rows, other=0).to(tl.int64)
-    lse = tl.load(lse_ptr + row, mask=row < rows, other=0.0)
+    top = tl.load(levels_ptr + 2 * row, mask=row < rows, other=0.0)
+    low = tl.load(levels_ptr + 2 * row + 1, mask=row < rows, other=0.0)
     grad = tl.load(grad_ptr + row, mask=row < rows, other=0.0).to(tl.float32)
     x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
     wanted = tl.where(column == target, 1.0 - smoothing, 0.0) + smoothing / n
-    dx = tl.where(target == ignore, 0.0, grad * (tl.exp(x - lse) - wanted))
+    dx = tl.where(target == ignore, 0.0, grad * (tl.exp((x - top) - low) - wanted))
     tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside)

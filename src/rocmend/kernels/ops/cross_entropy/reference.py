@@ -25,8 +25,8 @@ def cross_entropy_backward(
 ) -> torch.Tensor:
     """Return the gradient of the logits."""
     flat = logits.reshape(-1, logits.shape[-1])
-    lse = torch.logsumexp(wide(flat), -1)
-    return rows_backward(grad.reshape(-1), flat, targets.reshape(-1), lse, ignore_index, label_smoothing).view(
+    _, levels = rows(flat, targets.reshape(-1), ignore_index, label_smoothing)
+    return rows_backward(grad.reshape(-1), flat, targets.reshape(-1), levels, ignore_index, label_smoothing).view(
         logits.shape
     )
 
@@ -34,26 +34,35 @@ def cross_entropy_backward(
 def rows(
     x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what the kernel returns: losses and logsumexp."""
+    """Return what the kernel returns: losses, the largest logits and the logarithms of the sums relative to them."""
     values = wide(x)
-    lse = torch.logsumexp(values, -1)
     known = (targets >= 0) & (targets < x.shape[1])
     chosen = values.gather(1, torch.where(known, targets, 0).long()[:, None])[:, 0]
-    top = torch.nan_to_num(values.amax(-1), nan=0.0, posinf=0.0, neginf=0.0) if x.shape[1] else torch.zeros_like(lse)
+    top = (
+        torch.nan_to_num(values.amax(-1), nan=0.0, posinf=0.0, neginf=0.0)
+        if x.shape[1]
+        else values.new_zeros(x.shape[:1])
+    )
     low = torch.logsumexp(values - top[:, None], -1)  # a loss depends on gaps alone, which large logits would hide
     loss = low - (chosen - top)
     if smoothing:
         loss = (1 - smoothing) * loss + smoothing * (low - (values.mean(-1) - top))
     loss = torch.where(known, loss, float("nan"))
-    return torch.where(targets == ignore_index, 0.0, loss), lse
+    return torch.where(targets == ignore_index, 0.0, loss), torch.stack((top, low), -1)
 
 
 def rows_backward(
-    grad: torch.Tensor, x: torch.Tensor, targets: torch.Tensor, lse: torch.Tensor, ignore_index: int, smoothing: float
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    targets: torch.Tensor,
+    levels: torch.Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> torch.Tensor:
     """Return the gradient of x."""
     wanted = torch.full_like(wide(x), smoothing / x.shape[1])
     columns = torch.arange(x.shape[1], device=x.device)
     wanted = torch.where(columns == targets[:, None], wanted + (1 - smoothing), wanted)
-    dx = wide(grad)[:, None] * (torch.exp(wide(x) - lse[:, None]) - wanted)
+    top, low = levels[:, :1], levels[:, 1:]
+    dx = wide(grad)[:, None] * (torch.exp((wide(x) - top) - low) - wanted)
     return torch.where(targets[:, None] == ignore_index, 0.0, dx).to(x.dtype)
