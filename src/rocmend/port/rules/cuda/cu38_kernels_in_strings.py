@@ -26,7 +26,6 @@ For a person: how the string is put together and compiled is the program's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
@@ -34,12 +33,7 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
-
-_DEVICE = re.compile(rb"__global__|__device__|extern\s+\\?\"C\\?\"")
-_ACROSS = re.compile(
-    rb"\b(__(?:shfl|ballot|any|all|match_any|match_all|reduce|activemask|syncwarp)\w*)\s*\("
-    rb"|\b(warpSize)\b|\b(asm)\s*(?:volatile\s*)?\(|\b(cooperative_groups)\b"
-)
+from rocmend.port.wave.texts import across_lanes
 
 
 @rule(
@@ -71,9 +65,8 @@ def kernels_in_strings(file: CudaFile) -> Iterator[Found]:
             index += 1
             continue
         text = b"\n".join(file.data[token.start : token.end] for token in tokens[first:index])
-        found = _ACROSS.search(text)
-        if found and _DEVICE.search(text) and file.shared(tokens[first].start):
-            name = next(group for group in found.groups() if group).decode()
+        name = across_lanes(text)
+        if name and file.shared(tokens[first].start):
             yield Found(
                 tokens[first].start,
                 tokens[index - 1].end,
