@@ -187,6 +187,8 @@ def _region(data: bytes, region: Region, start: int) -> bytes:
     changed = applied(original, shifted)
     if changed == original:
         return original
+    if not changed.strip():
+        changed = b""  # lines that only parted what is gone
     if changed and not changed.endswith(b"\n"):
         changed += eol
     ends = region.end < len(data) or data.endswith(b"\n") or not original
