@@ -20,7 +20,7 @@ from rocmend.port.rule import rules
 HERE = Path(__file__).parent
 SUPPORT = Path(__file__).parents[3] / "src" / "rocmend" / "port" / "support"
 KERNELS = sorted(HERE.glob("kernels/*.cu"))
-RULES = {"CU01", "CU02", "CU03", "CU04", "CU09", "CU10"}
+RULES = {"CU01", "CU02", "CU03", "CU04", "CU09", "CU10", "CU30", "CU37"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")]
 
