@@ -25,7 +25,7 @@ from rocmend.kb.load import load_entries
 from rocmend.kb.template import plain
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
-from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, LEFT_OUT, TESTS
+from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, GPU_TESTS, LEFT_OUT, TESTS
 from rocmend.port import rule as porting
 from rocmend.report import markdown
 
@@ -137,11 +137,15 @@ pass here, on the CPU under Python 3.11 with recording in C. Of MLX's 847, 787 p
 their own (MLX itself skips 55) and 4 did not pass; of mlx-lm's 79, 74 passed, one was skipped and 4 did not pass.
 `benchmarks/mlx/suite.py CHECKOUT` runs them, and prints what does not pass and has no reason."""
 
+_MLX_GPU_TESTS = """Those that do not pass on a GPU besides, as a run on an NVIDIA H200 showed
+(`benchmarks/mlx/suite.py CHECKOUT --device gpu`)."""
+
 _MLX_TABLES = (
     ("Left out", "name", "why", LEFT_OUT, "A call raises NotImplementedError and says why; an import never does."),
     ("Signatures that differ", "name", "how", DIFFERENT, ""),
     ("What behaves otherwise", "name", "how", BEHAVES, "These are called as in MLX."),
     ("MLX's and mlx-lm's own tests", "test", "why", TESTS, _MLX_TESTS),
+    ("MLX's own tests on a GPU", "test", "why", GPU_TESTS, _MLX_GPU_TESTS),
 )
 
 

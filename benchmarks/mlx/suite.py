@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rocmend.core.supervise import Ending, run_command
-from rocmend.mlx.programs.left_out import TESTS
+from rocmend.mlx.programs.left_out import known_tests
 
 HERE = Path(__file__).resolve().parent
 OUTCOMES = ("passed", "failed", "skipped", "crashed", "timed out")
@@ -118,18 +118,20 @@ def _last(text: str) -> str:
     return (fault or lines)[-1][:300] if lines else "no output"
 
 
-def unexplained(results: list[FileResult]) -> list[str]:
+def unexplained(results: list[FileResult], device: str) -> list[str]:
     """Return the tests that neither passed nor were skipped and have no reason in the tables of ``rocmend.mlx``."""
+    known = known_tests(device)
     return [
         f"{result.name}::{test}"
         for result in results
         for test, outcome in result.outcomes.items()
-        if outcome not in ("passed", "skipped") and f"{result.name}::{test}" not in TESTS
+        if outcome not in ("passed", "skipped") and f"{result.name}::{test}" not in known
     ]
 
 
-def table(results: list[FileResult]) -> str:
-    """Return the table of counts, and a line for each test that did not pass."""
+def table(results: list[FileResult], device: str) -> str:
+    """Return the table of counts, and a line for each test that did not pass, with the reason if there is one."""
+    known = known_tests(device)
     rows = [f"{'file':28}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES) + f"{'s':>8}"]
     for result in results:
         counts = "".join(f"{result.count(outcome):11}" for outcome in OUTCOMES)
@@ -140,9 +142,9 @@ def table(results: list[FileResult]) -> str:
     for result in results:
         for test, outcome in result.outcomes.items():
             if outcome not in ("passed", "skipped"):
-                known = TESTS.get(f"{result.name}::{test}")
+                why = known.get(f"{result.name}::{test}")
                 rows.append(f"{outcome}: {result.name}::{test}: {result.reasons.get(test, '')}")
-                rows.extend([f"    known: {known}"] if known else [])
+                rows.append(f"    known: {why}" if why else "    no reason is known")
     return "\n".join(rows)
 
 
@@ -169,11 +171,11 @@ def main() -> int:
             results.append(result)
             counts = " ".join(f"{outcome} {result.count(outcome)}" for outcome in OUTCOMES if result.count(outcome))
             print(f"{result.name}: {counts}", file=sys.stderr, flush=True)
-    print(table(results))
+    print(table(results, options.device))
     if options.json:
         data = {"device": options.device, "oracle": options.oracle, "files": [asdict(result) for result in results]}
         options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    return 1 if unexplained(results) else 0
+    return 1 if unexplained(results, options.device) else 0
 
 
 if __name__ == "__main__":

@@ -170,10 +170,10 @@ def _prod_vjp(node: Any, primals: Any, output: Any, cotangent: Any) -> Any:
 
     (x,) = primals
     axes = node.attrs[0]
-    others = _others(x, axes)
+    others, wide = _others(x, axes), reshaped(cotangent, restored(x._n.shape, axes))
     if node.dtype.is_complex:
-        others = ops.conjugate(others)
-    return (ops.multiply(reshaped(cotangent, restored(x._n.shape, axes)), others),)
+        return (ops.multiply(ops.conjugate(others), wide),)  # in the order of a product's derivative
+    return (ops.multiply(wide, others),)
 
 
 @PROD.rule("jvp")
