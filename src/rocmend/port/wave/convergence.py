@@ -152,7 +152,7 @@ def _choice(file: CudaFile, one: Statement, places: list[Place]) -> _Found | Non
         colon = at + 1
         while colon < one.last and not (file.tokens[colon].text == b":" and depth == 0):
             depth += (file.tokens[colon].text == b"?") - (file.tokens[colon].text == b":")
-            colon = file.partner[colon] if file.tokens[colon].text in (b"(", b"[", b"{") else colon
+            colon = file.partner.get(colon, colon) if file.tokens[colon].text in (b"(", b"[", b"{") else colon
             colon += 1
         here, there = _after(inside, at + 1, colon), _after(inside, colon + 1, one.last)
         if here and there:

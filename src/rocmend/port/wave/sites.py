@@ -151,7 +151,7 @@ def _set_to_64(file: CudaFile, names: re.Pattern[bytes]) -> tuple[int, int, str]
             at += 1
         value = text_at(file, at).lower().rstrip(b"ul")
         if branch.nvidia is False:
-            wide.append((token, value, file.tokens[at].end))
+            wide.append((token, value, file.tokens[min(at, len(file.tokens) - 1)].end))
         elif value in _VALUES:
             given[token.text] = value
     for token, value, end in wide:
