@@ -194,6 +194,8 @@ def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_pa
     (project / "fast" / "more.py").write_text(TRAINING)
     done = rocmend("port", project, "--baseline", known, "--format", "jsonl")
     assert {json.loads(line)["path"] for line in done.out.splitlines()} == {"fast/more.py"}
+    (project / "fast" / "more.py").unlink()
+    assert "but what is known or was left out" in rocmend("port", project, "--baseline", known).out
 
 
 def test_rules_are_listed_and_explained(rocmend: Rocmend) -> None:
@@ -262,3 +264,14 @@ def test_golden_vectors_are_kept_and_compared(rocmend: Rocmend, project: Path) -
     done = rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu", "--json")
     assert done.code == 0, done.err
     assert Path(data_of(done)["path"]).is_file()
+    (project / "fast" / "ops.py").write_text("def two(x, y):\n    return x\n\ndef doubled(x):\n    return x * 2\n")
+    (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:two", "fast.ops:doubled"]\n')
+    half = rocmend("port", "golden", project, "--name", "half", "--device", "cpu")
+    assert half.code == 1
+    assert "Could not be called" in half.out
+    (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:two"]\n')
+    none = rocmend("port", "golden", project, "--name", "none", "--device", "cpu")
+    assert none.code == 2
+    assert "missing 1 required positional argument" in none.err
+    assert sorted(path.name for path in (project / ".rocmend" / "golden").iterdir()) == ["cpu.json", "half.json"]
+    assert rocmend("port", "golden", project, "--name", "../out", "--device", "cpu").code == 2

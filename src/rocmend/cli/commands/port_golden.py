@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 from pathlib import Path
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.report.document import Document, Text, Tone
-from rocmend.report.envelope import Outcome
+from rocmend.core.errors import DataError, UsageError
+from rocmend.core.units import count_text
+from rocmend.report.document import Block, Cell, Document, Section, Text, Tone, table
+from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 
 @rocmend_command(
@@ -33,15 +36,37 @@ def command(path: Path, name: str, machine: str, device: str, output_format: str
 
     The functions stand in the project's pyproject.toml: [tool.rocmend.port] golden = ["package.module:function"]. They
     are called with tensors of fixed seeds, in the shapes and types that the page on porting names. The vectors go to
-    .rocmend/golden in the project; carry them along to the other machine.
+    .rocmend/golden in the project; carry them along to the other machine. Exit code 1 means that some functions could
+    not be called.
     """
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise UsageError(
+            "port golden", f"{name!r} is no name of a file.", next_step="Use letters, digits, dots, - and _."
+        )
+    from rocmend.port.verify import golden
     from rocmend.port.verify.job import Job
     from rocmend.port.verify.python_run import capture
 
     with Job(path, (), None) as job:
         written = capture(job, name, machine or platform.node(), device=device)
-    text = f"Kept in `{written}`. `rocmend port verify` compares with it, here and wherever it is carried."
-    outcome = Outcome("port golden", {"path": str(written), "name": name, "device": device})
-    finish(
-        outcome, output_format, lambda: Document("Golden vectors", text, Tone.GOOD, (Text("Nothing else changed."),))
-    )
+    vectors, _ = golden.read(written)
+    failed = [one for one in vectors if one.error]
+    if len(failed) == len(vectors):
+        written.unlink()
+        why = failed[0].error if failed else "there are none"
+        raise DataError("golden vectors", f"no function could be called: {why}.", next_step="Nothing was kept.")
+    kept = f"{count_text(len(vectors) - len(failed), 'vector')} kept in `{written}`."
+    blocks: list[Block] = [Text("`rocmend port verify` compares with them, here and wherever they are carried.")]
+    if failed:
+        rows = [[Cell(one.name), Cell(one.error)] for one in failed]
+        blocks.append(Section("Could not be called", (table(["function", "why"], rows),), Tone.WARNING))
+    data = {
+        "path": str(written),
+        "name": name,
+        "device": device,
+        "vectors": len(vectors),
+        "failed": {one.name: one.error for one in failed},
+    }
+    outcome = Outcome("port golden", data, FINDINGS if failed else CLEAN)
+    tone = Tone.WARNING if failed else Tone.GOOD
+    finish(outcome, output_format, lambda: Document("Golden vectors", kept, tone, tuple(blocks)))

@@ -54,6 +54,8 @@ def port_verdict(done: Ported) -> tuple[str, Tone]:
         if missing:
             told = f"{count_text(len(missing), 'source')} could not be read; nothing in the others needs a port"
             return f"{told}: {_read(done)}.", Tone.WARNING
+        if done.analysis.narrowed:
+            return f"Nothing is found but what is known or was left out: {_read(done)}.", Tone.GOOD
         return f"Nothing in it needs a port: {_read(done)}.", Tone.GOOD
     if done.written and done.made:
         told = f"{count_text(done.made, 'place')} in {files} rewritten"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rocmend.cli.views.port import project_name
-from rocmend.core.units import count_text
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
 from rocmend.report.document import Block, Card, Cell, Document, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
@@ -67,7 +66,7 @@ def _evidence(level: Level, shown: list[Evidence], *, everything: bool) -> Block
     cut = shown if everything else shown[:_SHOWN]
     cards: list[Block] = [_card(one) for one in cut]
     if len(shown) > len(cut):
-        cards.append(Text(f"… and {count_text(len(shown) - len(cut), 'more')}: see `--format json`.", Tone.MUTED))
+        cards.append(Text(f"… and {len(shown) - len(cut):,} more: see `--format json`.", Tone.MUTED))
     return Section(f"Level {level.number}: {level.title}", tuple(cards))
 
 
