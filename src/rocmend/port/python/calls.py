@@ -128,8 +128,9 @@ def _of_variable(file: PythonFile, call: Call, value: ast.Name, name: str, depth
     if found is None:
         return []
     scope, bindings = found
-    literals = [binding.value for binding in bindings if binding.value is not None]
-    shared = len(literals) != len(bindings) or _other_uses(file, call, value)
+    literals = [literal for binding in bindings if (literal := binding.value or binding.default) is not None]
+    plain = [binding for binding in bindings if binding.value is not None]
+    shared = len(plain) != len(bindings) or _other_uses(file, call, value)
     depth += 1 if len(bindings) <= 4 else 5  # dicts made of each other, in turn, would take exponential time
     told = [
         Argument(one.value, one.holder, one.shared or shared)

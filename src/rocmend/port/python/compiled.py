@@ -52,9 +52,20 @@ def _compiles(file: PythonFile, decorator: ast.expr) -> bool:
 
 
 def _is_given(file: PythonFile, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Whether a function is compiled by a call: ``f = torch.jit.script(f)``."""
+    """Whether a function or class is compiled by a call: ``f = torch.jit.script(f)``, ``torch.jit.script(Model())``."""
     for call in file.calls(*_COMPILERS):
         for argument in call.args[:1]:
-            if isinstance(argument, ast.Name) and argument.id == function.name:
+            if function.name in _given(file, argument):
                 return True
     return False
+
+
+def _given(file: PythonFile, node: ast.expr) -> set[str]:
+    """Return the names that are compiled where an expression is: a function's, or an instance's class."""
+    if isinstance(node, ast.Call):
+        return {node.func.id} if isinstance(node.func, ast.Name) else set()
+    if not isinstance(node, ast.Name):
+        return set()
+    found = file.scope(node).lookup(node.id)
+    made = [one.value for one in found[1] if isinstance(one.value, ast.Call)] if found else []
+    return {node.id, *(one.func.id for one in made if isinstance(one.func, ast.Name))}

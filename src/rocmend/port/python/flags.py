@@ -124,7 +124,7 @@ def _named(file: Names, node: ast.expr) -> Side | None:
     return None
 
 
-def implied(file: Names, test: ast.expr, outcome: bool) -> Side | None:
+def implied(file: Names, test: ast.expr, outcome: bool, depth: int = 0) -> Side | None:
     """Return the side that ``test`` having this outcome implies.
 
     ``a and b`` being true implies what either implies; ``a or b`` being false likewise.
@@ -133,9 +133,13 @@ def implied(file: Names, test: ast.expr, outcome: bool) -> Side | None:
     if known is not None:
         return known if outcome else _other(known)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return implied(file, test.operand, not outcome)
+        return implied(file, test.operand, not outcome, depth)
+    if isinstance(test, ast.Name) and depth < 4:
+        found = file.scopes.scope_of[test].lookup(test.id) if test in file.scopes.scope_of else None
+        value = found[1][0].value if found and len(found[1]) == 1 else None
+        return implied(file, value, outcome, depth + 1) if isinstance(value, ast.BoolOp | ast.UnaryOp) else None
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:
-        sides = {side for value in test.values if (side := implied(file, value, outcome))}
+        sides = {side for value in test.values if (side := implied(file, value, outcome, depth))}
         return sides.pop() if len(sides) == 1 else None
     return None
 

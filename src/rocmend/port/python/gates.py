@@ -29,7 +29,7 @@ __all__ = [
 FLAG = "is_rocm"
 """The flag's name in edits; ``write.ported`` puts the file's own in its place."""
 
-_BARE = (ast.keyword, ast.Assign, ast.AnnAssign, ast.Return, ast.Dict, ast.List, ast.Tuple, ast.arguments)
+_BARE = (ast.Assign, ast.AnnAssign, ast.Return, ast.Dict, ast.List, ast.Tuple, ast.arguments)
 _REFUSED = (ast.Starred, ast.Yield, ast.YieldFrom, ast.GeneratorExp, ast.NamedExpr, ast.Slice)
 
 
@@ -64,6 +64,8 @@ def _alone(file: PythonFile, node: ast.expr) -> bool:
     parent = file.parent(node)
     if isinstance(parent, ast.Call):
         return node in parent.args
+    if isinstance(parent, ast.keyword):
+        return parent.arg is not None
     if isinstance(parent, ast.Dict):
         return node in parent.values
     if isinstance(parent, ast.Tuple):

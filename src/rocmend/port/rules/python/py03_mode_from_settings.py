@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds calls of `torch.compile` whose mode is not known from the source.
+Finds calls of `torch.compile` whose mode is not known from the source, also where arguments are unpacked from a dict
+that comes from elsewhere.
 
 ## Why it matters
 
@@ -49,6 +50,7 @@ _BAD = ("max-autotune", "reduce-overhead")
     valid=(
         'import torch\n\nMODE = "default"\nf = torch.compile(f, mode=MODE)\n',
         "import torch\n\nf = torch.compile(f)\n",
+        "import torch\n\nOPTIONS = {'fullgraph': True}\nf = torch.compile(f, **OPTIONS)\n",
     ),
     invalid=(
         Case(
@@ -62,11 +64,18 @@ _BAD = ("max-autotune", "reduce-overhead")
             "mode=\"default\" if is_rocm and cfg['compile'].get('mode', 'default') in "
             "(\"max-autotune\", \"reduce-overhead\") else cfg['compile'].get('mode', 'default'))\n",
         ),
+        Case(
+            "import torch\n\n\ndef run(f, **options):\n    return torch.compile(f, **options)\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n\ndef run(f, **options):\n"
+            '    return torch.compile(f, **({**options, "mode": "default"} if is_rocm and options.get("mode") in '
+            '("max-autotune", "reduce-overhead") else options))\n',
+        ),
         Case("import torch\n\nf = torch.compile(f, mode=read_mode())\n", None),
     ),
 )
 def mode_from_settings(file: PythonFile) -> Iterable[Found]:
     """Find modes that may be one of those that capture graphs."""
+    yield from _unknown(file)
     for value, _ in modes(file, unknown=False):
         for leaf in leaves(file, value):
             known, complete = file.values(leaf)
@@ -85,15 +94,47 @@ def mode_from_settings(file: PythonFile) -> Iterable[Found]:
             )
 
 
+def _unknown(file: PythonFile) -> Iterable[Found]:
+    """Find dicts that are unpacked into a call, and may hold a mode."""
+    for call in file.on_rocm_calls("torch.compile"):
+        if file.arguments(call, "mode"):
+            continue
+        for keyword in call.keywords:
+            if keyword.arg is not None or not _is_pure(keyword.value) or _is_literal(file, keyword.value):
+                continue
+            shown = file.source(keyword.value)
+            test = f'{shown}.get("mode") in ("max-autotune", "reduce-overhead")'
+            edits = expression_gate(file, keyword.value, f'{{**{shown}, "mode": "default"}}', when=test)
+            yield gated(
+                file,
+                keyword.value,
+                edits if "\n" not in shown else (),
+                message="arguments of torch.compile come from elsewhere, and the mode may be one that captures graphs",
+                remedy='On ROCm, compile with "default" where "reduce-overhead" or "max-autotune" is asked for.',
+            )
+
+
+def _is_literal(file: PythonFile, node: ast.expr) -> bool:
+    """Whether a name is bound to dicts that are written out, and nothing else."""
+    found = file.scope(node).lookup(node.id) if isinstance(node, ast.Name) else None
+    return found is not None and all(
+        isinstance(one.value, ast.Dict)
+        or (isinstance(one.value, ast.Call) and file.qualified(one.value.func) == "builtins.dict")
+        for one in found[1]
+    )
+
+
 def _is_pure(node: ast.expr) -> bool:
     """Whether reading an expression twice does no more than reading it once: attributes and items of a name."""
     match node:
         case ast.Name():
             return True
-        case ast.Attribute(value=value) | ast.Subscript(value=value, slice=ast.Constant()):
+        case ast.Attribute(value=value) | ast.Subscript(value=value, slice=ast.Constant() | ast.Name()):
             return _is_pure(value)
         case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant(), *rest], keywords=[]):
             return _is_pure(value) and all(isinstance(one, ast.Constant) for one in rest)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="getenv"), args=args, keywords=[]):
+            return all(isinstance(one, ast.Constant) for one in args)
         case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(), *rest], keywords=[]):
             return _is_pure(value) and all(isinstance(one, ast.Constant) for one in rest)
         case _:

@@ -27,12 +27,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
-from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
@@ -85,36 +84,46 @@ _TAKES_NEXT = re.compile(
             "FLAGS = [extra] if is_rocm else ['-lineinfo', extra]\n"
             "m = ext.load_inline('m', src, extra_cuda_cflags=FLAGS)\n",
         ),
+        Case(
+            "from torch.utils.cpp_extension import load\n\nm = load('m', s, extra_cuda_cflags=['-lineinfo'] + more)\n",
+            "from torch.utils.cpp_extension import load\n\nfrom package._rocm import is_rocm\n\n"
+            "m = load('m', s, extra_cuda_cflags=([] if is_rocm else ['-lineinfo']) + more)\n",
+        ),
     ),
 )
 def cuda_cflags(file: PythonFile) -> Iterable[Found]:
     """Find lists of flags with some that hipcc refuses."""
     for call in file.on_rocm_calls(*_CALLS):
         for argument in file.arguments(call, "extra_cuda_cflags"):
-            flags = _literal(file, argument.value)
-            if flags is None or file.side(flags) is Side.CUDA:
-                continue
-            kept, dropped, sure = _sorted(file, flags)
-            if not dropped:
-                continue
-            one_line = all("\n" not in text for text in kept)
-            yield gated(
-                file,
-                flags,
-                expression_gate(file, flags, f"[{', '.join(kept)}]") if one_line else (),
-                message=f"hipcc does not know {', '.join(dropped)}",
-                remedy="Leave flags of nvcc out on ROCm.",
-                outcome=None if sure and not argument.shared else Outcome.SUGGEST,
-            )
+            for flags in file.on_rocm(_literals(file, argument.value)):
+                kept, dropped, sure = _sorted(file, flags)
+                if not dropped:
+                    continue
+                one_line = all("\n" not in text for text in kept)
+                yield gated(
+                    file,
+                    flags,
+                    expression_gate(file, flags, f"[{', '.join(kept)}]") if one_line else (),
+                    message=f"hipcc does not know {', '.join(dropped)}",
+                    remedy="Leave flags of nvcc out on ROCm.",
+                    outcome=None if sure and not argument.shared else Outcome.SUGGEST,
+                )
 
 
-def _literal(file: PythonFile, node: ast.expr) -> ast.List | None:
+def _literals(file: PythonFile, node: ast.expr) -> Iterator[ast.List]:
+    """Yield the lists of flags that an argument is made of."""
     if isinstance(node, ast.List):
-        return node
-    found = file.scope(node).lookup(node.id) if isinstance(node, ast.Name) else None
-    if found and len(found[1]) == 1 and isinstance(found[1][0].value, ast.List):
-        return found[1][0].value
-    return None
+        yield node
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from _literals(file, node.left)
+        yield from _literals(file, node.right)
+    elif isinstance(node, ast.IfExp):
+        yield from _literals(file, node.body)
+        yield from _literals(file, node.orelse)
+    elif isinstance(node, ast.Name):
+        found = file.scope(node).lookup(node.id)
+        if found and len(found[1]) == 1 and isinstance(found[1][0].value, ast.List):
+            yield found[1][0].value
 
 
 def _sorted(file: PythonFile, flags: ast.List) -> tuple[list[str], list[str], bool]:
