@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cpu, pytest.mark.slow, pytest.mark.filterwarnings("ign
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_generation.json").read_text())["results"]
 
 
-@pytest.mark.parametrize("case", [name for name in RECORDED if not name.startswith(("bfloat16/", "lora/"))])
+@pytest.mark.parametrize("case", [name for name in RECORDED if not name.startswith(("bfloat16/", "lora"))])
 def test_tokens_are_those_of_real_mlx(case: str) -> None:
     assert small_models.CASES[case]() == RECORDED[case]
 
@@ -34,5 +34,14 @@ def test_logits_in_bfloat16_are_near_those_of_real_mlx(case: str) -> None:
     assert max(abs(a - b) for a, b in zip(got, expected, strict=True)) <= allowed
 
 
-def test_losses_of_fine_tuning_are_those_of_real_mlx() -> None:
-    assert small_models.CASES["lora/llama"]() == pytest.approx(RECORDED["lora/llama"], abs=1e-4)
+@pytest.mark.parametrize("case", [name for name in RECORDED if name.startswith("lora")])
+def test_losses_of_fine_tuning_are_those_of_real_mlx(case: str) -> None:
+    """At a rate at which training is stable: at another, the last bit of one weight moves losses by tenths."""
+    assert small_models.CASES[case]() == pytest.approx(RECORDED[case], abs=1e-5)
+
+
+def test_tokens_that_are_compared_say_something() -> None:
+    """A model that repeats one token would give it whatever its layers compute."""
+    for case, tokens in RECORDED.items():
+        if case.startswith("greedy/"):
+            assert len(set(tokens)) > 16, case
