@@ -64,10 +64,8 @@ def _alone(file: PythonFile, node: ast.expr) -> bool:
     parent = file.parent(node)
     if isinstance(parent, ast.Call):
         return node in parent.args
-    if isinstance(parent, ast.keyword):
-        return parent.arg is not None
-    if isinstance(parent, ast.Dict):
-        return node in parent.values
+    if isinstance(parent, ast.keyword | ast.Dict):
+        return parent.arg is not None if isinstance(parent, ast.keyword) else node in parent.values
     if isinstance(parent, ast.Tuple):
         return file.data[slice(*file.span(parent))].startswith(b"(")
     if isinstance(parent, ast.Assign | ast.AnnAssign):
