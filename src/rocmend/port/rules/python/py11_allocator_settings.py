@@ -3,7 +3,7 @@
 ## What it does
 
 Finds allocator settings that have both `max_split_size_mb` and `expandable_segments:True`, as an environment variable
-or in a call.
+in a call, or in a command that the program starts.
 
 ## Why it matters
 
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.python.environment import settings
@@ -46,6 +46,7 @@ _CALLS = (
 )
 
 _HOLE = "\0"
+_COMMAND = re.compile(rf"\b(?:{'|'.join(_VARIABLES)})=\S*expandable_segments:[Tt]rue")
 
 
 @rule(
@@ -84,6 +85,10 @@ _HOLE = "\0"
             "'expandable_segments:True,max_split_size_mb:%d,garbage_collection_threshold:%f' % (size, part)\n",
             None,
         ),
+        Case(
+            "import os\n\nos.system('PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:64 train')\n",
+            None,
+        ),
     ),
 )
 def allocator_settings(file: PythonFile) -> Iterable[Found]:
@@ -106,6 +111,26 @@ def allocator_settings(file: PythonFile) -> Iterable[Found]:
             message="max_split_size_mb together with expandable_segments: memory grows, and data was lost on gfx1201",
             remedy="Leave max_split_size_mb out on ROCm.",
         )
+    for command in file.on_rocm(_commands(file)):
+        yield gated(
+            file,
+            command,
+            (),
+            message="max_split_size_mb together with expandable_segments: memory grows, and data was lost on gfx1201",
+            remedy="Leave max_split_size_mb out of the command on ROCm.",
+        )
+
+
+def _commands(file: PythonFile) -> Iterator[ast.Constant]:
+    """Yield texts that set a variable for a program: ``VARIABLE=… program``, in a call that starts one."""
+    for text in file.of(ast.Constant):
+        if not (isinstance(text.value, str) and _COMMAND.search(text.value) and "max_split_size_mb" in text.value):
+            continue
+        child: ast.AST = text
+        while isinstance(parent := file.parent(child), ast.List | ast.Tuple | ast.BinOp | ast.keyword):
+            child = parent
+        if isinstance(parent, ast.Call) and (file.qualified(parent.func) or "").startswith(("subprocess.", "os.")):
+            yield text
 
 
 def _text(file: PythonFile, value: ast.expr) -> str:
