@@ -127,7 +127,8 @@ def test_what_hip_has_under_no_name_compiles(target: str) -> None:
     except NoToolchainError as error:
         pytest.skip(str(error))
     calls = " + ".join(f"{name}(x[0], x[1])" for name in ("umin", "umax", "llmin", "llmax", "ullmin", "ullmax"))
-    source = f"__global__ void k(unsigned long long *x) {{\n  x[2] = {calls};\n}}\n".encode()
+    events = "cudaEvent_t e; return cudaEventCreate(&e) == cudaEventCreate(&e, cudaEventDisableTiming);"
+    source = f"__global__ void k(unsigned long long *x) {{\n  x[2] = {calls};\n}}\nbool f() {{ {events} }}\n".encode()
     header = compatibility_header(uses([("a.cu", source)]))
     made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
     assert isinstance(made, HipObject), made

@@ -227,6 +227,11 @@ SHIMS: dict[bytes, Shim] = {
     ),
     b"cudaGraphInstantiate": Shim(_GRAPH, ("cudaGraphInstantiate",)),
     b"cuda_to_hip_atomicAdd": Shim(_ATOMIC_ADD, (), ("hip/hip_fp16.h", "hip/hip_bf16.h")),
+    b"cudaEventCreate": Shim(
+        "#ifdef __cplusplus // CUDA's C++ has it with flags too\n"
+        "static inline hipError_t hipEventCreate(hipEvent_t *event, unsigned int flags) {\n"
+        "  return hipEventCreateWithFlags(event, flags);\n}\n#endif"
+    ),
     b"nvrtcCompileProgram": Shim(_RTC_COMPILE, ("nvrtcCompileProgram",), ("hip/hiprtc.h",)),
     b"nvrtcCreateProgram": Shim(_RTC_CREATE, ("nvrtcCreateProgram",), ("hip/hiprtc.h",)),
     b"umin": _least("umin", "<", "unsigned int"),
