@@ -203,6 +203,16 @@ def test_work_by_hand_is_not_undone(project: Path) -> None:
     assert {path: after[path] for path in before if path != "pkg/train.py"} == {
         path: before[path] for path in before if path != "pkg/train.py"
     }
+    (left,) = generations(project)
+    assert [entry.path for entry in left.manifest.entries] == ["pkg/train.py"]
+    assert left.original(left.manifest.entries[0]) == before["pkg/train.py"][0]
+    with pytest.raises(UsageError, match=r"by hand since the port: pkg/train\.py"):
+        undo(project)
+    (project / "pkg" / "train.py").write_bytes(mine.removesuffix(b"# by hand\n"))
+    git(project, "apply", str(left.path / "inverse.patch"))
+    assert tree(project) == before
+    assert undo(project).restored == ()
+    assert not (project / ".rocmend").exists()
 
 
 def test_a_file_that_was_taken_back_by_hand_is_no_obstacle(project: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmend.port.apply import diff
-from rocmend.port.patch import patch
+from rocmend.port.patch import only, patch
 from rocmend.port.records import Change
 
 
@@ -64,6 +64,12 @@ def test_git_applies_it(tmp_path: Path, before: bytes | None, ported: bytes | No
 def test_names_are_quoted_as_git_does(tmp_path: Path, name: str) -> None:
     changes = [Change(name, b"a\n", b"b\n"), Change("new " + name, None, b"n\n")]
     assert applied(tmp_path / "project", changes) == after(changes)
+
+
+def test_a_part_of_a_patch() -> None:
+    made = [Change(name, b"diff --git a/x b/x\n", b"new\n") for name in ("a b", 'q"', "ü", "x")]
+    assert only(patch(made), ['q"', "ü"]) == patch([made[1], made[2]])
+    assert only(patch(made), []) == b""
 
 
 def test_nothing_changed_is_no_patch() -> None:

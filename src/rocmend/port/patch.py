@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 
 from rocmend.port.records import Change
 
-__all__ = ["patch"]
+__all__ = ["only", "patch"]
 
 _CONTEXT = 3
 _MOST_COMPARED = 250_000
@@ -27,10 +27,22 @@ def patch(changes: Iterable[Change]) -> bytes:
     return b"".join(_file(change) for change in ordered if change.before != change.after)
 
 
+def only(text: bytes, paths: Iterable[str]) -> bytes:
+    """Return the parts of a patch, made by ``patch``, that are about some files."""
+    wanted = {_head(path) for path in paths}
+    parts = re.split(rb"^(?=diff --git )", text, flags=re.MULTILINE)
+    return b"".join(part for part in parts if part.partition(b"\n")[0] + b"\n" in wanted)
+
+
+def _head(path: str) -> bytes:
+    name = path.encode("utf-8", "surrogateescape")
+    return b"diff --git %s %s\n" % (_quoted(b"a/" + name), _quoted(b"b/" + name))
+
+
 def _file(change: Change) -> bytes:
     name = change.path.encode("utf-8", "surrogateescape")
     old, new = _quoted(b"a/" + name), _quoted(b"b/" + name)
-    head = [b"diff --git %s %s\n" % (old, new)]
+    head = [_head(change.path)]
     if change.before is None:
         head.append(b"new file mode 100644\n")
     if change.after is None:

@@ -55,6 +55,7 @@ class Manifest(msgspec.Struct, frozen=True):
         program: The version of rocmend that wrote it.
         made_folders: Folders that it made, the outermost first.
         drops: Generations that are undone by it; empty for a port.
+        keeps: Files that stay as they are: what is known of them stays in the generations that are undone.
         style: How CUDA sources were written: ``inplace`` or ``tree``.
         targets: The gfx targets that the port was for.
     """
@@ -64,6 +65,7 @@ class Manifest(msgspec.Struct, frozen=True):
     program: str = rocmend.__version__
     made_folders: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
     style: str = ""
     targets: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ What happens, in this order; ``transaction`` is a folder in ``.rocmend/port``:
 3. ``transaction/commit``: from here on it is finished, not taken back.
 4. The hidden files are moved into place, each where the file still is what it was.
 5. ``transaction`` becomes the generation ``NNNN``; or, when ports are undone, ``transaction/finished`` is written,
-   the generations go, and ``transaction`` goes.
+   the generations go, but for what they know of files that were kept, and ``transaction`` goes.
 
 Everything is flushed to disk before the next step. Whatever interrupts it, ``recover`` finishes it or takes it back:
 back before 3, forward after it. Only where somebody changed a file in between is it taken back after 3 as well
@@ -27,6 +27,8 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.files import write_atomic
+from rocmend.port.patch import only
 from rocmend.port.records import Change
 from rocmend.port.state import (
     INVERSE,
@@ -247,10 +249,29 @@ def _finish(root: Path, work: Path, manifest: Manifest) -> None:
         _write(work / _FINISHED, b"")
         _sync(work)
     for name in manifest.drops:
-        _remove(work.parent / name)
+        _drop(work.parent / name, manifest.keeps)
     _remove_folders(root, manifest)
     _remove(work)
     _remove_state(work.parent)
+
+
+def _drop(path: Path, keeps: Sequence[str]) -> None:
+    """Remove a generation, but for what it knows of files that were kept."""
+    if not (path / MANIFEST).exists():
+        _remove(path)
+        return
+    manifest = Generation(path).manifest
+    left = tuple(entry for entry in manifest.entries if entry.path in keeps)
+    if not left:
+        _remove(path)
+        return
+    write_atomic(path / INVERSE, only((path / INVERSE).read_bytes(), keeps))
+    document = msgspec.json.encode(msgspec.structs.replace(manifest, entries=left))
+    write_atomic(path / MANIFEST, msgspec.json.format(document, indent=1) + b"\n")
+    needed = {f"{entry.before}.zst" for entry in left}
+    for original in (path / ORIGINALS).iterdir():
+        if original.name not in needed:
+            original.unlink()
 
 
 def _back(root: Path, work: Path, begun: Generation | None) -> None:

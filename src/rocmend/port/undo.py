@@ -67,7 +67,17 @@ def _undone(root: Path, told: str, *, keep_changed: bool) -> Undone:
     restored_modes = [before[change.path] or mode for change, mode in zip(changes, modes, strict=True)]
     made = tuple(sorted({path for port in ports for path in port.manifest.made_folders}))
     drops = tuple(port.name for port in ports)
-    manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops)
+    manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops, keeps=tuple(by_hand))
+    told = " ".join(
+        part
+        for part in (
+            told,
+            f"How they were stays in {folder(root)}: `git apply --3way` takes an inverse.patch there."
+            if by_hand
+            else "",
+        )
+        if part
+    )
     again = [Change(change.path, change.after, change.before) for change in changes]
     commit(root, changes, manifest, patch(again))
     return Undone(
