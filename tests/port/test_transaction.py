@@ -165,6 +165,28 @@ def test_an_undo_that_dies_anywhere_is_finished_or_taken_back(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+def test_an_undo_that_keeps_a_file_and_dies_can_still_take_it_back(tmp_path: Path) -> None:
+    step = finished = 0
+    while True:
+        root = fresh(tmp_path / f"run{step}")
+        port(root)
+        port(root, [Change("a.py", b"ported a\n", b"ported twice\n")])
+        (root / "a.py").write_bytes(b"by hand\n")
+        died = killed_at(step, partial(undo, root, keep_changed=True), half=True)
+        recovered(root)
+        assert state(root)["a.py"] == b"by hand\n"
+        finished += state(root) == whole({**BEFORE, "a.py": b"by hand\n"})
+        (root / "a.py").write_bytes(b"ported twice\n")
+        undo(root)
+        assert state(root) == whole(BEFORE), f"step {step}"
+        assert not (root / ".rocmend").exists()
+        if not died:
+            break
+        step += 1
+    assert finished > 10
+
+
+@pytest.mark.slow
 def test_a_recovery_that_dies_anywhere_is_recovered_from(tmp_path: Path) -> None:
     """Killed in the middle of moving files, then again at every step of the recovery."""
     for first in range(26, 48, 7):
