@@ -41,6 +41,11 @@ def test_a_model_that_fits_passes_and_one_that_does_not_is_told_in_numbers(
 def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no config\.json"):
         shared.check_model(str(tmp_path), "cpu")
+    for text in ("{", "[]", ""):
+        config = _model(tmp_path / f"config-{len(text)}") / "config.json"
+        config.write_text(text)
+        with pytest.raises(UsageError, match=r"config\.json is broken"):
+            shared.check_model(str(config.parent), "cpu")
     folder = _model(tmp_path / "cut", 10, claim=64)
     with pytest.raises(UsageError, match="not downloaded whole"):
         shared.check_model(str(folder), "cpu")
@@ -55,6 +60,15 @@ def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     (whole / "model.safetensors").unlink()
     with pytest.raises(UsageError, match=r"has no model\*\.safetensors"):
         shared.check_model(str(whole), "cpu")
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    folder = _model(tmp_path / "m")
+    with pytest.raises(UsageError, match="has no tokenizer"):
+        shared.check_tokenizer(str(folder))
+    (folder / "tokenizer.json").write_text("{}")
+    shared.check_tokenizer(str(folder))
+    shared.check_tokenizer("rocmend-test/there-is-no-such-model")  # of the hub: not known before it is there
 
 
 def test_a_name_without_a_network_is_told_early(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

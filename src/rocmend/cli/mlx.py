@@ -76,8 +76,15 @@ def weights_bytes(folder: Path) -> int:
     Raises:
         UsageError: there are none, or one is broken or incomplete.
     """
-    if not (folder / "config.json").is_file():
+    config = folder / "config.json"
+    if not config.is_file():
         raise UsageError("--model", f"{folder} has no config.json.", next_step="Give the folder of a whole model.")
+    try:
+        broken = not isinstance(json.loads(config.read_text(encoding="utf-8")), dict)
+    except ValueError:
+        broken = True
+    if broken:
+        raise UsageError("--model", f"{config} is broken.", next_step="Download it again.")
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise UsageError(
@@ -155,6 +162,20 @@ def check_model(model: str, device: str) -> None:
     _check_hub(model)
 
 
+def check_tokenizer(model: str) -> None:
+    """Make sure that a local folder has a tokenizer, of whatever kind.
+
+    Raises:
+        UsageError: it has no file that could be one.
+    """
+    folder = Path(model)
+    patterns = ("tokenizer*", "vocab*", "*.tiktoken", "*.model")
+    if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in patterns):
+        raise UsageError(
+            "--model", f"{folder} has no tokenizer.", next_step="Download tokenizer.json, or what the model has, too."
+        )
+
+
 def _check_hub(name: str) -> None:
     import socket
     from urllib.parse import urlsplit
@@ -203,6 +224,7 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
     need("torch", "mlx", "mlx_lm")
     check_device(device)
     check_model(model, device)
+    check_tokenizer(model)
     click.echo(f"rocmend mlx: {program} with {model}", err=True)
     hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments])
 
