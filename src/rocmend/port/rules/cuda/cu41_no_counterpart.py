@@ -27,7 +27,8 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.compat import defines
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
-from rocmend.port.cuda.names import no_counterpart
+from rocmend.port.cuda.names import hip_names, no_counterpart
+from rocmend.port.cuda.shims import SHIMS
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -53,6 +54,11 @@ _REMEDIES = (
     ),
     (b"__h", "Write it with the operations that HIP has (hip/hip_fp16.h, hip/hip_bf16.h)."),
 )
+_FAMILY = re.compile(
+    rb"CU_(?:DEVICE_ATTRIBUTE|MEM|STREAM|CTX|EVENT|POINTER_ATTRIBUTE|FUNC_ATTRIBUTE|LIMIT|JIT|TR|AD_FORMAT|GRAPH|LAUNCH)_"
+    rb"[A-Z0-9_]+|cudaDevAttr[A-Z]\w+|cudaLimit[A-Z]\w+"
+)
+"""Values of CUDA's enumerations, which no project gives names of its own to: those without a HIP name have none."""
 _LINE_END = re.compile(rb"[ \t]*\r?\n")
 _OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed for."
 
@@ -63,7 +69,7 @@ _OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed fo
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=(b"cu", b"nv", b"nccl", b"__h", b"__bf", b"__f", b"__d", b"__is", b"h2tanh", b"htanh"),
+    triggers=(b"cu", b"CU_", b"nv", b"nccl", b"__h", b"__bf", b"__f", b"__d", b"__is", b"h2tanh", b"htanh"),
     sources=("measured: headers of ROCm 6.4 and HIP 7.1 against those of CUDA 12.8",),
     valid=(
         "void f() { cudaMalloc(&p, 4); }\n",
@@ -73,6 +79,7 @@ _OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed fo
     invalid=(
         Case("void f() {\n  cudnnAddTensor();\n}\n", None),
         Case("__device__ __half f(__half x) { return htanh(x); }\n", None),
+        Case("int f() { return g(CU_DEVICE_ATTRIBUTE_OF_ANOTHER_RELEASE); }\n", None),
         Case(
             'const char *f(cufftResult r) {\n  switch (r) {\n    case CUFFT_SUCCESS:\n      return "s";\n'
             '    case CUFFT_NVRTC_FAILURE:\n      return "n";\n  }\n  return "";\n}\n',
@@ -88,7 +95,8 @@ _OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed fo
 )
 def without_counterpart(file: CudaFile) -> Iterator[Found]:
     """Yield each name once; each case of a value that cannot come is left out."""
-    for name in no_counterpart().intersection(file.all_names):
+    unknown = {name for name in file.all_names if _FAMILY.fullmatch(name)} - hip_names().keys() - SHIMS.keys()
+    for name in sorted(unknown | no_counterpart().intersection(file.all_names)):
         uses = list(file.names(name))
         if not uses or defines(file, name):
             continue
