@@ -5,7 +5,7 @@
 Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
 `at::cuda::warp_size()`, `cuda_utils::WarpReduceSum` …) in files that also work with 32: by operations across lanes,
 `threadIdx.x % 32`, `& 31`, `>> 5`, or a 32 anywhere. `warp_size()` and `WarpReduceSum` are reported too where nothing
-else in the file tells which lanes are meant.
+else in the file tells which lanes are meant. `WARP_SYNC()`, which does nothing on ROCm, becomes a fence.
 
 ## Why it matters
 
@@ -21,7 +21,8 @@ library's size in the arithmetic too.
 
 ## Fix safety
 
-For a person. A file that uses only the library's names, or only 32, is not reported.
+For a person, but for the fence, which is safe on any wavefront. A file that uses only the library's names, or only 32,
+is not reported.
 
 ## References
 
@@ -34,8 +35,9 @@ from collections.abc import Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.cases import gated
 from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, undecided, wave_wide
 
 
@@ -45,7 +47,7 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, undecided, wave_wid
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
-    triggers=tuple(WAVE_WIDE),
+    triggers=(*WAVE_WIDE, b"WARP_SYNC"),
     sources=(
         "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",
         "https://github.com/state-spaces/mamba/commit/d49d7c9",
@@ -55,6 +57,7 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, undecided, wave_wid
         "__device__ int f() {\n  return threadIdx.x % 32;\n}\n",
     ),
     invalid=(
+        gated("  WARP_SYNC();", "  warp32_syncwarp();", "__device__ void f() {\n", "}\n"),
         Case("void f(float* x) {\n  dim3 block(at::cuda::warp_size(), 4);\n  k<<<1, block>>>(x);\n}\n", None),
         Case("__device__ float f(float v) {\n  return at::native::cuda_utils::WarpReduceSum(v);\n}\n", None),
         Case(
@@ -81,7 +84,13 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, undecided, wave_wid
     ),
 )
 def mixed_widths(file: CudaFile) -> Iterator[Found]:
-    """Yield the names that mean the whole wavefront."""
+    """Yield the names that mean the whole wavefront, and the barrier that PyTorch leaves out on ROCm."""
+    for call in file.calls(b"WARP_SYNC"):
+        own = any(one.name.text == b"WARP_SYNC" for one in file.functions) or b"WARP_SYNC" in file.macros
+        if not own and call.qualifier in (b"", b"::"):
+            edit = Edit(call.name.start, call.name.end, b"warp32_syncwarp")
+            what = "PyTorch's WARP_SYNC does nothing on ROCm: compilers may move accesses across it"
+            yield Found(call.start, call.end, what, (edit,), Outcome.AUTO, needs=("warp32",))
     wide = list(wave_wide(file))
     if not wide:
         return

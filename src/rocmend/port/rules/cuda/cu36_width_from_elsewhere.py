@@ -3,7 +3,7 @@
 ## What it does
 
 Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `THREADS_PER_WARP`) which the file
-does not define, and puts a `static_assert` at their head that it is 32.
+does not define, or only where nobody has, and puts a `static_assert` at their head that it is 32.
 
 ## Why it matters
 
@@ -56,6 +56,12 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
     ),
     invalid=(
         gated(
+            "__device__ int f() {",
+            '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code");',
+            "#ifndef WARP_SIZE\n#define WARP_SIZE 32\n#endif\n",
+            "  return threadIdx.x % WARP_SIZE;\n}\n",
+        ),
+        gated(
             "__device__ int f(int v) {",
             '__device__ int f(int v) { static_assert(THREADS_PER_WARP == 32, "warps have 32 lanes in ported code");',
             '#include "common.cuh"\n',
@@ -75,7 +81,8 @@ def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
         return  # another language's kernels, whose sub-groups are no warps of CUDA
     done: set[tuple[int, bytes]] = set()
     for name in [name for name in file.all_names if names_a_width(name) and name not in _LIBRARIES]:
-        if name in file.macros or file.declarations_of(name) or _of_a_template(file, name):
+        own = name in file.macros and not _may_be_given(file, name)
+        if own or file.declarations_of(name) or _of_a_template(file, name):
             continue
         for index in file.names(name):
             token = file.tokens[index]
@@ -98,6 +105,19 @@ def _plain_use(file: CudaFile, index: int) -> bool:
     before = file.tokens[index - 1].text if index else b""
     after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
     return before not in (b".", b"->", b"::") and after not in (b"(", b"=", b"::", b"<")
+
+
+def _may_be_given(file: CudaFile, name: bytes) -> bool:
+    """Tell whether the file defines a macro only where nobody has before: the build or another file may."""
+    for macro in file.macros[name]:
+        branch = file.branch_at(macro.name.start)
+        if branch is None:
+            return False
+        directive = file.directives[branch.directive]
+        words = [token.text for token in file.tokens[directive.first + 1 : directive.last]]
+        if words not in ([b"ifndef", name], [b"if", b"!", b"defined", b"(", name, b")"]):
+            return False
+    return True
 
 
 def _of_a_template(file: CudaFile, name: bytes) -> bool:
