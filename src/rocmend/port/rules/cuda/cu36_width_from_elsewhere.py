@@ -31,6 +31,7 @@ from collections.abc import Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Kind
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Found, rule
 from rocmend.port.wave.cases import gated
@@ -50,11 +51,18 @@ _LIBRARIES = frozenset((b"warpSize", b"C10_WARP_SIZE"))
     triggers=(b"WARP", b"arpS", b"arp_s", b"arp_S", b"arpW", b"arp_w", b"arpT", b"arp_t", b"er_warp", b"erWarp"),
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html",),
     valid=(
+        "template <int N>\n__device__ int f() {\n  using T = Traits<N>;\n  return threadIdx.x % T::kWarpSize;\n}\n",
         "#define WARP_SIZE 32\n__device__ int f() {\n  return threadIdx.x % WARP_SIZE;\n}\n",
         "template <int WARP_SIZE>\n__device__ int f() {\n  return threadIdx.x % WARP_SIZE;\n}\n",
         "int f(const P& p) {\n  return p.warp_size;\n}\n",
     ),
     invalid=(
+        gated(
+            "__device__ int f() {",
+            '__device__ int f() { static_assert(Traits::kWarpSize == 32, "warps have 32 lanes in ported code");',
+            "template <typename Traits>\n",
+            "  return threadIdx.x % Traits::kWarpSize;\n}\n",
+        ),
         gated(
             "__device__ int f() {",
             '__device__ int f() { static_assert(WARP_SIZE == 32, "warps have 32 lanes in ported code");',
@@ -89,22 +97,42 @@ def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
             function = file.function_at(token.start)
             if function is None or token.directive >= 0 or not _plain_use(file, index):
                 continue
-            if not function.start < token.start < function.end or (function.start, name) in done:
+            first = _whole_name(file, index, function.start)
+            if first < 0 or not function.start < token.start < function.end:
                 continue
-            if _asserted(file, name, token.start):
+            whole = b"".join(one.text for one in file.tokens[first : index + 1])
+            if (function.start, whole) in done or _asserted(file, whole, token.start):
                 continue
-            done.add((function.start, name))
+            done.add((function.start, whole))
             at = function.start + 1
-            text = b' static_assert(%s == 32, "warps have 32 lanes in ported code");' % name
+            text = b' static_assert(%s == 32, "warps have 32 lanes in ported code");' % whole
             what = f"{name.decode()} is another file's, and what works across lanes here keeps to 32"
             yield Found(token.start, token.end, what, (Edit(at, at, text),))
 
 
 def _plain_use(file: CudaFile, index: int) -> bool:
-    """Tell whether a name is used for what it is: no member, no other namespace's, no call, no assignment to it."""
+    """Tell whether a name is used for what it is: no member of an object, no call, no assignment to it."""
     before = file.tokens[index - 1].text if index else b""
     after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
-    return before not in (b".", b"->", b"::") and after not in (b"(", b"=", b"::", b"<")
+    return before not in (b".", b"->") and after not in (b"(", b"=", b"::", b"<")
+
+
+def _whole_name(file: CudaFile, index: int, since: int) -> int:
+    """Return the index of the first token of ``name``, ``space::name`` or ``Traits::name``; -1 for more than names.
+
+    A type that the function names itself is not known at the function's head.
+    """
+    while text_at(file, index - 1) == b"::":
+        if file.tokens[index - 2].kind != Kind.NAME:
+            return -1
+        index -= 2
+    known = text_at(file, index)
+    for at in file.names(known, shared=False):
+        if since <= file.tokens[at].start < file.tokens[index].start and (
+            text_at(file, at + 1) in (b"=", b";") or text_at(file, at - 1) in (b"struct", b"class")
+        ):
+            return -1
+    return -1 if known in (b"std", b"cuda", b"c10", b"at") else index
 
 
 def _may_be_given(file: CudaFile, name: bytes) -> bool:
@@ -128,6 +156,9 @@ def _asserted(file: CudaFile, name: bytes, offset: int) -> bool:
     """Tell whether the function around an offset begins with the assertion, on the ROCm side."""
     floor = max((one.end for one in file.functions if one.end <= offset), default=0)
     for index in file.names(b"static_assert", shared=False):
-        if floor <= file.tokens[index].start < offset and text_at(file, index + 2) == name:
+        if not floor <= file.tokens[index].start < offset:
+            continue
+        closed = file.partner.get(index + 1, index + 1)
+        if b"".join(one.text for one in file.tokens[index + 2 : closed]).startswith(name + b"=="):
             return True
     return False
