@@ -49,9 +49,12 @@ def check_report(check: Check) -> Document:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
     if check.project is not None:
-        from rocmend.cli.views.port_check import project_section
+        from rocmend.cli.views.port_check import project_line, project_section
 
         blocks.append(project_section(check.project))
+        told, project_tone = project_line(check.project)
+        summary = f"{summary} {told}"
+        tone = project_tone if tone in {Tone.GOOD, Tone.INFO, Tone.ADVICE, Tone.PLAIN} else tone
     blocks.append(Section("What works", _probes(check)))
     blocks.append(Section("What to install", _install(check)))
     blocks.append(Section("What to set", _settings(check)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ __all__ = [
 
 _SHOWN_FILES = 12
 _SHOWN_ISSUES = 8
+_ALL = sys.maxsize
 _DONE = {Outcome.AUTO: "rewritten", Outcome.SUGGEST: "suggested", Outcome.MANUAL: "by hand", Outcome.NOTE: "note"}
 
 
@@ -40,7 +42,8 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
         done: What was found and done.
         everything: Whether every issue is shown, not the first of each file.
     """
-    blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, everything=everything)]
+    most = (_ALL, _ALL) if everything else (_SHOWN_FILES, _SHOWN_ISSUES)
+    blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, most=most)]
     summary, tone = port_verdict(done)
     return Document(f"Port of {project_name(done.analysis.root)}", summary, tone, tuple(blocks), _footer(done))
 
@@ -119,12 +122,17 @@ def not_in_the_patch(analysis: Analysis, left_alone: Sequence[LeftAlone], *, sug
     return ", ".join(count_text(count, one, many) for count, one, many in rows if count)
 
 
-def findings_blocks(done: Ported, *, everything: bool = False) -> list[Block]:
-    """Return what was found: by rule, then file by file, then what was not read."""
+def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
+    """Return what was found: by rule, then file by file, then what was not read.
+
+    Args:
+        done: What was found.
+        most: How many files are shown, and how many places of each.
+    """
     blocks: list[Block] = []
     if done.analysis.issues:
         blocks.append(Section("Constructs", (_by_rule(done.analysis.issues),)))
-        blocks += _by_file(done, everything=everything)
+        blocks += _by_file(done, most)
     if done.left_alone:
         rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
         blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
@@ -132,7 +140,7 @@ def findings_blocks(done: Ported, *, everything: bool = False) -> list[Block]:
         blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),)))
     skipped = [file for file in done.analysis.files if file.skipped]
     if skipped:
-        blocks.append(Section("Not read", _skipped(skipped, everything=everything)))
+        blocks.append(Section("Not read", _skipped(skipped, most[0])))
     notes = (*done.analysis.notes, *done.notes)
     if notes:
         blocks.append(Section("Notes", tuple(Text(as_markdown(note)) for note in notes)))
@@ -152,19 +160,21 @@ def _by_rule(issues: Iterable[Issue]) -> Block:
     return table(["rule", *(_DONE[outcome] for outcome in Outcome), "construct"], rows)
 
 
-def _by_file(done: Ported, *, everything: bool) -> list[Block]:
+def _by_file(done: Ported, most: tuple[int, int]) -> list[Block]:
     """Return a card for each file, those for a person first."""
     files = sorted((file for file in done.analysis.files if file.issues), key=lambda file: (not file.manual, file.path))
-    shown = files if everything else files[:_SHOWN_FILES]
-    cards: list[Block] = [_card(file, everything=everything) for file in shown]
+    shown = files[: most[0]]
+    cards: list[Block] = [_card(file, most[1]) for file in shown]
     if len(files) > len(shown):
-        cards.append(Text(f"… and {count_text(len(files) - len(shown), 'more file')}: `-v` shows all.", Tone.MUTED))
+        cards.append(
+            Text(f"… and {count_text(len(files) - len(shown), 'more file')}: `rocmend port -v` shows all.", Tone.MUTED)
+        )
     return [Section("Files", tuple(cards))]
 
 
-def _card(file: FileReport, *, everything: bool) -> Card:
+def _card(file: FileReport, most: int) -> Card:
     ranked = sorted(file.issues, key=lambda issue: (_ORDER[issue.outcome], issue.start))
-    shown = sorted(ranked if everything else ranked[:_SHOWN_ISSUES], key=lambda issue: issue.start)
+    shown = sorted(ranked[:most], key=lambda issue: issue.start)
     blocks: list[Block] = [_lines(shown)]
     if len(ranked) > len(shown):
         blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
@@ -195,8 +205,8 @@ def sentences(issue: Issue) -> str:
     return " ".join(part if part[-1] in ".!?:" else f"{part}." for part in parts)
 
 
-def _skipped(files: Sequence[FileReport], *, everything: bool) -> tuple[Block, ...]:
-    shown = files if everything else files[:_SHOWN_FILES]
+def _skipped(files: Sequence[FileReport], most: int) -> tuple[Block, ...]:
+    shown = files[:most]
     blocks: list[Block] = [table(["file", "why"], [[Cell(file.path), Cell(file.skipped)] for file in shown])]
     if len(files) > len(shown):
         blocks.append(Text(f"… and {len(files) - len(shown)} more.", Tone.MUTED))

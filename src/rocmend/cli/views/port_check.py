@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from rocmend.cli.port_check import CheckedProject
-from rocmend.cli.views.port import findings_blocks, port_verdict
+from rocmend.cli.views.port import findings_blocks, port_verdict, project_name
 from rocmend.cli.views.port_project import project_blocks
 from rocmend.cli.views.proof import ladder_blocks
 from rocmend.port.verify.records import Status
 from rocmend.report.document import Block, Card, Code, Section, Text, Tone
 from rocmend.report.visible import as_markdown
 
-__all__ = ["project_section", "project_summary"]
+__all__ = ["project_line", "project_section", "project_summary"]
 
 _LONGEST_DIFF = 200_000
+_MOST_FILES, _MOST_ISSUES = 200, 60
+"""Of findings, in a report that is one page: files, and places of each."""
 
 
 def project_section(checked: CheckedProject) -> Section:
@@ -21,18 +23,30 @@ def project_section(checked: CheckedProject) -> Section:
     root = checked.port.analysis.root
     blocks: list[Block] = [Text(summary, tone), *project_blocks(checked.port.project)]
     blocks.append(Section("How far the port was proven", tuple(_proofs(checked))))
-    blocks += findings_blocks(checked.port)
+    blocks += findings_blocks(checked.port, most=(_MOST_FILES, _MOST_ISSUES))
     if checked.diff:
         blocks.append(_patch(checked.diff))
     next_step = f"`rocmend port {root} --apply` writes the port; `rocmend port undo {root}` takes it back."
-    return Section(f"Port of {root}", (*blocks, Text(next_step, Tone.MUTED)))
+    return Section(f"Port of {project_name(root)}", (*blocks, Text(next_step, Tone.MUTED)))
+
+
+def project_line(checked: CheckedProject) -> tuple[str, Tone]:
+    """Return the port of a project in a sentence for the head of the report, and its tone."""
+    told, tone = port_verdict(checked.port)
+    if checked.proof is not None and checked.proof.failed:
+        tone = Tone.ERROR
+    return f"Port of {project_name(checked.port.analysis.root)}: {told.partition('. ')[0].rstrip('.')}.", tone
 
 
 def project_summary(checked: CheckedProject) -> Block:
     """Lay out the few lines for the terminal."""
     summary, tone = port_verdict(checked.port)
     return Card(
-        f"Port of {checked.port.analysis.root}", tone, "port", "", (Text(summary), Text(as_markdown(_reached(checked))))
+        f"Port of {project_name(checked.port.analysis.root)}",
+        tone,
+        "port",
+        "",
+        (Text(summary), Text(as_markdown(_reached(checked)))),
     )
 
 

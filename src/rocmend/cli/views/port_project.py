@@ -28,7 +28,7 @@ def project_blocks(project: Project) -> list[Block]:
 
 
 def _about(project: Project) -> tuple[tuple[str, str, str], ...]:
-    entries = [f"{one.name or one.path}" for one in project.entry_points]
+    entries = [one.name if one.kind == "script" else one.path or one.name for one in project.entry_points]
     vendored = [f"{path} ({count_text(count, 'source')})" for path, count in project.vendored.items()]
     rows = [
         ("Kind", project.kind.value, project.why),
