@@ -240,7 +240,7 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     for part in ("How far the port was proven", "The port as a patch", "reduce-overhead"):
         assert part in text
     (head,) = [line for line in text.splitlines() if '<p class="summary' in line]
-    assert "Port of project: " in head
+    assert f"Port of {project}: " in head
 
 
 def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
