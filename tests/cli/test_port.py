@@ -81,6 +81,13 @@ def test_a_changed_nvidia_path_fails_the_proof(rocmend: Rocmend, project: Path) 
     assert data_of(done)["levels"][0]["status"] == "failed"
 
 
+def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocmend, project: Path) -> None:
+    done = rocmend("port", "verify", project, "--level", "identity", "--json")
+    assert done.code == 1
+    (level,) = data_of(done)["levels"]
+    assert (level["status"], level["why"][:20]) == ("not run", "no port was applied ")
+
+
 def test_the_patch_is_what_git_applies(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     patch = tmp_path / "rocm.patch"
     done = rocmend("port", project, "--diff")

@@ -43,7 +43,7 @@ def command(
 
     The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
     (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
-    Exit code 1 means that a level does not hold.
+    Exit code 1 means that a level does not hold, or that the one named with --level did not run.
     """
     from rocmend.port.verify.ladder import up_to, verify
 
@@ -60,5 +60,6 @@ def command(
         progress_done()
     from rocmend.cli.views.proof import proof_document
 
-    outcome = Outcome("port verify", proof, FINDINGS if proof.failed else CLEAN)
+    missed = level is not None and not any(one.ran for one in proof.levels if one.name == level)
+    outcome = Outcome("port verify", proof, FINDINGS if proof.failed or missed else CLEAN)
     finish(outcome, output_format, lambda: proof_document(proof, everything=verbose), details=verbose)

@@ -60,7 +60,7 @@ def install_plan(audit: Audit) -> InstallPlan:
         if one.local:
             folders.append(one.local)
         elif role is Role.TORCH:
-            left_out.append(LeftOut(one.text, "PyTorch for ROCm is there already, and nothing may replace it", source))
+            left_out.append(LeftOut(one.text, "PyTorch for ROCm comes first, and nothing may replace it", source))
         elif role in {Role.CUDA, Role.NONE, Role.PINS_TORCH}:
             left_out.append(LeftOut(one.text, note, source))
         elif one.optional:
