@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.wave.sites import own_lanes, wave
@@ -36,8 +37,18 @@ class Place(NamedTuple):
     born: int
 
 
+_kept: WeakKeyDictionary[CudaFile, list[Place]] = WeakKeyDictionary()
+
+
 def meetings(file: CudaFile) -> list[Place]:
-    """Return the operations of a warp in code, and the calls of functions and macros that hold one."""
+    """Return the operations of a warp in code, and the calls of functions and macros that hold one; found once."""
+    found = _kept.get(file)
+    if found is None:
+        found = _kept[file] = _meetings(file)
+    return found
+
+
+def _meetings(file: CudaFile) -> list[Place]:
     own = [
         Place(site.at, own_lanes(file, site))
         for site in wave(file).sites
@@ -58,11 +69,12 @@ def barriers(file: CudaFile) -> list[Place]:
 
 def _with_callers(file: CudaFile, own: list[Place]) -> list[Place]:
     places = {place.at: place for place in own}
+    bodies = {macro.directive: name for name, macros in file.macros.items() for macro in macros} if own else {}
     holders: set[bytes] = set()
     pending = [place.at for place in own if place.born < 0]
     while pending:
         token = file.tokens[pending.pop()]
-        name = _holder(file, token.start, token.directive)
+        name = bodies.get(token.directive) if token.directive >= 0 else _holder(file, token.start)
         if name is None or name in holders:
             continue
         holders.add(name)
@@ -73,13 +85,8 @@ def _with_callers(file: CudaFile, own: list[Place]) -> list[Place]:
     return [places[at] for at in sorted(places) if file.tokens[at].directive < 0]
 
 
-def _holder(file: CudaFile, offset: int, directive: int) -> bytes | None:
-    """Return the function or macro that an operation stands in."""
-    if directive >= 0:
-        for name, macros in file.macros.items():
-            if any(macro.directive == directive for macro in macros):
-                return name
-        return None
+def _holder(file: CudaFile, offset: int) -> bytes | None:
+    """Return the function that an operation stands in, where others call it."""
     function = file.function_at(offset)
     if function is None or b"__global__" in function.qualifiers:
         return None
