@@ -110,6 +110,16 @@ _NEEDS = ("warp32_groups", "warp32")
             "  return g.size();\n}\n",
         ),
         gated(
+            "  return reduce(tile, v, plus<int>());",
+            "  return warp32_groups::reduce(tile, v, warp32_groups::plus<int>());",
+            (
+                "#ifdef USE_ROCM\n#include <hip/hip_cooperative_groups.h>\n#else\n"
+                "#include <cooperative_groups/reduce.h>\n#endif\n"
+                "using namespace cooperative_groups;\n__device__ int f(thread_block_tile<32> tile, int v) {\n"
+            ),
+            "}\n",
+        ),
+        gated(
             "  return __ffs(tile.match_any(v)) + tile.any(v);",
             "  return __ffs(warp32_groups::match_any(tile, v)) + warp32_groups::any(tile, v);",
             "namespace cg = cooperative_groups;\n__device__ int f(cg::thread_block_tile<16> tile, int v) {\n",
@@ -191,10 +201,27 @@ def _qualified(file: CudaFile, index: int, names: set[bytes]) -> int:
     if before == b"::":
         return index - 2 if text_at(file, index - 2) in names - {b""} else -1
     token = file.tokens[index]
-    bare = token.text in _BARE and before not in (b".", b"->", b"struct", b"class") and b"" in names
+    bare = (
+        (token.text in _BARE or _of_reduce(file, token.text))
+        and before not in (b".", b"->", b"struct", b"class")
+        and b"" in names
+    )
     called = text_at(file, index + 1) in (b"(", b"<")
     own = any(one.name.text == token.text for one in file.functions) or token.text in file.macros
     return index if bare and called and not own and file.declaration_of(token.text, token.start) is None else -1
+
+
+def _of_reduce(file: CudaFile, name: bytes) -> bool:
+    """Tell whether a bare name is that of a reduction: its header is included, and no other such namespace is open."""
+    if name != b"reduce" and name not in _OPERATORS:
+        return False
+    opened = {
+        text_at(file, index + 2)
+        for index in file.names(b"using", shared=False)
+        if text_at(file, index + 1) == b"namespace"
+    }
+    included = any(header == b"<cooperative_groups/reduce.h>" for header, _ in file.includes)
+    return included and not opened & {b"std", b"thrust"}
 
 
 _BARE = frozenset((*_GROUPS, *_LACKING)) - {b"wait"}

@@ -1,15 +1,15 @@
 """Parts of CUB that hipCUB has not, or has otherwise.
 
 What it does:
-  Finds lane numbers and lane masks of CUB, whose width is the hardware's in hipCUB, and CUB's dispatch layer.
+  Finds votes and warp numbers of CUB, whose width is the hardware's in hipCUB, and CUB's dispatch layer.
 
 Why it matters:
-  `cub::LaneId()` goes to 63 on gfx9, and `cub::LaneMaskLt()` has 64 bits there. Code that counts 32 lanes around them
-  is wrong without a word from the compiler. The dispatch layer and its policies are CUB's own.
+  `cub::WARP_ALL` asks 64 lanes on gfx9, and `cub::WarpId()` counts wavefronts there. Code that counts 32 lanes around
+  them is wrong without a word from the compiler. The dispatch layer and its policies are CUB's own.
 
 Use instead:
-  `threadIdx.x % 32` for the lane of a logical warp of 32; the collectives with an explicit width. For what dispatches
-  by hand, the device-wide calls of hipCUB.
+  `threadIdx.x / 32` for a warp's number, `__all_sync` for a vote (both are ported); the collectives with an explicit
+  width. For what dispatches by hand, the device-wide calls of hipCUB.
 
 Fix safety:
   Nothing is rewritten. Headers and the namespace are the compatibility header's work (CU40).
@@ -28,12 +28,7 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _LANES = {
-    b"LaneId": "a lane number up to 63 on gfx9",
     b"WarpId": "a number of wavefronts, which hold 64 threads on gfx9",
-    b"LaneMaskLt": "a mask of 64 bits on gfx9",
-    b"LaneMaskLe": "a mask of 64 bits on gfx9",
-    b"LaneMaskGt": "a mask of 64 bits on gfx9",
-    b"LaneMaskGe": "a mask of 64 bits on gfx9",
     b"WARP_ALL": "a vote of the whole wavefront",
     b"WARP_ANY": "a vote of the whole wavefront",
     b"WARP_BALLOT": "a ballot of the whole wavefront",
@@ -61,11 +56,11 @@ _OWN = (
     sources=("https://rocm.docs.amd.com/projects/hipCUB/en/latest/", "measured: hipCUB 6.4 headers"),
     valid=(
         "using Reduce = cub::BlockReduce<float, 128>;\n",
-        "int LaneId();\nint x = LaneId();\n",
+        "int WarpId();\nint x = WarpId();\n",
     ),
     invalid=(
-        Case("__device__ int f() {\n  return cub::LaneId();\n}\n", None),
-        Case("using namespace cub;\n__device__ int f() {\n  return LaneMaskLt();\n}\n", None),
+        Case("__device__ int f() {\n  return cub::WarpId();\n}\n", None),
+        Case("using namespace cub;\n__device__ int f(int v) {\n  return WARP_ALL(v, ~0u);\n}\n", None),
         Case("using P = cub::ChainedPolicy<350, A, B>;\n", None),
     ),
 )

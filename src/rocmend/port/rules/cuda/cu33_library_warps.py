@@ -2,8 +2,9 @@
 
 ## What it does
 
-Puts 32 lanes in the place of `cub::LaneId()`, `CUB_PTX_WARP_THREADS` and the like; gives `cub::WarpReduce`,
-`cub::WarpScan` and the like 32 as their number of threads where they have none.
+Puts 32 lanes in the place of `cub::LaneId()`, `cub::LaneMaskLt()`, `CUB_PTX_WARP_THREADS` and the like; gives
+`cub::WarpReduce`, `cub::WarpScan` and the like 32 as their number of threads where they have none. Reports CUB's
+shuffles and the arrangements of values that stripe them over warps.
 
 ## Why it matters
 
@@ -51,6 +52,13 @@ _WIDTHS = {
     b"CUB_PTX_LOG_WARP_THREADS": b"5",
     b"CUB_LOG_WARP_THREADS": b"5",
 }
+_LANES = {
+    b"LaneId": b"warp32_lane",
+    b"LaneMaskLt": b"warp32_lanemask_lt",
+    b"LaneMaskLe": b"warp32_lanemask_le",
+    b"LaneMaskGt": b"warp32_lanemask_gt",
+    b"LaneMaskGe": b"warp32_lanemask_ge",
+}
 _WARP_FUNCTIONS = (b"WarpId", b"WarpMask", b"ShuffleUp", b"ShuffleDown", b"ShuffleIndex", b"WarpAll", b"WarpAny")
 _STRIPED = (
     b"WarpStripedToBlocked",
@@ -71,6 +79,7 @@ _DEEPEST = 4
     triggers=(
         b"CUB_",
         b"LaneId",
+        b"LaneMask",
         b"WarpId",
         b"WarpMask",
         b"ShuffleUp",
@@ -95,8 +104,8 @@ _DEEPEST = 4
     ),
     invalid=(
         gated(
-            "  int lane = cub::LaneId() + CUB_PTX_WARP_THREADS;",
-            "  int lane = warp32_lane() + 32;",
+            "  int lane = cub::LaneId() + CUB_PTX_WARP_THREADS + __popc(cub::LaneMaskLt());",
+            "  int lane = warp32_lane() + 32 + __popc(warp32_lanemask_lt());",
             "__device__ void f() {\n",
             "}\n",
         ),
@@ -164,12 +173,12 @@ def _lanes(file: CudaFile) -> Iterator[Found]:
                 f"{name.decode()} is the wavefront's in hipCUB: 64 lanes on gfx9",
                 (Edit(token.start, end, text),),
             )
-    for call in file.calls(b"LaneId", *_WARP_FUNCTIONS):
+    for call in file.calls(*_LANES, *_WARP_FUNCTIONS):
         if not _of_cub(file, call.at):
             continue
-        if call.name.text == b"LaneId":
-            edit = Edit(call.start, call.name.end, b"warp32_lane")
-            what = "cub::LaneId() goes to 63 on gfx9"
+        if call.name.text in _LANES:
+            edit = Edit(call.start, call.name.end, _LANES[call.name.text])
+            what = f"cub::{call.name.text.decode()}() is the wavefront's: lanes go to 63 on gfx9"
             yield Found(call.start, call.end, what, (edit,), needs=("warp32",))
         else:
             what = f"{call.name.text.decode()} works on a wavefront in hipCUB"
