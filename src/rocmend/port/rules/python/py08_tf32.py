@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds `torch.backends.cuda.matmul.allow_tf32 = True`, the same for cuDNN, and `fp32_precision` set to `"tf32"`.
+Finds `torch.backends.cuda.matmul.allow_tf32 = True`, the same for cuDNN, `fp32_precision` set to `"tf32"`,
+and `tf32=True` among Transformers' training arguments, which raises an error on ROCm.
 
 ## Why it matters
 
@@ -49,6 +50,13 @@ _SWITCHES = {
     "torch.backends.cudnn.rnn.fp32_precision": "tf32",
 }
 
+_ARGUMENTS = tuple(
+    f"transformers.{module}{name}"
+    for module in ("", "training_args.", "training_args_seq2seq.")
+    for name in ("TrainingArguments", "Seq2SeqTrainingArguments")
+)
+"""Their ``tf32=True`` raises an error where PyTorch has no CUDA; None, the default, leaves the switch alone."""
+
 
 @rule(
     "PY08",
@@ -56,7 +64,7 @@ _SWITCHES = {
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
-    triggers=(b"allow_tf32", b"fp32_precision"),
+    triggers=(b"tf32", b"fp32_precision"),
     sources=("https://github.com/pytorch/pytorch/issues/188168", "https://github.com/pytorch/pytorch/pull/193345"),
     valid=(
         "import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = False\n",
@@ -81,6 +89,11 @@ _SWITCHES = {
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             "if not is_rocm:\n    torch.backends.cuda.matmul.allow_tf32 = settings.tf32\n",
         ),
+        Case(
+            "from transformers import TrainingArguments as A\n\na = A('out', tf32=True)\n",
+            "from transformers import TrainingArguments as A\n\nfrom package._rocm import is_rocm\n\n"
+            "a = A('out', tf32=None if is_rocm else True)\n",
+        ),
         Case("import torch\n\ntorch.backends.cudnn.allow_tf32 = x.y = True\n", None),
     ),
 )
@@ -98,6 +111,11 @@ def tf32(file: PythonFile) -> Iterable[Found]:
     for value in dict.fromkeys(one.value for one in found if one.statement is None):
         sure = file.values(value)[1] and _alike(file, value)
         yield _found(file, value, expression_gate(file, value, _off(file, value)) if sure else (), sure)
+    for call in file.on_rocm_calls(*_ARGUMENTS):
+        for argument in file.arguments(call, "tf32"):
+            if file.values(argument.value) == ({True}, True):
+                edits = expression_gate(file, argument.value, "None")
+                yield _found(file, argument.value, edits, not argument.shared)
 
 
 def _found(file: PythonFile, node: ast.AST, edits: tuple[Edit, ...], sure: bool) -> Found:

@@ -31,6 +31,7 @@ import re
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
+from rocmend.port.python.calls import Argument, Call
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
@@ -76,6 +77,13 @@ _AMD = re.compile(r"cdna|rdna|gfx|navi|amd|hip|rocm|wave", re.IGNORECASE)
             "add[(8,)](x, num_warps=(16 if is_rocm else 32) if big else 4)\n",
         ),
         Case(
+            "import triton\n\nfrom kernels import add\n\nc = triton.Config({}, 32)\nkw = {'num_warps': 32}\n"
+            "add[(8,)](x, **kw)\n",
+            "import triton\n\nfrom kernels import add\n\nfrom package._rocm import is_rocm\n\n"
+            "c = triton.Config({}, 16 if is_rocm else 32)\nkw = {'num_warps': 16 if is_rocm else 32}\n"
+            "add[(8,)](x, **kw)\n",
+        ),
+        Case(
             "import triton\n\ncs = [triton.Config({}, num_warps=w) for w in [4, 8, 16, 32]]\n",
             "import triton\n\nfrom package._rocm import is_rocm\n\n"
             "cs = [triton.Config({}, num_warps=w) for w in ([4, 8, 16] if is_rocm else [4, 8, 16, 32])]\n",
@@ -84,13 +92,13 @@ _AMD = re.compile(r"cdna|rdna|gfx|navi|amd|hip|rocm|wave", re.IGNORECASE)
 )
 def num_warps(file: PythonFile) -> Iterable[Found]:
     """Find numbers that are known to be too many."""
-    for value in (leaf for given in _given(file) for leaf in leaves(file, given)):
+    for value, shared in _unique(file):
         known, complete = file.values(value)
         if _asks_for_amd(file, value):
             continue
         numbers = [number for number in known if isinstance(number, int)]
         lists = _looped(file, value)
-        outcome = None
+        outcome = Outcome.SUGGEST if shared else None
         node = value
         if complete and numbers and len(numbers) == len(known) and min(numbers) > _MOST:
             edits = expression_gate(file, value, str(_MOST))
@@ -118,14 +126,21 @@ def _asks_for_amd(file: PythonFile, node: ast.expr) -> bool:
     return isinstance(parent, ast.IfExp) and _AMD.search(ast.unparse(parent.test)) is not None
 
 
-def _given(file: PythonFile) -> Iterable[ast.expr]:
+def _unique(file: PythonFile) -> Iterable[tuple[ast.expr, bool]]:
+    """Return the expressions that numbers come from, once each, and whether they may serve others too."""
+    return {leaf: given.shared for given in _given(file) for leaf in leaves(file, given.value)}.items()
+
+
+def _given(file: PythonFile) -> Iterable[Argument]:
     for node in file.of(ast.Call):
         launch = isinstance(node.func, ast.Subscript)
-        if file.side(node) is Side.CUDA or not (launch or file.qualified(node.func) == "triton.Config"):
+        config = file.qualified(node.func) == "triton.Config"
+        if file.side(node) is Side.CUDA or not (launch or config):
             continue
-        for keyword in node.keywords:
-            if keyword.arg == "num_warps" and file.side(keyword.value) is not Side.CUDA:
-                yield keyword.value
+        call = Call(node, "triton.Config" if config else "", node.args, node.keywords)
+        for argument in file.arguments(call, "num_warps", 1 if config else None):
+            if file.side(argument.value) is not Side.CUDA:
+                yield argument
 
 
 def _too_many(node: ast.expr) -> bool:

@@ -64,6 +64,13 @@ from rocmend.port.rule import Case, Found, rule
             "    run()\n",
         ),
         Case(
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n\nFAST = [SDPBackend.FLASH_ATTENTION]\n"
+            "with sdpa_kernel(FAST):\n    run()\n",
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n\nfrom package._rocm import is_rocm\n\n"
+            "FAST = [SDPBackend.FLASH_ATTENTION]\n"
+            "with sdpa_kernel([*FAST, SDPBackend.MATH] if is_rocm else FAST):\n    run()\n",
+        ),
+        Case(
             "import torch\n\nwith torch.backends.cuda.sdp_kernel(enable_flash=True, enable_math=False):\n    run()\n",
             "import torch\n\nfrom package._rocm import is_rocm\n\nwith torch.backends.cuda.sdp_kernel("
             "enable_flash=True, enable_math=True if is_rocm else False):\n    run()\n",
@@ -100,13 +107,21 @@ def _contexts(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
     for call in file.on_rocm_calls("torch.nn.attention.sdpa_kernel"):
         for argument in file.arguments(call, "backends", 0):
             value = argument.value
-            several = isinstance(value, ast.List | ast.Tuple)
-            backends = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+            literal = _literal(file, value)
+            several = isinstance(literal, ast.List | ast.Tuple)
+            backends = literal.elts if isinstance(literal, ast.List | ast.Tuple) else [literal]
             names = [file.qualified(one) or "" for one in backends]
             if not backends or not all(name.startswith("torch.nn.attention.SDPBackend.") for name in names):
                 continue
             if any(name.endswith(".MATH") for name in names):
                 continue
             math = f"{file.source(backends[0]).rpartition('.')[0]}.MATH"
-            shown = [file.source(one) for one in backends]
+            shown = [file.source(one) for one in backends] if literal is value else [f"*{file.source(value)}"]
             yield value, f"[{', '.join([*shown, math])}]" if several or "\n" not in shown[0] else ""
+
+
+def _literal(file: PythonFile, value: ast.expr) -> ast.expr:
+    """Return the list that a name is bound to, once; else the expression itself."""
+    found = file.scope(value).lookup(value.id) if isinstance(value, ast.Name) else None
+    bound = found[1][0].value if found and len(found[1]) == 1 else None
+    return bound if isinstance(bound, ast.List | ast.Tuple) else value

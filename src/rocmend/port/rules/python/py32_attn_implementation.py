@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds `attn_implementation="flash_attention_2"` (and 3) in calls and configurations of Transformers; in tests, which
+Finds `attn_implementation="flash_attention_2"` (and 3), or the older
+`use_flash_attention_2=True`, in calls and configurations of Transformers; in tests, which
 check such settings without a GPU, only where a model is loaded.
 
 ## Why it matters
@@ -34,11 +35,12 @@ from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
 from rocmend.port.python.imported import of_tests
+from rocmend.port.python.modes import leaves
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _NAMES = {"attn_implementation", "_attn_implementation"}
-_BAD = {"flash_attention_2", "flash_attention_3"}
+_BAD = {"flash_attention_2", "flash_attention_3", True}
 
 
 @rule(
@@ -60,6 +62,13 @@ _BAD = {"flash_attention_2", "flash_attention_3"}
             'm = Model.from_pretrained("x", attn_implementation="sdpa" if is_rocm else "flash_attention_2")\n',
         ),
         Case(
+            'm = M.from_pretrained("x", use_flash_attention_2=True)\n'
+            'o = {"attn_implementation": "flash_attention_2" if fast else "sdpa"}\n',
+            "from package._rocm import is_rocm\n\n"
+            'm = M.from_pretrained("x", use_flash_attention_2=False if is_rocm else True)\n'
+            'o = {"attn_implementation": ("sdpa" if is_rocm else "flash_attention_2") if fast else "sdpa"}\n',
+        ),
+        Case(
             "import a\n\na.config._attn_implementation = 'flash_attention_2'\n",
             "import a\n\nfrom package._rocm import is_rocm\n\n"
             "a.config._attn_implementation = \"sdpa\" if is_rocm else 'flash_attention_2'\n",
@@ -68,13 +77,13 @@ _BAD = {"flash_attention_2", "flash_attention_3"}
 )
 def attn_implementation(file: PythonFile) -> Iterable[Found]:
     """Find arguments, entries and attributes."""
-    for value in _given(file):
+    for value in dict.fromkeys(leaf for given in _given(file) for leaf in leaves(file, given)):
         known, complete = file.values(value)
         if complete and known and known <= _BAD and file.side(value) is not Side.CUDA:
             yield gated(
                 file,
                 value,
-                expression_gate(file, value, '"sdpa"'),
+                expression_gate(file, value, "False" if True in known else '"sdpa"'),
                 message="Transformers refuses flash-attn where it is not installed, and its wheels are for CUDA",
                 remedy='Ask for "sdpa" on ROCm.',
             )
@@ -85,6 +94,8 @@ def _given(file: PythonFile) -> Iterator[ast.expr]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         if not of_tests(file.path) or name.startswith("from_"):
             yield from (keyword.value for keyword in call.keywords if keyword.arg in _NAMES)
+        if name.startswith("from_"):
+            yield from (keyword.value for keyword in call.keywords if keyword.arg == "use_flash_attention_2")
     if of_tests(file.path):
         return
     for assign in file.of(ast.Assign):
