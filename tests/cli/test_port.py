@@ -113,6 +113,17 @@ def test_the_patch_has_the_bytes_of_files_that_are_not_utf_8(project: Path, tmp_
     assert b"USE_ROCM" in (project / "kernel.cu").read_bytes()
 
 
+def test_suggestions_that_were_taken_are_not_suggested_again(rocmend: Rocmend, project: Path) -> None:
+    (project / "Dockerfile").write_text("FROM nvidia/cuda:12.8.1-devel-ubuntu24.04\nENV TORCH_CUDA_ARCH_LIST=9.0\n")
+    assert "suggested rewrite" in rocmend("port", project).out
+    done = rocmend("port", project, "--apply", "--suggestions")
+    assert done.code == 0
+    assert "suggested rewrite" not in done.out
+    assert (project / "Dockerfile.rocm").is_file()
+    again = rocmend("port", project, "--diff")
+    assert (again.code, again.out, again.err) == (0, "", "")
+
+
 def test_what_is_not_in_the_patch_is_told(rocmend: Rocmend, project: Path) -> None:
     assert rocmend("port", project, "--diff").err == ""
     (project / "half.py").write_text("import torch\ntorch.compile(\n")

@@ -10,12 +10,13 @@ import msgspec
 from rocmend.core.gfx import lookup
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import Applied, apply
+from rocmend.port.build.beside import settled
 from rocmend.port.plan import LeftAlone, plan
 from rocmend.port.project import Project, understand
-from rocmend.port.records import Analysis, FileReport, Language, Outcome
+from rocmend.port.records import Analysis, FileReport, Issue, Language, Outcome
 from rocmend.port.state import generations
 
-__all__ = ["Ported", "analysed", "needs_more", "ported", "style_of", "unread"]
+__all__ = ["Ported", "analysed", "needs_more", "pending", "ported", "style_of", "unread"]
 
 
 class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,6 +31,7 @@ class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
         made: How many issues the changes rewrite.
         written: Whether the changes were written.
         notes: What else there is to say.
+        suggestions: Whether suggested rewrites are among the changes.
     """
 
     project: Project
@@ -40,12 +42,13 @@ class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
     made: int
     written: bool
     notes: tuple[str, ...] = ()
+    suggestions: bool = False
 
     @property
     def open(self) -> bool:
         """Whether there is something left for the tool or for a person to do."""
         to_write = not self.written and bool(self.changed or self.added)
-        return to_write or needs_more(self.analysis, self.left_alone)
+        return to_write or needs_more(self.analysis, self.left_alone, suggestions=self.suggestions)
 
 
 def unread(analysis: Analysis) -> list[FileReport]:
@@ -53,15 +56,37 @@ def unread(analysis: Analysis) -> list[FileReport]:
     return [file for file in analysis.files if file.skipped and file.language is not Language.TEXT]
 
 
-def needs_more(analysis: Analysis, left_alone: Sequence[LeftAlone]) -> bool:
+def needs_more(analysis: Analysis, left_alone: Sequence[LeftAlone], *, suggestions: bool = False) -> bool:
     """Tell whether something is left for a person to do where all that can be rewritten is.
 
     Args:
         analysis: What was found.
         left_alone: What is not rewritten although it could be.
+        suggestions: Whether suggested rewrites are among what can be.
     """
     left = {Outcome.MANUAL, Outcome.SUGGEST}
-    return bool(left_alone or unread(analysis)) or any(issue.outcome in left for issue in analysis.issues)
+    return bool(left_alone or unread(analysis)) or any(
+        issue.outcome in left for issue in pending(analysis, suggestions=suggestions)
+    )
+
+
+def pending(analysis: Analysis, *, suggestions: bool) -> list[Issue]:
+    """Return the issues of an analysis, without those that a file beside theirs settles (``Dockerfile.rocm``).
+
+    Args:
+        analysis: What was found.
+        suggestions: Whether suggested rewrites are made, and not to be named any more.
+    """
+    root = Path(analysis.root)
+    found: list[Issue] = []
+    for file in analysis.files:
+        done = settled(root, file.path, file.issues) if file.language is Language.TEXT else ()
+        found += [
+            issue
+            for issue in file.issues
+            if issue not in done and not (suggestions and issue.edits and issue.outcome is Outcome.SUGGEST)
+        ]
+    return found
 
 
 def style_of(path: Path, asked: str | None) -> str:
@@ -112,9 +137,26 @@ def ported(
     if write:
         done: Applied = apply(analysis, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
         return Ported(
-            project, analysis, done.changed, done.added, done.left_alone, done.made, written=True, notes=done.notes
+            project,
+            analysis,
+            done.changed,
+            done.added,
+            done.left_alone,
+            done.made,
+            written=True,
+            notes=done.notes,
+            suggestions=suggestions,
         )
     planned = plan(analysis, style=style, suggestions=suggestions)
     changed = tuple(change.path for change in planned.changes if change.before is not None)
     added = tuple(change.path for change in planned.changes if change.before is None)
-    return Ported(project, analysis, changed, added, tuple(planned.left_alone), planned.made, written=False)
+    return Ported(
+        project,
+        analysis,
+        changed,
+        added,
+        tuple(planned.left_alone),
+        planned.made,
+        written=False,
+        suggestions=suggestions,
+    )

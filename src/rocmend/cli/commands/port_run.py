@@ -144,7 +144,9 @@ def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoRetu
     missing = not_in_the_patch(analysis, planned.left_alone, suggestions=suggestions)
     if missing:
         click.echo(f"rocmend: not in the patch: {missing}. `rocmend port` without --diff shows them.", err=True)
-    raise click.exceptions.Exit(FINDINGS if data or needs_more(analysis, planned.left_alone) else CLEAN)
+    raise click.exceptions.Exit(
+        FINDINGS if data or needs_more(analysis, planned.left_alone, suggestions=suggestions) else CLEAN
+    )
 
 
 def _finish(done: Ported, output_format: str, *, verbose: bool) -> None:

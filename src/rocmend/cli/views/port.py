@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rocmend.cli.porting import Ported, unread
+from rocmend.cli.porting import Ported, pending, unread
 from rocmend.cli.views.diagnosis import TONE
 from rocmend.cli.views.port_project import project_blocks
 from rocmend.core.records import Severity
@@ -50,7 +50,7 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
 
 def port_verdict(done: Ported) -> tuple[str, Tone]:
     """Return what a port comes to in a sentence or two, and its tone."""
-    counts = Counter(issue.outcome for issue in done.analysis.issues)
+    counts = Counter(issue.outcome for issue in pending(done.analysis, suggestions=done.suggestions))
     files = count_text(len(done.changed), "file")
     missing = unread(done.analysis)
     if not done.analysis.issues:
@@ -108,11 +108,11 @@ def project_name(root: str) -> str:
 
 def not_in_the_patch(analysis: Analysis, left_alone: Sequence[LeftAlone], *, suggestions: bool) -> str:
     """Return what a port does not do by itself, as a list in words; empty where it does all."""
-    counts = Counter(issue.outcome for issue in analysis.issues)
+    counts = Counter(issue.outcome for issue in pending(analysis, suggestions=suggestions))
     rows = [
         (counts[Outcome.MANUAL], "place for a person", "places for a person"),
         (
-            0 if suggestions else counts[Outcome.SUGGEST],
+            counts[Outcome.SUGGEST],
             "suggested rewrite (--suggestions)",
             "suggested rewrites (--suggestions)",
         ),
