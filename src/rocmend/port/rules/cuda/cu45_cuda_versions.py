@@ -10,7 +10,8 @@ Use instead:
   A branch of its own for ROCm, or the condition with `|| defined(USE_ROCM)` where HIP has what the newer branch uses.
 
 Fix safety:
-  Nothing is rewritten: HIP_VERSION counts otherwise and must not be put in its place.
+  A question for a release up to CUDA 9 alone is answered on the ROCm side as every CUDA in use answers it. Nothing else
+  is rewritten: HIP_VERSION counts otherwise and must not be put in its place.
 
 References:
   HIP porting guide, identifying the compiler.
@@ -18,14 +19,22 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rocmend.core.records import Severity
+from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.records import Language, Outcome
+from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _VERSIONS = (b"CUDART_VERSION", b"CUDA_VERSION", b"__CUDACC_VER_MAJOR__", b"__CUDACC_VER_MINOR__", b"__CUDACC_VER__")
+
+_RELEASES = (b"CUDART_VERSION", b"CUDA_VERSION")
+_COMPARED = (b">=", b">", b"<", b"<=")
+_OLD = 9000
+"""CUDA 9.0, of 2017: no GPU that is sold needs an older one."""
+_GIVEN = re.compile(rb"#define CUD(?:ART|A)_VERSION 9000\r?\n#endif\r?\n\Z")
 
 
 @rule(
@@ -42,6 +51,13 @@ _VERSIONS = (b"CUDART_VERSION", b"CUDA_VERSION", b"__CUDACC_VER_MAJOR__", b"__CU
     ),
     invalid=(
         Case("#if CUDART_VERSION >= 11000\nint x;\n#endif\n", None),
+        Case(
+            "#if CUDART_VERSION >= 2020\nint x;\n#else\nint y;\n#endif\n",
+            "#ifdef USE_ROCM\n#define CUDART_VERSION 9000\n#endif\n#if CUDART_VERSION >= 2020\nint x;\n#else\nint y;\n"
+            "#endif\n#ifdef USE_ROCM\n#undef CUDART_VERSION\n#endif\n",
+        ),
+        Case("#if CUDART_VERSION >= 2020\n#if CUDART_VERSION >= 11000\nint x;\n#endif\n#endif\n", None),
+        Case("#if CUDART_VERSION >= 2020 && CUDART_VERSION / 1000 > 2\nint x;\n#endif\n", None),
         Case("#if CUDA_VERSION >= 12000\nint x;\n#else\nint y;\n#endif\n", None),
     ),
 )
@@ -61,6 +77,16 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
         words = {one.text for one in file.tokens if one.directive in {member.directive for member in members}}
         if b"USE_ROCM" in words or b"__HIP_PLATFORM_AMD__" in words or b"__HIPCC__" in words:
             continue
+        names = _of_old_releases(file, group)
+        if names and _GIVEN.search(file.data, max(0, group.start - 120), group.start):
+            continue  # by an earlier port
+        if names:
+            given = b"".join(b"#define %b %d\n" % (name, _OLD) for name in names)
+            gone = b"".join(b"#undef %b\n" % name for name in names)
+            edits = (Edit(group.start, group.start, given), Edit(group.end, group.end, gone))
+            message = "every release of CUDA in use is newer than what is asked for, and HIP has what it has"
+            yield Found(token.start, token.end, message, edits, Outcome.AUTO)
+            continue
         compiled = next((one for one in members if one.chosen is not False), None)
         if compiled is not None and compiled.chosen is True and compiled.end > compiled.start:
             yield Found(
@@ -76,3 +102,25 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
                 f"{token.text.decode()} is not defined on ROCm, which compiles nothing of this",
                 remedy="Add `|| defined(USE_ROCM)` where HIP has what is used, or a branch for ROCm.",
             )
+
+
+def _of_old_releases(file: CudaFile, group: Group) -> list[bytes]:
+    """Return the names that a group asks for, where it asks for nothing but releases up to CUDA 9; else none."""
+    tokens = file.tokens
+    found: set[bytes] = set()
+    if any(
+        name.startswith(b"<") and group.start <= file.directives[at].start < group.end for name, at in file.includes
+    ):
+        return []  # a library may ask for it too
+    for index in file.names(*_VERSIONS, shared=False):
+        token = tokens[index]
+        if not group.start <= token.start < group.end:
+            continue
+        number = tokens[index + 2].text.rstrip(b"uUlL") if index + 2 < len(tokens) else b""
+        compared = token.directive >= 0 and tokens[index + 1].text in _COMPARED and number.isdigit()
+        conditional = token.directive >= 0 and file.directives[token.directive].name in (b"if", b"elif")
+        whole = compared and tokens[index - 1].text in (b"if", b"elif", b"(", b"&&", b"||", b"!")
+        if token.text not in _RELEASES or not (whole and conditional) or int(number) > _OLD:
+            return []
+        found.add(token.text)
+    return sorted(found) if file.data[group.end - 1 : group.end] == b"\n" else []
