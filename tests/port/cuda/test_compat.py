@@ -128,7 +128,9 @@ def test_what_hip_has_under_no_name_compiles(target: str) -> None:
         pytest.skip(str(error))
     calls = " + ".join(f"{name}(x[0], x[1])" for name in ("umin", "umax", "llmin", "llmax", "ullmin", "ullmax"))
     events = "cudaEvent_t e; return cudaEventCreate(&e) == cudaEventCreate(&e, cudaEventDisableTiming);"
-    source = f"__global__ void k(unsigned long long *x) {{\n  x[2] = {calls};\n}}\nbool f() {{ {events} }}\n".encode()
+    contexts = "CUcontext c; CUctxCreateParams p = {}; return cuCtxCreate(&c, 0, 0) == cuCtxCreate(&c, &p, 0, 0);"
+    host = f"bool f() {{ {events} }}\nbool g() {{ {contexts} }}\n"
+    source = f"__global__ void k(unsigned long long *x) {{\n  x[2] = {calls};\n}}\n{host}".encode()
     header = compatibility_header(uses([("a.cu", source)]))
     made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
     assert isinstance(made, HipObject), made

@@ -232,6 +232,13 @@ SHIMS: dict[bytes, Shim] = {
         "static inline hipError_t hipEventCreate(hipEvent_t *event, unsigned int flags) {\n"
         "  return hipEventCreateWithFlags(event, flags);\n}\n#endif"
     ),
+    b"cuCtxCreate": Shim(
+        "#ifdef __cplusplus // CUDA 13 has four parameters; what the new one can ask for, HIP has not\n"
+        "struct CUctxCreateParams {};\n"
+        "static inline hipError_t hipCtxCreate(hipCtx_t *context, CUctxCreateParams *, unsigned int flags,\n"
+        "                                      hipDevice_t device) {\n"
+        "  return hipCtxCreate(context, flags, device);\n}\n#endif"
+    ),
     b"nvrtcCompileProgram": Shim(_RTC_COMPILE, ("nvrtcCompileProgram",), ("hip/hiprtc.h",)),
     b"nvrtcCreateProgram": Shim(_RTC_CREATE, ("nvrtcCreateProgram",), ("hip/hiprtc.h",)),
     b"umin": _least("umin", "<", "unsigned int"),
