@@ -40,7 +40,8 @@ cudaError_t __real_cudaCreateSurfaceObject(cudaSurfaceObject_t *, const cudaReso
 
 namespace {
 
-constexpr size_t MOST_BYTES = size_t(64) << 20;  // of memory, for one launch
+constexpr size_t MOST_BYTES = size_t(16) << 20;  // of memory, for one launch
+constexpr size_t MOST_OF_ALL = size_t(256) << 20;
 constexpr int MOST_OF_A_KERNEL = 2;
 constexpr int MOST_LAUNCHES = 64;
 constexpr size_t MOST_ARGUMENTS = 256;
@@ -54,6 +55,7 @@ struct State {
   std::set<std::string> told;
   std::string hidden;  // what kernels may depend on beside their arguments
   int count = 0;
+  size_t bytes = 0;
 };
 
 State &state() {
@@ -161,6 +163,10 @@ class Recording {
     if (!all.hidden.empty()) return note(kernel_, "the program has " + all.hidden + ", which a case does not hold");
     text_ = "kernel " + kernel_ + "\n" + shape;
     if (!arguments_of(function, arguments) || cudaDeviceSynchronize() != cudaSuccess) return;
+    size_t size = 0;
+    for (const Buffer &buffer : buffers_) size += 2 * buffer.size;
+    if (all.bytes + size > MOST_OF_ALL) return note(kernel_, "256 MiB were recorded before it");
+    all.bytes += size;
     for (Buffer &buffer : buffers_) {
       if (!snapshot(buffer, buffer.before)) return;
       if (holds_pointers(buffer.before.data(), buffer.before.size())) return note(kernel_, "a buffer holds pointers");
@@ -204,7 +210,7 @@ class Recording {
           total += found->second;
         }
         text_ += "buffer " + std::to_string(number) + " " + std::to_string(address - found->first) + "\n";
-        if (total > MOST_BYTES) return note(kernel_, "its buffers are larger than 64 MiB"), false;
+        if (total > MOST_BYTES) return note(kernel_, "its buffers are larger than 16 MiB"), false;
         continue;
       }
       if (address && unseen(address)) return note(kernel_, "an argument leads to memory that was not seen"), false;
