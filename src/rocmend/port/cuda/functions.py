@@ -87,6 +87,8 @@ def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Fu
     if name >= 0 and tokens[name].text == b">":
         name = template_start(tokens, name)
     name = _operator(tokens, name)
+    if name in partner and tokens[name].text == b")" and partner[name] >= 1:
+        name = partner[name] - 1  # `KERNEL(name)(float *x) {`: a macro makes the name
     if name < 0 or tokens[name].kind != Kind.NAME or tokens[name].text in _NO_FUNCTION:
         return None
     head = name
@@ -98,7 +100,8 @@ def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Fu
     if head == name and tokens[name - 1].text == b":":
         return None  # a member that a constructor initialises
     words = frozenset(one.text for one in tokens[head:name] if one.kind == Kind.NAME)
-    if not words and tokens[name - 1].text not in (b"~", b";", b"}", b"{"):
+    begins = tokens[name - 1].directive >= 0 or tokens[name - 1].text in (b"~", b";", b"}", b"{")
+    if not words and not begins:
         return None
     return Function(
         tokens[name],

@@ -11,7 +11,7 @@ warps of one wavefront of 64 lanes arrive there one after the other, as if they 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
@@ -59,26 +59,42 @@ def splits(file: CudaFile) -> Iterator[Split]:
             body = statements(file, function)
             if body is not None:
                 yield from _in_function(file, function, body, inside, barrier=barrier)
-    yield from _in_macros(file)
+    yield from _in_pieces(file)
 
 
-def _in_macros(file: CudaFile) -> Iterator[Split]:
-    """Yield the macros in which operations stand on both sides of an ``else`` or after a ``?``."""
+def _in_pieces(file: CudaFile) -> Iterator[Split]:
+    """Yield where operations stand on both sides of an ``else``, or after a ``?``, in macros and parts of functions."""
     indices = sorted(site.at for site in wave(file).sites if site.call is not None and not site.tested)
     for macros in file.macros.values():
         for macro in macros:
             inside = indices[bisect_left(indices, macro.first) : bisect_left(indices, macro.last)]
-            if len(inside) < 2:
-                continue
-            for at in range(macro.first, macro.last):
-                before, after = [one for one in inside if one < at], [one for one in inside if one > at]
-                word = file.tokens[at].text
-                both = (word == b"else" and before and after) or (word == b"?" and len(after) > 1)
-                if both:
-                    one, other = (before or after)[0], after[-1]
-                    start, end = file.tokens[at].start, file.tokens[at].end
-                    yield Split(start, end, file.tokens[one].line, file.tokens[other].line, barrier=False)
-                    break
+            yield from _in_piece(file, inside, range(macro.first, macro.last))
+    outside = [at for at in indices if _outside(file, at)]
+    if len(outside) > 1:
+        between = range(max(0, outside[0] - _NEAR), outside[-1])
+        yield from _in_piece(file, outside, [at for at in between if _outside(file, at)])
+
+
+_NEAR = 64
+
+
+def _in_piece(file: CudaFile, places: list[int], piece: Iterable[int]) -> Iterator[Split]:
+    if len(places) < 2:
+        return
+    for at in piece:
+        before, after = [one for one in places if one < at], [one for one in places if one > at]
+        word = file.tokens[at].text
+        if (word == b"else" and before and after) or (word == b"?" and len(after) > 1):
+            token = file.tokens[at]
+            one, other = file.tokens[(before or after)[0]], file.tokens[after[-1]]
+            yield Split(token.start, token.end, one.line, other.line, barrier=False)
+            return
+
+
+def _outside(file: CudaFile, at: int) -> bool:
+    """Tell whether an index stands in code, and in no function: in a piece that another file includes."""
+    token = file.tokens[at]
+    return token.directive < 0 and file.function_at(token.start) is None
 
 
 def _in_function(

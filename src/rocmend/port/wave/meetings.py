@@ -73,8 +73,9 @@ def _with_callers(file: CudaFile, own: list[Place]) -> list[Place]:
     holders: set[bytes] = set()
     pending = [place.at for place in own if place.born < 0]
     while pending:
-        token = file.tokens[pending.pop()]
-        name = bodies.get(token.directive) if token.directive >= 0 else _holder(file, token.start)
+        at = pending.pop()
+        token = file.tokens[at]
+        name = bodies.get(token.directive) if token.directive >= 0 else _holder(file, at)
         if name is None or name in holders:
             continue
         holders.add(name)
@@ -85,12 +86,30 @@ def _with_callers(file: CudaFile, own: list[Place]) -> list[Place]:
     return [places[at] for at in sorted(places) if file.tokens[at].directive < 0]
 
 
-def _holder(file: CudaFile, offset: int) -> bytes | None:
-    """Return the function that an operation stands in, where others call it."""
-    function = file.function_at(offset)
-    if function is None or b"__global__" in function.qualifiers:
-        return None
-    return function.name.text
+def _holder(file: CudaFile, at: int) -> bytes | None:
+    """Return the function, or the lambda with a name, that an operation stands in, where others call it."""
+    function = file.function_at(file.tokens[at].start)
+    named = _named_lambda(file, at, file.token_at(function.start) if function is not None else 0)
+    if named is not None:
+        return named
+    return None if function is None or b"__global__" in function.qualifiers else function.name.text
+
+
+def _named_lambda(file: CudaFile, at: int, first: int) -> bytes | None:
+    """Return the variable that holds the innermost lambda around an index: ``auto name = [&](int v) { … };``."""
+    while at > first:
+        at -= 1
+        text = text_at(file, at)
+        if text in (b")", b"]", b"}") and at in file.partner:
+            at = file.partner[at]
+        elif text == b"{":
+            head = at - 1
+            while head > first and text_at(file, head) not in (b"]", b";", b"{", b"}", b"="):
+                head = file.partner[head] - 1 if text_at(file, head) == b")" and head in file.partner else head - 1
+            opened = file.partner.get(head, -1) if text_at(file, head) == b"]" else -1
+            if opened > 1 and text_at(file, opened - 1) == b"=":
+                return text_at(file, opened - 2)
+    return None
 
 
 def _assembly(file: CudaFile, wanted: re.Pattern[bytes]) -> Iterator[int]:
