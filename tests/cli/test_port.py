@@ -261,6 +261,18 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     assert f"Port of {project}: " in head
 
 
+def test_a_check_has_the_project_in_its_sarif(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    (project / "kernel.cu").unlink()
+    report = tmp_path / "report.html"
+    done = rocmend(
+        "check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report, "--format", "sarif"
+    )
+    machine, port = json.loads(done.out)["runs"]
+    assert {result["ruleId"] for result in port["results"]} == {"PY01"}
+    assert machine["automationDetails"] != port["automationDetails"]
+    assert "PY01" not in {result["ruleId"] for result in machine["results"]}
+
+
 def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     (project / "requirements.txt").write_text("torch==2.3.0\njax[cuda12]\ntqdm\n")
     script = tmp_path / "install.sh"

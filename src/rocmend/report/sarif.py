@@ -50,6 +50,15 @@ def log(rules: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]], **ru
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
+def joined(*logs: str) -> str:
+    """Return one log with the runs of several, each told from the others by its ``automationDetails``."""
+    documents = [msgspec.json.decode(log) for log in logs]
+    runs = [run for document in documents for run in document["runs"]]
+    for number, run in enumerate(runs):
+        run["automationDetails"] = {"id": f"rocmend/{number}"}
+    return msgspec.json.format(msgspec.json.encode({**documents[0], "runs": runs}), indent=2).decode() + "\n"
+
+
 def level(severity: Severity) -> str:
     """Return what SARIF calls a severity."""
     return _LEVEL[severity]

@@ -16,6 +16,7 @@ from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.cli.check import Check
     from rocmend.cli.port_check import CheckedProject
     from rocmend.core.evidence import Evidence
     from rocmend.kb.load import Knowledge
@@ -85,7 +86,7 @@ def command(
     from rocmend.core.errors import RocmendError
     from rocmend.core.files import write_atomic
     from rocmend.kb.load import load_entries
-    from rocmend.report import html, markdown, sarif
+    from rocmend.report import html, markdown
 
     progress("rocmend check: reading the machine …")
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
@@ -122,11 +123,23 @@ def command(
     if store is not None:
         keep_check(store, result, machine, start, output)
     others = {
-        "sarif": lambda: sarif.render(result.diagnosis.findings, machine=result.machine),
+        "sarif": lambda: _sarif(result),
         "md": lambda: markdown.render(report),
     }
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
+
+
+def _sarif(result: Check) -> str:
+    """Return the findings about the machine, and those in the project as a run of their own."""
+    from rocmend.report import sarif
+
+    found = sarif.render(result.diagnosis.findings, machine=result.machine)
+    if result.project is None:
+        return found
+    from rocmend.cli.views import port_sarif
+
+    return sarif.joined(found, port_sarif.render(result.project.port.analysis))
 
 
 def _probe(
