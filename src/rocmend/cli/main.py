@@ -22,7 +22,8 @@ _GROUPS = {
     "lab": "Experiments: try settings one by one, find which of them matter, and report it.",
     "machine": "Show or capture the facts of a machine.",
     "store": "The evidence that was kept: list, show, remove.",
-    "port": "Port a CUDA project to ROCm, with the NVIDIA path provably unchanged. Without a command: run.",
+    "port": "Port a CUDA project to ROCm, with the NVIDIA path provably unchanged. Without a command: run, whose "
+    "options `rocmend port run --help` tells.",
     "mlx": "Run MLX programs, mlx_lm among them, on torch and rocmend's kernels.",
     "probe": "Which operations run on this device, and give right results? Without a command: run.",
     "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
