@@ -117,7 +117,7 @@ def _of_old_releases(file: CudaFile, group: Group) -> list[bytes]:
         if not group.start <= token.start < group.end:
             continue
         number = tokens[index + 2].text.rstrip(b"uUlL") if index + 2 < len(tokens) else b""
-        compared = token.directive >= 0 and tokens[index + 1].text in _COMPARED and number.isdigit()
+        compared = token.directive >= 0 and number.isdigit() and tokens[index + 1].text in _COMPARED
         conditional = token.directive >= 0 and file.directives[token.directive].name in (b"if", b"elif")
         whole = compared and tokens[index - 1].text in (b"if", b"elif", b"(", b"&&", b"||", b"!")
         if token.text not in _RELEASES or not (whole and conditional) or int(number) > _OLD:
