@@ -280,3 +280,12 @@ def test_graphs_are_deeper_than_the_stack() -> None:
     assert mx.grad(chain)(x()).tolist() == [1, 1, 1]
     assert mx.jvp(chain, [x()], [x()])[1][0].item() == 1
     assert mx.vmap(chain)(mx.zeros((2, 1))).tolist() == [20_000, 20_000]
+
+
+def test_the_derivative_of_tan_near_a_pole_is_exact() -> None:
+    """By the cosine: the tangent's own value is large there, and what it has lost by rounding would be squared."""
+    x = np.float32([1.5, 1.57, -1.5707, 4.7])
+    found = np.array(mx.grad(lambda v: mx.tan(v).sum())(mx.array(x)))
+    np.testing.assert_allclose(found, np.cos(x.astype(np.float64)) ** -2.0, rtol=4e-7)
+    z = np.array(mx.vjp(mx.tan, [mx.array([0.3 + 0.4j])], [mx.array([1 + 0j])])[1][0])
+    np.testing.assert_allclose(z, np.conj(np.cos(np.array([0.3 + 0.4j])) ** -2.0), rtol=1e-6)

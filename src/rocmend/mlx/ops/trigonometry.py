@@ -238,9 +238,15 @@ def _arccosh_slope(node: Node, x: array, y: array) -> array:
     return ops.rsqrt(ops.subtract(ops.square(x), 1))  # type: ignore[no-any-return]
 
 
+def _tan_slope(node: Node, x: array, y: array) -> array:
+    if node.dtype.is_complex:  # a cosine of a large imaginary part overflows
+        return ops.add(1, ops.square(y))  # type: ignore[no-any-return]
+    return ops.reciprocal(ops.square(ops.cos(x)))  # type: ignore[no-any-return]  # near a pole y has lost much by rounding
+
+
 derived(SIN, lambda node, x, y: ops.cos(x))
 derived(COS, lambda node, x, y: ops.negative(ops.sin(x)))
-derived(TAN, lambda node, x, y: ops.add(1, ops.square(y)))
+derived(TAN, _tan_slope)
 derived(ARCSIN, lambda node, x, y: ops.rsqrt(ops.subtract(1, ops.square(x))))
 derived(ARCCOS, lambda node, x, y: ops.negative(ops.rsqrt(ops.subtract(1, ops.square(x)))))
 derived(ARCTAN, lambda node, x, y: ops.reciprocal(ops.add(1, ops.square(x))))
