@@ -33,7 +33,7 @@ def modes(file: PythonFile, *, unknown: bool) -> Iterator[tuple[ast.expr, bool]]
     for node in file.of(ast.Call) if unknown else ():
         names = file.names(node.func)
         method = isinstance(node.func, ast.Attribute) and node.func.attr == "compile" and names == {None}
-        if not (method or (None in names and "torch.compile" in names)) or file.side(node) is Side.CUDA:
+        if not (method or (len(names) > 1 and "torch.compile" in names)) or file.side(node) is Side.CUDA:
             continue
         for keyword in node.keywords:
             if keyword.arg == "mode" and keyword.value not in seen:

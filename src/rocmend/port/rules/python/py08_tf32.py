@@ -65,7 +65,11 @@ _ARGUMENTS = tuple(
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
     triggers=(b"tf32", b"fp32_precision"),
-    sources=("https://github.com/pytorch/pytorch/issues/188168", "https://github.com/pytorch/pytorch/pull/193345"),
+    sources=(
+        "https://github.com/pytorch/pytorch/issues/188168",
+        "https://github.com/pytorch/pytorch/pull/193345",
+        "transformers.TrainingArguments and transformers.utils.is_torch_tf32_available, Transformers 4",
+    ),
     valid=(
         "import torch\n\ntorch.backends.cuda.matmul.allow_tf32 = False\n",
         "import triton.language as tl\n\ny = tl.dot(a, b, allow_tf32=False)\n",

@@ -1,0 +1,86 @@
+"""The many ways in which a program can say one thing, and be told not to."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocmend.port.analyse import read
+from rocmend.port.records import Issue, Outcome
+
+AUTO, SUGGEST = Outcome.AUTO, Outcome.SUGGEST
+
+
+def found(source: str, rule: str) -> list[Issue]:
+    report = read("package/a.py", source.encode())
+    assert not report.skipped, report.skipped
+    return [issue for issue in report.issues if issue.rule == rule]
+
+
+@pytest.mark.parametrize(
+    ("source", "outcomes"),
+    [
+        ('k = {}\nk.update(mode="reduce-overhead")\nt.compile(f, **k)', [AUTO]),
+        ('k = {}\nk.update({"mode": "reduce-overhead"})\nt.compile(f, **k)', [AUTO]),
+        ('k = {}\nk.setdefault("mode", "reduce-overhead")\nt.compile(f, **k)', [AUTO]),
+        ('k = {"a": 1} | {"mode": "reduce-overhead"}\nt.compile(f, **k)', [AUTO]),
+        ('k = {}\nk |= {"mode": "reduce-overhead"}\nt.compile(f, **k)', [SUGGEST]),
+        ('b = {"mode": "reduce-overhead"}\nk = {**b, "fullgraph": True}\nt.compile(f, **k)', [SUGGEST]),
+        ('k = {**{"mode": "default"}, "mode": "reduce-overhead"}\nt.compile(f, **k)', [AUTO]),
+        ('k = {**{"mode": "reduce-overhead"}, "mode": "default"}\nt.compile(f, **k)', []),
+        ('t.compile(f, **({"mode": "reduce-overhead"} if x else {}))', [AUTO]),
+        ('def g(f, k={"mode": "reduce-overhead"}):\n    return t.compile(f, **k)', [SUGGEST]),
+        ('k = {"mode": "reduce-overhead"}\nt.compile(f, **k)\nprint(k)', [SUGGEST]),
+        ('t.compile(f, mode="reduce-overhead" + "")', [AUTO]),
+        ('t.compile(f, mode=str("reduce-overhead"))', [AUTO]),
+        ('t.compile(f, mode="reduce-overhead")\ndel t', [AUTO]),
+        ('if x:\n    from torch import compile as c\nelse:\n    c = y\nc(f, mode="reduce-overhead")', [SUGGEST]),
+    ],
+)
+def test_ways_to_give_an_argument(source: str, outcomes: list[Outcome]) -> None:
+    assert [issue.outcome for issue in found(f"import torch as t\n{source}\n", "PY01")] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("os.environ[X]: str = V", 1),
+        ("NAME = X\nos.environ[NAME] = V", 1),
+        ("os.environ.__setitem__(X, V)", 1),
+        ("monkeypatch.setenv(X, V)", 1),
+        ("os.environ |= {X: V}", 1),
+        ("run(env={**os.environ, X: V})", 1),
+        ("with patch.dict(os.environ, {X: V}):\n    pass", 1),
+        ("assert env == {X: V}", 0),
+        ("os.environ.get(X, V)", 0),
+        ("os.environ[X] == V", 0),
+    ],
+)
+def test_ways_to_set_a_variable(source: str, count: int) -> None:
+    variable, value = '"PYTORCH_CUDA_ALLOC_CONF"', '"expandable_segments:True,max_split_size_mb:64"'
+    text = source.replace("X", variable).replace("V", value)
+    assert len(found(f"import os\n{text}\n", "PY11")) == count
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        'DEVICE_TYPE == "cuda"\nif DEVICE_TYPE == "hip":\n    x = 1',
+        'DEVICE_TYPE != "hip"',
+        "ON_NVIDIA\nON_NVIDIA = t.cuda.is_available() and t.version.cuda is not None",
+        "isinstance(t.version.cuda, str)",
+        "not self.is_rocm_pytorch()",
+        "not IS_HIP_EXTENSION",
+    ],
+)
+def test_ways_to_keep_it_for_cuda(test: str) -> None:
+    test, _, more = test.partition("\n")
+    source = f'import torch as t\n{more}\nif {test}:\n    t.compile(f, mode="reduce-overhead")\n'
+    assert found(source, "PY01") == []
+    assert len(found(source.replace(f"if {test}", "if other"), "PY01")) == 1
+
+
+def test_dicts_made_of_each_other_are_followed_to_an_end() -> None:
+    """Every one could come from every other: following all ways would not end."""
+    lines = "".join(f"a = {{**a, **b, 'x{n}': 1}}\nb = dict(b, **a)\n" for n in range(60))
+    source = f'import torch\n\na = {{"mode": "reduce-overhead"}}\nb = {{}}\n{lines}f = torch.compile(f, **a, **b)\n'
+    assert [issue.outcome for issue in found(source, "PY01")] == [SUGGEST]
