@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -259,6 +260,17 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
         assert part in text
     (head,) = [line for line in text.splitlines() if '<p class="summary' in line]
     assert f"Port of {project}: " in head
+
+
+def test_a_check_copies_what_can_be_copied(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
+    (project / "kernel.cu").unlink()
+    os.mkfifo(project / "pipe")
+    (project / "loop").symlink_to(".")
+    (project / "gone.cu").symlink_to("nowhere")
+    report = tmp_path / "report.html"
+    done = rocmend("check", project, "--target", "gfx1151", "--no-probe", "--no-store", "-o", report)
+    assert done.code == 1
+    assert "Proven in a copy up to level 1" in " ".join(done.out.split())
 
 
 def test_a_check_has_the_project_in_its_sarif(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:

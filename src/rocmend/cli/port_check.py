@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -72,6 +74,8 @@ def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], 
         why = ""
     except RocmendError as error:
         proof, why = None, str(error)
+    except OSError as error:  # the copy: a folder that cannot be listed, a disk that is full
+        proof, why = None, f"the project cannot be copied: {error}"
     return CheckedProject(planned, patch, proof, why)
 
 
@@ -90,11 +94,19 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
 
     with tempfile.TemporaryDirectory(prefix="rocmend-port-") as scratch:
         copy = Path(scratch) / (path.resolve().name or "project")
-        shutil.copytree(path, copy, symlinks=True, ignore=_LEFT_OUT, ignore_dangling_symlinks=True)
+        shutil.copytree(path, copy, symlinks=True, ignore=_LEFT_OUT, copy_function=_copied)
         analysis: Analysis = analysed(copy, targets=targets)
         apply(analysis, allow_dirty=True)
         proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
         return msgspec.structs.replace(proof, root=str(path))
+
+
+def _copied(source: str, target: str) -> str:
+    """Copy a regular file that may be read; a port reads no others."""
+    if stat.S_ISREG(os.lstat(source).st_mode):
+        with contextlib.suppress(PermissionError):
+            shutil.copy2(source, target)
+    return target
 
 
 def _size(path: Path) -> int:
