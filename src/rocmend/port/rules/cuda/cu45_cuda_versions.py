@@ -10,8 +10,9 @@ Use instead:
   A branch of its own for ROCm, or the condition with `|| defined(USE_ROCM)` where HIP has what the newer branch uses.
 
 Fix safety:
-  A question for a release up to CUDA 9 alone is answered on the ROCm side as every CUDA in use answers it. Nothing else
-  is rewritten: HIP_VERSION counts otherwise and must not be put in its place.
+  A question for a release up to CUDA 9 alone is answered on the ROCm side as every CUDA in use answers it, where
+  nothing that it decides has to be ported itself. Nothing else is rewritten: HIP_VERSION counts otherwise and must not
+  be put in its place.
 
 References:
   HIP porting guide, identifying the compiler.
@@ -27,11 +28,16 @@ from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+from rocmend.port.wave.intrinsics import INTRINSICS
 
 _VERSIONS = (b"CUDART_VERSION", b"CUDA_VERSION", b"__CUDACC_VER_MAJOR__", b"__CUDACC_VER_MINOR__", b"__CUDACC_VER__")
 
 _RELEASES = (b"CUDART_VERSION", b"CUDA_VERSION")
 _COMPARED = (b">=", b">", b"<", b"<=")
+_NEEDS_A_PORT = INTRINSICS.keys() | frozenset(
+    b"warpSize asm __asm__ cooperative_groups cg cub nvcuda texture tex1Dfetch tex1D tex2D tex3D __nanosleep "
+    b"C10_WARP_SIZE WARP_SHFL WARP_SHFL_DOWN WARP_SHFL_UP WARP_SHFL_XOR WARP_BALLOT WARP_ACTIVE_MASK WARP_SYNC".split()
+)
 _OLD = 9000
 """CUDA 9.0, of 2017: no GPU that is sold needs an older one."""
 _GIVEN = re.compile(rb"#define CUD(?:ART|A)_VERSION 9000\r?\n#endif\r?\n\Z")
@@ -51,6 +57,10 @@ _GIVEN = re.compile(rb"#define CUD(?:ART|A)_VERSION 9000\r?\n#endif\r?\n\Z")
     ),
     invalid=(
         Case("#if CUDART_VERSION >= 11000\nint x;\n#endif\n", None),
+        Case(
+            "#if CUDART_VERSION >= 9000\n#define HERE() __activemask()\n#else\n#define HERE() __ballot(1)\n#endif\n",
+            None,
+        ),
         Case(
             "#if CUDART_VERSION >= 2020\nint x;\n#else\nint y;\n#endif\n",
             "#ifdef USE_ROCM\n#define CUDART_VERSION 9000\n#endif\n#if CUDART_VERSION >= 2020\nint x;\n#else\nint y;\n"
@@ -112,6 +122,9 @@ def _of_old_releases(file: CudaFile, group: Group) -> list[bytes]:
         name.startswith(b"<") and group.start <= file.directives[at].start < group.end for name, at in file.includes
     ):
         return []  # a library may ask for it too
+    inside = range(file.token_at(group.start), file.token_at(group.end))
+    if any(tokens[index].text in _NEEDS_A_PORT for index in inside):
+        return []  # other rules rewrite what ROCm compiles as it stands, which is the branch for the oldest CUDA
     for index in file.names(*_VERSIONS, shared=False):
         token = tokens[index]
         if not group.start <= token.start < group.end:
