@@ -272,6 +272,14 @@ def test_the_other_style_leaves_sources_as_they_are(project: Path, make_project:
     assert not (project / "rocm").exists()
 
 
+def test_the_other_style_includes_the_headers_of_the_names_that_it_puts(tmp_path: Path, make_project: Make) -> None:
+    source = "#include <math_constants.h>\n__global__ void top(float *x) { *x = CUDART_INF_F; }\n"
+    root = make_project(tmp_path / "p", {"top.cu": source})
+    apply(analyse(root), style="tree")
+    assert b"= HIP_INF_F;" in (root / "rocm" / "top.hip").read_bytes()
+    assert b"#include <hip/hip_math_constants.h>" in (root / "rocm" / "cuda_to_hip.h").read_bytes()
+
+
 def test_the_other_style_keeps_out_of_a_folder_that_is_there(project: Path, make_project: Make) -> None:
     make_project(project, {"rocm/mine.cu": "int x;\n"})
     with pytest.raises(UsageError, match="in the way"):
