@@ -94,6 +94,17 @@ def test_a_child_that_ends_early_keeps_what_it_measured(
     assert run.target == "gfx1151"
 
 
+def test_of_a_traceback_the_error_is_told() -> None:
+    err = (
+        'a warning\nTraceback (most recent call last):\n  File "a.py", line 1, in f\n    raise KeyError\nKeyError\n\n'
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "b.py", line 2, in g\n    raise ValueError(msg) from e\n'
+        "ValueError: Model type x not supported.\n"
+    )
+    run = judged([], err=err, code=1)
+    assert run.reason == "exit status 1; 0 of 2 depths measured. ValueError: Model type x not supported."
+
+
 def test_nan_is_wrong_output_even_where_all_was_measured() -> None:
     run = judged([MODEL, *SPEEDS[:-1], speed(2048, 2, 140.0, finite=False), STEPS, EXECUTED])
     assert run.verdict is Verdict.WRONG_OUTPUT

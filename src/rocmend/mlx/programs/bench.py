@@ -227,7 +227,7 @@ def _speeds(lines: Sequence[Mapping[str, Any]], weights: int | None, copy: float
 
 def _judged(request: Request, done: CommandResult, speeds: Sequence[Speed], time_limit_s: float) -> tuple[Verdict, str]:
     until = f"{len(speeds)} of {len(request.depths)} depths measured"
-    tail = " ".join(done.stderr.strip().splitlines()[-3:])[-400:]
+    tail = _told(done.stderr)
     if wrong := [one.depth for one in speeds if not one.finite]:
         return Verdict.WRONG_OUTPUT, f"NaN among the logarithms of probabilities at depth {wrong[0]}"
     if done.ok and len(speeds) == len(set(request.depths)):
@@ -241,6 +241,14 @@ def _judged(request: Request, done: CommandResult, speeds: Sequence[Speed], time
     if done.ending is Ending.EXITED:
         return Verdict.CRASH, f"exit status {done.exit_code}; {until}. {tail}"
     return Verdict.INFRA, f"{done.ending.value}; {until}. {tail}"
+
+
+def _told(text: str) -> str:
+    """Return what a child said at its end: of a traceback the error alone, otherwise the last lines."""
+    lines = text.strip().splitlines()
+    begun = [at for at, line in enumerate(lines) if line.startswith("Traceback (")]
+    kept = [line for line in lines[begun[-1] + 1 :] if line[:1].strip()] if begun else lines[-3:]
+    return " ".join(kept)[-400:]
 
 
 def evidence_of(run: BenchRun, group: str) -> Evidence:
