@@ -71,10 +71,23 @@ __device__ inline T reduce(const cooperative_groups::coalesced_group& group, WAR
   return result;
 }
 
+// HIP 6 has votes of groups, and parts of them, on demand only.
+#if HIP_VERSION_MAJOR >= 7 || defined(HIP_ENABLE_WARP_SYNC_BUILTINS)
+#define WARP32_GROUPS_PARTS
+#endif
+
 // The threads of the caller's own 32 lanes that are here; HIP's own function takes those of the whole wavefront.
+#ifdef WARP32_GROUPS_PARTS
 __device__ inline cooperative_groups::coalesced_group coalesced_threads() {
   return cooperative_groups::binary_partition(cooperative_groups::coalesced_threads(), warp32::half() != 0);
 }
+#else
+struct own_lanes : cooperative_groups::coalesced_group {
+  __device__ own_lanes()
+      : cooperative_groups::coalesced_group(static_cast<unsigned long long>(warp32::active()) << warp32::half()) {}
+};
+__device__ inline cooperative_groups::coalesced_group coalesced_threads() { return own_lanes(); }
+#endif
 
 // The number of a tile's first lane among the caller's own 32, and a bit for each of its lanes.
 template <unsigned Size>
@@ -121,6 +134,7 @@ struct members<cooperative_groups::thread_block_tile<Size, Parent>> {
   }
 };
 
+#ifdef WARP32_GROUPS_PARTS
 template <>
 struct members<cooperative_groups::coalesced_group> {
   using Group = cooperative_groups::coalesced_group;
@@ -147,6 +161,7 @@ struct members<cooperative_groups::coalesced_group> {
     return same ? 0xffffffffu >> (32u - static_cast<unsigned>(group.size())) : 0u;
   }
 };
+#endif
 
 #define WARP32_GROUPS_CALL(NAME)                                                                 \
   template <typename Group, typename... Given>                                                   \
@@ -161,6 +176,7 @@ WARP32_GROUPS_CALL(match_any)
 WARP32_GROUPS_CALL(match_all)
 #undef WARP32_GROUPS_CALL
 
+#ifdef WARP32_GROUPS_PARTS
 // The threads of a group that agree with the caller.
 template <unsigned Size, typename Parent>
 __device__ inline cooperative_groups::coalesced_group binary_partition(
@@ -175,6 +191,8 @@ __device__ inline cooperative_groups::coalesced_group binary_partition(
     const cooperative_groups::coalesced_group& group, bool predicate) {
   return cooperative_groups::binary_partition(group, predicate);
 }
+#endif
+#undef WARP32_GROUPS_PARTS
 
 }  // namespace warp32_groups
 
