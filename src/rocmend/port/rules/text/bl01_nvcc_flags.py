@@ -88,7 +88,7 @@ _ARCHITECTURE = {Kind.MAKE: "--offload-arch=$(or $(ROCM_ARCH),native)", Kind.CMA
         ),
         Case(
             'set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_80,code=sm_80")\n',
-            'if(NOT USE_ROCM)\n'
+            "if(NOT USE_ROCM)\n"
             'set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_80,code=sm_80")\nendif()\n',
             "CMakeLists.txt",
         ),
