@@ -28,6 +28,13 @@ _SETS = frozenset((b"=", b"+=", b"-=", b"*=", b"/=", b"|=", b"&=", b"^=", b"<<="
 _READS_LANES = re.compile(rb"\w*(?:shfl|shuffle|bcast|broadcast|warp|lane|ballot|exchange)\w*", re.IGNORECASE)
 
 
+_COLLECTIVES = frozenset(
+    b"Sum Reduce Max Min InclusiveSum ExclusiveSum InclusiveScan ExclusiveScan Broadcast HeadSegmentedReduce "
+    b"HeadSegmentedSum TailSegmentedReduce TailSegmentedSum Exchange".split()
+)
+"""Members of CUB's collectives: of some the first values alone count."""
+
+
 class Unset(NamedTuple):
     """A variable that may have no value in some lanes.
 
@@ -75,11 +82,13 @@ def _uses(file: CudaFile) -> list[int]:
     places = {place.at for place in meetings(file)}
     named = [name for name in file.all_names if _READS_LANES.fullmatch(name)]
     found: list[int] = []
-    for index in sorted(places | set(file.names(*named))):
+    members = {index for index in file.names(*_COLLECTIVES) if text_at(file, index - 1) == b"."}
+    for index in sorted(places | members | set(file.names(*named))):
         name = file.tokens[index].text
         call = None if name in INTRINSICS or name.startswith(b"warp32_") else call_at(file.tokens, file.partner, index)
         if call is not None and not call.declares:
-            found += [given.first for given in call.args if given.last - given.first == 1]
+            read = call.args[:1] if name in _COLLECTIVES else call.args  # the others are what they give back
+            found += [given.first for given in read if given.last - given.first == 1]
     for index in file.names(b"return"):
         if text_at(file, index + 2) == b";" and file.tokens[index + 1].kind == Kind.NAME:
             function = file.function_at(file.tokens[index].start)
@@ -134,6 +143,8 @@ def _set_before(file: CudaFile, body: Statement, declared: Declaration, use: int
         for index in file.names(declared.name.text, shared=False)
         if declared.at < index < use and _sets(file, index)
     ]
+    if not places:
+        return True  # nobody gave it a value: the call does, by reference
     around = body
     while True:
         inner = None
@@ -188,4 +199,5 @@ def _reads_only(file: CudaFile, index: int) -> bool:
     while at > 0 and text_at(file, at) != b"(":
         at = file.partner[at] - 1 if text_at(file, at) in (b")", b"]", b"}") and at in file.partner else at - 1
     name = text_at(file, at - 1)
-    return name in INTRINSICS or _READS_LANES.fullmatch(name) is not None
+    first = text_at(file, index - 1) == b"("
+    return name in INTRINSICS or (name in _COLLECTIVES and first) or _READS_LANES.fullmatch(name) is not None

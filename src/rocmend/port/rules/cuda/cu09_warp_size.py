@@ -55,6 +55,7 @@ from rocmend.port.wave.uniform import template_parameter
     ),
     valid=(
         "void f() {\n  const int warpSize = 32;\n  g(warpSize);\n}\n",
+        "#define LANE(warpSize) (threadIdx.x % warpSize)\n",
         "int f(cudaDeviceProp p) {\n  return p.warpSize;\n}\n",
         "#ifdef USE_ROCM\nint w = warpSize;\n#endif\n",
     ),
@@ -102,9 +103,12 @@ _NO_NAMESPACES = frozenset((b"return", b"case", b"else", b"and", b"or", b"not"))
 
 
 def _own_constant(file: CudaFile) -> bool:
-    """Tell whether the file gives the name a meaning of its own: a template's parameter, an enumerator."""
+    """Tell whether the file gives the name a meaning of its own: a template's or macro's parameter, an enumerator."""
+    if any(b"warpSize" in (macro.parameters or ()) for macros in file.macros.values() for macro in macros):
+        return True
     return any(
         template_parameter(file, index)
+        or text_at(file, index + 1) == b"##"
         or (
             text_at(file, index + 1) == b"="
             and text_at(file, index - 1) in (b"{", b",")

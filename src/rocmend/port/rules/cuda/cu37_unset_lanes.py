@@ -3,8 +3,8 @@
 ## What it does
 
 Finds local variables without a value that a branch sets in some lanes (`if (lane == leader) base = atomicAdd(…);`)
-before a group's shuffle or a function that holds a shuffle is passed them, or the function returns them, and gives them
-a value from the start (`int base{};`).
+before a group's shuffle, a collective of CUB or a function that holds a shuffle is passed them, or the function returns
+them, and gives them a value from the start (`int base{};`).
 
 ## Why it matters
 
@@ -45,7 +45,7 @@ from rocmend.port.wave.unset import unset
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
-    triggers=(*TRIGGERS, b"shfl", b"huffle", b"roadcast", b"bcast", b"cooperative_groups", b"arp"),
+    triggers=(*TRIGGERS, b"shfl", b"huffle", b"roadcast", b"bcast", b"cooperative_groups", b"arp", b"cub"),
     sources=(
         "https://clang.llvm.org/docs/AttributeReference.html#maybe-undef",
         "https://reviews.llvm.org/D130224",
@@ -69,6 +69,12 @@ from rocmend.port.wave.unset import unset
         ),
     ),
     invalid=(
+        gated(
+            "  float v;",
+            "  float v{};",
+            "using Sums = cub::BlockReduce<float, 128>;\n__device__ float f(Sums& sums, const float* x, int n) {\n",
+            "  if (threadIdx.x < n) v = x[threadIdx.x];\n  return sums.Sum(v, n);\n}\n",
+        ),
         gated(
             "  int base;",
             "  int base{};",
