@@ -36,7 +36,7 @@ _RELEASES = (b"CUDART_VERSION", b"CUDA_VERSION")
 _COMPARED = (b">=", b">", b"<", b"<=")
 _NEEDS_A_PORT = INTRINSICS.keys() | frozenset(
     b"warpSize asm __asm__ cooperative_groups cg cub nvcuda texture tex1Dfetch tex1D tex2D tex3D __nanosleep "
-    b"C10_WARP_SIZE WARP_SHFL WARP_SHFL_DOWN WARP_SHFL_UP WARP_SHFL_XOR WARP_BALLOT WARP_ACTIVE_MASK WARP_SYNC".split()
+    b"__device__ __global__ __shared__ threadIdx blockIdx C10_WARP_SIZE WARP_SHFL WARP_SHFL_DOWN WARP_SHFL_UP WARP_SHFL_XOR WARP_BALLOT WARP_ACTIVE_MASK WARP_SYNC".split()
 )
 _OLD = 9000
 """CUDA 9.0, of 2017: no GPU that is sold needs an older one."""
@@ -123,7 +123,8 @@ def _of_old_releases(file: CudaFile, group: Group) -> list[bytes]:
     ):
         return []  # a library may ask for it too
     inside = range(file.token_at(group.start), file.token_at(group.end))
-    if any(tokens[index].text in _NEEDS_A_PORT for index in inside):
+    function = file.function_at(group.start)
+    if (function is not None and function.on_device) or any(tokens[index].text in _NEEDS_A_PORT for index in inside):
         return []  # other rules rewrite what ROCm compiles as it stands, which is the branch for the oldest CUDA
     for index in file.names(*_VERSIONS, shared=False):
         token = tokens[index]
