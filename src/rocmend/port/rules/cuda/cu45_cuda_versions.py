@@ -36,8 +36,8 @@ _RELEASES = (b"CUDART_VERSION", b"CUDA_VERSION")
 _COMPARED = (b">=", b">", b"<", b"<=")
 _NEEDS_A_PORT = INTRINSICS.keys() | frozenset(
     b"__device__ __global__ __shared__ threadIdx blockIdx warpSize asm __asm__ cooperative_groups cg cub nvcuda "
-    b"texture tex1Dfetch tex1D tex2D tex3D __nanosleep C10_WARP_SIZE WARP_SHFL WARP_SHFL_DOWN WARP_SHFL_UP WARP_SHFL_XOR "
-    b"WARP_BALLOT WARP_ACTIVE_MASK WARP_SYNC".split()
+    b"texture tex1Dfetch tex1D tex2D tex3D __nanosleep C10_WARP_SIZE WARP_SHFL WARP_SHFL_DOWN WARP_SHFL_UP "
+    b"WARP_SHFL_XOR WARP_BALLOT WARP_ACTIVE_MASK WARP_SYNC".split()
 )
 _OLD = 9000
 """CUDA 9.0, of 2017: no GPU that is sold needs an older one."""
