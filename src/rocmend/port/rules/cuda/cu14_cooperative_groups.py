@@ -52,6 +52,9 @@ _LACKING = (
 ).split()
 _GROUPS = (b"coalesced_threads", b"binary_partition")
 _MEMBERS = (b"ballot", b"match_any", b"match_all", b"any", b"all")
+_KNOWN = frozenset(
+    b"cooperative_groups coalesced_threads coalesced_group tiled_partition thread_block_tile this_thread_block".split()
+)
 _OWN_NAMES = (b"any", b"all")
 """Names that types which are no groups have too."""
 _NEEDS = ("warp32_groups", "warp32")
@@ -75,6 +78,7 @@ _NEEDS = ("warp32_groups", "warp32")
             "  auto tile = cg::tiled_partition<32>(cg::this_thread_block());\n"
             "  return tile.shfl_xor(v, 1);\n}\n"
         ),
+        "float f(const V& v) {\n  return cg::reduce(v, cg::plus<float>());\n}\n",
         "namespace cg = cooperative_groups;\nbool f(const Tensor& t) {\n  return t.all(1) || t.any();\n}\n",
     ),
     invalid=(
@@ -184,7 +188,8 @@ def _manual(start: int, end: int, message: str, remedy: str) -> Found:
 def _namespaces(file: CudaFile) -> set[bytes]:
     """Return the names by which the file reaches the namespace; the empty one where it has opened it."""
     names = {b"cooperative_groups"}
-    if not any(file.tokens[index - 1].text == b"namespace" for index in file.names(b"cg", shared=False)):
+    of_others = any(file.tokens[index - 1].text == b"namespace" for index in file.names(b"cg", shared=False))
+    if not of_others and not _KNOWN.isdisjoint(file.all_names):
         names.add(b"cg")  # as everybody calls it, in a header
     for index in file.names(b"namespace", shared=False):
         words = [token.text for token in file.tokens[index + 1 : index + 4]]
@@ -276,6 +281,8 @@ def _of_a_block(file: CudaFile, group: Argument) -> bool:
 
 def _votes(file: CudaFile) -> Iterator[Found]:
     """Yield the votes and matches of groups."""
+    if _KNOWN.isdisjoint(file.all_names):
+        return
     for index in file.names(*_MEMBERS):
         sign = text_at(file, index - 1)
         if sign not in (b".", b"->") or text_at(file, index + 1) != b"(" or text_at(file, index + 2) == b")":
