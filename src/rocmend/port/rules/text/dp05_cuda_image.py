@@ -14,6 +14,10 @@ There is no ROCm in such an image, and its PyTorch is for CUDA.
 alone. The result is written beside the original, as `Dockerfile.rocm` or `docker-compose.rocm.yml`, with the image in
 a build argument where the file is a Dockerfile. Pin it by digest once it works.
 
+After `FROM rocm/pytorch` the Dockerfile writes down which PyTorch the image has and holds pip and uv to it: without
+that, `pip install` of a package that asks for another torch puts the one for CUDA in its place, and says nothing.
+Where it stops instead, install that package with `--no-deps`.
+
 ## Fix safety
 
 A suggestion: which release of ROCm, Ubuntu and Python a project needs is for a person to choose.
@@ -44,6 +48,12 @@ _IMAGE = re.compile(
     rf"|(?P<other>nvcr\.io/nvidia/[\w./-]+{_TAG}|[\w./-]+:[\w.-]*cu(?:da)?1[123][0-9.]*[\w.-]*)"
 )
 _UBUNTU = re.compile(r"ubuntu([0-9]{2})\.?([0-9]{2})")
+_HOLD = (
+    "# Nothing that is installed below may replace the image's PyTorch: pip and uv stop rather than do it.",
+    "RUN python3 -m pip list --format=freeze | grep -E '^(torch(vision|audio)?|(pytorch-)?triton(-rocm)?)==' > /held.txt",
+    "ENV PIP_CONSTRAINT=/held.txt UV_CONSTRAINT=/held.txt",
+)
+_LINES = "".join(f"{line}\n" for line in _HOLD)
 _FROM = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)")
 
 
@@ -68,12 +78,13 @@ _FROM = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)")
             "FROM --platform=linux/amd64 nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04\n"
             "RUN pip install torch\n",
             "# syntax=docker/dockerfile:1\nARG A=1\nARG ROCM_IMAGE=rocm/pytorch:latest\n"
-            "FROM --platform=linux/amd64 ${ROCM_IMAGE}\nRUN pip install torch\n",
+            f"FROM --platform=linux/amd64 ${{ROCM_IMAGE}}\n{_LINES}RUN pip install torch\n",
             "docker/app.Dockerfile",
         ),
         Case(
             "FROM pytorch/pytorch:2.4.0-cuda12.1-cudnn9-devel as a\nRUN b\nFROM nvcr.io/nvidia/pytorch:24.05-py3\n",
-            "ARG ROCM_IMAGE=rocm/pytorch:latest\nFROM ${ROCM_IMAGE} as a\nRUN b\nFROM ${ROCM_IMAGE}\n",
+            "ARG ROCM_IMAGE=rocm/pytorch:latest\n"
+            f"FROM ${{ROCM_IMAGE}} as a\n{_LINES}RUN b\nFROM ${{ROCM_IMAGE}}\n{_LINES}",
             "Dockerfile",
         ),
         Case(
@@ -107,7 +118,11 @@ def check(file: TextFile) -> Iterable[Found]:
         start, end = step.body_start + named.start(1), step.body_start + named.end(1)
         edits: tuple[Edit, ...] = ()
         if match.lastgroup != "other":
-            edits = (*(() if declared else _argument(file, match)), Edit(start, end, b"${ROCM_IMAGE}"))
+            edits = (
+                *(() if declared else _argument(file, match)),
+                Edit(start, end, b"${ROCM_IMAGE}"),
+                *_held(file, match, step.end),
+            )
             declared = True
         yield _found(file, match, (start, end), edits)
     for setting in file.settings if file.kind is Kind.DOCKERFILE else ():
@@ -136,6 +151,13 @@ def _argument(file: TextFile, match: re.Match[str]) -> tuple[Edit, ...]:
     first = next(step for step in file.instructions if step.keyword == "FROM")
     at = file.lines.at(first.start).start
     return (Edit(at, at, f"ARG ROCM_IMAGE={_image(file, match)}{file.lines.newline}".encode()),)
+
+
+def _held(file: TextFile, match: re.Match[str], at: int) -> tuple[Edit, ...]:
+    """Return the edit that holds what is installed later to the image's PyTorch, where it has one."""
+    if "/pytorch:" not in _image(file, match):
+        return ()
+    return (Edit(at, at, "".join(file.lines.newline + line for line in _HOLD).encode()),)
 
 
 def _found(file: TextFile, match: re.Match[str], place: tuple[int, int], edits: tuple[Edit, ...]) -> Found:
