@@ -49,8 +49,8 @@ _IMAGE = re.compile(
 )
 _UBUNTU = re.compile(r"ubuntu([0-9]{2})\.?([0-9]{2})")
 _HOLD = (
-    "# Nothing that is installed below may replace the image's PyTorch: pip and uv stop rather than do it.",
-    "RUN python3 -m pip list --format=freeze | grep -E '^(torch(vision|audio)?|(pytorch-)?triton(-rocm)?)==' > /held.txt",
+    "# Nothing that is installed below may replace the image's PyTorch: pip and uv stop instead.",
+    "RUN python3 -m pip list --format=freeze | grep -E '^(torch(vision|audio)?|(.*-)?triton(-rocm)?)==' > /held.txt",
     "ENV PIP_CONSTRAINT=/held.txt UV_CONSTRAINT=/held.txt",
 )
 _LINES = "".join(f"{line}\n" for line in _HOLD)
