@@ -134,3 +134,31 @@ def test_what_hip_has_under_no_name_compiles(target: str) -> None:
     header = compatibility_header(uses([("a.cu", source)]))
     made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
     assert isinstance(made, HipObject), made
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_minima_of_signed_and_unsigned_are_unsigned(target: str) -> None:
+    try:
+        find_toolchain()
+    except NoToolchainError as error:
+        pytest.skip(str(error))
+    source = b"""
+template <class A, class B> struct same { static constexpr bool value = false; };
+template <class A> struct same<A, A> { static constexpr bool value = true; };
+__global__ void k(int *p, int n) {
+  p[min(n - 1, threadIdx.x)] = max(threadIdx.x, n);
+  static_assert(same<decltype(min(1, 2u)), unsigned>::value && same<decltype(max(1ul, 2l)), unsigned long>::value, "");
+  static_assert(same<decltype(min(1, 2)), int>::value && same<decltype(min(1.0f, 2.0f)), float>::value, "");
+}
+bool host(float x, int a, unsigned b) { return isfinite(x) && isnan(x) && min(a, b) == max(b, a); }
+"""
+    header = compatibility_header(uses([("a.cu", source)]))
+    assert header.count(b"#include <math.h>") == 1
+    made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
+    assert isinstance(made, HipObject), made
+
+
+def test_minima_of_a_namespace_need_nothing() -> None:
+    assert b"(min)" not in compatibility_header(uses([("a.cu", b"int f() { return std::min(1, 2); }\n")]))
+    own = b"int min(int a, unsigned b) { return a; }\nint f() { return min(1, 2u); }\n"
+    assert b"(min)" not in compatibility_header(uses([("a.cu", own)]))

@@ -12,7 +12,7 @@ from importlib import resources
 
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, headers, hip_names
-from rocmend.port.cuda.shims import MARKS, SHIMS
+from rocmend.port.cuda.shims import CALLED, MARKS, SHIMS
 
 __all__ = ["Uses", "compatibility_header", "defines", "uses"]
 
@@ -81,7 +81,11 @@ class Uses:
                 self.asked.setdefault(hip, set()).add(name)
         used = {name for name in names & known.keys() if name not in own}
         self.names |= used
-        self.shims |= {name for name in names & SHIMS.keys() if name not in own and not defines(file, name)}
+        self.shims |= {
+            name
+            for name in names & SHIMS.keys()
+            if name not in own and not defines(file, name) and (name not in CALLED or _called(file, name))
+        }
         self.namespaces |= (
             names & _NAMESPACES.keys() if b"cub::" in file.data or b"namespace cub" in file.data else set()
         )
@@ -141,6 +145,11 @@ def _asked(file: CudaFile) -> Iterator[tuple[bytes, str]]:
                 yield name, header
 
 
+def _called(file: CudaFile, name: bytes) -> bool:
+    """Return whether a source calls a function with no namespace before its name."""
+    return any(not call.qualifier for call in file.calls(name, shared=False))
+
+
 def defines(file: CudaFile, name: bytes) -> bool:
     """Return whether a source defines a function or macro of this name itself."""
     return name in file.macros or any(function.name.text == name for function in file.functions)
@@ -167,7 +176,7 @@ def compatibility_header(found: Uses) -> bytes:
     """
     known = hip_names()
     here = {"", "hip/hip_runtime.h"} | found.headers
-    shims = [SHIMS[name] for name in sorted(found.shims) if SHIMS[name].where in here]
+    shims = list(dict.fromkeys(SHIMS[name] for name in sorted(found.shims) if SHIMS[name].where in here))
     wanted = found.headers | {name for shim in shims for name in shim.headers}
     wanted |= {_NAMESPACES[namespace][0] for namespace in found.namespaces}
     device = wanted & {one.hip for one in headers().values() if one.device}

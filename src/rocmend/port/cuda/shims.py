@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["MARKS", "SHIMS", "Shim"]
+__all__ = ["CALLED", "MARKS", "SHIMS", "Shim"]
 
 
 class Shim(NamedTuple):
@@ -201,7 +201,31 @@ def _least(name: str, sign: str, type_: str) -> Shim:
     )
 
 
+def _mixed(name: str, sign: str) -> Shim:
+    """Return a minimum or maximum of a signed and an unsigned integer, which CUDA takes for unsigned.
+
+    HIP makes floating point of both: what comes out is no index, and another number where one is negative.
+    """
+    lines = ["#ifdef __HIPCC__ // of a signed and an unsigned integer, as CUDA has it: unsigned"]
+    for signed in ("int", "long", "long long"):
+        unsigned = f"unsigned {signed}"
+        for first, second in ((unsigned, signed), (signed, unsigned)):
+            lines += [
+                f"static inline __host__ __device__ {unsigned} ({name})({first} a, {second} b) {{",
+                f"  return static_cast<{unsigned}>(a) {sign} static_cast<{unsigned}>(b) ? static_cast<{unsigned}>(a)",
+                f"                                                : static_cast<{unsigned}>(b);",
+                "}",
+            ]
+    return Shim("\n".join([*lines, "#endif"]))
+
+
+CALLED = frozenset((b"min", b"max", b"isfinite", b"isnan", b"isinf", b"signbit"))
+"""Names of shims that say something only where they are called with no namespace: ``std::min`` is another."""
+_MATH = Shim("#ifdef __cplusplus // nvcc gives host code these names\n#include <math.h>\n#endif")
+
 SHIMS: dict[bytes, Shim] = {
+    b"min": _mixed("min", "<"),
+    b"max": _mixed("max", ">"),
     b"cudaFuncSetAttribute": _kernel_call(
         "cudaFuncSetAttribute",
         "hipFuncSetAttribute",
@@ -241,6 +265,10 @@ SHIMS: dict[bytes, Shim] = {
     ),
     b"nvrtcCompileProgram": Shim(_RTC_COMPILE, ("nvrtcCompileProgram",), ("hip/hiprtc.h",)),
     b"nvrtcCreateProgram": Shim(_RTC_CREATE, ("nvrtcCreateProgram",), ("hip/hiprtc.h",)),
+    b"isfinite": _MATH,
+    b"isnan": _MATH,
+    b"isinf": _MATH,
+    b"signbit": _MATH,
     b"umin": _least("umin", "<", "unsigned int"),
     b"umax": _least("umax", ">", "unsigned int"),
     b"llmin": _least("llmin", "<", "long long"),
