@@ -54,6 +54,10 @@ from rocmend.port.wave.intrinsics import INTRINSICS, TRIGGERS
             "#define S(v) __shfl_xor(v, 1)\n#endif\n"
         ),
         "#ifndef USE_ROCM\n#define S() __syncwarp()\n#else\n#define S()\n#endif\n",
+        (
+            "__device__ int f(int v) {\n#if __CUDA_ARCH__ >= 700\n  return __match_any_sync(~0u, v);\n#else\n"
+            "#ifdef USE_ROCM\n  return warp32_ballot_sync(~0u, v);\n#else\n  return __ballot(v);\n#endif\n#endif\n}\n"
+        ),
         "#if CUDART_VERSION < 9000\n#define __syncwarp()\n#endif\n",
         "#if CUDART_VERSION >= 9000\n#define __shfl_up(v, d) __shfl_up_sync(~0u, v, d)\n#endif\n",
     ),
@@ -75,6 +79,8 @@ def left_out_by_version(file: CudaFile) -> Iterator[Found]:
         members = [one for one in file.branches if one.group == branch.group and one.rocm is not False]
         if any(bisect_left(places, one.start) < bisect_left(places, one.end) for one in members):
             continue
+        if any(_ported(file, one.start, one.end) for one in members):
+            continue
         seen.add(branch.group)
         token = file.tokens[file.token_at(places[first])]
         yield Found(
@@ -83,6 +89,12 @@ def left_out_by_version(file: CudaFile) -> Iterator[Found]:
             f"ROCm compiles this conditional without {token.text.decode()}, as for the oldest CUDA",
             remedy="Let ROCm take this branch: add `|| defined(USE_ROCM)` to its condition, then port again.",
         )
+
+
+def _ported(file: CudaFile, start: int, end: int) -> bool:
+    """Tell whether a part of a file has operations across lanes as a port writes them."""
+    first, last = file.token_at(start), file.token_at(end)
+    return any(token.text.startswith(b"warp32_") for token in file.tokens[first : last + 1])
 
 
 def _renames(file: CudaFile, index: int) -> bool:
