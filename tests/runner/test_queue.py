@@ -87,10 +87,11 @@ def test_what_was_stopped_is_run_again(tmp_path: Path) -> None:
 
 def test_an_interrupt_of_several_ends_them_all(tmp_path: Path) -> None:
     source = """
-        import sys
+        import signal, sys
         from pathlib import Path
         from rocmend.runner.queue import run_queue
         from rocmend.runner.spec import AttemptSpec, Command, Limits
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
         attempts = [(f"t{i}", AttemptSpec("x", Command(("sleep", "60")), limits=Limits(grace_s=0.2))) for i in range(9)]
         run_queue(attempts, Path(sys.argv[1]), jobs=2, on_event=lambda name, event: print(event.kind, flush=True))
     """
@@ -109,10 +110,11 @@ def test_an_interrupt_of_several_ends_them_all(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_no_child_that_takes_its_time(tmp_path: Path) -> None:
     """The first attempt's child does not heed TERM, and its grace period is the longer one."""
     source = """
-        import sys
+        import signal, sys
         from pathlib import Path
         from rocmend.runner.queue import run_queue
         from rocmend.runner.spec import AttemptSpec, Command, Limits
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         deaf = Command(("sh", "-c", "trap '' TERM; echo $$ > $0; while :; do sleep 0.1; done", sys.argv[1] + "/pid"))
         attempts = [
             ("deaf", AttemptSpec("deaf", deaf, limits=Limits(grace_s=2))),
