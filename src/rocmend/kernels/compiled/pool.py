@@ -118,6 +118,12 @@ class Worker:
         said = self._errors.read().decode(errors="replace")
         return [line.strip()[:300] for line in said.splitlines() if any(word in line for word in _TELLING)]
 
+    def stop(self) -> None:
+        """Tell it to end, from any thread: who waits for its answer then learns that it has ended."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+
     def close(self) -> None:
         """End it."""
         if self._process.returncode is None:
@@ -138,6 +144,26 @@ def _environment(toolchain: Toolchain, folder: Path, paths: Iterable[Path]) -> d
     # the user's own tuning records stay out: the table must be the same on every machine
     kept |= {"ROCMEND_HOME": str(folder / "home"), "TRITON_CACHE_DIR": str(folder / "triton")}
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+
+class _Work(Generic[T]):
+    """What the threads of a pool share.
+
+    Attributes:
+        waiting: Tasks that nobody has begun.
+        done: Called with each answer, under ``lock``.
+        failures: Why no more are begun.
+        alive: Workers that may be busy.
+    """
+
+    def __init__(
+        self, waiting: deque[tuple[T, Toolchain, dict[str, Any]]], done: Callable[[T, dict[str, Any]], None]
+    ) -> None:
+        self.waiting = waiting
+        self.done = done
+        self.lock = threading.Lock()
+        self.failures: list[BaseException] = []
+        self.alive: set[Worker] = set()
 
 
 class Pool(Generic[T]):
@@ -167,14 +193,13 @@ class Pool(Generic[T]):
                 ``passing`` says that it may not come again.
         """
         waiting = deque(sorted(tasks, key=lambda task: task[1].version))
-        lock = threading.Lock()
-        failures: list[BaseException] = []
+        work = _Work(waiting, done)
 
         def serve(folder: Path) -> None:
             try:
-                self._serve(folder, waiting, lock, lambda: bool(failures), done)
+                self._serve(folder, work)
             except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
-                failures.append(error)
+                work.failures.append(error)
 
         workers = min(self.jobs, len(waiting))
         if not workers:
@@ -191,38 +216,41 @@ class Pool(Generic[T]):
                 for thread in [threads.submit(serve, one) for one in own]:
                     thread.result()
             except BaseException as error:
-                failures.append(error)  # each ends what it compiles within its time limit
+                work.failures.append(error)
+                for worker in tuple(work.alive):  # what is being compiled may take minutes, and nobody waits for it now
+                    worker.stop()
                 raise
-        if failures:
-            raise failures[0]
+        if work.failures:
+            raise work.failures[0]
 
-    def _serve(
-        self,
-        folder: Path,
-        waiting: deque[tuple[T, Toolchain, dict[str, Any]]],
-        lock: threading.Lock,
-        stop: Callable[[], bool],
-        done: Callable[[T, dict[str, Any]], None],
-    ) -> None:
+    def _serve(self, folder: Path, work: _Work[T]) -> None:
         """Carry out tasks one after the other, in one worker for as long as it lives."""
         worker: Worker | None = None
         try:
-            while not stop():
-                with lock:
-                    if not waiting:
+            while not work.failures:
+                with work.lock:
+                    if not work.waiting:
                         return
-                    name, toolchain, request = waiting.popleft()
+                    name, toolchain, request = work.waiting.popleft()
                 if worker is None or worker.toolchain is not toolchain:
                     if worker is not None:
+                        work.alive.discard(worker)
                         worker.close()
                     worker = Worker(toolchain, folder, self.paths)
+                    work.alive.add(worker)
+                    if work.failures:  # before it was among those that are told to
+                        return
                 try:
                     answer = worker.ask(request, self.time_limit_s)
                 except WorkerEndedError as error:
+                    work.alive.discard(worker)
                     worker = None
+                    if work.failures:  # it was told to end: that says nothing of the task
+                        return
                     answer = {"error": str(error), "passing": error.passing}
-                with lock:
-                    done(name, answer)
+                with work.lock:
+                    work.done(name, answer)
         finally:
             if worker is not None:
+                work.alive.discard(worker)
                 worker.close()
