@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +165,27 @@ def test_minima_of_a_namespace_need_nothing() -> None:
     assert b"(min)" not in compatibility_header(uses([("a.cu", b"int f() { return std::min(1, 2); }\n")]))
     own = b"int min(int a, unsigned b) { return a; }\nint f() { return min(1, 2u); }\n"
     assert b"(min)" not in compatibility_header(uses([("a.cu", own)]))
+
+
+def test_where_hip_stands_on_cuda_the_names_of_cuda_are_cudas(tmp_path: Path) -> None:
+    """What HIP lacks and CUDA has is not put beside CUDA's own there: ``min`` of mixed signs, ``__trap`` and more."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    source = b"#include <cub/cub.cuh>\nvoid f() { cudaMalloc(&p, min(1, 2u)); cub::Max m; __trap(); }\n"
+    (tmp_path / "cuda_to_hip.h").write_bytes(compatibility_header(uses([("a.cu", source)])))
+    for header in ("hip/hip_runtime.h", "hip/hip_runtime_api.h", "hipcub/hipcub.hpp"):
+        (tmp_path / header).parent.mkdir(exist_ok=True)
+        (tmp_path / header).write_text("#define __host__\n#define __device__\nnamespace hipcub {}\n")
+    (tmp_path / "a.cpp").write_text('#include "cuda_to_hip.h"\ncudaMalloc __trap() cub min __HIP_PLATFORM_AMD__\n')
+
+    def seen(*defines: str) -> str:
+        argv = [compiler, "-E", "-P", "-D__HIPCC__", *defines, str(tmp_path / "a.cpp")]
+        return subprocess.run([*argv, f"-I{tmp_path}"], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    here = seen("-D__HIP_PLATFORM_NVIDIA__")
+    assert here.splitlines()[-1] == "cudaMalloc __trap() cub min __HIP_PLATFORM_AMD__"
+    assert "min)" not in here
+    assert "namespace cub" not in here
+    assert "(min)(unsigned int a, int b)" in seen()
+    assert seen().splitlines()[-1].split() == ["hipMalloc", "__builtin_trap()", "cub", "min"]

@@ -13,7 +13,6 @@ from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.nvidia import Nvcc, find_nvcc
 from rocmend.port.verify.records import Level, Outcome, Status
 from rocmend.port.verify.reverse import write_headers
-from rocmend.port.verify.running import difference
 from rocmend.port.verify.trees import Tree
 
 from .conftest import ORIGINAL, PORT, Ported
@@ -166,23 +165,3 @@ def test_a_tree_is_the_original_and_then_the_port(total: Path) -> None:
         assert (tree.folder / "src/total.cu").read_bytes() == PORT
         assert (tree.folder / "other.h").read_bytes() == b"// as it is\n"
         assert (total / "src/total.cu").read_bytes() == PORT, "the project itself is never written"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "same"),
-    [
-        ("sum 1.0\n", "sum 1.0001\n", True),
-        ("sum 1.0\n", "sum 1.1\n", False),
-        ("ok\ntime: 3.5 ms\n", "ok\ntime: 9.9 ms\n", True),
-        ("PASS\n", "FAIL\n", False),
-        ("a 1\n", "a 1\nb 2\n", False),
-        ("x 1e-3 y -2\n", "x 0.001 y -2\n", True),
-        ("x inf\n", "x nan\n", False),
-        ("error 3e-8\n", "error 2e-7\n", True),
-        ("found 100000\n", "found 100050\n", False),
-        ("found 100000.0\n", "found 100050.0\n", True),
-        ("latency 12\nsum -0.0\n", "latency 99\nsum 0.0\n", True),
-    ],
-)
-def test_what_two_programs_print(before: str, after: str, same: bool) -> None:
-    assert (difference(before, after) is None) is same

@@ -45,6 +45,7 @@ cudaError_t cudaFreeAsync(void *, cudaStream_t);
 cudaError_t cudaMemcpy(void *, const void *, size_t, cudaMemcpyKind);
 cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
 cudaError_t cudaDeviceSynchronize(); cudaError_t cudaPeekAtLastError(); cudaError_t cudaGetLastError();
+const char *cudaGetErrorString(cudaError_t);
 cudaError_t cudaFuncGetName(const char **, const void *);
 cudaError_t cudaFuncGetParamInfo(const void *, size_t, size_t *, size_t *);
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus *);
@@ -60,7 +61,8 @@ RUNTIME = r"""
 #include <cuda_runtime.h>
 #include <cstdlib>
 #include <cstring>
-static cudaError_t last = cudaSuccess;
+cudaError_t last = cudaSuccess;
+bool unreadable = false;
 static char *pitched = nullptr;
 extern "C" {
 cudaError_t cudaMalloc(void **p, size_t n) { *p = std::malloc(n); return cudaSuccess; }
@@ -71,8 +73,13 @@ cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t w, size_t h) {
 }
 cudaError_t cudaFree(void *p) { std::free(p); return cudaSuccess; }
 cudaError_t cudaFreeAsync(void *p, cudaStream_t) { return cudaFree(p); }
-cudaError_t cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind) { std::memcpy(to, from, n); return last; }
+const char *cudaGetErrorString(cudaError_t error) { return error ? "invalid argument" : "no error"; }
+cudaError_t cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind) {
+  if (unreadable) return last = cudaErrorInvalidValue;
+  std::memcpy(to, from, n); return last;
+}
 cudaError_t cudaLaunchKernel(const void *f, dim3, dim3, void **a, size_t, cudaStream_t) {
+  if (!static_cast<const Kernel *>(f)->call) return cudaErrorInvalidValue;
   static_cast<const Kernel *>(f)->call(a); return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() { return last; }
@@ -102,6 +109,7 @@ PROGRAM = r"""#include <cuda_runtime.h>
 #include <cstdio>
 struct Place { float *at; int many; };
 __global__ void scale(const float *in, float *out, int n, float by) { for (int i = 0; i < n; ++i) out[i] = by * in[i]; }
+template <typename T> __global__ void both(T) {}
 template <typename T> __global__ void put(T *out, T value) { *out = value; }
 __global__ void hides(Place place) { place.at[0] = 1; }
 __global__ void deep(float **rows) { rows[0][0] = 2; }
@@ -113,7 +121,41 @@ static Kernel hides_k{"_Z5hides5Place", {16}, [](void **a) { hides(*(Place *)a[0
 static Kernel deep_k{"_Z4deepPPf", {8}, [](void **a) { deep(*(float ***)a[0]); }};
 static Kernel wide_k{"_Z4widePfy", {8, 8}, [](void **a) { wide(*(float **)a[0], *(unsigned long long *)a[1]); }};
 
-int main(int count, char **) {
+extern cudaError_t last; extern bool unreadable;
+// Kernels that fail, and what fails around them.
+static Kernel fails_k{"_Z5failsi", {4}, [](void **) { last = cudaErrorInvalidValue; }};
+static Kernel refused_k{"_Z7refusedi", {4}, nullptr};
+static Kernel after_k{"_Z5afteri", {4}, [](void **) {}};
+static Kernel shown_k{"_Z5shownPd", {8}, [](void **) {}};
+static Kernel gone_k{"_Z4gonePd", {8}, [](void **) { unreadable = true; }};
+static Kernel lost_k{nullptr, {4}, [](void **) {}};
+static Kernel first_k{"_Z4bothIiEvT_", {4}, [](void **) {}};
+static Kernel second_k{"_Z4bothIjEvT_", {4}, [](void **) {}};
+
+int failing() {
+  double *y; cudaMalloc((void **)&y, 8);
+  int n = 1; void *a[] = {&n}, *b[] = {&y};
+  cudaLaunchKernel(&refused_k, dim3(1), dim3(1), a, 0, nullptr);
+  cudaLaunchKernel(&lost_k, dim3(1), dim3(1), a, 0, nullptr);
+  cudaLaunchKernel(&gone_k, dim3(1), dim3(1), b, 0, nullptr);
+  cudaLaunchKernel(&shown_k, dim3(1), dim3(1), b, 0, nullptr);
+  if (cudaPeekAtLastError() != cudaSuccess) return 1;  // an error that was the recorder's own
+  cudaLaunchKernel(&fails_k, dim3(1), dim3(1), a, 0, nullptr);
+  cudaLaunchKernel(&after_k, dim3(1), dim3(1), a, 0, nullptr);
+  return 0;
+}
+
+int variables(char **names) {
+  for (; *names; ++names) __cudaRegisterVar(nullptr, nullptr, nullptr, *names, 0, 1, 0, 0);
+  int n = 1; void *a[] = {&n};
+  for (int i = 0; i < 2; ++i) cudaLaunchKernel(i ? &first_k : &second_k, dim3(1), dim3(1), a, 0, nullptr);
+  return 0;
+}
+
+int main(int count, char **given) {
+  if (count > 1 && given[1][0] == 'v') return variables(given + 2);
+  if (count > 1 && given[1][0] == 'f') return failing();
+  if (count > 1 && given[1][0] == 'n') return 0;
   float *x, *pitched; double *y; float **rows; size_t pitch;
   cudaMalloc((void **)&x, 64); cudaMalloc((void **)&y, 8); cudaMalloc((void **)&rows, 8);
   cudaMallocPitch((void **)&pitched, &pitch, 16, 1);
@@ -195,6 +237,57 @@ def test_what_depends_on_more_than_its_arguments_is_not_recorded(program: Path) 
     assert again.detail.startswith("0 launches of 0 kernels recorded")
     assert "scale: the program has variables on the device" in again.detail
     assert cases.read_all(program) == [], "what was recorded before is gone"
+
+
+def test_a_launch_that_fails_is_told(program: Path) -> None:
+    told = recorded(program, "failing")
+    assert told.detail == (
+        "0 launches of 0 kernels recorded for level 4. Not recorded: "
+        "after: before its launch a call, or a kernel, had failed: invalid argument; "
+        "fails: it failed: invalid argument; "
+        "gone: its memory cannot be read after it: invalid argument; "
+        "refused: its launch failed: invalid argument; "
+        "shown: its memory cannot be read: invalid argument; "
+        "unnamed: the runtime does not tell its name: no error"
+    )
+
+
+def test_a_program_that_launches_nothing_is_told(program: Path) -> None:
+    assert recorded(program, "nothing").detail.startswith(
+        "0 launches of 0 kernels recorded for level 4: no launch of one"
+    )
+
+
+INTERNAL = "_ZN37_INTERNAL_0509b967_7_main_cu_fb978621"
+
+
+def test_variables_of_the_libraries_hide_nothing(program: Path) -> None:
+    names = [
+        f"{INTERNAL}4cuda3std3__45__cpo5beginE",
+        f"{INTERNAL}4cuda3std3__439_GLOBAL__N__0509b967_7_main_cu_fb9786216ignoreE",
+        f"{INTERNAL}6thrust23THRUST_300001_SM_900_NS12placeholders2_1E",
+        "_ZN4cuda3std6ranges3__45__cpo4swapE",
+        "_ZN3cub17CUB_300001_SM_9006detail5emptyE",
+    ]
+    assert recorded(program, "variables", *names).detail == "2 launches of 1 kernel recorded for level 4"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "table",
+        "_ZL5table",
+        "_ZN4cuda7counterE",
+        "_ZN3app4cuda3__45tableE",
+        "_ZN6thrust5tableE",
+        f"{INTERNAL}5tableE",
+        "_ZN99cuda3__4",
+    ],
+)
+def test_variables_of_a_program_are_told_once(program: Path, name: str) -> None:
+    told = recorded(program, "variables", name)
+    reason = "both: the program has variables on the device, which a case does not hold"
+    assert told.detail == f"0 launches of 0 kernels recorded for level 4. Not recorded: {reason}"
 
 
 def test_a_program_that_the_recorder_does_not_fit_is_told(program: Path) -> None:

@@ -99,6 +99,8 @@ def test_how_the_rocm_side_ends(  # noqa: PLR0917  fixtures and cases
         ("exec sleep 60", "does not run to its end here: it was not done after"),
         ("echo no device >&2; exit 1", "does not run to its end here: no device"),
         ("echo elapsed: 3 ms; echo", "prints nothing that could be compared"),
+        ("echo 'size 32, verify = FAIL'; echo 0 failed", "says that it failed here: 'size 32, verify = FAIL'"),
+        ("echo sum 10.0; echo 'CUDA error: invalid argument' >&2", "failed here: 'CUDA error: invalid argument'"),
         ("touch here; test -e beside.txt && ls main.cu", "does not run to its end here"),
     ],
 )

@@ -173,6 +173,8 @@ def compatibility_header(found: Uses) -> bytes:
     """Return the text of ``cuda_to_hip.h`` for what a project uses.
 
     It is read on the ROCm side only. HIP's headers come first: names that are defined after them change nothing there.
+    Where HIP itself stands on CUDA (``__HIP_PLATFORM_NVIDIA__``), CUDA's names mean what they always did: no macro and
+    no overload takes their place.
     """
     known = hip_names()
     here = {"", "hip/hip_runtime.h"} | found.headers
@@ -187,7 +189,7 @@ def compatibility_header(found: Uses) -> bytes:
         "#ifndef CUDA_TO_HIP_H",
         "#define CUDA_TO_HIP_H",
         "",
-        "#ifndef __HIP_PLATFORM_AMD__",
+        "#if !defined(__HIP_PLATFORM_AMD__) && !defined(__HIP_PLATFORM_NVIDIA__)",
         "#define __HIP_PLATFORM_AMD__",
         "#endif",
     ]
@@ -205,13 +207,14 @@ def compatibility_header(found: Uses) -> bytes:
                 "#include <thrust/detail/config.h> // before __CUDACC__ is defined",
             ]
         lines += ["#endif"]
-    lines.append("")
+    lines += ["", "#ifndef __HIP_PLATFORM_NVIDIA__ // HIP on CUDA has these names from CUDA"]
     for namespace in sorted(found.namespaces):
         lines += ["#ifdef __HIPCC__", _NAMESPACES[namespace][1], "#endif"]
     shimmed = {name.encode() for shim in shims for name in shim.replaces}
     lines += [f"#define {name.decode()} {known[name].decode()}" for name in sorted(found.defined - shimmed)]
     for shim in shims:
         lines += ["", *shim.text.strip("\n").splitlines()]
+    lines += ["#endif"]
     if found.support:
         lines += ["", "#ifdef __HIPCC__", *(f'#include "{name}"' for name in sorted(found.support)), "#endif"]
     if found.compiler:

@@ -19,10 +19,11 @@ from rocmend.core.files import write_atomic
 from rocmend.core.gfx import GfxTarget, from_kfd_version
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
+from rocmend.port.verify.printed import difference
 from rocmend.port.verify.programs import MAIN, Command, build, execute, missing, why
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.running import arguments, difference
+from rocmend.port.verify.running import arguments
 from rocmend.port.verify.units import Unit, standard, units
 
 __all__ = ["run"]

@@ -3,9 +3,11 @@
 // Linked into a program with --wrap for the functions below, it sees the program's own calls of the runtime, however
 // that is linked. A launch is written down only where an argument list and memory are all that it depends on: none
 // where the program has variables on the device or textures, where an argument or a buffer holds a pointer, or where
-// memory was come by in a way that is not seen here. What is not recorded is told, once a kernel and reason.
+// memory was come by in a way that is not seen here. What is not recorded is told, once a kernel and reason; not so what
+// is the same again, or more than is kept of a kernel.
 #include <cuda_runtime.h>
 
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -45,6 +47,7 @@ constexpr size_t MOST_OF_ALL = size_t(256) << 20;
 constexpr int MOST_OF_A_KERNEL = 2;
 constexpr int MOST_LAUNCHES = 64;
 constexpr size_t MOST_ARGUMENTS = 256;
+const char *const UNNAMED = "unnamed";  // a kernel whose name is not told
 
 struct State {
   std::recursive_mutex mutex;
@@ -83,9 +86,38 @@ void note(const std::string &kernel, const std::string &reason) {
   }
 }
 
-void hide(const char *what) {
+void hide(const std::string &what) {
   std::lock_guard<std::recursive_mutex> guard(state().mutex);
   if (state().hidden.empty()) state().hidden = what;
+}
+
+// Whether a variable, by its mangled name, is one of CUDA's C++ libraries: their headers bring objects that hold
+// nothing (cuda::std::__4::__cpo::begin, thrust::THRUST_300001_SM_900_NS::placeholders::_1). Namespaces named after the
+// libraries' versions tell them from a project's own namespace of the same name.
+bool of_libraries(const char *name) {
+  if (!name || std::strncmp(name, "_ZN", 3) != 0) return false;
+  std::string library;
+  for (const char *at = name + 3; std::isdigit(static_cast<unsigned char>(*at));) {
+    char *begin = nullptr;
+    const size_t length = std::strtoul(at, &begin, 10);
+    if (length > std::strlen(begin)) return false;
+    const std::string part(begin, length);
+    at = begin + length;
+    if (library.empty()) {
+      if (part.rfind("_INTERNAL_", 0) == 0 || part.rfind("_GLOBAL__N_", 0) == 0) continue;  // a source's own copy
+      if (part != "cuda" && part != "thrust" && part != "cub") return false;
+      library = part;
+    } else if (library == "cuda") {
+      if (part.size() > 2 && part.rfind("__", 0) == 0 && std::isdigit(static_cast<unsigned char>(part[2]))) return true;
+    } else {
+      return part.rfind(library == "cub" ? "CUB_" : "THRUST_", 0) == 0;
+    }
+  }
+  return false;
+}
+
+void hide_variable(const char *name) {
+  if (!of_libraries(name)) hide("variables on the device");
 }
 
 void took(cudaError_t error, void **pointer, size_t size) {
@@ -133,22 +165,25 @@ bool save(const std::string &path, const std::vector<char> &data) {
   return std::fclose(file) == 0 && done;
 }
 
-bool snapshot(const Buffer &buffer, std::vector<char> &into) {
+cudaError_t snapshot(const Buffer &buffer, std::vector<char> &into) {
   into.resize(buffer.size);
-  return cudaMemcpy(into.data(), reinterpret_cast<void *>(buffer.base), buffer.size, cudaMemcpyDeviceToHost) ==
-         cudaSuccess;
+  return cudaMemcpy(into.data(), reinterpret_cast<void *>(buffer.base), buffer.size, cudaMemcpyDeviceToHost);
 }
 
 class Recording {
  public:
   void begin(const void *function, dim3 grid, dim3 block, void **arguments, size_t lds, cudaStream_t stream) {
-    if (folder().empty() || cudaPeekAtLastError() != cudaSuccess) return;
+    if (folder().empty()) return;
+    const cudaError_t earlier = cudaPeekAtLastError();
     const char *name = nullptr;
-    if (cudaFuncGetName(&name, function) != cudaSuccess || !name) {
+    const cudaError_t unnamed = cudaFuncGetName(&name, function);
+    kernel_ = unnamed == cudaSuccess && name ? name : UNNAMED;
+    // An error that the program has not read yet is left as it is: nothing here may clear it.
+    if (earlier != cudaSuccess) return failed("before its launch a call, or a kernel, had failed", earlier);
+    if (kernel_ == UNNAMED) {
       cudaGetLastError();
-      return;
+      return failed("the runtime does not tell its name", unnamed);
     }
-    kernel_ = name;
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(stream, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) {
       cudaGetLastError();
@@ -162,35 +197,58 @@ class Recording {
     if (all.shapes.count(kernel_ + shape)) return;
     if (!all.hidden.empty()) return note(kernel_, "the program has " + all.hidden + ", which a case does not hold");
     text_ = "kernel " + kernel_ + "\n" + shape;
-    if (!arguments_of(function, arguments) || cudaDeviceSynchronize() != cudaSuccess) return;
+    if (!arguments_of(function, arguments)) return;
+    const cudaError_t before = cudaDeviceSynchronize();
+    if (before != cudaSuccess) return failed("before its launch a kernel failed", before);
     size_t size = 0;
     for (const Buffer &buffer : buffers_) size += 2 * buffer.size;
     if (all.bytes + size > MOST_OF_ALL) return note(kernel_, "256 MiB were recorded before it");
     all.bytes += size;
     for (Buffer &buffer : buffers_) {
-      if (!snapshot(buffer, buffer.before)) return;
+      const cudaError_t read = snapshot(buffer, buffer.before);
+      if (read != cudaSuccess) return unread("its memory cannot be read", read);
       if (holds_pointers(buffer.before.data(), buffer.before.size())) return note(kernel_, "a buffer holds pointers");
     }
     all.shapes.insert(kernel_ + shape);
     ready_ = true;
   }
 
-  void finish() {
-    if (!ready_ || cudaPeekAtLastError() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) return;
+  void finish(cudaError_t launched) {
+    if (!ready_) return;
+    if (launched != cudaSuccess) return failed("its launch failed", launched);
+    const cudaError_t pending = cudaPeekAtLastError();
+    const cudaError_t ended = pending == cudaSuccess ? cudaDeviceSynchronize() : pending;
+    if (ended != cudaSuccess) return failed("it failed", ended);
     State &all = state();
     const std::string path = folder() + "/" + std::to_string(all.count);
     for (size_t number = 0; number < buffers_.size(); ++number) {
       std::vector<char> after;
       const std::string file = path + "." + std::to_string(number);
-      if (!snapshot(buffers_[number], after) || !save(file + ".in", buffers_[number].before)) return;
-      if (after != buffers_[number].before && !save(file + ".out", after)) return;
+      const cudaError_t read = snapshot(buffers_[number], after);
+      if (read != cudaSuccess) return unread("its memory cannot be read after it", read);
+      if (!save(file + ".in", buffers_[number].before) ||
+          (after != buffers_[number].before && !save(file + ".out", after))) {
+        return note(kernel_, "its memory could not be written down");
+      }
     }
-    if (!save(path + ".launch", std::vector<char>(text_.begin(), text_.end()))) return;
+    if (!save(path + ".launch", std::vector<char>(text_.begin(), text_.end()))) {
+      return note(kernel_, "its arguments could not be written down");
+    }
     ++all.count;
     ++all.launches[kernel_];
   }
 
  private:
+  void failed(const char *what, cudaError_t error) {
+    note(kernel_, std::string(what) + ": " + cudaGetErrorString(error));
+  }
+
+  // The error is of a call made here: the program is not to see it.
+  void unread(const char *what, cudaError_t error) {
+    cudaGetLastError();
+    failed(what, error);
+  }
+
   bool arguments_of(const void *function, void **arguments) {
     size_t total = 0;
     for (size_t index = 0;; ++index) {
@@ -268,7 +326,7 @@ cudaError_t __wrap_cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
   Recording recording;
   recording.begin(function, grid, block, arguments, lds, stream);
   const cudaError_t error = __real_cudaLaunchKernel(function, grid, block, arguments, lds, stream);
-  if (error == cudaSuccess) recording.finish();
+  recording.finish(error);
   return error;
 }
 
@@ -284,24 +342,27 @@ cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block
                                       cudaStream_t stream) {
   std::lock_guard<std::recursive_mutex> guard(state().mutex);
   const auto found = state().kernels.find(kernel);
-  if (found == state().kernels.end()) return __real___cudaLaunchKernel(kernel, grid, block, arguments, lds, stream);
+  if (found == state().kernels.end()) {
+    if (!folder().empty()) note(UNNAMED, "it is launched through a handle that was not seen");
+    return __real___cudaLaunchKernel(kernel, grid, block, arguments, lds, stream);
+  }
   Recording recording;
   recording.begin(found->second, grid, block, arguments, lds, stream);
   const cudaError_t error = __real___cudaLaunchKernel(kernel, grid, block, arguments, lds, stream);
-  if (error == cudaSuccess) recording.finish();
+  recording.finish(error);
   return error;
 }
 #endif
 
 void __wrap___cudaRegisterVar(void **module, char *host, char *device, const char *name, int external, size_t size,
                               int constant, int global) {
-  hide("variables on the device");
+  hide_variable(name);
   __real___cudaRegisterVar(module, host, device, name, external, size, constant, global);
 }
 
 void __wrap___cudaRegisterManagedVar(void **module, void **host, char *device, const char *name, int external,
                                      size_t size, int constant, int global) {
-  hide("variables on the device");
+  hide_variable(name);
   __real___cudaRegisterManagedVar(module, host, device, name, external, size, constant, global);
 }
 

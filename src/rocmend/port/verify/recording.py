@@ -86,14 +86,14 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
     found: Counter[str] = Counter()
     left = _notes(folder)
     written = sorted(folder.glob("*.launch"), key=lambda path: int(path.stem))
-    plain = _demangled([_fields(path)["kernel"][0] for path in written] + list(left))
+    plain = _demangled([_fields(path)["kernel"][0] for path in written] + [name for name, _ in left])
     where = _kernels(job, sources)
     for path in written:
         name = _fields(path)["kernel"][0]
         base = _base(plain[name])
         unit_path = where.get(base)
         if unit_path is None:
-            left[name] = "no translation unit of the project defines it"
+            left.append((name, "no translation unit of the project defines it"))
             continue
         found[base] += 1
         case, buffers = _case(path, unit_path, plain[name], gpu)
@@ -101,17 +101,21 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
     told = (
         f"{count_text(found.total(), 'launch', 'launches')} of {count_text(len(found), 'kernel')} recorded for level 4"
     )
-    rest = "; ".join(f"{_base(plain[name])}: {reason}" for name, reason in sorted(left.items()))
+    if not written and not left:
+        told += ": no launch of one was seen (<<<…>>> and cudaLaunchKernel are)"
+    # instances of a template have one name: what is said of several of them is said once
+    reasons = dict.fromkeys(sorted(f"{_base(plain[name])}: {reason}" for name, reason in left))
+    rest = "; ".join(reasons)
     return Evidence(unit.path, Outcome.NOTE, f"{told}{f'. Not recorded: {rest}' if rest else ''}")
 
 
-def _notes(folder: Path) -> dict[str, str]:
-    """Return the kernels that were not recorded, and why."""
+def _notes(folder: Path) -> list[tuple[str, str]]:
+    """Return the kernels of which a launch was not recorded, and why."""
     try:
         lines = (folder / "notes").read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
-        return {}
-    return {name: reason for name, _, reason in (line.partition("\t") for line in lines)}
+        return []
+    return [(name, reason) for name, _, reason in (line.partition("\t") for line in lines)]
 
 
 def _fields(path: Path) -> dict[str, list[str]]:

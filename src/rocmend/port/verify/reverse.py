@@ -14,7 +14,10 @@ from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.names import headers, hip_names, regular
 
-__all__ = ["write_headers"]
+__all__ = ["REVERSE", "write_headers"]
+
+REVERSE = ("-DUSE_ROCM", "-D__HIP_PLATFORM_NVIDIA__")
+"""What is defined for the ROCm side here: HIP, and that it stands on CUDA."""
 
 _OF_HIP = re.compile(rb"hip|HIP|__hip")
 _RUNTIME = """\
@@ -24,7 +27,9 @@ _RUNTIME = """\
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#ifndef __HIP_PLATFORM_NVIDIA__
 #define __HIP_PLATFORM_NVIDIA__ 1
+#endif
 #ifdef __CUDACC__
 #define __HIPCC__ 1
 static __device__ __forceinline__ unsigned int rocmend_lane() {
@@ -60,6 +65,7 @@ static __device__ __forceinline__ T rocmend_shfl_xor(T x, int mask, int width = 
 #define __builtin_amdgcn_wave_barrier() __syncwarp(__activemask())
 #define __builtin_amdgcn_fence(...) __threadfence_block()
 #define __builtin_amdgcn_s_sleep(n) __nanosleep(64 * (n))
+#define cuda_to_hip_atomicAdd atomicAdd  // a support header's: CUDA has it for every type
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #endif
 #define HIP_KERNEL_NAME(...) __VA_ARGS__

@@ -14,33 +14,21 @@ from rocmend.core.units import count_text
 from rocmend.port.cuda.names import hip_names
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
+from rocmend.port.verify.printed import comparable, difference, failure, untimed
 from rocmend.port.verify.programs import MAIN, Built, Command, build, execute, why
 from rocmend.port.verify.recording import record
 from rocmend.port.verify.records import Evidence, Outcome
-from rocmend.port.verify.reverse import write_headers
+from rocmend.port.verify.reverse import REVERSE, write_headers
 from rocmend.port.verify.trees import Tree
 from rocmend.port.verify.units import Unit
 
-__all__ = ["arguments", "comparable", "difference", "runs"]
+__all__ = ["arguments", "runs"]
 
-TOLERANCE = 1e-3
-"""Relative: what a program prints has been rounded, and sums of floating-point numbers may come in another order."""
-NOTHING = 1e-6
-"""Absolute: what is smaller than this is an error that was measured, or nothing."""
-
-_TIMED = re.compile(
-    r"\b(?:time|timing|seconds?|[mun]?secs?|[mun]s|elapsed|cycles?|latency|[GMT]i?B/s|[GT]?FLOPS?|bandwidth|throughput"
-    r"|fps|speedup)\b",
-    re.IGNORECASE,
-)
 _RUN = re.compile(r"^run\s*:[^\n]*\n(?:\t[^\n]*\n)*?\t[^\n]*?\./\S+(?P<arguments>[^\n]*)$", re.MULTILINE)
 _ALIAS = re.compile(rb"^[ \t]*namespace (?:cub|thrust) = \w+;[ \t]*$", re.MULTILINE)
 _SAME = re.compile(rb"^#define[ \t]+(\w+)[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 _SHELL = re.compile(r"[$`|<>&;'\"\\*?]")
 """What only a shell or make could work out."""
-
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_INTEGER = re.compile(r"[-+]?\d+")
 
 
 class _Ran(NamedTuple):
@@ -80,7 +68,7 @@ def runs(  # noqa: PLR0913, PLR0917  as below
             found.append(record(job, tree, unit, _command(nvcc, arch, tree, ()), given, gpu))
             tree.ported()
             _without_aliases(job, tree)
-            command = _command(nvcc, arch, tree, ("-DUSE_ROCM", f"-I{headers}"))
+            command = _command(nvcc, arch, tree, (*REVERSE, f"-I{headers}"))
             found.append(_judged(unit, before.said, _ran(job, tree, unit, command, given)))
         job.tell("nvidia", number, len(programs))
     tree.ported()
@@ -93,6 +81,9 @@ def _unsteady(job: Job, before: _Ran, unit: Unit, given: Sequence[str]) -> str:
         return f"the original does not build here: {why(before.built.said)}"
     if not before.said.ok:
         return f"the original does not run to its end here: {why(before.said)}"
+    line = failure(before.said.stdout) or failure(before.said.stderr)
+    if line is not None:
+        return f"the original itself says that it failed here: {line[:160]!r}"
     if not comparable(before.said.stdout):
         return "the original runs to its end, and prints nothing that could be compared"
     again = execute(job, before.built.program, given, _folder(unit))
@@ -157,37 +148,6 @@ def _judged(unit: Unit, before: CommandResult, after: _Ran) -> Evidence:
     reason = difference(before.stdout, after.said.stdout)
     if reason is not None:
         return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side prints something else: {reason}")
-    lines = sum(bool(line.strip()) for line in before.stdout.splitlines() if not _TIMED.search(line))
+    lines = sum(bool(line.strip()) for line in untimed(before.stdout))
     detail = f"the original and the ROCm side print the same: {count_text(lines, 'line')} without times"
     return Evidence(unit.path, Outcome.HOLDS, detail)
-
-
-def comparable(text: str) -> bool:
-    """Tell whether a program printed anything but times and rates."""
-    return any(line.strip() and not _TIMED.search(line) for line in text.splitlines())
-
-
-def difference(before: str, after: str) -> str | None:
-    """Return how two outputs of a program differ; None where they agree but for times, rates and rounding."""
-    one, other = ([line for line in text.splitlines() if not _TIMED.search(line)] for text in (before, after))
-    if len(one) != len(other):
-        return f"{len(one)} lines, {len(other)} from the ROCm side (lines with times left out)"
-    for number, (line, ported) in enumerate(zip(one, other, strict=True), 1):
-        if line != ported and not _alike(line, ported):
-            return f"line {number}: {line[:80]!r} is {ported[:80]!r}"
-    return None
-
-
-def _alike(line: str, other: str) -> bool:
-    if _NUMBER.sub("#", line) != _NUMBER.sub("#", other):
-        return False
-    pairs = zip(_NUMBER.findall(line), _NUMBER.findall(other), strict=True)
-    return all(one == two or _near(one, two) for one, two in pairs)
-
-
-def _near(one: str, two: str) -> bool:
-    """Tell whether two numbers are the same but for rounding; whole numbers are counted, not rounded."""
-    if _INTEGER.fullmatch(one) and _INTEGER.fullmatch(two):
-        return int(one) == int(two)
-    a, b = float(one), float(two)
-    return abs(a - b) <= max(TOLERANCE * max(abs(a), abs(b)), NOTHING)
