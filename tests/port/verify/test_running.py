@@ -131,6 +131,40 @@ def ran(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, original: s
     return [one for one in made.evidence if "cubin" not in one.detail and one.outcome is not Outcome.NOTE]
 
 
+# A linker that wants the kernels with a program that calls them.
+LINKER = """#!/bin/sh
+all="$*"; sum=10.0
+while [ $# -gt 0 ]; do
+  case "$1" in -o) out=$2; shift ;; -DUSE_ROCM*) sum={rocm} ;; esac
+  shift
+done
+case "$all" in *main.cpp*total.cu*|*-cubin*|*other.cpp*) ;; *main.cpp*)
+  echo "main.cpp: undefined reference to \\`total(int)'" >&2; exit 1 ;;
+esac
+printf '#!/bin/sh\necho sum %s\n' $sum > "$out"; chmod +x "$out"
+"""
+
+
+@pytest.mark.parametrize(("rocm", "outcome"), [("10.0", Outcome.HOLDS), ("11.0", Outcome.BROKEN)])
+def test_a_program_that_only_links_what_was_ported_is_run(  # noqa: PLR0917  fixtures and cases
+    ported: Ported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Path, rocm: str, outcome: Outcome
+) -> None:
+    calls = b"void total(int);\nint main() { total(1); }\n"
+    host = b"void total(int x) { ::total<<<1, 32>>>(nullptr, nullptr); }\n"
+    files = {"src/gpu/total.cu": ORIGINAL + host, "src/main.cpp": calls, "src/other.cpp": MAIN, "far.cpp": calls}
+    root = ported(files, {"src/gpu/total.cu": PORT + host})
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(LINKER.format(rocm=rocm))
+    nvcc.chmod(0o755)
+    made = on_nvidia(root, nvcc, monkeypatch)
+    judged = [one for one in made.evidence if "cubin" not in one.detail and one.outcome is not Outcome.NOTE]
+    assert [(one.subject, one.outcome) for one in judged] == [("src/main.cpp", outcome)], "the others call no kernel"
+    monkeypatch.setenv("PATH", f"{machine.parent}:/usr/bin:/bin")
+    shutil.copy(nvcc, machine)
+    machine.write_text(LINKER.format(rocm=rocm).replace("-DUSE_ROCM*", "-DUSE_ROCM=1"))
+    assert [(one.subject, one.outcome) for one in on_amd(root).evidence] == [("src/main.cpp", outcome)]
+
+
 def test_a_program_is_linked_with_what_it_calls(ported: Ported, tmp_path: Path) -> None:
     compiler = shutil.which("c++")
     if compiler is None:

@@ -375,11 +375,18 @@ HIP_PTX double copysign_float(double sign, double a) {
 
 // --- 16-bit floating point --------------------------------------------------------------------------------------------
 
-HIP_PTX _Float16 half(uint16_t word) { return bits<_Float16>(word); }
-HIP_PTX uint16_t word(_Float16 a) { return bits<uint16_t>(a); }
+#ifdef __HIP_PLATFORM_NVIDIA__  // NVIDIA's compiler has no _Float16
+using float16 = __half;
+HIP_PTX float16 fma16(float16 a, float16 b, float16 c) { return __hfma(a, b, c); }
+#else
+using float16 = _Float16;
+HIP_PTX float16 fma16(float16 a, float16 b, float16 c) { return __builtin_fmaf16(a, b, c); }
+#endif
+HIP_PTX float16 half(uint16_t word) { return bits<float16>(word); }
+HIP_PTX uint16_t word(float16 a) { return bits<uint16_t>(a); }
 HIP_PTX uint32_t pair(uint16_t high, uint16_t low) { return (static_cast<uint32_t>(high) << 16) | low; }
 
-HIP_PTX uint16_t to_half(float a) { return is_nan(a) ? 0x7fffu : word(static_cast<_Float16>(a)); }
+HIP_PTX uint16_t to_half(float a) { return is_nan(a) ? 0x7fffu : word(static_cast<float16>(a)); }
 HIP_PTX float from_half(uint16_t a) { return static_cast<float>(half(a)); }
 HIP_PTX uint16_t to_half_relu(float a) { return to_half(a > 0.0f || is_nan(a) ? a : 0.0f); }
 HIP_PTX uint16_t to_half_rz(float a) {
@@ -399,17 +406,17 @@ HIP_PTX float from_bfloat16(uint16_t a) { return bits<float>(static_cast<uint32_
 HIP_PTX bool half_nan(uint16_t a) { return (a & 0x7fffu) > 0x7c00u; }
 HIP_PTX uint16_t add_f16(uint16_t a, uint16_t b) {
   HIP_PTX_ROUND_EACH
-  return word(static_cast<_Float16>(half(a) + half(b)));
+  return word(static_cast<float16>(half(a) + half(b)));
 }
 HIP_PTX uint16_t sub_f16(uint16_t a, uint16_t b) {
   HIP_PTX_ROUND_EACH
-  return word(static_cast<_Float16>(half(a) - half(b)));
+  return word(static_cast<float16>(half(a) - half(b)));
 }
 HIP_PTX uint16_t mul_f16(uint16_t a, uint16_t b) {
   HIP_PTX_ROUND_EACH
-  return word(static_cast<_Float16>(half(a) * half(b)));
+  return word(static_cast<float16>(half(a) * half(b)));
 }
-HIP_PTX uint16_t fma_f16(uint16_t a, uint16_t b, uint16_t c) { return word(__builtin_fmaf16(half(a), half(b), half(c))); }
+HIP_PTX uint16_t fma_f16(uint16_t a, uint16_t b, uint16_t c) { return word(fma16(half(a), half(b), half(c))); }
 HIP_PTX uint16_t neg_f16(uint16_t a) { return a ^ 0x8000u; }
 HIP_PTX uint16_t abs_f16(uint16_t a) { return a & 0x7fffu; }
 HIP_PTX uint16_t sat_f16(uint16_t a) {

@@ -20,7 +20,7 @@ from rocmend.core.gfx import GfxTarget, from_kfd_version
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.printed import difference
-from rocmend.port.verify.programs import MAIN, Command, build, execute, missing, why
+from rocmend.port.verify.programs import MAIN, Command, build, callers, execute, missing, why
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.running import arguments
@@ -46,7 +46,10 @@ def run(job: Job) -> Level:
     hipcc = shutil.which("hipcc") or shutil.which("hipcc", path=f"{root}/bin")
     if hipcc is None:
         return not_run("no hipcc: neither the PATH nor ROCM_PATH leads to one")
-    programs = [unit for unit in units(job.sources) if MAIN.search(job.sources[unit.path])]
+    all_units = units(job.sources)
+    programs = [unit for unit in all_units if MAIN.search(job.sources[unit.path])]
+    known = {unit.path for unit in programs}
+    programs += [unit for unit in callers(job, all_units) if unit.path not in known and _wanted(job, unit)]
     if not programs:
         return not_run("no translation unit is a program of its own")
     evidence = []
@@ -94,8 +97,7 @@ def _program(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Evidence:
     said = execute(job, built.program, given, str(PurePosixPath(unit.path).parent))
     if not said.ok:
         return told(Outcome.BROKEN, f"it does not run to its end: {why(said)}")
-    before = next((part.before for part in job.parts if part.path == unit.path), None)
-    wanted = outputs.known(job.root, unit.path, before or job.sources[unit.path])
+    wanted = _wanted(job, unit)
     if wanted is None or list(wanted.arguments) != given:
         return told(
             Outcome.UNKNOWN,
@@ -105,6 +107,12 @@ def _program(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Evidence:
     if reason is not None:
         return told(Outcome.BROKEN, f"it prints something else than the original on {wanted.device}: {reason}")
     return told(Outcome.HOLDS, f"it prints what the original printed on {wanted.device}")
+
+
+def _wanted(job: Job, unit: Unit) -> outputs.Output | None:
+    """Return what the original printed where it ran; None where that is not kept."""
+    before = next((part.before for part in job.parts if part.path == unit.path), None)
+    return outputs.known(job.root, unit.path, before or job.read(unit.path) or b"")
 
 
 def _command(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Command:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from rocmend.core.supervise import CommandResult, Ending, run_command
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.verify.job import Job
-from rocmend.port.verify.units import Unit, folder_of_header
+from rocmend.port.verify.units import Unit, folder_of_header, unit_of
 
-__all__ = ["BUILD_LIMIT_S", "MAIN", "RUN_LIMIT_S", "Built", "Command", "build", "execute", "missing", "why"]
+__all__ = ["BUILD_LIMIT_S", "MAIN", "RUN_LIMIT_S", "Built", "Command", "build", "callers", "execute", "missing", "why"]
 
 BUILD_LIMIT_S = 600.0
 RUN_LIMIT_S = 120.0
 _ROUNDS = 40
 """Headers, sources and libraries that are looked for, one after the other, for one program."""
+_MOST_CALLERS = 8
+"""Programs that are tried for the units that are none themselves."""
 _MOST_DATA = 64 << 20
 """Bytes of files beside a program's source that it is given a copy of."""
 
@@ -54,6 +56,23 @@ class Built(NamedTuple):
     said: CommandResult
     program: Path | None
     sources: tuple[str, ...]
+
+
+def callers(job: Job, units: Iterable[Unit]) -> list[Unit]:
+    """Return the programs that may be built with units that are none themselves: those nearest to each.
+
+    Which of them really are, their building tells (``Built.sources``).
+    """
+    waiting = [unit for unit in units if not MAIN.search(job.sources[unit.path])]
+    mains = [path for path in job.paths if waiting and path.endswith(_SOURCES) and _is_program(job.root / path)]
+    found: set[str] = set()
+    for unit in waiting:
+        for folder in PurePosixPath(unit.path).parents:
+            near = [path for path in mains if folder in PurePosixPath(path).parents]
+            if near:
+                found.update(near)
+                break
+    return [unit_of(path, job.sources) for path in sorted(found)][:_MOST_CALLERS]
 
 
 def build(job: Job, unit: Unit, root: Path, program: Path, command: Command) -> Built:
@@ -138,6 +157,14 @@ def why(said: CommandResult) -> str:
     lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
     told = lines[0] if lines else (said.stderr or said.stdout).strip()[-200:]
     return (told or f"it ends with exit code {said.exit_code}")[:300]
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return MAIN.search(data) is not None and _TORCH.search(data) is None
 
 
 def _undefined(text: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from rocmend.port.cuda.names import hip_names
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.printed import comparable, difference, failure, untimed
-from rocmend.port.verify.programs import MAIN, Built, Command, build, execute, why
+from rocmend.port.verify.programs import MAIN, Built, Command, build, callers, execute, why
 from rocmend.port.verify.recording import record
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.reverse import REVERSE, write_headers
@@ -50,6 +50,8 @@ def runs(  # noqa: PLR0913, PLR0917  as below
     can compare with it.
     """
     programs = [unit for unit in touched if MAIN.search(job.sources[unit.path])]
+    changed = {unit.path for unit in touched}
+    programs += [unit for unit in callers(job, touched) if unit.path not in changed]
     if not programs:
         return [Evidence("programs", Outcome.NOTE, "no translation unit is a program of its own: nothing was run")]
     headers = job.scratch()
@@ -59,6 +61,8 @@ def runs(  # noqa: PLR0913, PLR0917  as below
         tree.originals()
         given = arguments((job.root / unit.path).parent)
         before = _ran(job, tree, unit, _command(nvcc, arch, tree, ()), given)
+        if changed.isdisjoint(before.built.sources):
+            continue  # a program near by, of which the port reached nothing
         reason = _unsteady(job, before, unit, given)
         if reason:
             found.append(Evidence(unit.path, Outcome.UNKNOWN, reason))
@@ -72,6 +76,8 @@ def runs(  # noqa: PLR0913, PLR0917  as below
             found.append(_judged(unit, before.said, _ran(job, tree, unit, command, given)))
         job.tell("nvidia", number, len(programs))
     tree.ported()
+    if not found:
+        return [Evidence("programs", Outcome.NOTE, "no program is built from what the port reached: nothing was run")]
     return found
 
 

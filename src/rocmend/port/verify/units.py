@@ -22,6 +22,7 @@ __all__ = [
     "standard",
     "targets_of",
     "torch_folders",
+    "unit_of",
     "units",
 ]
 
@@ -100,8 +101,18 @@ def units(sources: Mapping[str, bytes]) -> list[Unit]:
         if path in within:
             continue
         if low.endswith(_UNITS) or (low.endswith(_HOST_UNITS) and _KERNEL.search(data)):
-            found.append(Unit(path, _uses_torch(path, sources), _folders(path, sources)))
+            found.append(unit_of(path, sources))
     return found
+
+
+def unit_of(path: str, sources: Mapping[str, bytes]) -> Unit:
+    """Return a source as a translation unit.
+
+    Args:
+        path: The source, relative to the project.
+        sources: The project's CUDA sources, by path.
+    """
+    return Unit(path, _uses_torch(path, sources), _folders(path, sources))
 
 
 def _included(sources: Mapping[str, bytes]) -> set[str]:
