@@ -49,7 +49,7 @@ namespace library {
 struct __any { __host__ __device__ __any(...) {} };
 __host__ __device__ inline bool takes(__any) { return true; }
 }
-__host__ __device__ inline int2 operator+(int2 a, int2 b) { return {a.x - b.x, a.y - b.y}; }  // the project's own goes first
+__host__ __device__ inline int2 operator+(int2 a, int2 b) { return {a.x - b.x, a.y - b.y}; }  // goes first
 #define CHECK(what) if (!(what)) { std::printf("line %d\n", __LINE__); return 1; }
 int main() {
   float4 a{1, 2, 3, 4}, b{4, 3, 2, 1};

@@ -1,7 +1,7 @@
 """Compiling the ROCm side of a port with nvcc: HIP's names with CUDA's meaning.
 
 A dozen headers with HIP's names are written into a folder; a source that includes them gets CUDA's, and macros from
-each of HIP's names that it uses to CUDA's. What only an AMD compiler has (``__builtin_amdgcn_…``) stays unknown, but for a few.
+each of HIP's names that it uses to CUDA's. Of what only an AMD compiler has (``__builtin_amdgcn_…``), a few are known.
 """
 
 from __future__ import annotations
