@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from rocmend.core.supervise import run_command
 from rocmend.port.verify.nvidia import find_nvcc
 from rocmend.port.verify.reverse import REVERSE, write_headers
+
+SUPPORT = Path(__file__).parents[3] / "src/rocmend/port/support"
 
 # CUDA as far as the header asks for it: one lane, whose warp holds what it holds itself.
 CUDA = r"""
@@ -89,6 +92,30 @@ def test_what_hip_has_means_the_same(tmp_path: Path) -> None:
     assert built.ok, built.stderr
     ran = run_command([str(tmp_path / "a")], time_limit_s=30)
     assert ran.ok, ran.stdout
+
+
+def test_no_builtin_that_nvcc_refuses_is_left(tmp_path: Path) -> None:
+    """What NVIDIA's compiler does not know, or takes for a function of the host."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    (tmp_path / "a.cu").write_text('#include "ptx.h"\n#include "warp32_groups.h"\n')
+    write_headers(tmp_path, [(SUPPORT / name).read_bytes() for name in ("ptx.h", "warp32.h", "warp32_groups.h")])
+    for name in ("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"):
+        (tmp_path / name).write_text("#define __CUDACC__\n" if name == "cuda_runtime.h" else "")
+    argv = [compiler, "-E", "-x", "c++", *REVERSE, f"-I{tmp_path}", f"-I{SUPPORT}", str(tmp_path / "a.cu")]
+    said = run_command(argv, time_limit_s=60)
+    assert said.ok, said.stderr
+    # lines of this folder's files and of the support headers alone: the host's own headers use what they like
+    ours, text = False, []
+    for line in said.stdout.splitlines():
+        if line.startswith("# "):
+            ours = str(tmp_path) in line or str(SUPPORT) in line
+        elif ours:
+            text.append(line)
+    assert "warp32_match_all_sync" in "".join(text)
+    refused = re.findall(r"_Float16|__builtin_ctz|__builtin_amdgcn\w+|__hip_\w+|__builtin_fmaf16", "\n".join(text))
+    assert not refused
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")

@@ -142,11 +142,15 @@ WARP32_INLINE int warp32_any(WARP32_ANY int predicate) { return warp32::ballot(p
 WARP32_INLINE int warp32_all(WARP32_ANY int predicate) { return warp32::ballot(!predicate) == 0; }
 
 // The lanes of a wavefront run together; what has to be kept is the order of what they wrote and read.
+#ifdef __HIP_PLATFORM_NVIDIA__
+WARP32_INLINE void warp32_syncwarp(unsigned mask = 0xffffffffu) { __syncwarp(mask); }  // those of a warp do not
+#else
 WARP32_INLINE void warp32_syncwarp(unsigned = 0xffffffffu) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
+#endif
 
 #define WARP32_SHUFFLE(T, NAME, KIND, OFFSET, END)                                                 \
   WARP32_INLINE T warp32_##NAME(WARP32_ANY T value, OFFSET offset, int width = 32) {               \
@@ -175,7 +179,7 @@ WARP32_INLINE void warp32_syncwarp(unsigned = 0xffffffffu) {
   }                                                                                                       \
   WARP32_INLINE unsigned warp32_match_all_sync(unsigned mask, WARP32_ANY T value, int* same) {            \
     unsigned members = mask & warp32::active();                                                           \
-    unsigned first = members ? static_cast<unsigned>(__builtin_ctz(members)) : 0u;                        \
+    unsigned first = members ? static_cast<unsigned>(__ffs(static_cast<int>(members)) - 1) : 0u;          \
     T other = warp32::from(value, first);                                                                 \
     *same = (warp32::ballot(!warp32::same_bits(value, other)) & members) == 0;                            \
     return *same ? members : 0u;                                                                          \
