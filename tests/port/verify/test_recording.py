@@ -32,7 +32,7 @@ enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemory
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
 typedef void *cudaStream_t; typedef void *cudaKernel_t;
 typedef unsigned long long cudaTextureObject_t, cudaSurfaceObject_t;
-struct cudaResourceDesc; struct cudaTextureDesc; struct cudaResourceViewDesc;
+struct cudaLaunchConfig_t; struct cudaResourceDesc; struct cudaTextureDesc; struct cudaResourceViewDesc;
 struct cudaPointerAttributes { cudaMemoryType type; };
 struct Kernel { const char *name; size_t sizes[8]; void (*call)(void **); };
 extern "C" {
@@ -44,6 +44,8 @@ cudaError_t cudaFree(void *);
 cudaError_t cudaFreeAsync(void *, cudaStream_t);
 cudaError_t cudaMemcpy(void *, const void *, size_t, cudaMemcpyKind);
 cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
 cudaError_t cudaDeviceSynchronize(); cudaError_t cudaPeekAtLastError(); cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t);
 cudaError_t cudaFuncGetName(const char **, const void *);
@@ -82,6 +84,8 @@ cudaError_t cudaLaunchKernel(const void *f, dim3, dim3, void **a, size_t, cudaSt
   if (!static_cast<const Kernel *>(f)->call) return cudaErrorInvalidValue;
   static_cast<const Kernel *>(f)->call(a); return cudaSuccess;
 }
+cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **) { return cudaSuccess; }
 cudaError_t cudaDeviceSynchronize() { return last; }
 cudaError_t cudaPeekAtLastError() { return last; }
 cudaError_t cudaGetLastError() { cudaError_t e = last; last = cudaSuccess; return e; }
@@ -135,6 +139,8 @@ static Kernel second_k{"_Z4bothIjEvT_", {4}, [](void **) {}};
 int failing() {
   double *y; cudaMalloc((void **)&y, 8);
   int n = 1; void *a[] = {&n}, *b[] = {&y};
+  cudaLaunchCooperativeKernel(&first_k, dim3(1), dim3(1), a, 0, nullptr);
+  cudaLaunchKernelExC(nullptr, &second_k, a);
   cudaLaunchKernel(&refused_k, dim3(1), dim3(1), a, 0, nullptr);
   cudaLaunchKernel(&lost_k, dim3(1), dim3(1), a, 0, nullptr);
   cudaLaunchKernel(&gone_k, dim3(1), dim3(1), b, 0, nullptr);
@@ -244,6 +250,8 @@ def test_a_launch_that_fails_is_told(program: Path) -> None:
     assert told.detail == (
         "0 launches of 0 kernels recorded for level 4. Not recorded: "
         "after: before its launch a call, or a kernel, had failed: invalid argument; "
+        "both: its launch has attributes, which a case does not hold; "
+        "both: its launch is cooperative, which a case does not hold; "
         "fails: it failed: invalid argument; "
         "gone: its memory cannot be read after it: invalid argument; "
         "refused: its launch failed: invalid argument; "
@@ -253,9 +261,7 @@ def test_a_launch_that_fails_is_told(program: Path) -> None:
 
 
 def test_a_program_that_launches_nothing_is_told(program: Path) -> None:
-    assert recorded(program, "nothing").detail.startswith(
-        "0 launches of 0 kernels recorded for level 4: no launch of one"
-    )
+    assert recorded(program, "nothing").detail.startswith("0 launches of 0 kernels recorded for level 4: no launch")
 
 
 INTERNAL = "_ZN37_INTERNAL_0509b967_7_main_cu_fb978621"

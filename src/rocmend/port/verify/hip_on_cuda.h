@@ -24,7 +24,7 @@
 #ifdef __CUDACC__
 #define __HIPCC__ 1
 
-// --- lanes ------------------------------------------------------------------------------------------------------------
+// --- lanes -----------------------------------------------------------------------------------------------------------
 
 // Macros, because CUDA still declares functions of these names, which its compiler refuses to translate.
 static __device__ __forceinline__ unsigned int __lane_id() {
@@ -60,7 +60,7 @@ static __device__ __forceinline__ int rocmend_any(T predicate) {
 #define __all(p) __all_sync(__activemask(), (p))
 #define __any rocmend_any  // without parameters: CUDA's C++ library has a class of this name, with constructors
 
-// --- builtins of AMD's compiler ---------------------------------------------------------------------------------------
+// --- builtins of AMD's compiler --------------------------------------------------------------------------------------
 
 #define __builtin_amdgcn_wave_barrier() __syncwarp(__activemask())
 #define __builtin_amdgcn_s_barrier() __syncthreads()
@@ -151,7 +151,7 @@ __host__ __device__ __forceinline__ typename std::remove_cv<T>::type loaded(cons
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #define cuda_to_hip_atomicAdd atomicAdd  // of the compatibility header: CUDA has it for these types
 
-// --- arithmetic with vectors, which HIP has; a project's own operators go first, because they are no templates --------
+// --- arithmetic with vectors, which HIP has; a project's own operators go first, because they are no templates -------
 
 template <typename V>
 struct rocmend_vector {

@@ -3,8 +3,8 @@
 // Linked into a program with --wrap for the functions below, it sees the program's own calls of the runtime, however
 // that is linked. A launch is written down only where an argument list and memory are all that it depends on: none
 // where the program has variables on the device or textures, where an argument or a buffer holds a pointer, or where
-// memory was come by in a way that is not seen here. What is not recorded is told, once a kernel and reason; not so what
-// is the same again, or more than is kept of a kernel.
+// memory was come by in a way that is not seen here. What is not recorded is told, once a kernel and reason; what is
+// the same again, or more than is kept of a kernel, is not.
 #include <cuda_runtime.h>
 
 #include <cctype>
@@ -29,6 +29,8 @@ cudaError_t __real_cudaMallocAsync(void **, size_t, cudaStream_t);
 cudaError_t __real_cudaFree(void *);
 cudaError_t __real_cudaFreeAsync(void *, cudaStream_t);
 cudaError_t __real_cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t __real_cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
 #if CUDART_VERSION >= 13000  // what nvcc makes of <<<>>> from then on
 cudaError_t __real___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t);
 cudaError_t __real___cudaGetKernel(cudaKernel_t *, const void *);
@@ -288,6 +290,17 @@ class Recording {
   bool ready_ = false;
 };
 
+// Tells of a launch of a kind that is not recorded.
+void pass(const void *function, const char *reason) {
+  if (folder().empty()) return;
+  std::lock_guard<std::recursive_mutex> guard(state().mutex);
+  const bool clean = cudaPeekAtLastError() == cudaSuccess;
+  const char *name = nullptr;
+  const bool named = cudaFuncGetName(&name, function) == cudaSuccess && name;
+  if (!named && clean) cudaGetLastError();
+  note(named ? name : UNNAMED, reason);
+}
+
 }  // namespace
 
 extern "C" {
@@ -328,6 +341,17 @@ cudaError_t __wrap_cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
   const cudaError_t error = __real_cudaLaunchKernel(function, grid, block, arguments, lds, stream);
   recording.finish(error);
   return error;
+}
+
+cudaError_t __wrap_cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments,
+                                               size_t lds, cudaStream_t stream) {
+  pass(function, "its launch is cooperative, which a case does not hold");
+  return __real_cudaLaunchCooperativeKernel(function, grid, block, arguments, lds, stream);
+}
+
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
+  pass(function, "its launch has attributes, which a case does not hold");
+  return __real_cudaLaunchKernelExC(config, function, arguments);
 }
 
 #if CUDART_VERSION >= 13000

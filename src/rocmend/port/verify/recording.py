@@ -28,8 +28,8 @@ __all__ = ["RECORDER", "WRAPPED", "record", "taken"]
 RECORDER = Path(__file__).parent / "recorder.cpp"
 WRAPPED = (
     "cudaMalloc", "cudaMallocManaged", "cudaMallocAsync", "cudaFree", "cudaFreeAsync", "cudaLaunchKernel",
-    "__cudaLaunchKernel", "__cudaGetKernel", "__cudaRegisterVar", "__cudaRegisterManagedVar",
-    "cudaCreateTextureObject", "cudaCreateSurfaceObject",
+    "__cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelExC", "__cudaGetKernel",
+    "__cudaRegisterVar", "__cudaRegisterManagedVar", "cudaCreateTextureObject", "cudaCreateSurfaceObject",
 )  # fmt: skip
 """Functions of CUDA's runtime that the recorder stands before (the linker's ``--wrap``)."""
 
@@ -102,7 +102,7 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
         f"{count_text(found.total(), 'launch', 'launches')} of {count_text(len(found), 'kernel')} recorded for level 4"
     )
     if not written and not left:
-        told += ": no launch of one was seen (<<<…>>> and cudaLaunchKernel are)"
+        told += ": no launch through CUDA's runtime was seen"
     # instances of a template have one name: what is said of several of them is said once
     reasons = dict.fromkeys(sorted(f"{_base(plain[name])}: {reason}" for name, reason in left))
     rest = "; ".join(reasons)
