@@ -192,6 +192,14 @@ def test_a_program_is_linked_with_what_it_calls(ported: Ported, tmp_path: Path) 
         assert programs.execute(job, built.program, (), "app").ok
 
 
+@pytest.mark.parametrize(
+    "head", [b"int main()", b"int32_t main(int32_t n, char* v[])", b"auto main() -> int", b"int\nmain ("]
+)
+def test_a_main_by_any_type(head: bytes) -> None:
+    assert programs.MAIN.search(b"}\n" + head)
+    assert not programs.MAIN.search(head.replace(b"main", b"domain"))
+
+
 def test_what_is_defined_nowhere_is_named(ported: Ported, tmp_path: Path) -> None:
     linker = tmp_path / "cc"
     linker.write_text(

@@ -25,7 +25,7 @@ _MOST_CALLERS = 8
 _MOST_DATA = 64 << 20
 """Bytes of files beside a program's source that it is given a copy of."""
 
-MAIN = re.compile(rb"\bint\s+main\s*\(")
+MAIN = re.compile(rb"\b(?:int|int32_t|auto)\s+main\s*\(")
 _TORCH = re.compile(rb"#\s*include\s*[<\"](?:torch|ATen|c10)/")
 _SOURCES = (".cu", ".cc", ".cpp", ".cxx", ".c")
 _MISSING = re.compile(r"fatal error: (?:([^\s:]+): No such file|'([^']+)' file not found)")
