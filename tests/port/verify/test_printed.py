@@ -59,6 +59,9 @@ def test_what_two_programs_print(before: str, after: str, same: bool) -> None:
         "errors found: 5",
         "an error occurred",
         "wrong result: nan",
+        "results mismatch: 0 3 5",
+        "elements mismatch: 0 != 2 (expected)",
+        "Error at index 0: 0.5 0.25",
     ],
 )
 def test_a_line_that_says_that_the_program_failed(line: str) -> None:
@@ -87,6 +90,7 @@ def test_a_line_that_says_that_the_program_failed(line: str) -> None:
         "Errors = 0",
         "error = 1e-7",
         "Max error: 0.25",
+        "Max error at index 3: 0.25",
         "error: 3",
         "Error: max 0.5, mean 0.1",
         "relative error",

@@ -40,7 +40,7 @@ _NUMBERED = re.compile(
 _COUNTED = re.compile(
     r"(?:\s+(?:tests?|cases?|checks?|counts?|number|total|rates?|ratio|elements?|values?|entries|items?|times|results?"
     r"|found|detected|reported|pixels?))*\s*"
-    r"(?:[:=]+\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)|none\b|no\b|false\b)|\s(?P<count>\d+)(?![.\w]))",
+    r"(?:[:=]+\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w|\s+[-+]?\d|\s*!=)|none\b|no\b|false\b)|\s(?P<count>\d+)(?![.\w]))",
     re.IGNORECASE,
 )
 """What after the word says how many: "failed tests: 0". """
@@ -49,7 +49,9 @@ _ERROR = re.compile(
     r"|\s+(?:occurred|encountered|detected|found)\b",
     re.IGNORECASE,
 )
-_ERROR_ALONE = re.compile(r"(?:^|[:=])\s*errors?\W*$|\b(?:cuda|hip|runtime|fatal)\s+error\b", re.IGNORECASE)
+_ERROR_ALONE = re.compile(
+    r"(?:^|[:=])\s*errors?\W*$|^\W*errors?\s+(?:at|while)\b|\b(?:cuda|hip|runtime|fatal)\s+error\b", re.IGNORECASE
+)
 
 
 def failure(text: str) -> str | None:
