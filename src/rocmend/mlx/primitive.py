@@ -28,6 +28,7 @@ class Primitive:
         outputs: number of outputs, None for a plain single output; -1: as many as ``node.outputs`` has.
         elementwise: the output at an index depends on the inputs at that index alone (inputs are broadcast).
         view: the output is, without computing, a view of the first input.
+        meets: other processes take part in it.
         vjp: ``vjp(node, primals, output, cotangent) -> sequence of array | None``, one for each input. ``primals``,
             ``output`` and ``cotangent`` are arrays (tuples of arrays where ``outputs`` is set; a cotangent may be None
             there).
@@ -36,7 +37,7 @@ class Primitive:
             batched.
     """
 
-    __slots__ = ("elementwise", "jvp", "name", "outputs", "run", "view", "vjp", "vmap")
+    __slots__ = ("elementwise", "jvp", "meets", "name", "outputs", "run", "view", "vjp", "vmap")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Primitive:
         outputs: int | None = None,
         elementwise: bool = False,
         view: bool = False,
+        meets: bool = False,
         vjp: Rule | None = None,
         jvp: Rule | None = None,
         vmap: Rule | None = None,
@@ -57,6 +59,7 @@ class Primitive:
         self.outputs = outputs
         self.elementwise = elementwise
         self.view = view
+        self.meets = meets
         self.vjp = vjp
         self.jvp = jvp
         self.vmap = vmap

@@ -43,6 +43,19 @@ def _meeting(group: Group, tensor: torch.Tensor) -> torch.device:
     return tensor.device
 
 
+def _post(group: Group, device: torch.device) -> torch.device:
+    """Return the device on which single processes exchange tensors: the CPU wherever gloo is there.
+
+    Nccl's sends end when they are received, and stand in one queue with receives: two processes that both send first
+    would wait for each other for ever.
+    """
+    import torch.distributed as dist
+
+    if "gloo" in str(dist.get_backend_config(group.handle)):
+        return torch.device("cpu")
+    return device
+
+
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor's bytes, flat."""
     return tensor.contiguous().reshape(-1).view(torch.uint8)
@@ -101,7 +114,7 @@ def _all_reduce(node: Node, x: torch.Tensor) -> torch.Tensor:
     return result
 
 
-ALL_REDUCE = Primitive("AllReduce", _all_reduce)
+ALL_REDUCE = Primitive("AllReduce", _all_reduce, meets=True)
 
 
 def _reduce(op: str, x: Any, group: Group | None, stream: Where) -> array:
@@ -181,7 +194,7 @@ def _all_gather(node: Node, x: torch.Tensor) -> torch.Tensor:
     return _from_bits(torch.cat(parts).to(x.device), node)
 
 
-ALL_GATHER = Primitive("AllGather", _all_gather)
+ALL_GATHER = Primitive("AllGather", _all_gather, meets=True)
 
 
 def all_gather(x: array, *, group: Group | None = None, stream: Where = None) -> array:
@@ -248,7 +261,7 @@ def _sum_scatter(node: Node, x: torch.Tensor) -> torch.Tensor:
     return result
 
 
-SUM_SCATTER = Primitive("SumScatter", _sum_scatter)
+SUM_SCATTER = Primitive("SumScatter", _sum_scatter, meets=True)
 
 
 def sum_scatter(x: array, *, group: Group | None = None, stream: Where = None) -> array:
@@ -285,7 +298,8 @@ def _send(node: Node, x: torch.Tensor) -> torch.Tensor:
     import torch.distributed as dist
 
     dst, group = node.attrs
-    raw = _bits(x).to(_meeting(group, x), copy=True)  # what it is a view of may be written to while it travels
+    device = _post(group, _meeting(group, x))
+    raw = _bits(x).to(device, copy=True)  # what it is a view of may be written to while it travels
     group.settle()
     work = dist.isend(raw, group=group.handle, group_dst=group.place(dst))
     group.pending.append((work, raw))
@@ -297,13 +311,14 @@ def _recv(node: Node) -> torch.Tensor:
 
     src, group = node.attrs
     place = torch.empty(0, device=node.stream.device.torch)
-    raw = torch.empty(prod(node.shape) * node.dtype.size, dtype=torch.uint8, device=_meeting(group, place))
+    device = _post(group, _meeting(group, place))
+    raw = torch.empty(prod(node.shape) * node.dtype.size, dtype=torch.uint8, device=device)
     dist.recv(raw, group=group.handle, group_src=group.place(src))
     return _from_bits(raw.to(place.device), node)
 
 
-SEND = Primitive("Send", _send)
-RECV = Primitive("Recv", _recv)
+SEND = Primitive("Send", _send, meets=True)
+RECV = Primitive("Recv", _recv, meets=True)
 
 
 def send(x: array, dst: int, *, group: Group | None = None, stream: Where = None) -> array:

@@ -176,7 +176,9 @@ def _connect(backend: str) -> Group | None:
     _launched_by_mlx()
     if not all(os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")):
         return None
-    kind = _BACKENDS[backend] or ("cpu:gloo,cuda:nccl" if _has_nccl() else "gloo")
+    kind = _BACKENDS[backend] or ("nccl" if _has_nccl() else "gloo")
+    if kind == "nccl" and dist.is_gloo_available():
+        kind = "cpu:gloo,cuda:nccl"  # sends and receives go over gloo
     if "nccl" in kind:
         _own_gpu()
     dist.init_process_group(kind)

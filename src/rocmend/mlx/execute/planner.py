@@ -40,7 +40,7 @@ class Entry:
         captures: of this plan, the last used one last.
         tries: how many captures were made.
         replays: how many steps they computed.
-        unfit: why the driver refused to capture it; empty while it did not.
+        unfit: why it is not captured: the driver refused, or it cannot be; empty where it may be.
     """
 
     __slots__ = ("before", "captures", "following", "held", "moved", "plan", "replays", "structure", "tries", "unfit")
@@ -55,7 +55,9 @@ class Entry:
         self.captures: list[Capture] = []
         self.tries = 0
         self.replays = 0
-        self.unfit = ""
+        # Processes decide each for itself when a step is captured, and nccl wants all or none of them to have done so.
+        meets = any(node.op is not None and node.op.meets for node in tape.nodes)
+        self.unfit = "it exchanges values with other processes" if meets else ""
 
     def matches(self, tape: Tape) -> bool:
         """Return whether the plan holds for a tape."""
