@@ -48,6 +48,8 @@ template <typename W> W atomicCAS(W *at, W was, W next) { const W old = *at; if 
 """
 PROGRAM = r"""
 #include <hip/hip_runtime.h>
+#include <hip/hiprtc.h>  // of libraries that are not installed
+#include <hipcub/hipcub.hpp>
 namespace library {
 struct __any { __host__ __device__ __any(...) {} };
 __host__ __device__ inline bool takes(__any) { return true; }

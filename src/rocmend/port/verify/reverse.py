@@ -46,18 +46,22 @@ def write_headers(folder: Path, sources: Iterable[bytes]) -> None:
         if not header.hip or name.endswith("/") or (folder / header.hip).exists():
             continue
         _write(folder / header.hip, _wrapped(name))
-    _write(folder / "hipcub/hipcub.hpp", _wrapped("cub/cub.cuh") + "namespace hipcub = cub;\n")
+    _write(folder / "hipcub/hipcub.hpp", _wrapped("cub/cub.cuh") + "namespace cub {}\nnamespace hipcub = cub;\n")
 
 
 _MACROS = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all")
 
 
 def _wrapped(header: str) -> str:
-    """Return a header that includes one of CUDA's without the macros above, whose names its own code may use."""
+    """Return a header that includes one of CUDA's without the macros above, whose names its own code may use.
+
+    The compatibility header asks for what any source of the project uses: where a library of CUDA is not installed,
+    sources that do without it compile all the same.
+    """
     lines = ["#pragma once", "#include <hip/hip_runtime.h>"]
     for name in _MACROS:
         lines += [f'#pragma push_macro("{name}")', f"#undef {name}"]
-    lines.append(f"#include <{header}>")
+    lines += [f"#if __has_include(<{header}>)", f"#include <{header}>", "#endif"]
     lines += [f'#pragma pop_macro("{name}")' for name in _MACROS]
     return "\n".join(lines) + "\n"
 
