@@ -143,6 +143,33 @@ def test_a_comment_of_its_own_suppresses_the_next_line_only() -> None:
     assert set(lines) == {4}
 
 
+def test_places_of_which_the_same_is_said_are_one_issue() -> None:
+    source = b"import cutlass\nimport cutlass.cute as cute\nimport cuda.bindings.driver\nfrom cutlass import Int32\n"
+    issues = [(issue.line, issue.message) for issue in read("a.py", source).issues if issue.rule == "PY36"]
+    assert issues == [
+        (1, "cutlass is for NVIDIA GPUs. (2 more in this file.)"),
+        (3, "cuda.bindings is for NVIDIA GPUs"),
+    ]
+    marked = source.replace(b"cutlass\n", b"cutlass  # rocmend: ignore[PY36] its types\n", 1)
+    again = [(issue.line, issue.message) for issue in read("a.py", marked).issues if issue.rule == "PY36"]
+    assert again[0] == (2, "cutlass is for NVIDIA GPUs. (1 more in this file.)")
+
+
+def test_places_that_are_rewritten_stay_issues_of_their_own() -> None:
+    source = b"import torch\n\na = x.to(torch.float8_e4m3fn)\nb = y.to(torch.float8_e4m3fn)\n"
+    assert [issue.line for issue in read("a.py", source).issues if issue.rule == "PY13"] == [3, 4]
+
+
+def test_the_projects_own_packages_are_no_libraries_for_cuda(tmp_path: Path) -> None:
+    use = "import bitsandbytes\nfrom flash_attn import flash_attn_func\n"
+    for name in ("bitsandbytes/__init__.py", "bitsandbytes/optim.py", "tests/test_all.py", "models/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(use, encoding="utf-8")
+    (tmp_path / "models" / "flash_attn").mkdir()
+    (tmp_path / "models" / "flash_attn" / "__init__.py").touch()  # a part of another package: no flash_attn
+    assert {rule for _, rule in found(analyse(tmp_path, jobs=1))} == {"PY12"}
+
+
 def test_suppressed_issues_are_counted(project: Path) -> None:
     path = project / "csrc" / "total.cu"
     text = path.read_text(encoding="utf-8")

@@ -162,10 +162,16 @@ def _jobs(asked: int | None, files: Sequence[FoundFile]) -> int:
 
 
 def _names(folder: Path, walked: Walked, *, alone: bool) -> set[str]:
-    """Return the names of a project's files; of one file, those beside it are its project's."""
+    """Return the names of a project's files and, as `NAME/__init__.py`, of the packages that it brings itself.
+
+    Of one file, those beside it are its project's.
+    """
     if alone:
         return {one.name for one in folder.iterdir()}
-    return {PurePosixPath(file.path).name for file in walked.files}
+    paths = {PurePosixPath(file.path) for file in walked.files}
+    packages = {path.parent for path in paths if path.name == "__init__.py"}
+    own = {f"{folder.name}/__init__.py" for folder in packages if folder.parent not in packages}
+    return {path.name for path in paths} | own
 
 
 def _by_rules(seen: Iterable[Look], wanted: frozenset[str], names: set[str]) -> tuple[FileReport, ...]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+
+import msgspec
 
 from rocmend.core.errors import DataError
 from rocmend.port.classify import Kind, wanted
@@ -16,10 +19,13 @@ __all__ = ["findings"]
 def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
     """Return what the rules of these languages find, and how many issues comments suppress.
 
-    A file that its parser does not understand is skipped, with the reason and without any issue.
+    A file that its parser does not understand is skipped, with the reason and without any issue. Places of a
+    file of which a rule says the same are one issue where the rule asks for it; those that a comment suppresses do not
+    count.
     """
     own = kinds[0] if kinds else Language.TEXT
     found: list[Issue] = []
+    once: set[str] = set()
     sha256 = hashlib.sha256(data).hexdigest()
     for language in kinds:
         chosen = wanted(language, path, data)
@@ -31,6 +37,8 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
             return FileReport(path, own, len(data), sha256, skipped=error.message), 0
         placed = getattr(parsed, "placed", list)  # a notebook's cells are read as one module
         for rule in chosen:
+            if rule.once:
+                once.add(rule.id)
             try:
                 found += placed(rule.issues(parsed))
             except Exception as error:
@@ -38,4 +46,21 @@ def findings(path: str, data: bytes, kinds: Kind) -> tuple[FileReport, int]:
                 raise
     found.sort(key=lambda issue: (issue.start, issue.end, issue.rule))
     left = Suppressions(data).left(found)
-    return FileReport(path, own, len(data), sha256, left), len(found) - len(left)
+    return FileReport(path, own, len(data), sha256, tuple(_folded(left, once))), len(found) - len(left)
+
+
+def _folded(issues: Iterable[Issue], once: set[str]) -> list[Issue]:
+    """Return issues in their order, of those that say the same of several places the first, which says how many."""
+    kept: dict[tuple[object, ...], list[Issue]] = {}
+    for number, issue in enumerate(issues):
+        alike = issue.rule in once and not issue.edits
+        kept.setdefault((issue.rule, issue.outcome, issue.message) if alike else (number,), []).append(issue)
+    return [_counted(one, len(more)) if more else one for one, *more in kept.values()]
+
+
+def _counted(issue: Issue, more: int) -> Issue:
+    return msgspec.structs.replace(issue, message=f"{_sentence(issue.message)} ({more} more in this file.)")
+
+
+def _sentence(message: str) -> str:
+    return message if message.endswith((".", "!", "?")) else f"{message}."

@@ -66,7 +66,7 @@ class Issue(msgspec.Struct, frozen=True, omit_defaults=True):
         snippet: The source line, cut at 160 characters.
         edits: The rewrite; none for ``manual`` and ``note``.
         needs: Names of support units that the rewrite uses (``rocmend.port.support``).
-        unless: Names of files: a project that has one of them has no such issue.
+        unless: Names of files, and of packages as `NAME/__init__.py`: a project that has one of them has no such issue.
     """
 
     rule: str

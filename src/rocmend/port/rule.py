@@ -92,6 +92,7 @@ class Rule(msgspec.Struct, frozen=True):
         page: Its documentation.
         check: Yields what it finds in a file.
         paths: Endings or names of the files that a rule for text reads; empty for the other languages.
+        once: Whether places of a file of which the same is said, and nothing is rewritten, are one issue, at the first.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Rule(msgspec.Struct, frozen=True):
     page: str
     check: Callable[[Any], Iterable[Found]]
     paths: tuple[str, ...] = ()
+    once: bool = False
 
     def issues(self, source: Source) -> list[Issue]:
         """Return what the rule finds in a file, by place."""
@@ -160,12 +162,15 @@ def rule(  # noqa: PLR0913  a rule has as many parts as it has
     valid: tuple[str, ...],
     invalid: tuple[Case, ...],
     paths: tuple[str, ...] = (),
+    once: bool = False,
 ) -> Callable[[Callable[[Any], Iterable[Found]]], Rule]:
     """Return a decorator that makes a rule of a function and registers it; its page is its module's docstring."""
 
     def decorate(check: Callable[[Any], Iterable[Found]]) -> Rule:
         page = sys.modules[check.__module__].__doc__ or ""
-        made = Rule(rule_id, title, language, severity, outcome, triggers, sources, valid, invalid, page, check, paths)
+        made = Rule(
+            rule_id, title, language, severity, outcome, triggers, sources, valid, invalid, page, check, paths, once
+        )
         return _of[language].register(rule_id)(made)
 
     return decorate

@@ -60,6 +60,9 @@ _BARE = re.compile(r'(?:\$\([^)\n]*\)|\\.|"[^"\n]*"|[^\s()#"\\])+', re.DOTALL)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ROCM = re.compile(r"(?<![A-Za-z])(?:[A-Za-z]*_)?(?:ROCM|HIP|rocm|hip|Hip|HSA|AMDGPU|AMD_GPU)(?![a-z])")
 
+_PAIRED = re.compile(r"\A(\w+)_(?:ROCM|HIP)\Z")
+"""A variable that asks for ROCm, and what it begins with; not USE_ROCM, of which ported files are full."""
+
 
 def commands(text: str) -> tuple[Command, ...]:
     """Return the commands of a file; what follows something that is no CMake is left out."""
@@ -136,7 +139,12 @@ def _arguments(text: str, at: int) -> tuple[list[Argument], int]:
 
 
 def _settled(parsed: list[Command]) -> Iterator[Command]:
-    """Mark the commands within if-chains of which a condition names ROCm, and note the conditions around each."""
+    """Mark the commands within if-chains of which a condition names ROCm, and note the conditions around each.
+
+    A file with `if(BUILD_HIP)` tells the two apart where it says `if(BUILD_CUDA)`, too.
+    """
+    alone = {command.values()[0] for command in parsed if command.name == "if" and len(command.arguments) == 1}
+    of_cuda = {f"{prefix}_CUDA" for name in alone - {"USE_ROCM"} for prefix in _PAIRED.findall(name)}
     chains: list[list[int]] = []
     conditions: list[str] = []
     rocm: set[int] = set()
@@ -148,7 +156,7 @@ def _settled(parsed: list[Command]) -> Iterator[Command]:
             conditions.append(written)
         elif command.name in {"elseif", "else"} and chains:
             conditions[-1] = written if command.name == "elseif" else f"NOT {conditions[-1]}"
-        if command.name in {"if", "elseif"} and chains and _ROCM.search(written):
+        if command.name in {"if", "elseif"} and chains and (_ROCM.search(written) or written in of_cuda):
             rocm.add(chains[-1][0])
         within.append((tuple(chain[0] for chain in chains), tuple(conditions)))
         if command.name == "endif" and chains:

@@ -132,8 +132,8 @@ class _Statement:
         kept = self.words
         self.words = []
         while kept and kept[0].text in _RESERVED:
-            self.plain = False
             reserved = kept.pop(0).text
+            self.plain = self.plain and reserved in {"time", "!"}  # these may stand behind a condition as well
             if reserved == "if":
                 self.chains.append((len(commands), False))
             elif reserved == "fi" and self.chains:

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocmend.port.python.file import PythonFile
 
-__all__ = ["attempted", "bound_names", "imports_of", "of_tests", "optional", "without"]
+__all__ = ["attempted", "bound_names", "imports_of", "of_tests", "optional", "unless_own", "without"]
 
 _AVAILABLE = re.compile(r"available|find_spec|installed|\bhas_|_has_|HAVE_|supports?_|TYPE_CHECKING", re.IGNORECASE)
+
+_STARTED = {"CalledProcessError", "TimeoutExpired", "SubprocessError", "TimeoutError", "ValueError", "IndexError"}
+"""What a program raises, or what it printed, after it was started."""
 
 _TESTS = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py\Z")
 
@@ -31,6 +34,11 @@ def imports_of(file: PythonFile, *libraries: str) -> Iterator[tuple[ast.Import |
                 break
 
 
+def unless_own(*libraries: str) -> tuple[str, ...]:
+    """Return the files of which a project has one where a library is its own, as `Issue.unless` has them."""
+    return tuple(f"{library.partition('.')[0]}/__init__.py" for library in libraries)
+
+
 def optional(file: PythonFile, node: ast.stmt) -> bool:
     """Tell whether a file goes on without an import: a ``try`` or a test of availability stands around it."""
     child: ast.AST = node
@@ -46,10 +54,10 @@ def optional(file: PythonFile, node: ast.stmt) -> bool:
 
 
 def attempted(file: PythonFile, node: ast.AST) -> bool:
-    """Tell whether a ``try`` around a node says what happens where it fails."""
+    """Tell whether a ``try`` around a node says what happens where a program that it starts is not there."""
     child = node
     while (parent := file.parent(child)) is not None:
-        if isinstance(parent, ast.Try | ast.TryStar) and child in parent.body and parent.handlers:
+        if isinstance(parent, ast.Try | ast.TryStar) and child in parent.body and any(map(_lacks, parent.handlers)):
             return True
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             return False
@@ -65,6 +73,14 @@ def of_tests(path: str) -> bool:
 def _catches(handler: ast.ExceptHandler) -> bool:
     caught = ast.unparse(handler.type) if handler.type else "Exception"
     return bool(re.search(r"\b(?:ImportError|ModuleNotFoundError|Exception|BaseException)\b", caught))
+
+
+def _lacks(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is reached where a program is not there: not that for one that was started and failed."""
+    if handler.type is None:
+        return True
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(ast.unparse(one).rpartition(".")[2] not in _STARTED for one in types)
 
 
 def bound_names(node: ast.Import | ast.ImportFrom) -> list[str]:

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds imports of `flash_attn` that the file cannot do without, and, as a note, those that it can.
+Finds imports of `flash_attn` that the file cannot do without, and, as a note, those that it can; not in flash-attn
+itself.
 
 ## Why it matters
 
@@ -37,7 +38,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import statement_gate
-from rocmend.port.python.imported import imports_of, optional
+from rocmend.port.python.imported import imports_of, optional, unless_own
 from rocmend.port.python.units import ATTENTION_FUNCTIONS
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
@@ -78,12 +79,14 @@ _MODULES = {"flash_attn", "flash_attn.flash_attn_interface"}
             "try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n    flash_attn_func = None\n", None
         ),
     ),
+    once=True,
 )
 def flash_attn(file: PythonFile) -> Iterable[Found]:
     """Find imports, guarded or not."""
-    for node, _ in imports_of(file, "flash_attn", "flash_attn_interface", "flash_attn_2_cuda"):
+    for node, library in imports_of(file, "flash_attn", "flash_attn_interface", "flash_attn_2_cuda"):
         if file.side(node) is Side.CUDA:
             continue
+        own = (*unless_own("flash_attn"), f"{library}.py")
         if optional(file, node):
             yield told(
                 file,
@@ -91,7 +94,7 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
                 "flash_attn is optional here: on ROCm the file goes the other way unless a build for ROCm is installed",
                 outcome=Outcome.NOTE,
                 severity=Severity.INFO,
-            )
+            )._replace(unless=own)
             continue
         names = _names(file, node)
         edits: tuple[Edit, ...] = ()
@@ -104,7 +107,7 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
             message="flash_attn is built for CUDA: without a build for ROCm the import fails",
             remedy="On ROCm, use scaled_dot_product_attention, aiter, or a build of flash-attn for ROCm.",
             needs=("is_rocm", "attention"),
-        )
+        )._replace(unless=own)
 
 
 def _names(file: PythonFile, node: ast.Import | ast.ImportFrom) -> str:

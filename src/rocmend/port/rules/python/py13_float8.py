@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds `torch.float8_e4m3fn`.
+Finds `torch.float8_e4m3fn`: where it can be rewritten, each place; else the file, at the first.
 
 ## Why it matters
 
@@ -86,6 +86,7 @@ _NAMED = re.compile(rb"[\"'](?:torch\.)?float8_e4m3fn[\"']")
         Case("import torch\n\ns = x.abs().max() / 448.0\ny = (x / s).to(torch.float8_e4m3fn)\n", None),
         Case("import torch\n\ny = x.view(torch.float8_e4m3fn)\n", None),
     ),
+    once=True,
 )
 def float8(file: PythonFile) -> Iterable[Found]:
     """Find uses of the type on ROCm; they are rewritten all or none, for they have to agree."""

@@ -39,6 +39,9 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _CALLS = ("torch.cuda.get_device_capability", "torch.cuda.get_device_properties")
+_FIRST = 9
+"""The least major number of a gfx target that PyTorch is built for: gfx900."""
+
 _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
 
 
@@ -59,6 +62,8 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
             "    x = torch.cuda.get_device_capability()[0] >= 9\n"
         ),
         "import torch\n\nbig = torch.cuda.get_device_properties(0).total_memory > 1e10\n",
+        "import torch\n\nis_sm89 = torch.cuda.get_device_capability() == (8, 9)\n",
+        "import torch\n\nis_sm8x = torch.cuda.get_device_capability()[0] in (7, 8)\n",
     ),
     invalid=(
         Case(
@@ -108,6 +113,8 @@ def capability(file: PythonFile) -> Iterable[Found]:
             continue
         if isinstance(node.ops[0], ast.Eq | ast.NotEq) and not any(_is_number(file, side) for side in sides):
             continue  # two devices are compared with each other
+        if all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops) and _of_none(file, sides):
+            continue  # no AMD GPU has this number: the comparison already says so
         yield gated(
             file,
             node,
@@ -124,6 +131,29 @@ def capability(file: PythonFile) -> Iterable[Found]:
                 message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the cases say nothing",
                 remedy="Ask for the feature by name, or compare on CUDA only.",
             )
+
+
+def _of_none(file: PythonFile, sides: list[ast.expr]) -> bool:
+    """Whether a capability is compared with numbers that no AMD GPU has: their first part is below 9."""
+    major = None
+    for side in sides:
+        match side:
+            case _ if _is_capability(file, side):
+                item = side.slice if isinstance(side, ast.Subscript) else None
+                first = item is None or (isinstance(item, ast.Constant) and item.value == 0)
+                whole = item is not None or isinstance(side, ast.Call)
+                if not first or not whole:
+                    return False
+            case ast.Constant(value=int(number)) | ast.Tuple(elts=[ast.Constant(value=int(number)), *_]):
+                among = isinstance(side, ast.Tuple) and isinstance(sides[0], ast.Subscript)  # one of several numbers
+                rest = side.elts[1:] if isinstance(side, ast.Tuple) and among else []
+                others = [one.value for one in rest if isinstance(one, ast.Constant) and isinstance(one.value, int)]
+                if len(others) != len(rest):
+                    return False
+                major = max([number, *others])
+            case _:
+                return False
+    return isinstance(major, int) and major < _FIRST
 
 
 def _is_number(file: PythonFile, node: ast.expr) -> bool:

@@ -47,6 +47,7 @@ from rocmend.port.rule import Case, Found, rule
         Case("from torch.cuda import CUDAGraph\n\ng = CUDAGraph()\n", None),
         Case("import torch\n\nf = torch.cuda.make_graphed_callables(f, (x,))\n", None),
     ),
+    once=True,
 )
 def graph_capture(file: PythonFile) -> Iterable[Found]:
     """Find captures, one finding a call."""

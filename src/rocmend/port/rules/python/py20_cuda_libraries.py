@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds imports of `xformers`, `transformer_engine`, `apex` and `tensorrt` that the file cannot do without.
+Finds imports of `xformers`, `transformer_engine`, `apex` and `tensorrt` that the file cannot do without. Within a
+function it is a note: the file can be imported, and what fails says why.
 
 ## Why it matters
 
@@ -27,14 +28,15 @@ A suggestion: the name is there, and what uses it must not be reached on ROCm.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
-from rocmend.port.python.finding import gated
+from rocmend.port.python.finding import gated, told
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import statement_gate
-from rocmend.port.python.imported import imports_of, optional, without
+from rocmend.port.python.imported import imports_of, optional, unless_own, without
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -71,6 +73,7 @@ _INSTEAD = {
             "else:\n    from apex.optimizers import FusedAdam\n",
         ),
         Case("import xformers.ops\n", None),
+        Case("def export(model):\n    import torch_tensorrt\n\n    return torch_tensorrt.compile(model)\n", None),
     ),
 )
 def cuda_libraries(file: PythonFile) -> Iterable[Found]:
@@ -79,10 +82,19 @@ def cuda_libraries(file: PythonFile) -> Iterable[Found]:
         if optional(file, node) or file.side(node) is Side.CUDA:
             continue
         empty = without(node)
-        yield gated(
-            file,
-            node,
-            statement_gate(file, node, empty) if empty else (),
-            message=f"{library} from PyPI is for NVIDIA GPUs: the import fails on ROCm",
-            remedy=f"On ROCm, use {_INSTEAD[library]}.",
-        )
+        message = f"{library} from PyPI is for NVIDIA GPUs: the import fails on ROCm"
+        remedy = f"On ROCm, use {_INSTEAD[library]}."
+        if _in_function(file, node):  # what fails is the call; `None` would fail later, and say less
+            found = told(file, node, f"{message}, where this is called", outcome=Outcome.NOTE, remedy=remedy)
+        else:
+            found = gated(
+                file, node, statement_gate(file, node, empty) if empty else (), message=message, remedy=remedy
+            )
+        yield found._replace(unless=unless_own(library))
+
+
+def _in_function(file: PythonFile, node: ast.AST) -> bool:
+    around = file.parent(node)
+    while around is not None and not isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+        around = file.parent(around)
+    return around is not None

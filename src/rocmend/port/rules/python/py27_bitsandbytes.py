@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds imports of `bitsandbytes`.
+Finds imports of `bitsandbytes`, once a file; not in bitsandbytes itself, and not where a
+`try` stands around it.
 
 ## Why it matters
 
@@ -31,7 +32,7 @@ from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import told
 from rocmend.port.python.flags import Side
-from rocmend.port.python.imported import imports_of
+from rocmend.port.python.imported import imports_of, optional, unless_own
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -44,16 +45,20 @@ from rocmend.port.rule import Case, Found, rule
     outcome=Outcome.NOTE,
     triggers=(b"bitsandbytes",),
     sources=("https://huggingface.co/docs/bitsandbytes/main/en/installation",),
-    valid=("import torch\n",),
+    valid=(
+        "import torch\n",
+        "try:\n    import bitsandbytes\nexcept ImportError:\n    raise RuntimeError('pip install it')\n",
+    ),
     invalid=(Case("import bitsandbytes as bnb\n", None),),
+    once=True,
 )
 def bitsandbytes(file: PythonFile) -> Iterable[Found]:
     """Find imports."""
     for node, _ in imports_of(file, "bitsandbytes"):
-        if file.side(node) is not Side.CUDA:
+        if file.side(node) is not Side.CUDA and not optional(file, node):
             yield told(
                 file,
                 node,
                 "bitsandbytes needs a release with a library for the installed ROCm and gfx target",
                 outcome=Outcome.NOTE,
-            )
+            )._replace(unless=unless_own("bitsandbytes"))

@@ -47,6 +47,7 @@ _NAMES = ("NCCL_NVLS_ENABLE", "NCCL_P2P_LEVEL", "NCCL_SHARP_ENABLE", "NCCL_COLLN
     sources=("https://rocm.docs.amd.com/projects/rccl/en/latest/api-reference/env-variables.html",),
     valid=("import os\n\nos.environ['NCCL_DEBUG'] = 'INFO'\n",),
     invalid=(Case("import os\n\nos.environ['NCCL_NVLS_ENABLE'] = '0'\n", None),),
+    once=True,
 )
 def nccl_settings(file: PythonFile) -> Iterable[Found]:
     """Find the variables."""

@@ -45,6 +45,7 @@ from rocmend.port.rule import Case, Found, rule
     sources=("https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html",),
     valid=("import os\n\nprint(os.environ.get('CUDA_VISIBLE_DEVICES'))\n",),
     invalid=(Case("import os\n\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n", None),),
+    once=True,
 )
 def visible_devices(file: PythonFile) -> Iterable[Found]:
     """Find where it is set."""

@@ -48,6 +48,7 @@ from rocmend.port.rule import Case, Found, rule
         Case("import torch\n\ntorch.cuda.nvtx.range_push('step')\n", None),
         Case("import nvtx\n", None),
     ),
+    once=True,
 )
 def nvtx(file: PythonFile) -> Iterable[Found]:
     """Find calls and imports."""

@@ -46,6 +46,7 @@ _PRODUCT = re.compile(r"(?:A|H|V|P|T|B|L|GB|GH)\d{1,3}\b|RTX|Tesla|GeForce|Quadr
     sources=("torch.cuda.get_device_properties, torch 2.13",),
     valid=("import torch\n\nprint(torch.cuda.get_device_name())\n",),
     invalid=(Case("import torch\n\nif 'A100' in torch.cuda.get_device_name(0):\n    peak = 312e12\n", None),),
+    once=True,
 )
 def device_names(file: PythonFile) -> Iterable[Found]:
     """Find comparisons."""

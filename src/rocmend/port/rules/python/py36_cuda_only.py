@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds imports of PyCUDA, CUDA Python, CUTLASS's Python, DALI, RAPIDS and the like.
+Finds imports of PyCUDA, CUDA Python, CUTLASS's Python, DALI, RAPIDS and the like: each library once a file, and none
+that is the project's own.
 
 ## Why it matters
 
@@ -32,7 +33,7 @@ from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import told
 from rocmend.port.python.flags import Side
-from rocmend.port.python.imported import imports_of, optional
+from rocmend.port.python.imported import imports_of, optional, unless_own
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -73,7 +74,12 @@ _TRIGGERS = sorted({name if "." in name else f"{word} {name}" for name in _INSTE
         "from . import cutlass\n",
         "from torch.backends import cudnn\n",
     ),
-    invalid=(Case("import pycuda.driver as drv\n", None), Case("from cuda.bindings import runtime\n", None)),
+    invalid=(
+        Case("import pycuda.driver as drv\n", None),
+        Case("from cuda.bindings import runtime\n", None),
+        Case("import cutlass\nimport cutlass.cute as cute\n", None),
+    ),
+    once=True,
 )
 def cuda_only(file: PythonFile) -> Iterable[Found]:
     """Find imports that are not guarded."""
@@ -85,4 +91,4 @@ def cuda_only(file: PythonFile) -> Iterable[Found]:
                 f"{library} is for NVIDIA GPUs",
                 outcome=Outcome.MANUAL,
                 remedy=f"On ROCm, use {_INSTEAD[library]}.",
-            )
+            )._replace(unless=unless_own(library))

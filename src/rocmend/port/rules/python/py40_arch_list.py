@@ -24,6 +24,7 @@ Nothing is rewritten.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from rocmend.core.records import Severity
@@ -43,13 +44,26 @@ from rocmend.port.rule import Case, Found, rule
     outcome=Outcome.NOTE,
     triggers=(b"TORCH_CUDA_ARCH_LIST",),
     sources=("torch.utils.cpp_extension, torch 2.13",),
-    valid=("import os\n\nprint(os.environ.get('TORCH_CUDA_ARCH_LIST'))\n",),
+    valid=(
+        "import os\n\nprint(os.environ.get('TORCH_CUDA_ARCH_LIST'))\n",
+        "import os\n\nkept = os.environ.get('TORCH_CUDA_ARCH_LIST')\nos.environ['TORCH_CUDA_ARCH_LIST'] = kept\n",
+    ),
     invalid=(Case("import os\n\nos.environ['TORCH_CUDA_ARCH_LIST'] = '8.0'\n", None),),
+    once=True,
 )
 def arch_list(file: PythonFile) -> Iterable[Found]:
     """Find where it is set."""
     for setting in settings(file, "TORCH_CUDA_ARCH_LIST"):
-        if file.side(setting.node) is not Side.CUDA:
+        if file.side(setting.node) is not Side.CUDA and not _restores(file, setting.value):
             yield told(
                 file, setting.node, "on ROCm extensions are built for PYTORCH_ROCM_ARCH instead", outcome=Outcome.NOTE
             )
+
+
+def _restores(file: PythonFile, value: ast.expr) -> bool:
+    """Whether a value is what the variable was before."""
+    found = file.scope(value).lookup(value.id) if isinstance(value, ast.Name) else None
+    return found is not None and any(
+        one.value is not None and ("environ" in (text := file.source(one.value)) or "getenv" in text)
+        for one in found[1]
+    )

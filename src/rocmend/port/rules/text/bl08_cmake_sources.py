@@ -65,6 +65,7 @@ _SOURCE = re.compile(r"[^\s<>;]+\.cu\Z")
     valid=(
         "add_executable(a a.cpp b.cuh)\n# add_executable(a a.cu)\n",
         "set_source_files_properties(a.cu PROPERTIES LANGUAGE HIP)\nconfigure_file(a.cu b.cu)\n",
+        "set(S a.cu b.cu)\nif(BUILD_HIP)\nset_source_files_properties(${S} PROPERTIES LANGUAGE HIP)\nendif()\n",
         "add_executable(a a.cu)\nif(USE_ROCM)\nset_source_files_properties(a.cu PROPERTIES LANGUAGE HIP)\nendif()\n",
     ),
     invalid=(
@@ -122,7 +123,9 @@ def _said(file: TextFile) -> set[str]:
 def _told(command: Command, sources: list[Argument], said: set[str]) -> bool:
     """Tell whether the language of all the files is set somewhere."""
     if command.name == "file" and len(command.arguments) > 1:
-        return f"${{{command.arguments[1].text}_HIP}}" in said
+        return bool({f"${{{command.arguments[1].text}_HIP}}", f"${{{command.arguments[1].text}}}"} & said)
+    if command.name == "set" and f"${{{command.arguments[0].text}}}" in said:
+        return True
     return all(argument.text in said for argument in sources)
 
 

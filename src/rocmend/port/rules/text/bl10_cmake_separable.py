@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds `CUDA_SEPARABLE_COMPILATION` and `CUDA_RESOLVE_DEVICE_SYMBOLS`, for a target or for all.
+Finds `CUDA_SEPARABLE_COMPILATION`, for a target or for all. `CUDA_RESOLVE_DEVICE_SYMBOLS` alone means nothing to HIP:
+it says when symbols of separable compilation are resolved.
 
 ## Why it matters
 
@@ -35,8 +36,7 @@ from rocmend.port.build.kinds import Kind, paths
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_NAMES = {"CMAKE_CUDA_SEPARABLE_COMPILATION", "CUDA_SEPARABLE_COMPILATION", "CUDA_RESOLVE_DEVICE_SYMBOLS"}
-_NAMES |= {"CMAKE_CUDA_RESOLVE_DEVICE_SYMBOLS"}
+_NAMES = {"CMAKE_CUDA_SEPARABLE_COMPILATION", "CUDA_SEPARABLE_COMPILATION"}
 _TRUE = {"ON", "TRUE", "1", "YES"}
 
 
@@ -46,10 +46,17 @@ _TRUE = {"ON", "TRUE", "1", "YES"}
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
-    triggers=(b"SEPARABLE_COMPILATION", b"RESOLVE_DEVICE_SYMBOLS"),
+    triggers=(b"SEPARABLE_COMPILATION",),
     paths=paths(Kind.CMAKE),
     sources=("https://clang.llvm.org/docs/HIPSupport.html",),
-    valid=("# set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)\nset_target_properties(a PROPERTIES X ON)\n",),
+    valid=(
+        "# set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)\nset_target_properties(a PROPERTIES X ON)\n",
+        "set_property(TARGET a PROPERTY CUDA_RESOLVE_DEVICE_SYMBOLS ON)\n",
+        (
+            "if(BUILD_CUDA)\n  set_target_properties(a PROPERTIES CUDA_SEPARABLE_COMPILATION ON)\nendif()\n"
+            "if(BUILD_HIP)\n  enable_language(HIP)\nendif()\n"
+        ),
+    ),
     invalid=(
         Case(
             "set_target_properties(a b PROPERTIES CUDA_SEPARABLE_COMPILATION ON)\n",

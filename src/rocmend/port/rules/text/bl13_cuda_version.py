@@ -7,6 +7,7 @@ Finds `if(CUDA_VERSION VERSION_LESS …)` and others that compare CUDA's release
 ## Why it matters
 
 For ROCm the variables are empty, and an empty release is less than any other: the branch for the oldest CUDA is taken.
+Where CMake's `if` has `${…}` without quotes, nothing stands there, and the configuration stops with an error.
 
 ## Use instead
 
@@ -28,6 +29,7 @@ from collections.abc import Iterable
 
 from rocmend.core.records import Severity
 from rocmend.port.build import make
+from rocmend.port.build.cmake import Argument
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.found import rewrite
 from rocmend.port.build.kinds import Kind, paths
@@ -35,6 +37,9 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _VERSION = re.compile(r"CUDA(?:Toolkit)?_VERSION|CMAKE_CUDA_COMPILER_VERSION|NVCC_VERSION|CUDA_COMPILER_VERSION")
+_ALONE = re.compile(rf"\$\{{\w*(?:{_VERSION.pattern})\w*\}}")
+_LESS = "For ROCm CUDA's release is empty, which is less than any other."
+_STOPS = "For ROCm CUDA's release is empty: without quotes nothing is left to compare, and CMake stops with an error."
 
 
 @rule(
@@ -52,24 +57,29 @@ _VERSION = re.compile(r"CUDA(?:Toolkit)?_VERSION|CMAKE_CUDA_COMPILER_VERSION|NVC
     ),
     invalid=(
         Case('if(CUDAToolkit_VERSION VERSION_LESS "12.4")\n  set(A 1)\nendif()\n', None, "CMakeLists.txt"),
+        Case("if(${CMAKE_CUDA_COMPILER_VERSION} VERSION_LESS 13.0)\n  set(A 1)\nendif()\n", None, "CMakeLists.txt"),
         Case("ifeq ($(NVCC_VERSION),11)\nA = 1\nendif\n", None, "Makefile"),
     ),
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield conditions on CUDA's release."""
     places = [
-        (command.start, command.end)
+        (command.start, command.end, _STOPS if any(map(_vanishes, command.arguments)) else _LESS)
         for command in file.cmake
         if command.name in {"if", "elseif"} and not command.settled and _VERSION.search(" ".join(command.values()))
     ]
     places += [
-        (one.start, one.end)
+        (one.start, one.end, _LESS)
         for one in file.make
         if one.what is make.What.DIRECTIVE
         and one.name in {"ifeq", "ifneq", "else"}
         and not one.settled
         and _VERSION.search(file.text, one.value_start, one.value_end)
     ]
-    for place in sorted(places):
-        message = "For ROCm CUDA's release is empty, which is less than any other."
-        yield rewrite(file, place, message, (), remedy="Say in the condition which branch ROCm takes.")
+    for start, end, message in sorted(places):
+        yield rewrite(file, (start, end), message, (), remedy="Say in the condition which branch ROCm takes.")
+
+
+def _vanishes(argument: Argument) -> bool:
+    """Whether an argument is nothing but CUDA's release, and so none at all where that is empty."""
+    return not argument.quoted and _ALONE.fullmatch(argument.text) is not None

@@ -75,6 +75,7 @@ _REMEDY = "Install the ROCm build of torch first, from PyTorch's index for ROCm,
         ),
         Case('[[tool.uv.index]]\nname = "cu"\nurl = "https://example.org/whl/cu128"\n', None, "pyproject.toml"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield indexes of wheels for CUDA."""

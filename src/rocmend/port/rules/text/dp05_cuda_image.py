@@ -106,6 +106,7 @@ _FROM = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)")
         Case("FROM vllm/vllm-openai:v0.6-cu124\n", None, "Dockerfile"),
         Case("FROM nvcr.io/nvidia/tritonserver:24.05-py3\n", None, "Dockerfile"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield images for CUDA."""

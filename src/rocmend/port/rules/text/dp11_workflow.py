@@ -61,6 +61,7 @@ _APT = re.compile(r"(?:cuda(?:-toolkit|-nvcc|-compiler|-libraries)?(?:-dev)?(?:-
             "jobs:\n  a:\n    steps:\n      - run: sudo apt-get install -y cuda-toolkit-12-4\n", None, ".gitlab-ci.yml"
         ),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield what installs or chooses CUDA."""

@@ -75,6 +75,7 @@ def check(file: TextFile) -> Iterable[Found]:
             message = f"The channel {entry.value} holds packages for CUDA."
             outcome = Outcome.SUGGEST
             yield rewrite(file, (entry.start, entry.end), message, edits, remedy=_REMEDY, outcome=outcome)
+    told: set[int] = set()
     for dependency in file.dependencies:
         package = known(dependency.name)
         if dependency.where is not Where.CONDA or package is None or package.role not in {Role.TORCH, Role.CUDA}:
@@ -83,6 +84,10 @@ def check(file: TextFile) -> Iterable[Found]:
         why = f"{dependency.name} {'comes from pip, from its ROCm index' if torch else 'is for CUDA'}"
         listed = file.kind is Kind.CONDA
         edits = commented(file, *dependency.whole, why) if listed else _alone(file, dependency.start)
+        command = None if listed or edits else file.command_at(dependency.start)
+        if command is not None and command.start in told:
+            continue  # one command is one place for a person
+        told |= {command.start} if command is not None else set()
         message = f"{dependency.name}: {package.note}"
         place = (dependency.start, dependency.end)
         yield rewrite(

@@ -50,6 +50,7 @@ from rocmend.port.rule import Case, Found, rule
         Case("pip install -r requirements.txt\n", None, "install.sh"),
         Case("all:\n\tpython3 -m pip install --requirement=requirements/dev.txt\n", None, "Makefile"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield lists that a command installs."""
@@ -63,6 +64,6 @@ def check(file: TextFile) -> Iterable[Found]:
             if (before in {"-r", "--requirement"} or name != word.value) and kind_of(name) is Kind.REQUIREMENTS:
                 yield note(
                     (word.start, word.end),
-                    f"{name} is the list for CUDA.",
-                    f"Install {destination(name)} for ROCm where it was written, after PyTorch.",
+                    f"{name} is installed whole, with PyTorch and packages for CUDA where it names such.",
+                    f"Install {destination(name)} instead on ROCm where it was written, after PyTorch.",
                 )

@@ -63,11 +63,18 @@ _REMEDY = "Give torch.compile another mode on ROCm at the call that gets this va
             "run.sh",
         ),
         Case(
+            "time python run.py --compile-mode reduce-overhead\n",
+            'if [ -n "${USE_ROCM:-}" ]; then\ntime python run.py --compile-mode default\nelse\n'
+            "time python run.py --compile-mode reduce-overhead\nfi\n",
+            "run.sh",
+        ),
+        Case(
             "FROM a\nRUN python warm.py mode=max-autotune\n",
             "FROM a\nRUN python warm.py mode=max-autotune-no-cudagraphs\n",
             "Dockerfile",
         ),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield values that are such a mode."""

@@ -1,19 +1,17 @@
-"""`CUDA_VISIBLE_DEVICES` in the environment.
+"""GPUs named by NVIDIA's identifiers in the environment.
 
 ## What it does
 
-Finds scripts, images and settings that choose GPUs with `CUDA_VISIBLE_DEVICES`.
+Finds scripts, images and settings in which `CUDA_VISIBLE_DEVICES` holds identifiers such as `GPU-…` and `MIG-…`.
 
 ## Why it matters
 
-HIP reads it as it reads `HIP_VISIBLE_DEVICES`, and the documentation of newer releases names only the latter. Where
-both are set, and differ, programs see fewer GPUs than either says. GPUs are numbered anew in the order of the list,
-and `ROCR_VISIBLE_DEVICES` numbers them before that. Identifiers such as `GPU-…` and `MIG-…` are NVIDIA's.
+HIP reads the variable as it reads `HIP_VISIBLE_DEVICES`, and numbers mean on ROCm what they mean on CUDA: there is
+nothing to do. The identifiers are NVIDIA's; no AMD GPU has them, and the program sees none.
 
 ## Use instead
 
-`HIP_VISIBLE_DEVICES`, or `ROCR_VISIBLE_DEVICES` on Linux, where a script is for ROCm alone. For a script that serves
-both, nothing.
+Numbers, or what `rocminfo` says of a GPU as `Uuid`, in `ROCR_VISIBLE_DEVICES`.
 
 ## Fix safety
 
@@ -21,7 +19,7 @@ Nothing is rewritten.
 
 ## References
 
-- <https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html>
+- <https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html>
 """
 
 from __future__ import annotations
@@ -39,16 +37,19 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "EV04",
-    "GPUs are chosen with CUDA_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES with NVIDIA's identifiers",
     Language.TEXT,
-    severity=Severity.INFO,
+    severity=Severity.WARNING,
     outcome=Outcome.NOTE,
     triggers=(b"CUDA_VISIBLE_DEVICES",),
     paths=paths(*KINDS),
-    sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html",),
-    valid=("export HIP_VISIBLE_DEVICES=0\necho $CUDA_VISIBLE_DEVICES\n",),
+    sources=("https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html",),
+    valid=(
+        "export HIP_VISIBLE_DEVICES=0\necho $CUDA_VISIBLE_DEVICES\n",
+        "CUDA_VISIBLE_DEVICES=0,1 torchrun train.py\n",
+    ),
     invalid=(
-        Case("CUDA_VISIBLE_DEVICES=0,1 torchrun train.py\n", None, "run.sh"),
+        Case("CUDA_VISIBLE_DEVICES='GPU-8932f937' torchrun train.py\n", None, "run.sh"),
         Case("export CUDA_VISIBLE_DEVICES=MIG-1234\n", None, "run.sh"),
     ),
 )
@@ -60,7 +61,4 @@ def check(file: TextFile) -> Iterable[Found]:
         place = (setting.name_start, setting.end)
         if setting.value.strip("\"'").startswith(("GPU-", "MIG-")):
             message = "CUDA_VISIBLE_DEVICES names a GPU by NVIDIA's identifier."
-            yield note(place, message, "Choose GPUs by their number for ROCm.", Severity.WARNING)
-        else:
-            message = "HIP reads CUDA_VISIBLE_DEVICES as HIP_VISIBLE_DEVICES; newer releases document only the latter."
-            yield note(place, message)
+            yield note(place, message, "Choose GPUs by their number for ROCm.")

@@ -55,6 +55,7 @@ _TUNED = (
         Case("export NCCL_NVLS_ENABLE=1\n", None, "run.sh"),
         Case("FROM a\nENV NCCL_ALGO=Ring\n", None, "Dockerfile"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield variables of NCCL that do not carry over."""

@@ -55,6 +55,7 @@ from rocmend.port.rule import Case, Found, rule
         Case("gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)\n", None, "run.sh"),
         Case("jobs:\n  a:\n    steps:\n      - run: nvidia-smi\n", None, ".github/workflows/a.yml"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield commands that run the tool."""

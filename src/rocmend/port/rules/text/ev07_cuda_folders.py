@@ -69,6 +69,7 @@ _FOLDER = re.compile(
         ),
         Case("env:\n  CUDA_HOME: /usr/local/cuda\n", None, "job.yaml"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield variables that name the folder."""

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds variables that CUDA's runtime and libraries read, and that have a counterpart in ROCm or none.
+Finds variables that CUDA's runtime and libraries read, and that have a counterpart in ROCm or none; not those that
+PyTorch reads on ROCm too (`CUBLAS_WORKSPACE_CONFIG`, `CUBLASLT_WORKSPACE_SIZE`).
 
 ## Why it matters
 
@@ -35,8 +36,6 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _KNOWN = {
-    "CUBLAS_WORKSPACE_CONFIG": "PyTorch reads it on ROCm too, and HIPBLAS_WORKSPACE_CONFIG where it is not set.",
-    "CUBLASLT_WORKSPACE_SIZE": "PyTorch reads it on ROCm too, and HIPBLASLT_WORKSPACE_SIZE where it is not set.",
     "CUDA_DEVICE_MAX_CONNECTIONS": "HIP's counterpart is GPU_MAX_HW_QUEUES; its default is 4.",
     "CUDA_MODULE_LOADING": "HIP loads code objects when they are used; there is nothing to set.",
     "CUDA_DEVICE_ORDER": "HIP numbers GPUs as the driver lists them; there is nothing to set.",
@@ -57,11 +56,15 @@ _KNOWN = {
     triggers=tuple(name.encode() for name in _KNOWN),
     paths=paths(*KINDS),
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html",),
-    valid=("export GPU_MAX_HW_QUEUES=2\n# export CUDA_DEVICE_ORDER=PCI_BUS_ID\n",),
+    valid=(
+        "export GPU_MAX_HW_QUEUES=2\n# export CUDA_DEVICE_ORDER=PCI_BUS_ID\n",
+        "export CUBLAS_WORKSPACE_CONFIG=:4096:8\n",
+    ),
     invalid=(
         Case("export CUDA_DEVICE_MAX_CONNECTIONS=1\n", None, "run.sh"),
-        Case("CUBLAS_WORKSPACE_CONFIG=:4096:8\n", None, ".env"),
+        Case("CUDA_DEVICE_ORDER=PCI_BUS_ID\n", None, ".env"),
     ),
+    once=True,
 )
 def check(file: TextFile) -> Iterable[Found]:
     """Yield what sets such a variable."""
