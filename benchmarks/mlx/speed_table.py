@@ -16,7 +16,7 @@ COLOURS = {"rocmend": "#c8102e", "mlx": "#4285f4"}
 
 HEAD = """# How fast MLX programs run
 
-One run on {gpu}, {date}: torch {torch}, triton {triton}, Python {python}.
+On {gpu}, {date}: torch {torch}, triton {triton}, Python {python}.
 It says nothing of an AMD GPU: no record from one is here. The commands below make one on a machine that has one.
 
 Models of the shapes named, with random weights of 4 bits in groups of 64, computed on in bfloat16, through the

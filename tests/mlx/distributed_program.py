@@ -117,5 +117,37 @@ def training() -> None:
             raise AssertionError(f"rank {RANK}: gradient of {name} differs")
 
 
-for part in (reductions, moves, rules, groups, training):
+def split_model() -> None:
+    """A model of mlx_lm whose layers are split over the processes generates what the whole one does."""
+    from mlx_lm.generate import generate_step
+    from mlx_lm.models import llama
+
+    from mlx import nn
+
+    config = {
+        "model_type": "llama", "hidden_size": 128, "num_hidden_layers": 2, "intermediate_size": 256,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "rms_norm_eps": 1e-5, "vocab_size": 256,
+        "rope_theta": 5e5, "tie_word_embeddings": False,
+    }  # fmt: skip
+    prompt = mx.array([(7 * i * i + 3 * i + 11) % 256 for i in range(19)])
+    for quantized in (False, True):
+        models = []
+        for _ in range(2):
+            mx.random.seed(0)
+            model: Any = llama.Model(llama.ModelArgs.from_dict(config))
+            if quantized:
+                nn.quantize(model, group_size=32, bits=4)
+            mx.eval(model.parameters())
+            models.append(model)
+        whole, split = models
+        split.shard(WORLD)
+        difference = mx.abs(whole(prompt[None]) - split(prompt[None])).max().item()
+        if difference > 1e-4 * mx.abs(whole(prompt[None])).max().item():
+            raise AssertionError(f"rank {RANK}: logits differ by {difference}")
+        one, other = ([int(token) for token, _ in generate_step(prompt, model, max_tokens=12)] for model in models)
+        if one != other:
+            raise AssertionError(f"rank {RANK}: {other} is not {one}")
+
+
+for part in (reductions, moves, rules, groups, training, split_model):
     part()

@@ -20,6 +20,8 @@ from rocmend.mlx import activate
 activate()
 import mlx.core
 
+pytest.importorskip("mlx_lm")
+
 mx: Any = mlx.core
 pytestmark = pytest.mark.cpu
 PROGRAM = Path(__file__).parent / "distributed_program.py"
