@@ -170,6 +170,20 @@ def test_the_projects_own_packages_are_no_libraries_for_cuda(tmp_path: Path) -> 
     assert {rule for _, rule in found(analyse(tmp_path, jobs=1))} == {"PY12"}
 
 
+def test_switches_that_a_test_looks_at_are_left_alone() -> None:
+    source = b"""import torch
+
+
+def test_restored():
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision("high")
+    restore()
+    assert not torch.backends.cudnn.benchmark
+"""
+    assert not read("tests/test_restore.py", source).issues
+    assert {issue.rule for issue in read("package/restore.py", source).issues} == {"PY09", "PY10"}
+
+
 def test_suppressed_issues_are_counted(project: Path) -> None:
     path = project / "csrc" / "total.cu"
     text = path.read_text(encoding="utf-8")

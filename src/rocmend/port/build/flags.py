@@ -141,6 +141,7 @@ LIBRARIES = {
     "cudadevrt": "",
     "cuda": "",
     "cublas": "hipblas",
+    "nvToolsExt": "roctx64",
     "cublasLt": "hipblaslt",
     "cufft": "hipfft",
     "curand": "hiprand",
@@ -151,9 +152,7 @@ LIBRARIES = {
 }
 """Libraries by what stands after ``-l`` (https://rocm.docs.amd.com/en/latest/reference/api-libraries.html)."""
 
-MANUAL_LIBRARIES = frozenset(
-    {"cudnn", "nvToolsExt", "nvidia-ml", "cupti", "nvjpeg", "nvjitlink", "nvinfer", "cutensor"}
-)
+MANUAL_LIBRARIES = frozenset({"cudnn", "nvidia-ml", "cupti", "nvjpeg", "nvjitlink", "nvinfer", "cutensor"})
 """Libraries of which ROCm has none with the same functions."""
 
 

@@ -11,7 +11,8 @@ Rewrites `cg::reduce`, `coalesced_threads()`, `binary_partition`, and the votes 
 HIP's `coalesced_threads()` holds the active lanes of a wavefront: up to 64 on gfx9, where an array of 32, a count of
 threads for each warp or a mask of 32 bits is wrong. Its ballots have 64 bits, so that what is shifted out of 32 stays.
 Its tiles of up to 32 threads shuffle right on every wavefront; their votes named lanes that a wavefront of 32 does not
-have in HIP 6. HIP has no `cooperative_groups/reduce.h`.
+have in HIP 6. HIP has no `cooperative_groups/reduce.h`, and none of the headers for scans and copies: what
+is used of those is reported, and including them is nothing that ROCm needs.
 
 ## Use instead
 
@@ -58,6 +59,8 @@ _KNOWN = frozenset(
 _OWN_NAMES = (b"any", b"all")
 """Names that types which are no groups have too."""
 _NEEDS = ("warp32_groups", "warp32")
+_REDUCE = b"<cooperative_groups/reduce.h>"
+_HEADERS = (_REDUCE, b"<cooperative_groups/scan.h>", b"<cooperative_groups/memcpy_async.h>")
 
 
 @rule(
@@ -90,6 +93,11 @@ _NEEDS = ("warp32_groups", "warp32")
         ),
         gated(
             ("#include <cooperative_groups/reduce.h>"),
+            "#include <hip/hip_cooperative_groups.h>",
+            "#include <cooperative_groups.h>\n",
+        ),
+        gated(
+            ("#include <cooperative_groups/scan.h>"),
             "#include <hip/hip_cooperative_groups.h>",
             "#include <cooperative_groups.h>\n",
         ),
@@ -157,10 +165,11 @@ def cooperative_groups(file: CudaFile) -> Iterator[Found]:
     names = _namespaces(file)
     for header, number in file.includes:
         directive = file.directives[number]
-        if header == b"<cooperative_groups/reduce.h>" and file.shared(directive.start):
+        if header in _HEADERS and file.shared(directive.start):
             token = file.tokens[directive.first + 2]
             edit = Edit(token.start, token.end, b"<hip/hip_cooperative_groups.h>")
-            yield Found(token.start, token.end, "HIP has no cooperative_groups/reduce.h", (edit,), needs=_NEEDS)
+            needs = _NEEDS if header == _REDUCE else ()  # what else the others declare is reported where it is used
+            yield Found(token.start, token.end, f"HIP has no {header.decode().strip('<>')}", (edit,), needs=needs)
     for index in file.names(b"reduce", *_OPERATORS, *_GROUPS):
         first = _qualified(file, index, names)
         if first >= 0:
@@ -225,7 +234,7 @@ def _of_reduce(file: CudaFile, name: bytes) -> bool:
         for index in file.names(b"using", shared=False)
         if text_at(file, index + 1) == b"namespace"
     }
-    included = any(header == b"<cooperative_groups/reduce.h>" for header, _ in file.includes)
+    included = any(header == _REDUCE for header, _ in file.includes)
     return included and not opened & {b"std", b"thrust"}
 
 

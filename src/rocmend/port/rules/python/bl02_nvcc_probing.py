@@ -2,7 +2,8 @@
 
 ## What it does
 
-Finds calls of `subprocess` that run nvcc, in files that build extensions.
+Finds calls of `subprocess` that run nvcc, in files that build extensions. Not where a `try`
+catches that there is none, and not where `CUDA_HOME` is known to be set.
 
 ## Why it matters
 
@@ -34,6 +35,7 @@ from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import told
 from rocmend.port.python.flags import Side
+from rocmend.port.python.imported import attempted
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -51,6 +53,11 @@ _RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "get
     valid=(
         "import subprocess\n\nsubprocess.run(['hipcc', '--version'])\n",
         "import subprocess as sp\n\nif CUDA_HOME is not None:\n    sp.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n",
+        "import subprocess as sp\n\ntry:\n    sp.check_output(['nvcc', '-V'])\nexcept OSError:\n    version = None\n",
+        (
+            "import subprocess as sp\n\nif CUDA_HOME is None:\n    version = None\nelse:\n"
+            "    version = sp.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n"
+        ),
     ),
     invalid=(
         Case(
@@ -59,12 +66,19 @@ _RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "get
             None,
         ),
         Case("import os\nimport subprocess as sp\n\nsp.run('nvcc --version', shell=True)\n", None),
+        Case(
+            "import subprocess as sp\n\ntry:\n    sp.run(['nvcc', '-V'], check=True)\nexcept sp.CalledProcessError:\n"
+            "    version = None\n",
+            None,
+        ),
     ),
 )
 def check(file: PythonFile) -> Iterable[Found]:
     """Find calls that run nvcc."""
     for call in file.on_rocm_calls(*(f"subprocess.{name}" for name in _RUNS), "os.popen", "os.system"):
         if not call.args or not _runs_nvcc(call.args[0]) or _only_with_cuda(file, call.node):
+            continue
+        if attempted(file, call.node):  # what follows a failure is said there
             continue
         yield told(
             file,
@@ -88,6 +102,8 @@ def _only_with_cuda(file: PythonFile, node: ast.AST) -> bool:
         above = file.parent(at)
         if isinstance(above, ast.If) and at in above.body and _asks_for_folder(above.test):
             return True
+        if isinstance(above, ast.If) and at in above.orelse and _lacks_folder(above.test):
+            return True
         if isinstance(above, ast.FunctionDef):
             calls = [
                 call for call in file.of(ast.Call) if isinstance(call.func, ast.Name) and call.func.id == above.name
@@ -97,6 +113,17 @@ def _only_with_cuda(file: PythonFile, node: ast.AST) -> bool:
             )
         at = above
     return False
+
+
+def _lacks_folder(test: ast.expr) -> bool:
+    """Tell whether a test is ``CUDA_HOME is None`` or ``not CUDA_HOME``."""
+    match test:
+        case ast.Compare(left=name, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            return _asks_for_folder(name)
+        case ast.UnaryOp(op=ast.Not(), operand=name):
+            return _asks_for_folder(name)
+        case _:
+            return False
 
 
 def _asks_for_folder(test: ast.expr) -> bool:

@@ -37,6 +37,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import block_gate, expression_gate
+from rocmend.port.python.tested import looked_at
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -103,7 +104,7 @@ _ARGUMENTS = tuple(
 )
 def tf32(file: PythonFile) -> Iterable[Found]:
     """Find the switches where they are set to what is not known to be off; neighbours get one gate."""
-    found = [one for one in assigned(file) if _switches_on(file, one)]
+    found = [one for one in assigned(file) if _switches_on(file, one) and not looked_at(file, one.value)]
     alone = [one.statement for one in found if one.statement is not None]
     for run in _runs(file, alone):
         values = [one.value for one in found if one.statement in run]

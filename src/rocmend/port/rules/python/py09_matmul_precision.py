@@ -33,6 +33,7 @@ from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.flags import Side
 from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.tested import looked_at
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -71,7 +72,7 @@ def matmul_precision(file: PythonFile) -> Iterable[Found]:
             values, complete = file.values(argument.value)
             if (complete and values <= {"highest"}) or file.side(call.node) is Side.CUDA:
                 continue
-            if not values and _put_back(file, argument.value):
+            if (not values and _put_back(file, argument.value)) or looked_at(file, call.node):
                 continue
             yield gated(
                 file,

@@ -30,6 +30,7 @@ from rocmend.port.python.assigned import assigned
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.finding import gated
 from rocmend.port.python.gates import expression_gate
+from rocmend.port.python.tested import looked_at
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -62,7 +63,7 @@ def cudnn_benchmark(file: PythonFile) -> Iterable[Found]:
     for call in file.calls("torch.backends.cudnn.flags"):
         given += [argument.value for argument in file.arguments(call, "benchmark", 1)]
     for value in dict.fromkeys(file.on_rocm(given)):
-        if file.values(value) == ({True}, True):
+        if file.values(value) == ({True}, True) and not looked_at(file, value):
             yield gated(
                 file,
                 value,

@@ -77,6 +77,11 @@ _BF16 = re.compile(r"bf16|bfloat16", re.IGNORECASE)
             "bf16 = is_rocm or torch.cuda.get_device_capability() >= (8, 0)\n",
         ),
         Case(
+            "import torch\n\nif torch.cuda.get_device_capability()[0] >= 8:\n    types.append(torch.bfloat16)\n",
+            "import torch\n\nfrom package._rocm import is_rocm\n\n"
+            "if is_rocm or torch.cuda.get_device_capability()[0] >= 8:\n    types.append(torch.bfloat16)\n",
+        ),
+        Case(
             "import torch\n\nmajor, minor = torch.cuda.get_device_capability(0)\nfast = major >= 8 and wanted\n",
             "import torch\n\nfrom package._rocm import is_rocm\n\n"
             "major, minor = torch.cuda.get_device_capability(0)\nfast = (not is_rocm and major >= 8) and wanted\n",
@@ -171,7 +176,10 @@ def _on_rocm(file: PythonFile, node: ast.Compare) -> bool:
         return True
     if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise):
         return _negated(file, node)
-    has = _BF16.search(file.source(statement).split("\n", 1)[0]) is not None
+    said = file.source(statement).split("\n", 1)[0]
+    if isinstance(statement, ast.If):  # what it is for may stand in what is done
+        said += file.source(statement.body[0]).split("\n", 1)[0]
+    has = _BF16.search(said) is not None
     return has is not _asks_for_less(file, node)
 
 

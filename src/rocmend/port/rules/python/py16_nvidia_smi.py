@@ -79,6 +79,15 @@ _PROGRAM = re.compile(r"(?:^|[\s;|&(/])nvidia-smi(?:\.exe)?(?=$|[\s;|&)])")
             None,
         ),
         Case('import shutil\n\nprogram = shutil.which("nvidia-smi")\n', None),
+        Case(
+            'import shutil\n\nprogram = shutil.which("nvidia-smi")\nif program is None:\n    raise OSError("none")\n',
+            None,
+        ),
+        Case(
+            "import subprocess\n\ntry:\n    subprocess.check_output(['nvidia-smi', 'topo'])\n"
+            "except subprocess.CalledProcessError:\n    pass\n",
+            None,
+        ),
         Case('import shutil\n\nif not shutil.which("nvidia-smi"):\n    on_cpu()\n', None),
         Case('import subprocess\n\nsubprocess.run(["bash", "-c", "nvidia-smi | head"])\n', None),
     ),
@@ -107,7 +116,8 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
                 severity=Severity.INFO,
             )
             continue
-        bare = complete and known == {"nvidia-smi"} and not options and _is_not_read(file, call)
+        kept = isinstance(file.statement(call.node), ast.Assign)
+        bare = not kept and complete and known == {"nvidia-smi"} and not options and _is_not_read(file, call)
         yield gated(
             file,
             call.node,
@@ -127,7 +137,20 @@ def _refuses(file: PythonFile, call: Call) -> bool:
     statement = file.statement(call.node)
     if isinstance(statement, ast.If):
         return isinstance(statement.body[-1], ast.Raise) and not statement.orelse
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return _stops_without(file, statement, statement.targets[0].id)
     return isinstance(statement, ast.Assert)
+
+
+def _stops_without(file: PythonFile, statement: ast.Assign, name: str) -> bool:
+    """Whether the next statement raises where a name is none."""
+    block = getattr(file.parent(statement), "body", [])
+    after = block[block.index(statement) + 1 :][:1] if statement in block else []
+    match after:
+        case [ast.If(test=ast.Compare(left=ast.Name(id=id_), ops=[ast.Is()]) | ast.UnaryOp(operand=ast.Name(id=id_)))]:
+            return id_ == name and isinstance(after[0].body[-1], ast.Raise)
+        case _:
+            return False
 
 
 def _said(file: PythonFile, node: ast.expr, depth: int = 0) -> Iterator[str]:

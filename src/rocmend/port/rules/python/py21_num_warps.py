@@ -55,6 +55,7 @@ _AMD = re.compile(r"cdna|rdna|gfx|navi|amd|hip|rocm|wave", re.IGNORECASE)
     valid=(
         "import triton\n\nc = triton.Config({}, num_warps=16)\n",
         "plan(num_warps=32)\n",
+        "import triton\n\nc = [triton.Config({}, num_warps=w) for w in (16, 32) if w * device.warp_size <= 1024]\n",
         "import triton\n\nc = triton.Config({}, num_warps=32 if not is_cdna() else 16)\n",
         "import triton\n\nfrom utils import is_hip\n\nc = triton.Config({}, num_warps=16 if is_hip() else 32)\n",
     ),
@@ -154,6 +155,8 @@ def _looped(file: PythonFile, value: ast.expr) -> ast.List | ast.Tuple | None:
     found = file.scope(value).lookup(value.id)
     for binding in found[1] if found else ():
         loop = file.parent(binding.node)
+        if isinstance(loop, ast.comprehension) and any("warp" in ast.unparse(test) for test in loop.ifs):
+            continue  # it is chosen from by what the device has
         literal = loop.iter if isinstance(loop, ast.comprehension) else None
         if not isinstance(literal, ast.List | ast.Tuple) or file.side(literal) is Side.CUDA:
             continue

@@ -39,6 +39,7 @@ _INSTEAD = (
     ("rcp.approx", "1.0 / x"),
     ("rsqrt.approx", "tl.rsqrt"),
     ("sqrt.approx", "tl.sqrt"),
+    ("e2m1", "shifts and masks: Triton has no type of four bits"),
     ("cvt.", "x.to(dtype)"),
     ("lop3", "&, | and ^"),
     ("prmt", "shifts and masks"),

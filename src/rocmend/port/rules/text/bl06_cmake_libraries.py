@@ -15,8 +15,9 @@ ROCm's targets, with the package that defines them.
 
 ## Fix safety
 
-Safe where the library has a counterpart with the same functions under HIP's names. What has none (NVML, CUPTI, NVTX,
-nvJPEG, NPP, the just-in-time linker) is left to a person.
+Safe where the library has a counterpart with the same functions under HIP's names, or, as NVTX's ranges, under names
+that the compatibility header has. What has none (NVML, CUPTI, nvJPEG, NPP, the just-in-time linker) is left to a
+person.
 
 ## References
 
@@ -49,6 +50,8 @@ _LIBRARIES = {
     "cusparse": ("roc::hipsparse", "hipsparse"),
     "cusolver": ("roc::hipsolver", "hipsolver"),
     "nvrtc": ("hiprtc::hiprtc", "hiprtc"),
+    "nvToolsExt": ("roctx64", ""),
+    "nvtx3": ("roctx64", ""),
 }
 _BY_OPTION = {**_LIBRARIES, "cuda": ("hip::host", ""), "nccl": ("roc::rccl", "rccl"), "cudadevrt": ("", "")}
 """By CUDA's name: the target, and the package that defines it where that is not hip itself."""
@@ -114,6 +117,12 @@ _LINKS = {"target_link_libraries", "link_libraries"}
             "if(USE_ROCM)\nfind_package(hipblas REQUIRED)\n"
             "target_link_libraries(a PUBLIC hip::host roc::hipblas b)\nelse()\n"
             "target_link_libraries(a PUBLIC -lcudart -lcublas b CUDA::cuda_driver)\nendif()\n",
+            "CMakeLists.txt",
+        ),
+        Case(
+            "target_link_libraries(a PRIVATE CUDA::nvToolsExt -ldl)\n",
+            "if(USE_ROCM)\ntarget_link_libraries(a PRIVATE roctx64 -ldl)\nelse()\n"
+            "target_link_libraries(a PRIVATE CUDA::nvToolsExt -ldl)\nendif()\n",
             "CMakeLists.txt",
         ),
         Case("target_link_libraries(a PRIVATE CUDA::nvml)\n", None, "CMakeLists.txt"),

@@ -15,7 +15,7 @@ ROCm's libraries with HIP's names. HIP's runtime is linked by hipcc itself, and 
 ## Fix safety
 
 Safe: the ported sources call the functions by the names that those libraries have. Libraries with no counterpart that
-has the same functions (cuDNN, NVML, NVTX, NPP, CUPTI) are left to a person.
+has the same functions (cuDNN, NVML, NPP, CUPTI) are left to a person.
 
 ## References
 

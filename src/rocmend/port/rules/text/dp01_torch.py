@@ -93,7 +93,9 @@ def check(file: TextFile) -> Iterable[Found]:
     for dependency in dependencies(file, Role.TORCH):
         name = dependency.name
         held = pinned(dependency)
-        builds = "the default index's build, which is for CUDA"
+        command = file.command_at(dependency.start)
+        of_cpu = command is not None and "/whl/cpu" in file.text[command.start : command.end]
+        builds = "a build for the CPU" if of_cpu else "the default index's build, which is for CUDA"
         message = (
             f"{name}{dependency.version} replaces a ROCm build with {builds}."
             if held

@@ -41,7 +41,7 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _INDEX = re.compile(
-    r"https?://[^\s\"']*?(?:/whl/(?:nightly/|test/)?cu[0-9]+|torch_stable\.html|//pypi\.(?:ngc\.)?nvidia\.com)[^\s\"',;)]*"
+    r"https?://[^\s\"']*?(?:/whl/(?:nightly/|test/)?cu[0-9]+|(?<!/cpu/)torch_stable\.html|//pypi\.(?:ngc\.)?nvidia\.com)[^\s\"',;)]*"
 )
 _REMEDY = "Install the ROCm build of torch first, from PyTorch's index for ROCm, and nothing from an index for CUDA."
 
@@ -55,7 +55,10 @@ _REMEDY = "Install the ROCm build of torch first, from PyTorch's index for ROCm,
     triggers=(b"/whl/", b"torch_stable", b"nvidia.com"),
     paths=paths(*KINDS),
     sources=("https://pytorch.org/get-started/locally/",),
-    valid=("--extra-index-url https://example.org/whl/rocm7.1\nnumpy\n# -f https://example.org/whl/cu121\n",),
+    valid=(
+        "--extra-index-url https://example.org/whl/rocm7.1\nnumpy\n# -f https://example.org/whl/cu121\n",
+        "-f https://example.org/whl/cpu/torch_stable.html\nnumpy\n",
+    ),
     invalid=(
         Case(
             "--extra-index-url https://example.org/whl/cu121\nnumpy\n",
