@@ -13,6 +13,7 @@ pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 from rocmend.mlx import core as mx
+from rocmend.mlx import device
 from rocmend.mlx.node import current
 
 pytestmark = pytest.mark.cpu
@@ -215,3 +216,37 @@ def test_metal_and_cuda_are_not_here() -> None:
     assert not mx.cuda.is_available()
     with pytest.raises(NotImplementedError, match="no Metal"):
         mx.metal.start_capture("trace")
+
+
+def test_each_process_of_a_host_calls_its_own_gpu_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    monkeypatch.delenv("ROCMEND_MLX_DEVICE", raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(device, "_default", [])
+    device.own_gpu.cache_clear()
+    try:
+        places = [device.Device(device.gpu, index).torch for index in range(4)]
+        assert places == [torch.device("cuda", number) for number in (2, 3, 0, 1)]
+        assert device.begin_thread() == device.Device(device.gpu, 0)
+        assert chosen == [2]  # a thread begins with torch's first GPU
+    finally:
+        device.own_gpu.cache_clear()
+
+
+@pytest.mark.parametrize(("local", "together"), [("", "2"), ("1", ""), ("1", "1"), ("one", "2"), ("3", "8")], ids=str)
+def test_where_nothing_says_which_gpu_it_is_the_first(
+    monkeypatch: pytest.MonkeyPatch, local: str, together: str
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", local)
+    monkeypatch.setenv("WORLD_SIZE", together)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    device.own_gpu.cache_clear()
+    try:
+        assert device.own_gpu() == 0
+        assert device.Device(device.gpu, 1).torch == torch.device("cuda", 1)
+    finally:
+        device.own_gpu.cache_clear()

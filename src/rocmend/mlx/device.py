@@ -3,19 +3,26 @@
 ``gpu`` is torch's ``cuda`` device (ROCm's name there too), ``cpu`` the CPU. All streams of a GPU are one stream of
 torch's, the current one: what is recorded on several streams is computed in the order of its dependencies, and never
 needs events between them. A stream says on which device work is done, and keeps programs apart that name their own.
+
+Of processes that ``torchrun`` starts on one host, each has a GPU of its own: it is what each of them calls its first.
 """
 
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
+import os
 import threading
 
 import torch
 
 from rocmend.mlx.environment import asked
 
-__all__ = ["Device", "DeviceType", "Stream", "cpu", "default_device", "default_stream_of", "gpu", "new_stream_of"]
+__all__ = [
+    "Device", "DeviceType", "Stream", "begin_thread", "cpu", "default_device", "default_stream_of", "gpu",
+    "new_stream_of", "own_gpu",
+]  # fmt: skip
 
 
 class DeviceType(enum.Enum):
@@ -52,7 +59,7 @@ class Device:
             raise TypeError(f"[Device] expected a device type, cpu or gpu, got {type!r}.")
         self.type = type
         self.index = index
-        self.torch = torch.device("cpu") if type is cpu else torch.device("cuda", index)
+        self.torch = torch.device("cpu") if type is cpu else torch.device("cuda", _number(index))
         self._hash = hash((type.name, index))
 
     def __repr__(self) -> str:
@@ -114,6 +121,22 @@ class Stream:
         return self
 
 
+@functools.cache
+def own_gpu() -> int:
+    """Return torch's number of this process's first GPU: programs take streams before they look for other processes."""
+    local, together = (os.environ.get(name, "") for name in ("LOCAL_RANK", "WORLD_SIZE"))
+    if not local.isdecimal() or not together.isdecimal() or int(together) < 2:
+        return 0
+    return int(local) if int(local) < torch.cuda.device_count() else 0
+
+
+def _number(index: int) -> int:
+    """Return torch's number of a GPU: counted from this process's own, round to those before it."""
+    own = own_gpu()
+    count = torch.cuda.device_count() if own else 0
+    return (own + index) % count if index < count else index
+
+
 _default: list[Device] = []
 _streams: dict[Device, Stream] = {}
 _there: set[Device] = set()
@@ -133,6 +156,14 @@ def default_device() -> Device:
     if not _default:
         _default.append(_first())
     return _default[0]
+
+
+def begin_thread() -> Device:
+    """Return the device that a thread begins with, and make the process's own GPU this thread's for torch too."""
+    device = default_device()
+    if device.type is gpu and own_gpu():
+        torch.cuda.set_device(own_gpu())
+    return device
 
 
 def set_default(device: Device) -> None:

@@ -95,7 +95,7 @@ class State(_Base):
         from rocmend.mlx import device
 
         State.made += 1
-        self.device: Device = device.default_device()
+        self.device: Device = device.begin_thread()
         self.streams: dict[Device, Stream] = {}
         self.stream: Stream = device.default_stream_of(self.device)
         self.tracing = 0

@@ -179,8 +179,6 @@ def _connect(backend: str) -> Group | None:
     kind = _BACKENDS[backend] or ("nccl" if _has_nccl() else "gloo")
     if kind == "nccl" and dist.is_gloo_available():
         kind = "cpu:gloo,cuda:nccl"  # sends and receives go over gloo
-    if "nccl" in kind:
-        _own_gpu()
     dist.init_process_group(kind)
     atexit.register(_leave)
     return Group(dist.group.WORLD)
@@ -210,19 +208,6 @@ def _launched_by_mlx() -> None:
             raise RuntimeError(f"[ring] MLX_HOSTFILE={hostfile} holds no lists of addresses: {error}.") from error
     if size and host and port:
         os.environ.update(RANK=rank, WORLD_SIZE=size, MASTER_ADDR=host, MASTER_PORT=port)
-
-
-def _own_gpu() -> None:
-    """Take the GPU of this process's number on its host, where the default is the first one."""
-    import torch
-
-    from rocmend.mlx import device, ops
-
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    first = device.Device(device.gpu, 0)
-    if 0 < local < torch.cuda.device_count() and device.default_device() == first:
-        torch.cuda.set_device(local)
-        ops.set_default_device(device.Device(device.gpu, local))
 
 
 def group_of(group: Group | None) -> Group:

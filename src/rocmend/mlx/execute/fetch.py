@@ -33,7 +33,7 @@ class _Ring:
     def start(self, tensor: torch.Tensor) -> None:
         turn = self.turn = (self.turn + 1) % RING
         self.places[turn].copy_(tensor, non_blocking=True)
-        self.events[turn].record()
+        self.events[turn].record(torch.cuda.current_stream(tensor.device))  # the thread's may be another GPU's
         self.of[turn] = tensor
 
     def find(self, tensor: torch.Tensor) -> torch.Tensor | None:

@@ -40,5 +40,5 @@ class Slots:
         self.written[row] = values
         self.device.copy_(self.rows[row], non_blocking=True)
         if self.events:
-            self.events[row].record()
+            self.events[row].record(torch.cuda.current_stream(self.device.device))
         self.turn += 1
