@@ -37,7 +37,8 @@ BEHAVES: dict[str, str] = {
     "cuda.is_available": "Returns False, also on an NVIDIA GPU: torch computes. `is_available(gpu)` tells.",
     "distributed.init": (
         "Speaks through `torch.distributed`: `ring` is gloo, `nccl` is RCCL on ROCm, `mpi` needs a torch that was "
-        "built with it, and `jaccl` is never there."
+        "built with it, and `jaccl` is never there. `send` and `recv` go over gloo, on GPUs too. Of processes that "
+        "`torchrun` starts on one host, each calls its own GPU `Device(gpu, 0)`."
     ),
     "export_function": (
         "The format of the file is rocmend's: MLX cannot read it. An operation that depends on a value of a type which "

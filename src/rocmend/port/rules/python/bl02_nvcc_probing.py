@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds calls of `subprocess` that run nvcc, in files that build extensions. Not where a `try`
-catches that there is none, and not where `CUDA_HOME` is known to be set.
+Finds calls of `subprocess` that run nvcc, in files that build extensions. Not where a `try` catches that there
+is none, and not where `CUDA_HOME` is known to be set.
 
 ## Why it matters
 
@@ -55,6 +55,10 @@ _RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "get
         "import subprocess as sp\n\nif CUDA_HOME is not None:\n    sp.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n",
         "import subprocess as sp\n\ntry:\n    sp.check_output(['nvcc', '-V'])\nexcept OSError:\n    version = None\n",
         (
+            "import subprocess as sp\n\n\ndef version(folder):\n    try:\n"
+            "        return sp.check_output([folder + '/bin/nvcc', '-V'])\n    except Exception:\n        return None\n"
+        ),
+        (
             "import subprocess as sp\n\nif CUDA_HOME is None:\n    version = None\nelse:\n"
             "    version = sp.check_output([CUDA_HOME + '/bin/nvcc', '-V'])\n"
         ),
@@ -67,6 +71,11 @@ _RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "get
         ),
         Case("import os\nimport subprocess as sp\n\nsp.run('nvcc --version', shell=True)\n", None),
         Case(
+            "import subprocess as sp\n\n\ndef version(folder):\n    try:\n"
+            "        return sp.check_output([folder + '/bin/nvcc', '-V'])\n    except OSError:\n        return None\n",
+            None,
+        ),
+        Case(
             "import subprocess as sp\n\ntry:\n    sp.run(['nvcc', '-V'], check=True)\nexcept sp.CalledProcessError:\n"
             "    version = None\n",
             None,
@@ -78,7 +87,9 @@ def check(file: PythonFile) -> Iterable[Found]:
     for call in file.on_rocm_calls(*(f"subprocess.{name}" for name in _RUNS), "os.popen", "os.system"):
         if not call.args or not _runs_nvcc(call.args[0]) or _only_with_cuda(file, call.node):
             continue
-        if attempted(file, call.node):  # what follows a failure is said there
+        if attempted(file, call.node) and not _of_folder(call.args[0]):  # what follows a failure is said there
+            continue
+        if _all_caught(file, call.node):
             continue
         yield told(
             file,
@@ -93,6 +104,24 @@ def _runs_nvcc(command: ast.expr) -> bool:
     first = command.elts[0] if isinstance(command, ast.List | ast.Tuple) and command.elts else command
     texts = [node.value for node in ast.walk(first) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return any(text.split() and text.split()[0].rpartition("/")[2] in {"nvcc", "nvcc.exe"} for text in texts)
+
+
+def _of_folder(command: ast.expr) -> bool:
+    """Tell whether nvcc is looked for in a folder, which may be None: that is no program that is not there."""
+    first = command.elts[0] if isinstance(command, ast.List | ast.Tuple) and command.elts else command
+    return not isinstance(first, ast.Constant)
+
+
+def _all_caught(file: PythonFile, node: ast.AST) -> bool:
+    """Tell whether a ``try`` around a node catches all that may go wrong."""
+    child = node
+    while (parent := file.parent(child)) is not None and not isinstance(parent, ast.FunctionDef):
+        if isinstance(parent, ast.Try) and child in parent.body:
+            caught = ["Exception" if one.type is None else ast.unparse(one.type) for one in parent.handlers]
+            if {"Exception", "BaseException"}.intersection(caught):
+                return True
+        child = parent
+    return False
 
 
 def _only_with_cuda(file: PythonFile, node: ast.AST) -> bool:
