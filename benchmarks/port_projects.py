@@ -96,8 +96,13 @@ def units(work: Path) -> Iterator[Path]:
             yield path
 
 
+def folder_of(unit: Path, work: Path) -> Path:
+    """Return where a unit is built: the nearest folder with a Makefile, up to the project's own."""
+    return next((up for up in unit.parents if up == work or (work in up.parents and [*up.glob("Makefile*")])), work)
+
+
 def flags_of(work: Path) -> list[str]:
-    """Return the definitions and include paths of a project's Makefile."""
+    """Return the definitions and include paths of a folder's Makefile."""
     found: dict[str, None] = {}
     for makefile in [*work.glob("Makefile*"), *work.glob("*.mk")]:
         text = makefile.read_text(errors="replace")
@@ -120,17 +125,18 @@ def standard_of(work: Path) -> str:
 def compiled(unit: Path, work: Path, compiler: list[str], targets: list[str], more: list[str]) -> str:
     """Return the first errors of a unit for targets; empty where it compiles for all of them."""
     places = ["-I.", "-Iinclude", "-I../include"]
+    folder = folder_of(unit, work)
     command = [
         *compiler,
         *FLAGS,
-        standard_of(work),
+        standard_of(folder),
         *(f"--offload-arch={one}" for one in targets),
-        *flags_of(work),
+        *flags_of(folder),
         *places,
         *more,
     ]
-    where = unit.relative_to(work)
-    done = subprocess.run([*command, "-w", str(where)], cwd=work, capture_output=True, text=True, check=False)
+    where = unit.relative_to(folder)
+    done = subprocess.run([*command, "-w", str(where)], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
     errors = [line for line in done.stderr.splitlines() if "error:" in line]

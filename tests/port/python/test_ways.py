@@ -84,3 +84,20 @@ def test_dicts_made_of_each_other_are_followed_to_an_end() -> None:
     lines = "".join(f"a = {{**a, **b, 'x{n}': 1}}\nb = dict(b, **a)\n" for n in range(60))
     source = f'import torch\n\na = {{"mode": "reduce-overhead"}}\nb = {{}}\n{lines}f = torch.compile(f, **a, **b)\n'
     assert [issue.outcome for issue in found(source, "PY01")] == [SUGGEST]
+
+
+@pytest.mark.parametrize(
+    ("path", "condition", "rules"),
+    [
+        ("setup.py", "torch.version.hip is None", []),
+        ("setup.py", "wanted", ["BL15"]),
+        ("package/flags.py", "torch.version.hip is None", ["BL15"]),  # others may import it
+    ],
+)
+def test_options_of_a_function_that_is_called_for_cuda_alone(path: str, condition: str, rules: list[str]) -> None:
+    source = (
+        "import torch\nfrom torch.utils.cpp_extension import CUDAExtension\n\nflags = []\n\n\n"
+        "def targets(flags):\n    flags += ['-gencode', 'arch=compute_80,code=sm_80']\n\n\n"
+        f"if {condition}:\n    targets(flags)\n"
+    )
+    assert [issue.rule for issue in read(path, source.encode()).issues] == rules

@@ -123,9 +123,23 @@ def check(file: PythonFile) -> Iterable[Found]:
         return
     for flags in file.of(ast.List):
         compared = isinstance(file.parent(flags), ast.Compare)
-        if not compared and file.side(flags) is not Side.CUDA and any(_known(item) for item in flags.elts):
+        if not compared and not _for_cuda(file, flags) and any(_known(item) for item in flags.elts):
             yield from _of_list(file, flags)
     yield from _of_appends(file)
+
+
+def _for_cuda(file: PythonFile, node: ast.AST) -> bool:
+    """Whether a node is for CUDA alone: it stands on its side, or in a function that setup.py calls there only."""
+    if file.side(node) is Side.CUDA:
+        return True
+    around = file.parent(node)
+    while around is not None and not isinstance(around, ast.FunctionDef):
+        around = file.parent(around)
+    if around is None or file.path.rpartition("/")[2] != "setup.py":
+        return False
+    name = around.name
+    uses = [one for one in file.of(ast.Name) if one.id == name]
+    return bool(uses) and all(file.side(one) is Side.CUDA for one in uses)
 
 
 def _text(node: ast.expr) -> str | None:
@@ -188,7 +202,7 @@ def _of_appends(file: PythonFile) -> Iterator[Found]:
     for call in file.of(ast.Call):
         statement = file.parent(call)
         appends = isinstance(call.func, ast.Attribute) and call.func.attr == "append" and len(call.args) == 1
-        if not appends or not isinstance(statement, ast.Expr) or statement in taken or file.side(call) is Side.CUDA:
+        if not appends or not isinstance(statement, ast.Expr) or statement in taken or _for_cuda(file, call):
             continue
         if not _known(call.args[0]):
             continue
