@@ -56,7 +56,10 @@ def _knowledge(folder: Path) -> None:
         raise SystemExit("entries that can't be loaded:\n" + "\n".join(str(item) for item in knowledge.problems))
     topics = defaultdict(list)
     for entry in knowledge.entries.values():
-        write_atomic(folder / "knowledge" / f"{entry.id}.md", markdown.render(entry_document(entry, knowledge)))
+        # found through its topic: hundreds of pages in every page's navigation would help nobody, and take minutes
+        text = markdown.render(entry_document(entry, knowledge)).rstrip()
+        back = f"All entries of [{entry.topic}](topic-{entry.topic}.md)."
+        write_atomic(folder / "knowledge" / f"{entry.id}.md", f"---\norphan: true\n---\n\n{text}\n\n{back}\n")
         topics[entry.topic].append(entry)
     pages = []
     for topic, entries in sorted(topics.items()):
@@ -65,8 +68,7 @@ def _knowledge(folder: Path) -> None:
             for entry in entries
         ]
         table = "\n".join(["| entry | kind | status | title |", "|---|---|---|---|", *rows])
-        tree = "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(entry.id for entry in entries) + "\n```\n"
-        write_atomic(folder / "knowledge" / f"topic-{topic}.md", f"# {topic}\n\n{table}{tree}")
+        write_atomic(folder / "knowledge" / f"topic-{topic}.md", f"# {topic}\n\n{table}\n")
         pages.append(f"knowledge/topic-{topic}")
     text = f"{len(knowledge.entries)} entries. `rocmend kb show ID` prints one, `rocmend kb search WORDS` finds them."
     write_atomic(folder / "knowledge.md", _page("Knowledge", text, pages))
