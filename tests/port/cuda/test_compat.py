@@ -156,8 +156,33 @@ __global__ void k(int *p, int n) {
 bool host(float x, int a, unsigned b) { return isfinite(x) && isnan(x) && min(a, b) == max(b, a); }
 """
     header = compatibility_header(uses([("a.cu", source)]))
-    assert header.count(b"#include <math.h>") == 1
+    assert header.count(b"nvcc gives host code these names") == 1
     made = compile_hip(header + source, target, defines={"USE_ROCM": ""})
+    assert isinstance(made, HipObject), made
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_host_code_has_minima_of_every_type_and_what_nvcc_includes(target: str) -> None:
+    """HIP's host code has ``min`` and ``max`` of ``int`` alone, which makes ``int`` of everything else, silently."""
+    source = b"""#include "cuda_runtime.h"
+template <class A, class B> struct same { static constexpr bool value = false; };
+template <class A> struct same<A, A> { static constexpr bool value = true; };
+#define OF(type) static_assert(same<decltype(max((type)1, (type)2)), type>::value && \\
+                               same<decltype(min((type)1, (type)2)), type>::value, #type)
+#define ALL OF(int); OF(unsigned); OF(long); OF(size_t); OF(long long); OF(unsigned long long); OF(float); OF(double)
+size_t host(size_t n, float x) {
+  ALL;
+  char text[8];
+  memset(text, 0, max(n, sizeof text));
+  static_assert(same<decltype(max(1.0f, 2.0)), double>::value, "");
+  return (size_t)max(x, 1.5f) + time(nullptr) + text[0];
+}
+__global__ void k(size_t *p) { ALL; p[0] = max(p[1], p[2]); }
+namespace other { using namespace std; size_t f(size_t a, size_t b) { return min(a, b); } }
+"""
+    header = compatibility_header(uses([("a.cu", source)]))
+    body = source.partition(b"\n")[2]
+    made = compile_hip(header + b"#include <algorithm>\n" + body, target, defines={"USE_ROCM": ""})
     assert isinstance(made, HipObject), made
 
 
@@ -185,7 +210,7 @@ def test_where_hip_stands_on_cuda_the_names_of_cuda_are_cudas(tmp_path: Path) ->
 
     here = seen("-D__HIP_PLATFORM_NVIDIA__")
     assert here.splitlines()[-1] == "cudaMalloc __trap() cub min __HIP_PLATFORM_AMD__"
-    assert "min)" not in here
+    assert "(min)(" not in here
     assert "namespace cub" not in here
     assert "(min)(unsigned int a, int b)" in seen()
     assert seen().splitlines()[-1].split() == ["hipMalloc", "__builtin_trap()", "cub", "min"]

@@ -197,7 +197,9 @@ def compatibility_header(found: Uses) -> bytes:
         for name, why in _HIPBLAS:
             lines += [f"#ifndef {name}", f"#define {name} // {why}", "#endif"]
     # Compilers of the host alone cannot read HIP's device code.
-    lines += ["#ifdef __HIPCC__", "#include <hip/hip_runtime.h>", "#else", "#include <hip/hip_runtime_api.h>", "#endif"]
+    lines += ["#ifdef __HIPCC__", "#include <hip/hip_runtime.h>", "// of C, as nvcc has read them before any source"]
+    lines += [f"#include <{name}.h>" for name in ("assert", "math", "stdio", "stdlib", "string", "time")]
+    lines += ["#else", "#include <hip/hip_runtime_api.h>", "#endif"]
     lines += [f"#include <{name}>" for name in host]
     if device or found.thrust:
         lines += ["#ifdef __HIPCC__", *(f"#include <{name}>" for name in sorted(device))]

@@ -201,10 +201,11 @@ def _least(name: str, sign: str, type_: str) -> Shim:
     )
 
 
-def _mixed(name: str, sign: str) -> Shim:
-    """Return a minimum or maximum of a signed and an unsigned integer, which CUDA takes for unsigned.
+def _extreme(name: str, sign: str) -> Shim:
+    """Return a minimum or maximum as CUDA has it, where HIP's is another.
 
-    HIP makes floating point of both: what comes out is no index, and another number where one is negative.
+    Of a signed and an unsigned integer HIP makes floating point: what comes out is no index, and another number where
+    one is negative. In host code HIP has that of ``int`` alone, and makes ``int`` of everything else.
     """
     lines = ["#ifdef __HIPCC__ // of a signed and an unsigned integer, as CUDA has it: unsigned"]
     for signed in ("int", "long", "long long"):
@@ -216,7 +217,15 @@ def _mixed(name: str, sign: str) -> Shim:
                 f"                                                : static_cast<{unsigned}>(b);",
                 "}",
             ]
-    return Shim("\n".join([*lines, "#endif"]))
+    lines.append("#if !__HIP_DEFINE_EXTENDED_HOST_MIN_MAX__ // host code has that of int alone")
+    for same in ("unsigned int", "long", "unsigned long", "long long", "unsigned long long"):
+        lines.append(f"static inline __host__ {same} ({name})({same} a, {same} b) {{ return a {sign} b ? a : b; }}")
+    lines.append(f"static inline __host__ float ({name})(float a, float b) {{ return __builtin_f{name}f(a, b); }}")
+    lines += [
+        f"static inline __host__ double ({name})({first} a, {second} b) {{ return __builtin_f{name}(a, b); }}"
+        for first, second in (("double", "double"), ("float", "double"), ("double", "float"))
+    ]
+    return Shim("\n".join([*lines, "#endif", "#endif"]))
 
 
 CALLED = frozenset((b"min", b"max", b"isfinite", b"isnan", b"isinf", b"signbit"))
@@ -224,8 +233,8 @@ CALLED = frozenset((b"min", b"max", b"isfinite", b"isnan", b"isinf", b"signbit")
 _MATH = Shim("#ifdef __cplusplus // nvcc gives host code these names\n#include <math.h>\n#endif")
 
 SHIMS: dict[bytes, Shim] = {
-    b"min": _mixed("min", "<"),
-    b"max": _mixed("max", ">"),
+    b"min": _extreme("min", "<"),
+    b"max": _extreme("max", ">"),
     b"cudaFuncSetAttribute": _kernel_call(
         "cudaFuncSetAttribute",
         "hipFuncSetAttribute",
