@@ -1,8 +1,12 @@
-"""How long a whole public call of a decode step keeps the CPU busy: ``python -m benchmarks.kernels.calls [OUT.json]``.
+"""How long a whole public call keeps the CPU busy: ``python -m benchmarks.kernels.calls [OUT.json]``.
 
-Calls are queued a few hundred at a time without waiting for the GPU; the figure is the least mean of several rounds, in
-microseconds, with torch's own function beside it where there is one. Shapes are those of one token of a model with a
-hidden size of 4096, so that kernels are shorter than calls and the queue never fills.
+Calls are queued many at a time without waiting for the GPU; the figure is the least mean of several rounds, in
+microseconds, with torch's own function beside it where there is one. Most shapes are those of one token of a model with
+a hidden size of 4096, so that kernels are shorter than calls and the queue never fills; of calls whose kernels are
+longer a few are queued at a time.
+
+``python -m benchmarks.kernels.calls --host [OUT.json]`` needs no GPU: it measures what of a call is Python, with
+launches that do nothing (see ``host_calls``).
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ from torch.nn import functional
 from rocmend import kernels
 from rocmend.kernels import choose
 
-CALLS = 200
+CALLS, FEW_CALLS = 200, 20
 ROUNDS = 30
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Timed(NamedTuple):
@@ -31,39 +36,43 @@ class Timed(NamedTuple):
         name: Of the op.
         ours: Our public function with its arguments.
         torchs: torch's function with its arguments, or None.
+        calls: How many are queued at a time.
     """
 
     name: str
     ours: Callable[[], Any]
     torchs: Callable[[], Any] | None = None
+    calls: int = CALLS
 
 
-def microseconds(call: Callable[[], Any]) -> float:
-    """Return the CPU time of a warm call."""
+def microseconds(call: Callable[[], Any], calls: int) -> float:
+    """Return the CPU time of a warm call, the mean over so many of them."""
     for _ in range(20):
         call()
+    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
     best = float("inf")
-    for _ in range(ROUNDS):
-        torch.cuda.synchronize()
+    for _ in range(ROUNDS * (1 if calls == CALLS else 3)):
+        wait()
         begin = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
         best = min(best, time.perf_counter() - begin)
-    torch.cuda.synchronize()
-    return best / CALLS * 1e6
+    wait()
+    return best / calls * 1e6
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    """Return normal numbers on the device that is measured."""
+    return torch.randn(shape, dtype=dtype, device=DEVICE)
 
 
 def rows() -> Iterator[Timed]:
     """Yield the ops over rows."""
-
-    def normal(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, dtype=torch.bfloat16, device="cuda")
-
     x, residual, weight = normal(1, 1, 4096), normal(1, 1, 4096), normal(4096)
     gate, up = normal(1, 1, 11008), normal(1, 1, 11008)
     scores = normal(1, 32, 1, 4096)
     logits = normal(1, 32000)
-    table, token = normal(32000, 4096), torch.tensor([[17]], device="cuda")
+    table, token = normal(32000, 4096), torch.tensor([[17]], device=DEVICE)
     turned = normal(1, 8, 128, 16).transpose(1, 2)
     yield Timed(
         "rms_norm",
@@ -85,10 +94,6 @@ def rows() -> Iterator[Timed]:
 
 def attention() -> Iterator[Timed]:
     """Yield the ops of attention."""
-
-    def normal(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, dtype=torch.bfloat16, device="cuda")
-
     q, k = normal(1, 32, 1, 128), normal(1, 8, 1, 128)
     keys, values = normal(1, 8, 1024, 128), normal(1, 8, 1024, 128)
     scale = 128**-0.5
@@ -104,18 +109,31 @@ def attention() -> Iterator[Timed]:
 
 def products() -> Iterator[Timed]:
     """Yield products with weights."""
-    x = torch.randn(1, 2048, dtype=torch.float16, device="cuda")
-    weights = kernels.quantize(torch.randn(2048, 2048, dtype=torch.float16, device="cuda"))
-    plain = torch.randn(2048, 2048, dtype=torch.float16, device="cuda")
-    experts = kernels.quantize(torch.randn(8, 1024, 2048, dtype=torch.float16, device="cuda"))
-    one = x.view(1, 1, 1, 2048)
-    chosen = torch.tensor([[1, 5]], device="cuda")
-    image = torch.randn(1, 28, 28, 64, dtype=torch.float16, device="cuda")
-    taps = torch.randn(64, 3, 3, 64, dtype=torch.float16, device="cuda")
+    half = torch.float16
+    x, plain = normal(1, 2048, dtype=half), normal(2048, 2048, dtype=half)
+    weights = kernels.quantize(normal(2048, 2048, dtype=half))
+    experts = kernels.quantize(normal(8, 1024, 2048, dtype=half))
+    one, many = x.view(1, 1, 1, 2048), normal(512, 1, 1, 2048, dtype=half)
+    chosen = torch.tensor([[1, 5]], device=DEVICE)
+    all_chosen = torch.randint(8, (512, 2), device=DEVICE)
+    image, taps = normal(1, 28, 28, 64, dtype=half), normal(64, 3, 3, 64, dtype=half)
     first, filters = image.movedim(-1, 1), taps.movedim(-1, 1)
     yield Timed("quantized_matmul", lambda: kernels.quantized_matmul(x, *weights), lambda: functional.linear(x, plain))
+    for count in (8, 32, 512):
+        some = normal(count, 2048, dtype=half)
+        yield Timed(
+            f"quantized_matmul, {count} rows",
+            lambda some=some: kernels.quantized_matmul(some, *weights),
+            lambda some=some: functional.linear(some, plain),
+            FEW_CALLS,
+        )
     yield Timed("gather_qmm", lambda: kernels.gather_qmm(one, *experts, rhs_indices=chosen))
     yield Timed("gather_qmm_swiglu", lambda: kernels.gather_qmm_swiglu(one, experts, experts, rhs_indices=chosen))
+    yield Timed(
+        "gather_qmm, 1024 rows", lambda: kernels.gather_qmm(many, *experts, rhs_indices=all_chosen), None, FEW_CALLS
+    )
+    yield Timed("dequantize", lambda: kernels.dequantize(*weights), None, FEW_CALLS)
+    yield Timed("quantize", lambda: kernels.quantize(plain), None, FEW_CALLS)
     yield Timed(
         "conv2d",
         lambda: kernels.conv2d(image, taps, padding=1),
@@ -125,21 +143,94 @@ def products() -> Iterator[Timed]:
         yield Timed("conv2d (triton)", lambda: kernels.conv2d(image, taps, padding=1))
 
 
-def main() -> None:
-    """Time every call and print a line each."""
-    found = {}
+def orders() -> Iterator[Timed]:
+    """Yield losses, scans and orders."""
+    logits, targets = normal(64, 32000), torch.randint(32000, (64,), device=DEVICE)
+    rows, long = normal(64, 128, dtype=torch.float32), normal(1, 151936, dtype=torch.float32)
+    yield Timed("logsumexp", lambda: kernels.logsumexp(logits, -1), lambda: torch.logsumexp(logits, -1), FEW_CALLS)
+    yield Timed(
+        "cross_entropy",
+        lambda: kernels.cross_entropy(logits, targets),
+        lambda: functional.cross_entropy(logits, targets, reduction="none"),
+        FEW_CALLS,
+    )
+    yield Timed("cumsum", lambda: kernels.cumsum(rows, -1), lambda: torch.cumsum(rows, -1))
+    yield Timed("cumsum, cut", lambda: kernels.cumsum(long, -1), lambda: torch.cumsum(long, -1), FEW_CALLS)
+    yield Timed("sort", lambda: kernels.sort(rows, -1), lambda: torch.sort(rows, -1), FEW_CALLS)
+    yield Timed("topk", lambda: kernels.topk(rows, 8), lambda: torch.topk(rows, 8), FEW_CALLS)
+    yield Timed("topk, long", lambda: kernels.topk(long, 50), lambda: torch.topk(long, 50), FEW_CALLS)
+
+
+def recurrences() -> Iterator[Timed]:
+    """Yield one token of the recurrent ops, and of attention to a quantized cache."""
+    q = normal(1, 32, 1, 128)
+    for bits in (4, 8):
+        k, v = (kernels.quantize(normal(1, 8, 1024, 128), 64, bits) for _ in range(2))
+        yield Timed(
+            f"quantized_attention, {bits} bits",
+            lambda k=k, v=v, bits=bits: kernels.quantized_attention(q, k, v, scale=0.1, bits=bits),
+        )
+    key, value, state = normal(1, 1, 16, 128), normal(1, 1, 32, 128), normal(1, 32, 128, 128, dtype=torch.float32)
+    g, beta = torch.rand(1, 1, 32, device=DEVICE), torch.rand(1, 1, 32, device=DEVICE)
+    yield Timed("gated_delta", lambda: kernels.gated_delta(key, key, value, g, beta, state=state))
+    x, steps, a = normal(1, 1, 4096), torch.rand(1, 1, 4096, device=DEVICE), -torch.rand(4096, 16, device=DEVICE)
+    b, d, held = normal(1, 1, 16), normal(4096), normal(1, 4096, 16, dtype=torch.float32)
+    yield Timed("selective_scan", lambda: kernels.selective_scan(x, steps, a, b, b, d, state=held))
+    wide, dt, heads = normal(1, 1, 64, 64), torch.rand(1, 1, 64, device=DEVICE), torch.rand(64, device=DEVICE)
+    shared, stored = normal(1, 1, 1, 128), normal(1, 64, 64, 128, dtype=torch.float32)
+    yield Timed("ssd_scan", lambda: kernels.ssd_scan(wide, dt, heads, shared, shared, heads, heads, state=stored))
+    r, matrix = normal(1, 1, 32, 64), normal(1, 32, 64, 64, dtype=torch.float32)
+    yield Timed("wkv7", lambda: kernels.wkv7(r, r, r, r, r, r, state=matrix))
+
+
+def gradients() -> Iterator[Timed]:
+    """Yield gradients, as autograd asks for them."""
+    x, weight, grad = normal(8, 4096), normal(4096), normal(8, 4096)
+    logits, targets = normal(64, 32000), torch.randint(32000, (64,), device=DEVICE)
+    image = normal(1, 28, 28, 64)
+    yield Timed("rms_norm_backward", lambda: kernels.rms_norm_backward(grad, x, weight, 1e-5))
+    yield Timed("glu_backward", lambda: kernels.glu_backward(grad, x, x, "silu"))
+    yield Timed("softmax_backward", lambda: kernels.softmax_backward(grad, x))
+    losses = torch.rand(64, device=DEVICE)
+    yield Timed(
+        "cross_entropy_backward", lambda: kernels.cross_entropy_backward(losses, logits, targets), None, FEW_CALLS
+    )
+    with choose.prefer("triton"):
+        yield Timed("conv_weight_gradient", lambda: kernels.conv_weight_gradient(image, image, (3, 3), padding=1))
+
+
+SOURCES = (rows, attention, products, orders, recurrences, gradients)
+
+
+def measure() -> dict[str, dict[str, float | None]]:
+    """Time every call, print a line each, and return what was found."""
+    found: dict[str, dict[str, float | None]] = {}
     with torch.inference_mode():
-        for source in (rows, attention, products):
+        for source in SOURCES:
             for one in source():
-                ours = microseconds(one.ours)
-                torchs = None if one.torchs is None else microseconds(one.torchs)
+                ours = microseconds(one.ours, one.calls)
+                torchs = microseconds(one.torchs, one.calls) if one.torchs and DEVICE == "cuda" else None
                 found[one.name] = {"ours_us": round(ours, 2), "torch_us": None if torchs is None else round(torchs, 2)}
                 beside = "" if torchs is None else f"   torch {torchs:6.2f}"
                 sys.stdout.write(f"{one.name:30} {ours:6.2f} us{beside}\n")
                 sys.stdout.flush()
-    if len(sys.argv) > 1:
-        about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-        Path(sys.argv[1]).write_text(json.dumps({**about, "calls": found}, indent=1) + "\n", encoding="utf-8")
+    return found
+
+
+def main() -> None:
+    """Measure, and write the figures down where a file is named."""
+    names = [one for one in sys.argv[1:] if one != "--host"]
+    about = {"device": "none: Python alone", "torch": torch.__version__}
+    if "--host" in sys.argv:
+        from benchmarks.kernels.host_calls import no_launches
+
+        with no_launches():
+            found = measure()
+    else:
+        about["device"] = torch.cuda.get_device_name()
+        found = measure()
+    if names:
+        Path(names[0]).write_text(json.dumps({**about, "calls": found}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""Public calls without a GPU: CPU tensors taken for those of a GPU, and launches that do nothing.
+
+What is left is the Python of a call. Torch's allocator for the CPU stands in for that of the GPU; kernels are neither
+compiled nor run, so that results hold anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+
+from rocmend.kernels import choose, executor, fast
+from rocmend.kernels import target as targets
+
+UNITS = 132
+"""Multiprocessors of an H200."""
+
+
+def _compiled(*_: Any) -> SimpleNamespace:
+    """Return what stands for a compiled kernel: launched, it does no more than take its arguments."""
+    return SimpleNamespace(function=1, run="".format, packed_metadata=(1, 1, 1))
+
+
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.new_empty((*a.shape[:-1], b.shape[-1]))
+
+
+def _convolution(x: torch.Tensor, weight: torch.Tensor, *_: Any) -> torch.Tensor:
+    return x.new_empty((x.shape[0], weight.shape[0], *x.shape[2:]))
+
+
+@contextlib.contextmanager
+def no_launches(name: str = "sm90") -> Iterator[None]:
+    """Take CPU tensors for those of a target; launches inside do nothing.
+
+    Raises:
+        RuntimeError: Kernels were defined for Triton's interpreter.
+    """
+    if executor.interpreting():
+        raise RuntimeError("expected Triton's compiler, got its interpreter: unset TRITON_INTERPRET.")
+    target = targets.by_name(name, compute_units=UNITS)
+    # Built-in functions, as those that they stand for are.
+    patches = (
+        mock.patch.object(targets, "of_device", return_value=target),
+        mock.patch.object(fast.Bound, "_plain", _compiled),
+        mock.patch.object(fast, "_current_device", torch.empty(0).get_device),
+        mock.patch.object(fast, "_stream_of", abs),
+        mock.patch.object(torch, "matmul", _product),
+        mock.patch.object(torch, "convolution", _convolution),
+    )
+    with contextlib.ExitStack() as stack:
+        for one in patches:
+            stack.enter_context(one)
+        choose.forget()
+        fast.forget()
+        try:
+            yield
+        finally:
+            choose.forget()
+            fast.forget()
