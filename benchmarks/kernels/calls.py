@@ -49,9 +49,9 @@ def microseconds(call: Callable[[], Any], calls: int) -> float:
     """Return the CPU time of a warm call, the mean over so many of them."""
     for _ in range(20):
         call()
-    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    wait: Callable[[], object] = torch.cuda.synchronize if torch.cuda.is_available() else int
     best = float("inf")
-    for _ in range(ROUNDS * (1 if calls == CALLS else 3)):
+    for _ in range(ROUNDS * CALLS // calls):
         wait()
         begin = time.perf_counter()
         for _ in range(calls):
@@ -112,7 +112,7 @@ def products() -> Iterator[Timed]:
     half = torch.float16
     x, plain = normal(1, 2048, dtype=half), normal(2048, 2048, dtype=half)
     weights = kernels.quantize(normal(2048, 2048, dtype=half))
-    experts = kernels.quantize(normal(8, 1024, 2048, dtype=half))
+    experts, others = (kernels.quantize(normal(8, 1024, 2048, dtype=half)) for _ in range(2))
     one, many = x.view(1, 1, 1, 2048), normal(512, 1, 1, 2048, dtype=half)
     chosen = torch.tensor([[1, 5]], device=DEVICE)
     all_chosen = torch.randint(8, (512, 2), device=DEVICE)
@@ -128,7 +128,7 @@ def products() -> Iterator[Timed]:
             FEW_CALLS,
         )
     yield Timed("gather_qmm", lambda: kernels.gather_qmm(one, *experts, rhs_indices=chosen))
-    yield Timed("gather_qmm_swiglu", lambda: kernels.gather_qmm_swiglu(one, experts, experts, rhs_indices=chosen))
+    yield Timed("gather_qmm_swiglu", lambda: kernels.gather_qmm_swiglu(one, experts, others, rhs_indices=chosen))
     yield Timed(
         "gather_qmm, 1024 rows", lambda: kernels.gather_qmm(many, *experts, rhs_indices=all_chosen), None, FEW_CALLS
     )
@@ -170,33 +170,35 @@ def recurrences() -> Iterator[Timed]:
             f"quantized_attention, {bits} bits",
             lambda k=k, v=v, bits=bits: kernels.quantized_attention(q, k, v, scale=0.1, bits=bits),
         )
-    key, value, state = normal(1, 1, 16, 128), normal(1, 1, 32, 128), normal(1, 32, 128, 128, dtype=torch.float32)
-    g, beta = torch.rand(1, 1, 32, device=DEVICE), torch.rand(1, 1, 32, device=DEVICE)
-    yield Timed("gated_delta", lambda: kernels.gated_delta(key, key, value, g, beta, state=state))
+    query, key, value = normal(1, 1, 16, 128), normal(1, 1, 16, 128), normal(1, 1, 32, 128)
+    state, (g, beta) = normal(1, 32, 128, 128, dtype=torch.float32), torch.rand(2, 1, 1, 32, device=DEVICE)
+    yield Timed("gated_delta", lambda: kernels.gated_delta(query, key, value, g, beta, state=state))
     x, steps, a = normal(1, 1, 4096), torch.rand(1, 1, 4096, device=DEVICE), -torch.rand(4096, 16, device=DEVICE)
-    b, d, held = normal(1, 1, 16), normal(4096), normal(1, 4096, 16, dtype=torch.float32)
-    yield Timed("selective_scan", lambda: kernels.selective_scan(x, steps, a, b, b, d, state=held))
-    wide, dt, heads = normal(1, 1, 64, 64), torch.rand(1, 1, 64, device=DEVICE), torch.rand(64, device=DEVICE)
-    shared, stored = normal(1, 1, 1, 128), normal(1, 64, 64, 128, dtype=torch.float32)
-    yield Timed("ssd_scan", lambda: kernels.ssd_scan(wide, dt, heads, shared, shared, heads, heads, state=stored))
-    r, matrix = normal(1, 1, 32, 64), normal(1, 32, 64, 64, dtype=torch.float32)
-    yield Timed("wkv7", lambda: kernels.wkv7(r, r, r, r, r, r, state=matrix))
+    b, c, d, held = normal(1, 1, 16), normal(1, 1, 16), normal(4096), normal(1, 4096, 16, dtype=torch.float32)
+    yield Timed("selective_scan", lambda: kernels.selective_scan(x, steps, a, b, c, d, state=held))
+    wide, dt, heads = normal(1, 1, 64, 64), torch.rand(1, 1, 64, device=DEVICE), torch.rand(3, 64, device=DEVICE)
+    left, right = normal(1, 1, 1, 128), normal(1, 1, 1, 128)
+    a_log, skip, bias = heads
+    stored = normal(1, 64, 64, 128, dtype=torch.float32)
+    yield Timed("ssd_scan", lambda: kernels.ssd_scan(wide, dt, a_log, left, right, skip, bias, state=stored))
+    matrix, six = normal(1, 32, 64, 64, dtype=torch.float32), [normal(1, 1, 32, 64) for _ in range(6)]
+    yield Timed("wkv7", lambda: kernels.wkv7(*six, state=matrix))
 
 
 def gradients() -> Iterator[Timed]:
     """Yield gradients, as autograd asks for them."""
-    x, weight, grad = normal(8, 4096), normal(4096), normal(8, 4096)
+    x, other, weight, grad = normal(8, 4096), normal(8, 4096), normal(4096), normal(8, 4096)
     logits, targets = normal(64, 32000), torch.randint(32000, (64,), device=DEVICE)
-    image = normal(1, 28, 28, 64)
+    image, above = normal(1, 28, 28, 64), normal(1, 28, 28, 64)
     yield Timed("rms_norm_backward", lambda: kernels.rms_norm_backward(grad, x, weight, 1e-5))
-    yield Timed("glu_backward", lambda: kernels.glu_backward(grad, x, x, "silu"))
+    yield Timed("glu_backward", lambda: kernels.glu_backward(grad, x, other, "silu"))
     yield Timed("softmax_backward", lambda: kernels.softmax_backward(grad, x))
     losses = torch.rand(64, device=DEVICE)
     yield Timed(
         "cross_entropy_backward", lambda: kernels.cross_entropy_backward(losses, logits, targets), None, FEW_CALLS
     )
     with choose.prefer("triton"):
-        yield Timed("conv_weight_gradient", lambda: kernels.conv_weight_gradient(image, image, (3, 3), padding=1))
+        yield Timed("conv_weight_gradient", lambda: kernels.conv_weight_gradient(image, above, (3, 3), padding=1))
 
 
 SOURCES = (rows, attention, products, orders, recurrences, gradients)
@@ -208,7 +210,7 @@ def measure() -> dict[str, dict[str, float | None]]:
     with torch.inference_mode():
         for source in SOURCES:
             for one in source():
-                ours = microseconds(one.ours, one.calls)
+                ours = microseconds(one.ours, one.calls if DEVICE == "cuda" else FEW_CALLS)
                 torchs = microseconds(one.torchs, one.calls) if one.torchs and DEVICE == "cuda" else None
                 found[one.name] = {"ours_us": round(ours, 2), "torch_us": None if torchs is None else round(torchs, 2)}
                 beside = "" if torchs is None else f"   torch {torchs:6.2f}"

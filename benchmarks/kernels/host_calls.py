@@ -7,6 +7,7 @@ compiled nor run, so that results hold anything.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 from rocmend.kernels import choose, executor, fast
 from rocmend.kernels import target as targets
+from rocmend.kernels.target import Target
 
 UNITS = 132
 """Multiprocessors of an H200."""
@@ -24,6 +26,10 @@ UNITS = 132
 def _compiled(*_: Any) -> SimpleNamespace:
     """Return what stands for a compiled kernel: launched, it does no more than take its arguments."""
     return SimpleNamespace(function=1, run="".format, packed_metadata=(1, 1, 1))
+
+
+def _first(target: Target, _device: torch.device) -> Target:
+    return target
 
 
 def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -46,10 +52,10 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
     target = targets.by_name(name, compute_units=UNITS)
     # Built-in functions, as those that they stand for are.
     patches = (
-        mock.patch.object(targets, "of_device", return_value=target),
+        mock.patch.object(targets, "of_device", functools.partial(_first, target)),
         mock.patch.object(fast.Bound, "_plain", _compiled),
-        mock.patch.object(fast, "_current_device", torch.empty(0).get_device),
-        mock.patch.object(fast, "_stream_of", abs),
+        mock.patch.object(fast, "current_device", torch.empty(0).get_device),
+        mock.patch.object(fast, "stream_of", abs),
         mock.patch.object(torch, "matmul", _product),
         mock.patch.object(torch, "convolution", _convolution),
     )

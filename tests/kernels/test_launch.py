@@ -71,8 +71,8 @@ def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             pass
 
     monkeypatch.setattr(fast, "_JIT_FUNCTION", FakeKernel)
-    monkeypatch.setattr(fast, "_current_device", lambda: -1)
-    monkeypatch.setattr(fast, "_stream_of", lambda _index: 42)
+    monkeypatch.setattr(fast, "current_device", lambda: -1)
+    monkeypatch.setattr(fast, "stream_of", lambda _index: 42)
     monkeypatch.setattr(torch.cuda, "device", NoGuard)
     fast.forget()
     yield
@@ -128,7 +128,7 @@ def test_alignment_and_dtype_are_told_apart() -> None:
 
 
 def test_on_amd_storage_beyond_two_gibibytes_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "_HIP", True)
+    monkeypatch.setattr(fast, "HIP", True)
     monkeypatch.setattr(fast, "_LARGEST_BUFFER_BYTES", 1000)
     kernel = FakeKernel()
     for tensor in (_aligned(64), _aligned(1024), _aligned(1024)[:8], _aligned(64)):
@@ -204,7 +204,7 @@ def test_hooks_get_tritons_own_path(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel.pre_run_hooks.clear()
     with monkeypatch.context() as patch:
         hook = SimpleNamespace(calls=[print])
-        patch.setattr(fast, "_runtime", SimpleNamespace(launch_enter_hook=hook, launch_exit_hook=None))
+        patch.setattr(fast, "runtime", SimpleNamespace(launch_enter_hook=hook, launch_exit_hook=None))
         bound((1,), (x, 5))
     assert (len(kernel.plain), len(kernel.fast)) == (3, 0)
     bound((1,), (x, 5))
@@ -291,7 +291,7 @@ def test_another_device_is_made_current(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(torch.cuda, "device", Guard)
     launch(kernel, (1,), (x, 5), {}, CONFIG)
     assert entered == []
-    monkeypatch.setattr(fast, "_current_device", lambda: 3)
+    monkeypatch.setattr(fast, "current_device", lambda: 3)
     launch(kernel, (1,), (x, 5), {}, CONFIG)
     assert entered == [-1]
     assert len(kernel.fast) == 2
@@ -335,7 +335,7 @@ def test_only_a_known_launcher_without_scratch_is_passed_by(
     version: str, scratch: int, hip: bool, direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(triton, "__version__", version)
-    monkeypatch.setattr(fast, "_HIP", hip)
+    monkeypatch.setattr(fast, "HIP", hip)
     run = CudaLauncher(scratch)
     found: Any
     found, middle = fast._callable(SimpleNamespace(run=run, function=11, packed_metadata="packed"))

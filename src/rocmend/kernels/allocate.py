@@ -36,25 +36,37 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> 
 
 
 class Output:
-    """An uninitialised contiguous tensor of a shape that is known ahead: called, it returns a new one, like ``empty``.
+    """An uninitialised tensor of a shape that is known ahead: called, it returns a new one, like ``empty``.
 
     Args:
         shape: Sizes.
         dtype: Type.
         device: Device.
+        strides: Of each axis; None for a contiguous tensor.
     """
 
     __slots__ = ("_device", "_dtype", "_index", "_shape", "_strides")
 
-    def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: torch.dtype, device: torch.device, strides: Sequence[int] | None = None
+    ) -> None:
         self._shape, self._dtype, self._device = tuple(shape), dtype, device
-        strides: list[int] = []
-        step = 1
-        for size in reversed(self._shape):
-            strides.append(step)
-            step *= max(size, 1)
-        self._strides = tuple(reversed(strides))
+        self._strides = _dense(self._shape) if strides is None else tuple(strides)
         self._index = device.index if device.type == "cuda" and _quick_works() else None
+
+    @property
+    def quick(self) -> Callable[..., torch.Tensor]:
+        """What makes one of ``quick_args``, on the current device if it is that of the tensor, and unpoisoned."""
+        if self._index is not None:
+            return _quick  # type: ignore[no-any-return]  # torch's
+        return functools.partial(torch.empty_strided, dtype=self._dtype, device=self._device)
+
+    @property
+    def quick_args(self) -> tuple[Any, ...]:
+        """What ``quick`` takes."""
+        if self._index is not None:
+            return self._shape, self._strides, self._dtype
+        return self._shape, self._strides
 
     def __call__(self) -> torch.Tensor:
         """Return a new one."""
@@ -66,6 +78,16 @@ class Output:
         if _poison:
             poison(out)
         return out
+
+
+def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def empty_like(tensor: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -86,6 +108,11 @@ def poison(tensor: torch.Tensor) -> None:
         tensor.fill_(True)
     else:
         (tensor if tensor.dim() else tensor.view(1)).view(torch.uint8).fill_(0xAA)
+
+
+def poisons() -> bool:
+    """Return whether outputs are poisoned."""
+    return _poison
 
 
 @contextlib.contextmanager

@@ -167,6 +167,24 @@ def observed() -> Iterator[list[tuple[str, Problem]]]:
         forget()
 
 
+def observing() -> bool:
+    """Return whether somebody keeps what is chosen for: see ``observed``."""
+    return _observed is not None
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Begin with no choices remembered, and forget those that are made inside: as ``remembered.apart``."""
+    before, then = dict(_chosen), remembered.times_forgotten()
+    _chosen.clear()
+    try:
+        yield
+    finally:
+        _chosen.clear()
+        if then == remembered.times_forgotten():
+            _chosen.update(before)
+
+
 def _select(key: tuple[Any, ...], op: Op, device: torch.device, problem: Problem) -> Callable[..., Any]:
     from rocmend.kernels import executor
 

@@ -97,7 +97,11 @@ def using(executor: Executor) -> Iterator[None]:
 
 def target_for(device: torch.device) -> Target:
     """Return the target that kernels for tensors on a device are launched on."""
-    return targets.of_device(device) if switch.active is None else switch.active.target
+    active = switch.active
+    # Notes are taken of tensors without data alone: other threads go on meanwhile.
+    if active is None or (device.type != "meta" and getattr(active, "aside", False)):
+        return targets.of_device(device)
+    return active.target
 
 
 @functools.cache

@@ -25,10 +25,10 @@ FIRST, BEHIND = (3, 6), (3, 10)
 
 MOST_BOUND = 8192
 MOST_ENTRIES = 1024
-_HIP = torch.version.hip is not None
+HIP = torch.version.hip is not None
 _LARGEST_BUFFER_BYTES = 2**31 - 1  # Triton's AMD compiler tells tensors whose storage is larger from others
 
-_runtime = knobs.runtime
+runtime = knobs.runtime
 _bound: dict[tuple[Any, ...], Bound] = {}
 
 
@@ -55,8 +55,8 @@ def _load() -> tuple[bool, Callable[..., Any], Any, type]:
 
 
 _KNOWN, _specialize, _BASE, _JIT_FUNCTION = _load()
-_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  as Triton's driver does
-_stream_of: Callable[[int], int] = getattr(
+current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # noqa: SLF001  as Triton's driver does
+stream_of: Callable[[int], int] = getattr(
     torch._C,  # noqa: SLF001  as Triton's driver does
     "_cuda_getCurrentRawStream",
     lambda index: torch.cuda.current_stream(index).cuda_stream,
@@ -93,7 +93,7 @@ class Bound:
 
     def launched(self, grid: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Launch, and return what to launch the like with: see ``Fixed``. None where only Triton's own path will do."""
-        if not self._fast or self.kernel.pre_run_hooks or _hooked():
+        if not self._fast or self.kernel.pre_run_hooks or hooked():
             self._plain(grid, args)
             return None
         try:
@@ -103,8 +103,8 @@ class Bound:
             device = args[self._first].get_device()
         try:
             key = (device, *[_specialize(_BASE, arg, False, True, True) for arg in args])
-            if _HIP:
-                key += tuple(map(_large, args))
+            if HIP:
+                key += tuple(map(large, args))
             entry = self._entries.get(key)
         except TypeError:  # an argument that has no specialization, or one that cannot be hashed
             self._plain(grid, args)
@@ -113,11 +113,11 @@ class Bound:
             return self._first_launch(key, grid, args)
         run, middle, tail, _ = entry
         x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
-        if device == _current_device():
-            run(x, y, z, _stream_of(device), *middle, *args, *tail)
+        if device == current_device():
+            run(x, y, z, stream_of(device), *middle, *args, *tail)
         else:
             with torch.cuda.device(device):
-                run(x, y, z, _stream_of(device), *middle, *args, *tail)
+                run(x, y, z, stream_of(device), *middle, *args, *tail)
         return entry
 
     def _first_launch(self, key: Any, grid: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -183,22 +183,22 @@ class Fixed:
                 low |= address
                 addresses.append(address)
         entry, key = self._known, 0
-        if low & 15 or varying or _HIP:
+        if low & 15 or varying or HIP:
             key = self._key(addresses if low & 15 else None, varying, tensors)
             entry = self._entries.get(key)
         try:
-            hooked = _runtime.launch_enter_hook.calls or _runtime.launch_exit_hook.calls
+            hooked = runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls
         except AttributeError:  # None, or a plain function
-            hooked = _hooked()
+            hooked = hooked()
         if entry is None or hooked or self._kernel.pre_run_hooks:
             self._first_launch(key, tensors, varying)
             return
         run, middle, rest, device, _ = entry
-        if device == _current_device():
-            run(*self._grid, _stream_of(device), *middle, *addresses, *varying, *rest)
+        if device == current_device():
+            run(*self._grid, stream_of(device), *middle, *addresses, *varying, *rest)
             return
         with torch.cuda.device(device):
-            run(*self._grid, _stream_of(device), *middle, *addresses, *varying, *rest)
+            run(*self._grid, stream_of(device), *middle, *addresses, *varying, *rest)
 
     def _elsewhere(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any]) -> None:
         """Launch past the executor in force: what is bound knows nothing of it."""
@@ -213,7 +213,7 @@ class Fixed:
             key = tuple([address is not None and not address & 15 for address in addresses])
         if varying:
             key = (key, *[_specialize(_BASE, number, False, True, True) for number in varying])
-        return (key, *map(_large, tensors)) if _HIP else key
+        return (key, *map(large, tensors)) if HIP else key
 
     def _first_launch(self, key: Any, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any]) -> None:
         found = self._bound.launched(self._grid, (*seen_as(tensors, self._types), *varying, *self._numbers))
@@ -250,7 +250,7 @@ def _callable(compiled: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
     """
     run, packed = compiled.run, compiled.packed_metadata
     plain = (compiled.function, packed, None, None, None)
-    if _HIP or not triton.__version__.startswith("3.6.") or type(run).__name__ != "CudaLauncher":
+    if HIP or not triton.__version__.startswith("3.6.") or type(run).__name__ != "CudaLauncher":
         return run, plain
     if run.global_scratch_size or run.profile_scratch_size:
         return run, plain
@@ -264,15 +264,16 @@ def merged(kernel: Any, constants: Mapping[str, Any], config: Config) -> dict[st
     return {**{name: value for name, value in config.constants.items() if name in names}, **constants}
 
 
-def _hooked() -> bool:
+def hooked() -> bool:
     """Return whether something wants to be told of launches (a profiler)."""
-    enter, leave = _runtime.launch_enter_hook, _runtime.launch_exit_hook
+    enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
     return bool(
         (enter is not None and getattr(enter, "calls", True)) or (leave is not None and getattr(leave, "calls", True))
     )
 
 
-def _large(arg: Any) -> bool:
+def large(arg: Any) -> bool:
+    """Return whether Triton's AMD compiler tells a tensor from others by the size of its storage."""
     return isinstance(arg, torch.Tensor) and arg.untyped_storage().nbytes() > _LARGEST_BUFFER_BYTES
 
 

@@ -6,8 +6,9 @@ records and Triton's settings are in no key: who changes one calls ``forget``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 MOST = 4096
 """Entries of one op; shapes that change from call to call must not grow the process."""
 
+MOST_RECENT = 4
+"""Kinds of calls of the same options and first shape that torch compares with."""
+
 Value = TypeVar("Value")
 _all: list[Remembered[Any]] = []
+_times = 0
 
 
 class Remembered(dict[Any, Value], Generic[Value]):
@@ -33,6 +38,83 @@ class Remembered(dict[Any, Value], Generic[Value]):
             self.clear()
         self[key] = value
         return value
+
+
+class Calls(Generic[Value]):
+    """What is remembered of calls, by their tensors and options.
+
+    Tensors are told apart by type, device, shape and strides. Torch compares all of them with what was there before in
+    one go, where it can; else, and where that differs, they are looked up by a key of these.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Remembered[Value] = Remembered()
+        self._recent: Remembered[list[tuple[Callable[..., bool], Value]]] = Remembered()
+
+    def get(self, tensors: Sequence[torch.Tensor | None], options: Any) -> Value | None:
+        """Return what is remembered of a call, or None.
+
+        Args:
+            tensors: Of the call.
+            options: Hashable.
+        """
+        items = [one for one in tensors if one is not None]
+        brief: Any = (options, items[0].shape)
+        if len(items) != len(tensors):
+            brief = (*brief, *[one is None for one in tensors])
+        recent = self._recent.get(brief)
+        if recent is not None:
+            for alike, value in recent:
+                if alike(*items):
+                    return value
+        found = self._kept.get((options, *[None if one is None else of(one) for one in tensors]))
+        if found is not None:
+            check = _check_of(items) if recent is None or 0 < len(recent) < MOST_RECENT else None
+            if check is not None:
+                self._recent.keep(brief, [*(recent or ()), (check, found)])
+            elif recent is None:
+                self._recent.keep(brief, [])  # not to be asked again
+        return found
+
+    def keep(self, tensors: Sequence[torch.Tensor | None], options: Any, value: Value) -> Value:
+        """Remember what a call's like is carried out with, and return it."""
+        some: Any = next(one for one in tensors if one is not None)
+        where = [one is None for one in tensors]
+        self._recent.pop((options, some.shape, *where) if any(where) else (options, some.shape), None)
+        return self._kept.keep((options, *[None if one is None else of(one) for one in tensors]), value)
+
+
+@functools.cache
+def _guards() -> Any:
+    """Return torch's own comparison of tensors with earlier ones, or None where it does not see all that matters."""
+    import torch
+
+    try:
+        from torch._C._dynamo.guards import TensorGuards
+
+        one = torch.empty(2, 2)
+        guards: Any = TensorGuards
+        check = guards(one, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        others = (
+            torch.empty(2, 3), torch.empty(2, 2).t(), torch.empty(2), torch.empty(2, 2, dtype=torch.float64),
+            torch.empty(2, 2, dtype=torch.int32), torch.empty(2, 2, device="meta"), torch.empty(3, 2)[::2],
+        )  # fmt: skip
+        works = check(torch.empty(2, 2)) is True and not any(map(check, others))
+    except (ImportError, TypeError, RuntimeError):
+        return None
+    return guards if works else None
+
+
+def _check_of(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
+    """Return what compares tensors with these: types, devices, shapes and strides; None where torch does not do so.
+
+    It takes no tensor for two of them.
+    """
+    guards = _guards()
+    if guards is None:
+        return None
+    check: Callable[..., bool] = guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+    return check if check(*tensors) else None
 
 
 class Planned:
@@ -63,5 +145,31 @@ def of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def forget() -> None:
     """Drop all of it."""
+    global _times  # noqa: PLW0603  one count for the process
+    _times += 1
     for one in _all:
         one.clear()
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Begin with nothing remembered, and forget what is decided inside: it holds for tensors without data alone.
+
+    What was remembered before is so again behind it, unless ``forget`` was called meanwhile.
+    """
+    kept, then = [(one, dict(one)) for one in _all], times_forgotten()
+    for one in _all:
+        one.clear()
+    try:
+        yield
+    finally:
+        same = then == times_forgotten()
+        for one, before in kept:
+            one.clear()
+            if same:
+                one.update(before)
+
+
+def times_forgotten() -> int:
+    """Return how often ``forget`` was called."""
+    return _times

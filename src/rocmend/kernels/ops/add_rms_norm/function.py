@@ -14,6 +14,7 @@ from rocmend.kernels.ops.add_rms_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
 from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.repeated import Repeated
 
 _calls: Remembered[Any] = Remembered()
 
@@ -123,6 +124,15 @@ def add_rms_norm_backward(
 
     Cost: reads three tensors, writes one.
     """
+    found: tuple[torch.Tensor, torch.Tensor | None] = _gradients((grad, grad_sum, total, weight), float(eps))
+    return found
+
+
+@Repeated
+def _gradients(
+    grad: torch.Tensor, grad_sum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Check arguments and compute the gradients."""
     check("add_rms_norm_backward", total, weight)
     if grad.shape != total.shape or grad_sum.shape != total.shape:
         raise UsageError("add_rms_norm_backward", f"expected gradients of shape {tuple(total.shape)}.")

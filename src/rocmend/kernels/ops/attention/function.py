@@ -12,9 +12,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.ops.attention import OP, Problem
 from rocmend.kernels.ops.attention.checks import describe
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned, Remembered, of
+from rocmend.kernels.remembered import Calls, Planned
+from rocmend.kernels.repeated import Repeated
 
-_calls: Remembered[Callable[..., Any]] = Remembered()
+_calls: Calls[Callable[..., Any]] = Calls()
 
 Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
@@ -70,14 +71,12 @@ def scaled_dot_product_attention(
         or (isinstance(mask, torch.Tensor) and mask.requires_grad)
     )
     if not grad:
-        key = (
-            q.dtype, q.device, q.shape, q.stride(), k.dtype, k.device, k.shape, k.stride(), v.dtype, v.device, v.shape,
-            v.stride(), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
-            None if sinks is None else of(sinks), soft_cap, window, return_lse,
-        )  # fmt: skip
-        call = _calls.get(key)
+        tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+        tensors, options = (q, k, v, tensor, sinks), (scale, kind, soft_cap, window, return_lse)
+        call = _calls.get(tensors, options)
         if call is None:
-            call = _calls.keep(key, _planned(q, k, v, scale, mask, sinks, soft_cap, window, return_lse))
+            planned = _planned(q, k, v, scale, mask, sinks, soft_cap, window, return_lse)
+            call = _calls.keep(tensors, options, planned)
         return call(q, k, v, scale, mask, sinks)
     problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse, grad=grad)
     wired = {"scale": scale, "mask": mask, "sinks": sinks, "soft_cap": soft_cap, "window": problem.window or None}
@@ -110,7 +109,38 @@ def _planned(
     run = implementation(OP, q.device, problem)
     if isinstance(run, Planned):
         return run.plan(q, k, v, scale, mask, sinks, **options)
-    return lambda q, k, v, scale, mask, sinks: run(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
+
+    def call(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        scale: float,
+        mask: torch.Tensor | str | None,
+        sinks: torch.Tensor | None,
+    ) -> Any:
+        tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+        return _computed((q, k, v, tensor, sinks), scale, kind, soft_cap, problem, return_lse)
+
+    return call
+
+
+@Repeated
+def _computed(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    scale: float,
+    kind: str | None,
+    soft_cap: float | None,
+    problem: Problem,
+    return_lse: bool,
+) -> Any:
+    """Compute with an implementation that plans nothing."""
+    run = implementation(OP, q.device, problem)
+    options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
+    return run(q, k, v, scale=scale, mask=kind if mask is None else mask, sinks=sinks, **options)
 
 
 @preparer(scaled_dot_product_attention)
@@ -217,6 +247,31 @@ def attention_backward(
     Cost: 3.5 times the forward's operations: scores and their gradients are computed for dq and again for dk and dv.
     Source: https://arxiv.org/abs/2307.08691
     """
+    tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+    cap = None if soft_cap is None else float(soft_cap)
+    found: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None] = _gradients(
+        (grad, q, k, v, tensor, sinks, out, lse), float(scale), kind, cap, window
+    )
+    return found
+
+
+@Repeated
+def _gradients(
+    grad: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    held: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    out: torch.Tensor | None,
+    lse: torch.Tensor | None,
+    scale: float,
+    kind: str | None,
+    soft_cap: float | None,
+    window: int | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Check arguments and compute the gradients."""
+    mask = kind if held is None else held
     problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=True)
     wanted = (*q.shape[:3], v.shape[3])
     if tuple(grad.shape) != wanted or grad.dtype != q.dtype:
@@ -234,10 +289,10 @@ def attention_backward(
         q,
         k,
         v,
-        scale=float(scale),
+        scale=scale,
         mask=mask,
         sinks=sinks,
-        soft_cap=None if soft_cap is None else float(soft_cap),
+        soft_cap=soft_cap,
         window=problem.window or None,
         out=out,
         lse=lse,

@@ -11,8 +11,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.cross_entropy import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 
+@Repeated
 def _forward(
     x: torch.Tensor, targets: torch.Tensor, ignore_index: int, smoothing: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -23,6 +25,7 @@ def _forward(
     return result
 
 
+@Repeated
 def _backward(
     grad: torch.Tensor,
     x: torch.Tensor,
@@ -47,14 +50,15 @@ class _CrossEntropy(torch.autograd.Function):
         ignore_index: int,
         smoothing: float,
     ) -> torch.Tensor:
-        loss, levels = _forward(x, targets, ignore_index, smoothing)
+        loss: torch.Tensor
+        loss, levels = _forward((x, targets), ignore_index, smoothing)
         ctx.save_for_backward(x, targets, levels)
         ctx.options = (ignore_index, smoothing)
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return _backward(grads[0], *ctx.saved_tensors, *ctx.options), None, None, None
+        return _backward((grads[0], *ctx.saved_tensors), *ctx.options), None, None, None
 
 
 def _check(op: str, logits: torch.Tensor, targets: torch.Tensor, smoothing: float) -> None:
@@ -93,6 +97,13 @@ def cross_entropy(
 
     Cost: reads the logits once; the gradient reads them once more and writes one tensor like them.
     """
+    out: torch.Tensor = _losses((logits, targets), ignore_index, label_smoothing)
+    return out
+
+
+@Repeated
+def _losses(logits: torch.Tensor, targets: torch.Tensor, ignore_index: int, label_smoothing: float) -> torch.Tensor:
+    """Check arguments and compute."""
     _check("cross_entropy", logits, targets, label_smoothing)
     if targets.numel() == 0:
         return logits.new_empty(targets.shape, dtype=torch.float32)
@@ -100,7 +111,8 @@ def cross_entropy(
     if torch.is_grad_enabled() and logits.requires_grad:
         wired: torch.Tensor = _CrossEntropy.apply(rows, flat, ignore_index, label_smoothing)  # type: ignore[no-untyped-call]  # torch's
         return wired.view(targets.shape)
-    return _forward(rows, flat, ignore_index, label_smoothing)[0].view(targets.shape)
+    losses: torch.Tensor = _forward((rows, flat), ignore_index, label_smoothing)[0]
+    return losses.view(targets.shape)
 
 
 def cross_entropy_backward(
@@ -128,9 +140,19 @@ def cross_entropy_backward(
 
     Cost: reads the logits twice, writes one tensor like them; autograd keeps the sums and reads them once.
     """
+    dx: torch.Tensor = _gradient((grad, logits, targets), ignore_index, label_smoothing)
+    return dx
+
+
+@Repeated
+def _gradient(
+    grad: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor, ignore_index: int, label_smoothing: float
+) -> torch.Tensor:
+    """Check arguments and compute the gradient."""
     _check("cross_entropy_backward", logits, targets, label_smoothing)
     if targets.numel() == 0:
         return torch.empty_like(logits)
     rows, flat = as_rows(logits), targets.reshape(-1).contiguous()
-    _, levels = _forward(rows, flat, ignore_index, label_smoothing)
-    return _backward(grad.reshape(-1), rows, flat, levels, ignore_index, label_smoothing).view(logits.shape)
+    _, levels = _forward((rows, flat), ignore_index, label_smoothing)
+    dx: torch.Tensor = _backward((grad.reshape(-1), rows, flat, levels), ignore_index, label_smoothing)
+    return dx.view(logits.shape)

@@ -10,6 +10,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.depthwise_conv1d import BACKWARD, MOST_TAPS, OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 OP_NAME = "depthwise_conv1d"
 
@@ -75,6 +76,19 @@ def depthwise_conv1d(
 
     Cost: reads and writes x once (taps come from the cache); 2 K operations an element.
     """
+    convolved: tuple[torch.Tensor, torch.Tensor] = _convolved((x, weight, bias, state), activation)
+    return convolved
+
+
+@Repeated
+def _convolved(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    state: torch.Tensor | None,
+    activation: str | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check arguments and compute."""
     _check(x, weight, bias, state, activation)
     if torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (x, weight, bias, state)

@@ -10,6 +10,7 @@ from rocmend.kernels.common.checks import check_quantized
 from rocmend.kernels.common.formats import as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.dequantize import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 
 def dequantize(
@@ -48,6 +49,22 @@ def dequantize(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.dequantize.html
     """
+    out: torch.Tensor = _values((w, scales, biases, global_scale), group_size, bits, mode, dtype)
+    return out
+
+
+@Repeated
+def _values(
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor | None,
+    global_scale: torch.Tensor | None,
+    group_size: int | None,
+    bits: int | None,
+    mode: str,
+    dtype: torch.dtype | None,
+) -> torch.Tensor:
+    """Check arguments and compute."""
     form = format_of("dequantize", mode, bits, group_size)
     check_quantized("dequantize", w, scales, biases, form)
     if global_scale is not None and (form.mode != "nvfp4" or global_scale.numel() != 1):

@@ -11,6 +11,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.dequantize import Problem, shape_class
 from rocmend.kernels.ops.dequantize.kernel import chunks_kernel
+from rocmend.kernels.repeated import Repeated
 from rocmend.kernels.tuning import config_for
 
 
@@ -23,6 +24,19 @@ def run(
     global_scale: torch.Tensor | None,
 ) -> torch.Tensor:
     """Launch the kernel; see ``function.dequantize``."""
+    out: torch.Tensor = _values((w, scales, biases, global_scale), form, dtype)
+    return out
+
+
+@Repeated
+def _values(
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor | None,
+    global_scale: torch.Tensor | None,
+    form: Format,
+    dtype: torch.dtype,
+) -> torch.Tensor:
     words = as_int32(w).contiguous()
     scales = scales.contiguous()
     biases = None if biases is None else biases.contiguous()

@@ -8,6 +8,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_delta import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 OP_NAME = "gated_delta"
 
@@ -42,6 +43,21 @@ def gated_delta(
     Cost: reads q, k, v and the state once (prefill in chunks: twice), writes y and the state.
     Source: https://arxiv.org/abs/2412.06464
     """
+    out: tuple[torch.Tensor, torch.Tensor] = _steps((q, k, v, g, beta, state, mask))
+    return out
+
+
+@Repeated
+def _steps(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor,
+    beta: torch.Tensor,
+    state: torch.Tensor | None,
+    mask: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check arguments and compute."""
     _check(q, k, v, g, beta, state, mask)
     problem = Problem(
         NAMES[v.dtype], k.shape[0], k.shape[1], k.shape[2], v.shape[2], k.shape[3], v.shape[3], g.dim() == 4

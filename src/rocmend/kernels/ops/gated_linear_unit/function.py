@@ -14,6 +14,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
 from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, planned
+from rocmend.kernels.repeated import Repeated
 
 _calls: Remembered[Any] = Remembered()
 
@@ -134,6 +135,15 @@ def glu_backward(
 
     Cost: reads three tensors, writes two.
     """
+    found: tuple[torch.Tensor, torch.Tensor] = _gradients((grad, gate, up), kind)
+    return found
+
+
+@Repeated
+def _gradients(
+    grad: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, kind: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check arguments and compute the gradients."""
     _check("glu_backward", gate, up)
     if kind not in KINDS:
         raise UsageError("glu_backward", f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}.")

@@ -12,6 +12,7 @@ from rocmend.kernels.common.routing import pairs_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gather_mm import OP, Problem
 from rocmend.kernels.ops.gather_mm.arguments import Arguments
+from rocmend.kernels.repeated import Repeated
 
 
 def gather_mm(
@@ -41,6 +42,19 @@ def gather_mm(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_mm.html
     """
+    found: torch.Tensor = _product((a, b, lhs_indices, rhs_indices), sorted_indices)
+    return found
+
+
+@Repeated
+def _product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    lhs_indices: torch.Tensor | None,
+    rhs_indices: torch.Tensor | None,
+    sorted_indices: bool,
+) -> torch.Tensor:
+    """Check arguments and compute."""
     given = arguments(a, b, lhs_indices, rhs_indices, ordered=sorted_indices)
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         if b.requires_grad:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,9 +16,7 @@ from rocmend.kernels.ops.gather_qmm import OP
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.autograd import GatherQmm
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
-from rocmend.kernels.remembered import Remembered, of
-
-_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
+from rocmend.kernels.repeated import RepeatedPlan
 
 Options = tuple[bool, int | None, int | None, str, bool]
 Triple = tuple[torch.Tensor, torch.Tensor] | tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
@@ -122,10 +120,6 @@ def gather_qmm_swiglu(
     return _multiply(x, gate, up, lhs_indices, rhs_indices, options)
 
 
-def _key(tensors: Iterable[torch.Tensor | None]) -> tuple[Any, ...]:
-    return tuple([None if one is None else of(one) for one in tensors])
-
-
 def _multiply(
     x: torch.Tensor,
     weights: Triple,
@@ -134,11 +128,37 @@ def _multiply(
     rhs: torch.Tensor | None,
     options: Options,
 ) -> torch.Tensor:
-    key = (_key((x, *weights, lhs, rhs)), None if up is None else _key(up), options)
-    run = _calls.get(key)
-    if run is None:
-        run = _calls.keep(key, _plan(x, weights, up, lhs, rhs, options))
-    return run(x, weights, up, lhs, rhs)
+    tensors = (x, lhs, rhs, *weights) if up is None else (x, lhs, rhs, *weights, *up)
+    counts = (len(weights), 0 if up is None else len(up))
+    out: torch.Tensor = _product(tensors, counts, options)
+    return out
+
+
+@RepeatedPlan
+def _product(
+    x: torch.Tensor, lhs: torch.Tensor | None, rhs: torch.Tensor | None, *more: Any
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls of tensors like them.
+
+    Args:
+        x: See ``gather_qmm``.
+        lhs: Likewise.
+        rhs: Likewise.
+        more: The weights, the second ones, how many tensors these are, and the options.
+    """
+    *tensors, (first, second), options = more
+
+    def up_of(tensors: Sequence[Any]) -> Any:
+        return tensors[first:] if second else None
+
+    run = _plan(x, tuple(tensors[:first]), up_of(tuple(tensors)), lhs, rhs, options)
+
+    def call(
+        x: torch.Tensor, lhs: torch.Tensor | None, rhs: torch.Tensor | None, *tensors: torch.Tensor | None
+    ) -> torch.Tensor:
+        return run(x, tensors[:first], up_of(tensors), lhs, rhs)
+
+    return call
 
 
 def _plan(

@@ -15,6 +15,7 @@ from rocmend.kernels.ops.layer_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
 from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.repeated import Repeated
 
 
 def _problem(
@@ -124,6 +125,17 @@ def layer_norm_backward(
 
     Cost: reads grad and x once, writes one tensor like x.
     """
+    found: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None] = _gradients(
+        (grad, x, weight, bias), float(eps)
+    )
+    return found
+
+
+@Repeated
+def _gradients(
+    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+    """Check arguments and compute the gradients."""
     _check("layer_norm_backward", x, weight, bias)
     if grad.shape != x.shape:
         raise UsageError("layer_norm_backward", f"expected grad of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")

@@ -14,6 +14,7 @@ from rocmend.kernels.common.axis_rows import normal_axes, reduced_shape, to_rows
 from rocmend.kernels.common.rows import as_rows, check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.logsumexp import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 
 class _LogSumExp(torch.autograd.Function):
@@ -52,6 +53,14 @@ def logsumexp(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, keepd
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.logsumexp.html
     """
+    along = axis if axis is None or isinstance(axis, int) else tuple(axis)
+    out: torch.Tensor = _reduced((x,), along, keepdims)
+    return out
+
+
+@Repeated
+def _reduced(x: torch.Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> torch.Tensor:
+    """Check arguments and compute."""
     check_floating("logsumexp", x=x)
     axes = normal_axes("logsumexp", axis, x.dim())
     shape = reduced_shape(x.shape, axes, keepdims=keepdims)
@@ -82,6 +91,13 @@ def logsumexp_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -
 
     Cost: reads x and writes one tensor like it.
     """
+    dx: torch.Tensor = _gradient((grad, x, lse))
+    return dx
+
+
+@Repeated
+def _gradient(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
+    """Check arguments and compute the gradient."""
     check_floating("logsumexp_backward", grad=grad, x=x, lse=lse)
     if x.dim() != 2 or grad.shape != x.shape[:1] or lse.shape != x.shape[:1]:
         raise UsageError(

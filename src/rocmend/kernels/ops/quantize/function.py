@@ -9,6 +9,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantize import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
 
@@ -45,6 +46,15 @@ def quantize(
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.quantize.html
     """
+    out: Quantized = _codes((w, global_scale), group_size, bits, mode)
+    return out
+
+
+@Repeated
+def _codes(
+    w: torch.Tensor, global_scale: torch.Tensor | None, group_size: int | None, bits: int | None, mode: str
+) -> Quantized:
+    """Check arguments and compute."""
     form = format_of("quantize", mode, bits, group_size)
     _check(w, form, global_scale)
     problem = Problem(NAMES[w.dtype], *form, w.numel())

@@ -11,10 +11,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantized_matmul import OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 NAME = "quantized_matmul"
-_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
 
 
 def quantized_matmul(
@@ -51,13 +51,23 @@ def quantized_matmul(
 
     Cost: reads w, scales and biases once for few rows; 2·m·n·k operations.
     """
-    key = (
-        of(x), of(w), of(scales), None if biases is None else of(biases), transpose, group_size, bits, mode,
-    )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _plan(x, w, scales, biases, transpose, format_of(NAME, mode, bits, group_size)))
-    return call(x, w, scales, biases)
+    out: torch.Tensor = _product((x, w, scales, biases), transpose, group_size, bits, mode)
+    return out
+
+
+@RepeatedPlan
+def _product(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor | None,
+    transpose: bool,
+    group_size: int | None,
+    bits: int | None,
+    mode: str,
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
+    return _plan(x, w, scales, biases, transpose, format_of(NAME, mode, bits, group_size))
 
 
 def _plan(

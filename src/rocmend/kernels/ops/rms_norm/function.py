@@ -14,6 +14,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rms_norm import OP, Problem
 from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.repeated import Repeated
 
 _calls: Remembered[Any] = Remembered()
 
@@ -119,6 +120,15 @@ def rms_norm_backward(
 
     Cost: reads grad and x once, writes one tensor like x.
     """
+    found: tuple[torch.Tensor, torch.Tensor | None] = _gradients((grad, x, weight), float(eps))
+    return found
+
+
+@Repeated
+def _gradients(
+    grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Check arguments and compute the gradients."""
     check("rms_norm_backward", x, weight)
     if grad.shape != x.shape:
         raise UsageError("rms_norm_backward", f"expected grad of shape {tuple(x.shape)}, got {tuple(grad.shape)}.")

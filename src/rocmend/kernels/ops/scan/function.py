@@ -12,9 +12,17 @@ from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.scan import OP, Problem
 from rocmend.kernels.ops.scan.reference import result_type
+from rocmend.kernels.repeated import Repeated
 
 
 def _run(name: str, op: str, x: torch.Tensor, axis: int | None, *, reverse: bool, inclusive: bool) -> torch.Tensor:
+    out: torch.Tensor = _scanned((x,), name, op, axis, reverse, inclusive)
+    return out
+
+
+@Repeated
+def _scanned(x: torch.Tensor, name: str, op: str, axis: int | None, reverse: bool, inclusive: bool) -> torch.Tensor:
+    """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(name, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     if axis is None or x.dim() == 0:

@@ -11,6 +11,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.selective_scan import BACKWARD, OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 OP_NAME = "selective_scan"
 
@@ -77,6 +78,21 @@ def selective_scan(
     Cost: reads x and dt twice (once where the sequence is short) and writes y once.
     Source: https://arxiv.org/abs/2312.00752
     """
+    out: tuple[torch.Tensor, torch.Tensor] = _steps((x, dt, a, b, c, d, state))
+    return out
+
+
+@Repeated
+def _steps(
+    x: torch.Tensor,
+    dt: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    d: torch.Tensor | None,
+    state: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check arguments and compute."""
     _check(x, dt, a, b, c, d, state)
     inputs = (x, dt, a, b, c, d, state)
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs):

@@ -15,6 +15,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.softmax import OP, Problem
 from rocmend.kernels.prepare import preparer
 from rocmend.kernels.remembered import Planned, Remembered, of
+from rocmend.kernels.repeated import Repeated
 
 _calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
 
@@ -137,6 +138,13 @@ def softmax_backward(grad: torch.Tensor, out: torch.Tensor, *, log: bool = False
 
     Cost: reads two tensors and writes one (reads them twice beyond 16,384 elements a row).
     """
+    dx: torch.Tensor = _gradient((grad, out), log)
+    return dx
+
+
+@Repeated
+def _gradient(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tensor:
+    """Check arguments and compute the gradient."""
     check_floating("softmax_backward", grad=grad, out=out)
     if grad.shape != out.shape or out.dim() != 2:
         raise UsageError(

@@ -9,11 +9,19 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.sort import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 
 def _run(
     op: str, x: torch.Tensor, axis: int | None, *, values: bool, index_dtype: torch.dtype = torch.int64
 ) -> torch.Tensor:
+    out: torch.Tensor = _ordered((x,), op, axis, values, index_dtype)
+    return out
+
+
+@Repeated
+def _ordered(x: torch.Tensor, op: str, axis: int | None, values: bool, index_dtype: torch.dtype) -> torch.Tensor:
+    """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError(op, f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     if axis is None or x.dim() == 0:

@@ -8,6 +8,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.ssd import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 OP_NAME = "ssd_scan"
 
@@ -48,6 +49,27 @@ def ssd_scan(
     Cost: reads x, B, C and the state once, writes y and the state.
     Source: https://arxiv.org/abs/2405.21060
     """
+    low, high = time_step_limit
+    out: tuple[torch.Tensor, torch.Tensor] = _steps(
+        (x, dt, a_log, b, c, d, dt_bias, state, mask), (float(low), float(high))
+    )
+    return out
+
+
+@Repeated
+def _steps(
+    x: torch.Tensor,
+    dt: torch.Tensor,
+    a_log: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    d: torch.Tensor,
+    dt_bias: torch.Tensor,
+    state: torch.Tensor | None,
+    mask: torch.Tensor | None,
+    time_step_limit: tuple[float, float],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check arguments and compute."""
     _check(x, dt, b, c, (a_log, d, dt_bias), state, mask)
     problem = Problem(NAMES[x.dtype], x.shape[0], x.shape[1], x.shape[2], b.shape[2], x.shape[3], b.shape[3])
     out: tuple[torch.Tensor, torch.Tensor] = implementation(OP, x.device, problem)(

@@ -11,6 +11,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.topk import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 
 class TopK(NamedTuple):
@@ -40,6 +41,13 @@ def topk(
 
     Cost: reads x once for small ``k``; a sort otherwise.
     """
+    found: TopK = _taken((x,), k, axis, largest, index_dtype)
+    return found
+
+
+@Repeated
+def _taken(x: torch.Tensor, k: int, axis: int, largest: bool, index_dtype: torch.dtype) -> TopK:
+    """Check arguments and compute."""
     if NAMES.get(x.dtype) not in OP.dtypes:
         raise UsageError("topk", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
     if x.dim() == 0:

@@ -8,6 +8,7 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.wkv7 import OP, Problem
+from rocmend.kernels.repeated import Repeated
 
 OP_NAME = "wkv7"
 
@@ -42,6 +43,21 @@ def wkv7(
     Cost: reads the six inputs and the state once, writes y and the state; steps follow each other.
     Source: https://arxiv.org/abs/2503.14456
     """
+    out: tuple[torch.Tensor, torch.Tensor] = _steps((r, w, k, v, a, b, state))
+    return out
+
+
+@Repeated
+def _steps(
+    r: torch.Tensor,
+    w: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    state: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check arguments and compute."""
     rest = (w, k, v, a, b)
     if r.dim() != 4 or any(tensor.shape != r.shape or tensor.dtype != r.dtype for tensor in rest):
         raise UsageError(OP_NAME, f"expected six tensors [B, T, H, D] of one type, got r {tuple(r.shape)}, {r.dtype}.")

@@ -1,0 +1,135 @@
+"""A recorded call as one Python function, made for it: no loop, no look-up, each number in its place.
+
+A call of a decode step should cost a few microseconds, of which a loop over launches and their arguments would take
+one or two. The function's source holds names and integers alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from rocmend.kernels import allocate, fast
+
+Tensors = Sequence[torch.Tensor | None]
+
+
+class Address(NamedTuple):
+    """An argument that is the address of a tensor.
+
+    Args:
+        base: Which: those given come first, then those that are made.
+        offset: In bytes from its beginning.
+    """
+
+    base: int
+    offset: int
+
+
+class Told(NamedTuple):
+    """A launch with its compiled kernel.
+
+    Args:
+        run: What launches.
+        grid: Programs.
+        middle: What it takes behind the stream.
+        args: What it takes then: addresses, numbers, None and constants.
+    """
+
+    run: Callable[..., Any]
+    grid: tuple[int, int, int]
+    middle: tuple[Any, ...]
+    args: tuple[Any, ...]
+
+
+class Careful(Protocol):
+    """Computes the same in a way that always works."""
+
+    @property
+    def index(self) -> int:
+        """The number of the device, or -1."""
+
+    @property
+    def kernels(self) -> list[Any]:
+        """The kernels that are launched."""
+
+    @property
+    def plain(self) -> Callable[[Tensors], Any]:
+        """Computes with tensors that lie at odd addresses."""
+
+    def carefully(self, tensors: Tensors) -> Any:
+        """Compute where somebody is told of launches, or the device is not the current one."""
+
+
+def written(  # noqa: PLR0913, PLR0917  it is called in one place
+    given: Sequence[bool],
+    makes: Sequence[allocate.Output],
+    launches: Sequence[Told],
+    results: Sequence[int | None],
+    kind: Any,
+    other: Careful,
+) -> Callable[[Tensors], Any]:
+    """Return a function of the tensors that allocates, launches and returns.
+
+    Args:
+        given: For each tensor whether it is there, or None.
+        makes: Make the tensors that are allocated.
+        launches: In their order.
+        results: Which tensors are returned.
+        kind: Type of the tuple that is returned, or None for a single tensor.
+        other: Computes what the function does not.
+    """
+    values: dict[str, Any] = {
+        "allocate": allocate, "runtime": fast.runtime, "current_device": fast.current_device,
+        "stream_of": fast.stream_of, "plain": other.plain, "carefully": other.carefully, "large": fast.large,
+        "hooked": fast.hooked,
+    }  # fmt: skip
+    names = (f"v{number}" for number in itertools.count())
+
+    def told(value: Any) -> str:
+        """Return a value as source: an integer or None itself, anything else a name."""
+        if value is None or type(value) is int:
+            return repr(value)
+        name = next(names)
+        values[name] = value
+        return name
+
+    def address(one: Address) -> str:
+        base = f"a{one.base}" if one.base < len(given) else f"t{one.base}.data_ptr()"
+        return f"{base} + {one.offset}" if one.offset else base
+
+    here = [index for index, there in enumerate(given) if there]
+    low = " | ".join(f"a{index}" for index in here)
+    elsewhere = [f"current_device() != {other.index}", "allocate.poisons()"]
+    elsewhere += [f"{told(kernel)}.pre_run_hooks" for kernel in dict.fromkeys(other.kernels)]
+    lines = [
+        f"{', '.join(f't{index}' for index in range(len(given)))}, = tensors",
+        *[f"a{index} = t{index}.data_ptr()" for index in here],
+        f"if ({low}) & 15{' or any(map(large, tensors))' if fast.HIP else ''}:",
+        "    return plain(tensors)",
+        "try:",
+        "    hooks = runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls",
+        "except AttributeError:",  # None, or a plain function
+        "    hooks = hooked()",
+        f"if hooks or {' or '.join(elsewhere)}:",
+        "    return carefully(tensors)",
+        *[f"t{number} = {told(make.quick)}({', '.join(map(told, make.quick_args))})"
+          for number, make in enumerate(makes, len(given))],
+        f"stream = stream_of({other.index})",
+    ]  # fmt: skip
+    for one in launches:
+        args = [*map(told, one.grid), "stream", *map(told, one.middle)]
+        args += [address(arg) if isinstance(arg, Address) else told(arg) for arg in one.args]
+        lines.append(f"{told(one.run)}({', '.join(args)})")
+    found = ["None" if one is None else f"t{one}" for one in results]
+    if kind is None:
+        lines.append(f"return {found[0]}")
+    else:
+        lines.append(f"return ({', '.join(found)},)" if kind is tuple else f"return {told(kind)}({', '.join(found)})")
+    source = "def replay(tensors):\n" + "\n".join(f"    {line}" for line in lines)
+    exec(compile(source, "<a recorded call>", "exec"), values)  # noqa: S102  its source is made of names and integers
+    replay: Callable[[Tensors], Any] = values["replay"]
+    return replay

@@ -1,0 +1,322 @@
+"""What a call allocates and launches, noted while it runs on tensors without data, and done again from the notes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rocmend.kernels import allocate, choose, executor, fast, remembered
+from rocmend.kernels.executor import Launch, Recorder
+from rocmend.kernels.replay import Address, Told, written
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config
+
+Tensors = Sequence[torch.Tensor | None]
+_CREATES = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_one_at_a_time = threading.Lock()
+
+
+class Unsuited(Exception):  # noqa: N818  no error: the call is then made as it is written
+    """A call cannot be recorded.
+
+    Args:
+        reason: Why.
+        lasting: It never can; else only now.
+    """
+
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
+
+
+class Slot(NamedTuple):
+    """A tensor among the arguments of a launch.
+
+    Args:
+        position: Which argument.
+        base: In which tensor it lies: those given come first, then those that are made.
+        offset: Where in it, in bytes.
+        like: A tensor without data of the same type, shape and strides.
+    """
+
+    position: int
+    base: int
+    offset: int
+    like: torch.Tensor
+
+
+class Step(NamedTuple):
+    """A launch: the kernel with its constants, its programs, its arguments, and where the tensors among them lie."""
+
+    bound: fast.Bound
+    grid: tuple[int, ...]
+    args: tuple[Any, ...]
+    slots: tuple[Slot, ...]
+
+
+class _Notes(Recorder):
+    """Keeps the launches of the thread that records; those of others are carried out."""
+
+    aside = True
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._owner = threading.get_ident()
+
+    def launch(
+        self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
+    ) -> None:
+        """Keep a launch, or carry it out."""
+        if threading.get_ident() == self._owner:
+            super().launch(kernel, grid, args, constants, config)
+        else:
+            fast.bound(kernel, constants, config)(grid, args)
+
+
+class _Watch(TorchDispatchMode):
+    """Knows the memory that is given and allocated, and refuses whatever computes with torch."""
+
+    def __init__(self, given: Tensors) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        self.given = len(given)
+        self.bases: list[torch.Tensor | None] = list(given)
+        self._places = {_identity(one): index for index, one in enumerate(given) if one is not None}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Carry out one operation of torch if it only allocates or views."""
+        del types
+        out = func(*args, **(kwargs or {}))
+        name: str = func._schema.name  # noqa: SLF001  public in all but name
+        if name in _CREATES and isinstance(out, torch.Tensor):
+            self._places[_identity(out)] = len(self.bases)
+            self.bases.append(out)
+            return out
+        made = out if isinstance(out, (tuple, list)) else (out,)
+        if func._schema.is_mutable or not all(one in self for one in made if isinstance(one, torch.Tensor)):  # noqa: SLF001
+            raise Unsuited(f"it computes with {name}")
+        return out
+
+    def __contains__(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor lies in memory that is known."""
+        return _identity(tensor) in self._places
+
+    def base_of(self, tensor: torch.Tensor) -> int:
+        """Return in which tensor another lies.
+
+        Raises:
+            Unsuited: In none.
+        """
+        try:
+            return self._places[_identity(tensor)]
+        except KeyError:
+            raise Unsuited("it uses memory that was neither given nor allocated") from None
+
+
+def _identity(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  the identity of a storage has no other name
+
+
+def _offset(tensor: torch.Tensor) -> int:
+    return int(tensor.storage_offset()) * tensor.element_size()
+
+
+def record(compute: Callable[[Tensors], Any], plain: Callable[[Tensors], Any], tensors: Tensors) -> Tape:
+    """Record what a call allocates and launches; nothing is computed.
+
+    Args:
+        compute: Takes the tensors.
+        plain: The like, for the record to keep: it takes tensors that the record does not hold for.
+        tensors: Only their types, devices, shapes and strides matter.
+
+    Raises:
+        Unsuited: The call does something else too, or launches do not go to a GPU or the interpreter at present.
+    """
+    device = next((one.device for one in tensors if one is not None), None)
+    if device is None:
+        raise Unsuited("it is given no tensor")
+    if executor.switch.active is not None or choose.observing():
+        raise Unsuited("launches go elsewhere, or choices are watched", lasting=False)
+    target = executor.target_for(device)
+    if target.vendor == "cpu" and not executor.interpreting():
+        raise Unsuited("the CPU computes with the reference")
+    for one in tensors:
+        if one is not None and (one.device != device or type(one) not in _PLAIN or one.is_conj() or one.is_neg()):
+            raise Unsuited("tensors of several devices, or of a special kind")
+    given = tuple(
+        [
+            None if one is None else torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device="meta")
+            for one in tensors
+        ]
+    )
+    if not _one_at_a_time.acquire(blocking=False):
+        raise Unsuited("another thread records", lasting=False)
+    try:
+        with _aside(target) as notes, _Watch(given) as watch:
+            try:
+                result = compute(given)
+            except RuntimeError as error:
+                raise Unsuited(f"it needs data: {error}") from error
+        return Tape(plain, watch, notes.launches, result, device)
+    finally:
+        _one_at_a_time.release()
+
+
+@contextlib.contextmanager
+def _aside(target: Target) -> Iterator[_Notes]:
+    """Note this thread's launches, with nothing remembered; remember nothing of what happens inside."""
+    notes = _Notes(target)
+    with remembered.apart(), choose.apart():
+        executor.switch.active = notes
+        try:
+            yield notes
+        finally:
+            executor.switch.active = None
+
+
+class Tape:
+    """A recorded call: given tensors like those that it was recorded with, it allocates and launches.
+
+    Args:
+        plain: Computes the same, for tensors that lie at odd addresses.
+        watch: Knows the memory that was given and allocated.
+        launches: In their order.
+        result: What was returned.
+        device: Of the tensors.
+
+    Raises:
+        Unsuited: An argument or a result does not lie in that memory.
+    """
+
+    __slots__ = ("_index", "_kernels", "_makes", "_plain", "_results", "_steps", "_type", "replay")
+
+    def __init__(
+        self,
+        plain: Callable[[Tensors], Any],
+        watch: _Watch,
+        launches: Sequence[Launch],
+        result: Any,
+        device: torch.device,
+    ) -> None:
+        self._plain = plain
+        self._index = -1 if device.index is None else device.index
+        self._type: Any = type(result) if isinstance(result, tuple) else None
+        found = result if isinstance(result, tuple) else (result,)
+        places = [_place(one, watch) for one in found]
+        steps = [_step(one, watch) for one in launches]
+        layouts = {index: one for index, one in enumerate(watch.bases) if index >= watch.given}
+        layouts |= {place: one for one, place in zip(found, places, strict=True) if place in layouts}
+        known = [place for place in places if place is not None]
+        if len(known) != len(set(known)):
+            raise Unsuited("two results share memory")
+        used = sorted(({slot.base for step in steps for slot in step.slots} | set(known)) & set(layouts))
+        numbers = {old: watch.given + new for new, old in enumerate(used)} | {one: one for one in range(watch.given)}
+        self._makes = [
+            allocate.Output(one.shape, one.dtype, device, one.stride())
+            for one in (layouts[index] for index in used)
+            if one is not None
+        ]
+        self._results = [None if place is None else numbers[place] for place in places]
+        self._steps = [
+            step._replace(slots=tuple([slot._replace(base=numbers[slot.base]) for slot in step.slots]))
+            for step in steps
+        ]
+        self._kernels = [step.bound.kernel for step in self._steps]
+        self.replay: Callable[[Tensors], Any] | None = None
+        """What computes as this object does, and faster; once each kernel was launched."""
+
+    def __call__(self, tensors: Tensors) -> Any:
+        """Compute."""
+        return self.carefully(tensors) if self.replay is None else self.replay(tensors)
+
+    def carefully(self, tensors: Tensors) -> Any:
+        """Compute with views of the tensors, as the call itself would, and keep what launches the like."""
+        present = [one for one in tensors if one is not None]
+        if any(one.data_ptr() & 15 for one in present) or (fast.HIP and any(map(fast.large, present))):
+            return self._plain(tensors)
+        bases = (*tensors, *[make() for make in self._makes])
+        entries = []
+        for step in self._steps:
+            args = list(step.args)
+            for slot in step.slots:
+                args[slot.position] = _view(bases[slot.base], slot)
+            entries.append(step.bound.launched(step.grid, args))
+        if self.replay is None and all(entry is not None for entry in entries):
+            launches = [_told(step, entry) for step, entry in zip(self._steps, entries, strict=True) if entry]
+            given = [one is not None for one in tensors]
+            self.replay = written(given, self._makes, launches, self._results, self._type, self)
+        values = [None if one is None else bases[one] for one in self._results]
+        if self._type is None:
+            return values[0]
+        return tuple(values) if self._type is tuple else self._type(*values)
+
+    @property
+    def index(self) -> int:
+        """The number of the device, or -1."""
+        return self._index
+
+    @property
+    def kernels(self) -> list[Any]:
+        """The kernels, in their order."""
+        return self._kernels
+
+    @property
+    def plain(self) -> Callable[[Tensors], Any]:
+        """What computes the same, for tensors that lie at odd addresses."""
+        return self._plain
+
+
+def _told(step: Step, entry: tuple[Any, ...]) -> Told:
+    """Return a launch with its compiled kernel."""
+    run, middle, tail, _ = entry
+    x, y, z = (*step.grid, 1, 1)[:3]
+    args: list[Any] = [*step.args, *tail]
+    for slot in step.slots:
+        args[slot.position] = Address(slot.base, slot.offset)
+    return Told(run, (x, y, z), middle, tuple(args))
+
+
+def _step(launch: Launch, watch: _Watch) -> Step:
+    slots, args = [], list(launch.args)
+    for position, one in enumerate(launch.args):
+        if isinstance(one, torch.Tensor):
+            slots.append(Slot(position, watch.base_of(one), _offset(one), one))
+            args[position] = None
+    return Step(fast.bound(launch.kernel, launch.constants, launch.config), launch.grid, tuple(args), tuple(slots))
+
+
+def _place(result: Any, watch: _Watch) -> int | None:
+    """Return which tensor a result is; None for None.
+
+    Raises:
+        Unsuited: It is no whole tensor.
+    """
+    if result is None:
+        return None
+    if not isinstance(result, torch.Tensor):
+        raise Unsuited("it returns more than tensors")
+    place = watch.base_of(result)
+    base = watch.bases[place]
+    same = base is not None and (result.dtype, result.shape, result.stride()) == (base.dtype, base.shape, base.stride())
+    if place < watch.given:
+        if not same or result.storage_offset():
+            raise Unsuited("it returns a view of what it is given")
+    elif result.numel() and not same:
+        reach = 1 + sum((size - 1) * stride for size, stride in zip(result.shape, result.stride(), strict=True))
+        if result.storage_offset() or reach * result.element_size() != result.untyped_storage().nbytes():
+            raise Unsuited("it returns a part of what it allocates")
+    return place
+
+
+def _view(base: torch.Tensor | None, slot: Slot) -> torch.Tensor:
+    """Return the part of a tensor that a launch is given."""
+    if base is None:
+        raise ValueError(f"expected a tensor for argument {slot.position}, got None.")
+    start = (_offset(base) + slot.offset) // slot.like.element_size()
+    seen = torch.empty(0, dtype=slot.like.dtype, device=base.device)
+    return seen.set_(base.untyped_storage(), start, slot.like.shape, slot.like.stride())
