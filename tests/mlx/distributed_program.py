@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 from rocmend.mlx import activate
+from rocmend.mlx.distributed.group import leave
 
 activate()
 import mlx.core
@@ -149,5 +151,15 @@ def split_model() -> None:
             raise AssertionError(f"rank {RANK}: {other} is not {one}")
 
 
-for part in (reductions, moves, rules, groups, training, split_model):
+def leaving() -> None:
+    """No thread of gloo outlives the groups: one that lets go of a tensor while Python ends aborts the process."""
+    leave()
+    tasks = Path("/proc/self/task")
+    if tasks.is_dir():
+        names = [(task / "comm").read_text() for task in tasks.iterdir()]
+        if any("gloo" in name for name in names):
+            raise AssertionError(f"rank {RANK}: {names}")
+
+
+for part in (reductions, moves, rules, groups, training, split_model, leaving):
     part()

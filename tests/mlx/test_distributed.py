@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -28,10 +29,15 @@ PROGRAM = Path(__file__).parent / "distributed_program.py"
 
 
 def _port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    """Return a free port below those that the system gives to connections, which could take it in the meantime."""
+    while True:
+        port = random.randrange(15000, 32000)  # noqa: S311  no secret
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def _run(environments: list[dict[str, str]], backend: str) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Group", "group_of", "init", "is_available"]
+__all__ = ["Group", "group_of", "init", "is_available", "leave"]
 
 _BACKENDS = {"any": "", "mpi": "mpi", "ring": "gloo", "nccl": "nccl", "jaccl": "", "gloo": "gloo"}
 """MLX's names, and torch's of what stands for them here: gloo speaks TCP as MLX's ring does; nccl is RCCL on ROCm."""
 
 _groups: dict[str, Group] = {}
+_connected: weakref.WeakSet[Group] = weakref.WeakSet()
 
 
 class Group:
@@ -42,6 +44,7 @@ class Group:
         else:
             import torch.distributed as dist
 
+            _connected.add(self)
             self._rank, self._size = dist.get_rank(handle), dist.get_world_size(handle)
             if places is not None and places != tuple(range(self._size)):
                 self.places = places
@@ -180,14 +183,20 @@ def _connect(backend: str) -> Group | None:
     if kind == "nccl" and dist.is_gloo_available():
         kind = "cpu:gloo,cuda:nccl"  # sends and receives go over gloo
     dist.init_process_group(kind)
-    atexit.register(_leave)
+    atexit.register(leave)
     return Group(dist.group.WORLD)
 
 
-def _leave() -> None:
-    """Leave the group before the interpreter ends: gloo's threads abort a process that ends under them."""
+def leave() -> None:
+    """Leave the group before the interpreter ends: gloo's threads abort a process that ends under them.
+
+    torch ends those threads when nothing holds a group any more, so that programs that still hold one let go here.
+    """
     import torch.distributed as dist
 
+    for group in list(_connected):
+        group.handle = None
+        group.pending.clear()
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -117,11 +117,6 @@ GPU_TESTS: dict[str, str] = {
         "Asks that a cache limit of 0 leaves no memory unused; torch's allocator takes memory by blocks of 2 MiB and "
         "more, and keeps one as long as a part of it is in use."
     ),
-    "test_quantized.py::TestQuantized::test_qmm_non_transposed": (
-        "Took longer than the limit of 300 s a test on an H200. It multiplies some hundred combinations of shapes and "
-        "formats, and a kernel is compiled for each kind (in 100 s of this file, 293); whether it would pass with more "
-        "time is not known. The 15 tests that come after it in the file were not reached."
-    ),
     "test_export_import.py::TestExportImport::test_export_import_custom_kernel": _CUDA_KERNELS,
 } | {
     f"test_double.py::TestDouble::{name}": _DOUBLE
