@@ -187,10 +187,10 @@ class Fixed:
             key = self._key(addresses if low & 15 else None, varying, tensors)
             entry = self._entries.get(key)
         try:
-            hooked = runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls
+            told = runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls
         except AttributeError:  # None, or a plain function
-            hooked = hooked()
-        if entry is None or hooked or self._kernel.pre_run_hooks:
+            told = hooked()
+        if entry is None or told or self._kernel.pre_run_hooks:
             self._first_launch(key, tensors, varying)
             return
         run, middle, rest, device, _ = entry
