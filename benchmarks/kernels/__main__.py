@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import faulthandler
 import fnmatch
 import json
@@ -11,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from benchmarks.kernels import bench as benching
 from benchmarks.kernels import isolated
 from benchmarks.kernels.ceilings import measured
 from benchmarks.kernels.run import Options, machine, measure, with_mlx
+
+from rocmend.kernels.timing import set_count
 
 ORDER = ("quantized", "attention_decode", "attention", "moe", "norms", "order", "conv", "linear_attention")
 """Topics by importance: where time runs short, the last are cut."""
@@ -47,6 +51,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--dry", action="store_true", help="gate only, in tiny sizes, in Triton's interpreter on the CPU")
     made.add_argument("--tiny", action="store_true", help="tiny sizes")
     made.add_argument("--topic-limit", type=float, default=90.0, metavar="SECONDS")
+    made.add_argument("--mlx-limit", type=float, default=120.0, metavar="SECONDS", help="for all that MLX is timed on")
+    made.add_argument(
+        "--mlx-gpu", type=int, default=None, metavar="N", help="another GPU of the kind: MLX is timed there meanwhile"
+    )
     made.add_argument("--bench-limit", type=float, default=40.0, metavar="SECONDS")
     made.add_argument("--budget-total", type=float, default=3600.0, metavar="SECONDS", help="for all topics")
     made.add_argument("--in-process", action="store_true", help="no child processes: for a profiler")
@@ -176,19 +184,44 @@ def _isolated(names: Sequence[str], asked: argparse.Namespace, result: dict[str,
             result["not_measured"] += missed
             _keep(result, rows, asked)
         return
-    for rank in [asked.rank] if asked.rank else (1, 2):
-        for name in names:
-            rows, missed = isolated.topic(name, rank, plan)
-            result["not_measured"] += missed
-            _keep(result, rows, asked)
-        if rank == 1 and asked.mlx_site:
-            found = isolated.mlx(result["results"], asked.mlx_site, plan, asked.topic_limit)
-            for row in result["results"]:
-                said = found.get(f"{row['op']}/{row['name']}")
-                if said is not None:
-                    row["peers"]["mlx"] = with_mlx(row, said)
-                    print(f"{row['op']}/{row['name']}: mlx {_cell(row['peers']['mlx'])}", flush=True)
-            _write(asked.out, result)
+    meanwhile: Future[dict[str, dict[str, Any]]] | None = None
+    with ThreadPoolExecutor(1) as pool:
+        if asked.mlx_site and asked.mlx_gpu is not None:
+            beside = dataclasses.replace(plan, env={**env, "CUDA_VISIBLE_DEVICES": str(asked.mlx_gpu)})
+            twins = _twins(names, asked)
+            meanwhile = pool.submit(isolated.mlx, twins, asked.mlx_site, beside, asked.mlx_limit)
+        for rank in [asked.rank] if asked.rank else (1, 2):
+            for name in names:
+                rows, missed = isolated.topic(name, rank, plan)
+                result["not_measured"] += missed
+                _keep(result, rows, asked)
+            if rank == 1 and asked.mlx_site and meanwhile is None:
+                _with_mlx(result, isolated.mlx(result["results"], asked.mlx_site, plan, asked.mlx_limit), asked)
+    if meanwhile is not None:
+        _with_mlx(result, meanwhile.result(), asked)
+
+
+def _twins(names: Sequence[str], asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return what MLX is timed on, where ours was not yet."""
+    device = torch.device(asked.device)
+    return [
+        {
+            "op": one.op, "name": one.name, "twin": [one.mlx[0], dict(one.mlx[1])], "gate": {"ok": True},
+            "sets": set_count(device, one.bytes),
+        }
+        for _, one in _chosen(names, asked)
+        if one.mlx is not None and one.rank == 1
+    ]  # fmt: skip
+
+
+def _with_mlx(result: dict[str, Any], found: dict[str, dict[str, Any]], asked: argparse.Namespace) -> None:
+    """Put what MLX was timed at beside ours."""
+    for row in result["results"]:
+        said = found.get(f"{row['op']}/{row['name']}")
+        if said is not None and row["gate"]["ok"]:
+            row["peers"]["mlx"] = with_mlx(row, said)
+            print(f"{row['op']}/{row['name']}: mlx {_cell(row['peers']['mlx'])}", flush=True)
+    _write(asked.out, result)
 
 
 def _keep(result: dict[str, Any], rows: Sequence[dict[str, Any]], asked: argparse.Namespace) -> None:
