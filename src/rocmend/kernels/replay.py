@@ -60,13 +60,24 @@ class Careful(Protocol):
     def plain(self) -> Callable[[Tensors], Any]:
         """Computes with tensors that lie at odd addresses."""
 
+    @property
+    def makes(self) -> list[allocate.Output]:
+        """What make the tensors that are allocated."""
+
+    @property
+    def zeroed(self) -> list[int]:
+        """Which of all tensors are filled with zeros first."""
+
+    @property
+    def room(self) -> Callable[[], Sequence[torch.Tensor] | None] | None:
+        """What gives the last two of all tensors, counters and scratch memory, or None; None where there are none."""
+
     def carefully(self, tensors: Tensors) -> Any:
         """Compute where somebody is told of launches, or the device is not the current one."""
 
 
-def written(  # noqa: PLR0913, PLR0917  it is called in one place
+def written(
     given: Sequence[bool],
-    makes: Sequence[allocate.Output],
     launches: Sequence[Told],
     results: Sequence[int | None],
     kind: Any,
@@ -76,11 +87,10 @@ def written(  # noqa: PLR0913, PLR0917  it is called in one place
 
     Args:
         given: For each tensor whether it is there, or None.
-        makes: Make the tensors that are allocated.
         launches: In their order.
         results: Which tensors are returned.
         kind: Type of the tuple that is returned, or None for a single tensor.
-        other: Computes what the function does not.
+        other: Says what is allocated, and computes what the function does not.
     """
     values: dict[str, Any] = {
         "allocate": allocate, "runtime": fast.runtime, "current_device": fast.current_device,
@@ -116,8 +126,10 @@ def written(  # noqa: PLR0913, PLR0917  it is called in one place
         "    hooks = hooked()",
         f"if hooks or {' or '.join(elsewhere)}:",
         "    return carefully(tensors)",
+        *_room(other, len(given), told),
         *[f"t{number} = {told(make.quick)}({', '.join(map(told, make.quick_args))})"
-          for number, make in enumerate(makes, len(given))],
+          for number, make in enumerate(other.makes, len(given))],
+        *[f"t{number}.zero_()" for number in other.zeroed],
         f"stream = stream_of({other.index})",
     ]  # fmt: skip
     for one in launches:
@@ -133,3 +145,16 @@ def written(  # noqa: PLR0913, PLR0917  it is called in one place
     exec(compile(source, "<a recorded call>", "exec"), values)  # noqa: S102  its source is made of names and integers
     replay: Callable[[Tensors], Any] = values["replay"]
     return replay
+
+
+def _room(other: Careful, given: int, told: Callable[[Any], str]) -> list[str]:
+    """Return the lines that get counters and scratch memory."""
+    if other.room is None:
+        return []
+    first = given + len(other.makes)
+    return [
+        f"room = {told(other.room)}()",
+        "if room is None:",
+        "    return plain(tensors)",
+        f"t{first}, t{first + 1} = room",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rocmend.kernels import allocate, choose, executor, fast, remembered
+from rocmend.kernels.common import arrivals
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.replay import Address, Told, written
 from rocmend.kernels.target import Target
@@ -60,6 +62,13 @@ class Step(NamedTuple):
     slots: tuple[Slot, ...]
 
 
+class Wanted(NamedTuple):
+    """What a launch asks of ``arrivals.room``."""
+
+    counters: int
+    size_bytes: int
+
+
 class _Notes(Recorder):
     """Keeps the launches of the thread that records; those of others are carried out."""
 
@@ -68,6 +77,21 @@ class _Notes(Recorder):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._owner = threading.get_ident()
+        self.rooms: list[tuple[Wanted, tuple[torch.Tensor, torch.Tensor]]] = []
+
+    def room(self, counters: int, size_bytes: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Stand in for ``arrivals.room``, and keep what was asked for."""
+        given = (
+            torch.empty(counters, dtype=torch.int32, device="meta"),
+            torch.empty(-(-size_bytes // 8), dtype=torch.int64, device="meta"),
+        )
+        self.rooms.append((Wanted(counters, size_bytes), given))
+        return given
+
+    def used(self, identity: int) -> bool:
+        """Return whether a launch was given a part of some memory."""
+        args = [arg for one in self.launches for arg in one.args if isinstance(arg, torch.Tensor)]
+        return any(_identity(arg) == identity for arg in args)
 
     def launch(
         self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
@@ -82,9 +106,10 @@ class _Notes(Recorder):
 class _Watch(TorchDispatchMode):
     """Knows the memory that is given and allocated, and refuses whatever computes with torch."""
 
-    def __init__(self, given: Tensors) -> None:
+    def __init__(self, given: Tensors, notes: _Notes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
-        self.given = len(given)
+        self.notes, self.given = notes, len(given)
+        self.zeroed: set[int] = set()
         self.bases: list[torch.Tensor | None] = list(given)
         self._places = {_identity(one): index for index, one in enumerate(given) if one is not None}
 
@@ -97,10 +122,17 @@ class _Watch(TorchDispatchMode):
             self._places[_identity(out)] = len(self.bases)
             self.bases.append(out)
             return out
+        if name == "aten::zero_" and self._fresh(out):
+            self.zeroed.add(self.base_of(out))
+            return out
         made = out if isinstance(out, (tuple, list)) else (out,)
         if func._schema.is_mutable or not all(one in self for one in made if isinstance(one, torch.Tensor)):  # noqa: SLF001
             raise Unsuited(f"it computes with {name}")
         return out
+
+    def _fresh(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor lies in memory that was allocated and that no launch has seen."""
+        return self._places.get(_identity(tensor), -1) >= self.given and not self.notes.used(_identity(tensor))
 
     def __contains__(self, tensor: torch.Tensor) -> bool:
         """Return whether a tensor lies in memory that is known."""
@@ -157,12 +189,12 @@ def record(compute: Callable[[Tensors], Any], plain: Callable[[Tensors], Any], t
     if not _one_at_a_time.acquire(blocking=False):
         raise Unsuited("another thread records", lasting=False)
     try:
-        with _aside(target) as notes, _Watch(given) as watch:
+        with _aside(target) as notes, _Watch(given, notes) as watch:
             try:
                 result = compute(given)
             except RuntimeError as error:
                 raise Unsuited(f"it needs data: {error}") from error
-        return Tape(plain, watch, notes.launches, result, device)
+        return Tape(plain, watch, result, device)
     finally:
         _one_at_a_time.release()
 
@@ -184,8 +216,7 @@ class Tape:
 
     Args:
         plain: Computes the same, for tensors that lie at odd addresses.
-        watch: Knows the memory that was given and allocated.
-        launches: In their order.
+        watch: Knows the memory that was given and allocated, and what was launched.
         result: What was returned.
         device: Of the tensors.
 
@@ -193,13 +224,12 @@ class Tape:
         Unsuited: An argument or a result does not lie in that memory.
     """
 
-    __slots__ = ("_index", "_kernels", "_makes", "_plain", "_results", "_steps", "_type", "replay")
+    __slots__ = ("_index", "_kernels", "_makes", "_plain", "_results", "_room", "_steps", "_type", "_zeroed", "replay")
 
     def __init__(
         self,
         plain: Callable[[Tensors], Any],
         watch: _Watch,
-        launches: Sequence[Launch],
         result: Any,
         device: torch.device,
     ) -> None:
@@ -208,19 +238,25 @@ class Tape:
         self._type: Any = type(result) if isinstance(result, tuple) else None
         found = result if isinstance(result, tuple) else (result,)
         places = [_place(one, watch) for one in found]
-        steps = [_step(one, watch) for one in launches]
-        layouts = {index: one for index, one in enumerate(watch.bases) if index >= watch.given}
+        steps = [_step(one, watch) for one in watch.notes.launches]
+        if len(watch.notes.rooms) > 1:
+            raise Unsuited("it asks for room twice")
+        shared = [watch.base_of(one) for _, room in watch.notes.rooms for one in room]
+        layouts = {index: one for index, one in enumerate(watch.bases) if index >= watch.given and index not in shared}
         layouts |= {place: one for one, place in zip(found, places, strict=True) if place in layouts}
         known = [place for place in places if place is not None]
         if len(known) != len(set(known)):
             raise Unsuited("two results share memory")
         used = sorted(({slot.base for step in steps for slot in step.slots} | set(known)) & set(layouts))
-        numbers = {old: watch.given + new for new, old in enumerate(used)} | {one: one for one in range(watch.given)}
+        numbers = {one: one for one in range(watch.given)}
+        numbers |= {old: watch.given + new for new, old in enumerate([*used, *shared])}
         self._makes = [
             allocate.Output(one.shape, one.dtype, device, one.stride())
             for one in (layouts[index] for index in used)
             if one is not None
         ]
+        self._zeroed = [numbers[index] for index in used if index in watch.zeroed]
+        self._room = next((functools.partial(arrivals.room, device, *wanted) for wanted, _ in watch.notes.rooms), None)
         self._results = [None if place is None else numbers[place] for place in places]
         self._steps = [
             step._replace(slots=tuple([slot._replace(base=numbers[slot.base]) for slot in step.slots]))
@@ -239,7 +275,12 @@ class Tape:
         present = [one for one in tensors if one is not None]
         if any(one.data_ptr() & 15 for one in present) or (fast.HIP and any(map(fast.large, present))):
             return self._plain(tensors)
-        bases = (*tensors, *[make() for make in self._makes])
+        room = () if self._room is None else self._room()
+        if room is None:
+            return self._plain(tensors)
+        bases = (*tensors, *[make() for make in self._makes], *room)
+        for index in self._zeroed:
+            bases[index].zero_()
         entries = []
         for step in self._steps:
             args = list(step.args)
@@ -249,11 +290,26 @@ class Tape:
         if self.replay is None and all(entry is not None for entry in entries):
             launches = [_told(step, entry) for step, entry in zip(self._steps, entries, strict=True) if entry]
             given = [one is not None for one in tensors]
-            self.replay = written(given, self._makes, launches, self._results, self._type, self)
+            self.replay = written(given, launches, self._results, self._type, self)
         values = [None if one is None else bases[one] for one in self._results]
         if self._type is None:
             return values[0]
         return tuple(values) if self._type is tuple else self._type(*values)
+
+    @property
+    def makes(self) -> list[allocate.Output]:
+        """What make the tensors that are allocated."""
+        return self._makes
+
+    @property
+    def zeroed(self) -> list[int]:
+        """Which of all tensors are filled with zeros first."""
+        return self._zeroed
+
+    @property
+    def room(self) -> Callable[[], arrivals.Room | None] | None:
+        """What gives the stream's counters and scratch memory, the last of all tensors, where a launch needs them."""
+        return self._room
 
     @property
     def index(self) -> int:

@@ -13,10 +13,8 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.add_rms_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Remembered, of, planned
-from rocmend.kernels.repeated import Repeated
-
-_calls: Remembered[Any] = Remembered()
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
@@ -41,16 +39,16 @@ def _planned(
 def _forward(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    eps = float(eps)
-    key = (
-        x.dtype, x.device, x.shape, x.stride(), residual.dtype, residual.device, residual.shape, residual.stride(),
-        None if weight is None else of(weight), eps,
-    )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(x, residual, weight, eps))
-    result: tuple[torch.Tensor, torch.Tensor] = call(x, residual, weight, eps)
+    result: tuple[torch.Tensor, torch.Tensor] = _normed((x, residual, weight), float(eps))
     return result
+
+
+@RepeatedPlan
+def _normed(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    call = _planned(x, residual, weight, eps)
+    return lambda x, residual, weight: call(x, residual, weight, eps)
 
 
 class _AddRMSNorm(torch.autograd.Function):

@@ -13,9 +13,8 @@ from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.arg_reduce import OP, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned, Remembered, of
-
-_calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 
 def _plan(
@@ -53,11 +52,15 @@ def _plan(
 def _run(
     op: str, x: torch.Tensor, axis: int | None, keepdims: bool, index_dtype: torch.dtype, *, largest: bool
 ) -> torch.Tensor:
-    key = (of(x), axis, keepdims, index_dtype, largest)
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _plan(op, x, axis, keepdims, index_dtype, largest))
-    return call(x)
+    out: torch.Tensor = _found((x,), op, axis, keepdims, index_dtype, largest)
+    return out
+
+
+@RepeatedPlan
+def _found(
+    x: torch.Tensor, op: str, axis: int | None, keepdims: bool, index_dtype: torch.dtype, largest: bool
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    return _plan(op, x, axis, keepdims, index_dtype, largest)
 
 
 def argmax(

@@ -12,10 +12,8 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.ops.attention import OP, Problem
 from rocmend.kernels.ops.attention.checks import describe
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Calls, Planned
-from rocmend.kernels.repeated import Repeated
-
-_calls: Calls[Callable[..., Any]] = Calls()
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 Forward = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
@@ -72,12 +70,7 @@ def scaled_dot_product_attention(
     )
     if not grad:
         tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
-        tensors, options = (q, k, v, tensor, sinks), (scale, kind, soft_cap, window, return_lse)
-        call = _calls.get(tensors, options)
-        if call is None:
-            planned = _planned(q, k, v, scale, mask, sinks, soft_cap, window, return_lse)
-            call = _calls.keep(tensors, options, planned)
-        return call(q, k, v, scale, mask, sinks)
+        return _attended((q, k, v, tensor, sinks), scale, kind, soft_cap, window, return_lse)
     problem = describe(q, k, v, mask, sinks, soft_cap, window, lse=return_lse, grad=grad)
     wired = {"scale": scale, "mask": mask, "sinks": sinks, "soft_cap": soft_cap, "window": problem.window or None}
     if return_lse:
@@ -109,38 +102,25 @@ def _planned(
     run = implementation(OP, q.device, problem)
     if isinstance(run, Planned):
         return run.plan(q, k, v, scale, mask, sinks, **options)
-
-    def call(
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        scale: float,
-        mask: torch.Tensor | str | None,
-        sinks: torch.Tensor | None,
-    ) -> Any:
-        tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
-        return _computed((q, k, v, tensor, sinks), scale, kind, soft_cap, problem, return_lse)
-
-    return call
+    return lambda q, k, v, scale, mask, sinks: run(q, k, v, scale=scale, mask=mask, sinks=sinks, **options)
 
 
-@Repeated
-def _computed(
+@RepeatedPlan
+def _attended(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    mask: torch.Tensor | None,
+    tensor: torch.Tensor | None,
     sinks: torch.Tensor | None,
     scale: float,
     kind: str | None,
     soft_cap: float | None,
-    problem: Problem,
+    window: int | None,
     return_lse: bool,
-) -> Any:
-    """Compute with an implementation that plans nothing."""
-    run = implementation(OP, q.device, problem)
-    options = {"soft_cap": soft_cap, "window": problem.window or None, "return_lse": return_lse}
-    return run(q, k, v, scale=scale, mask=kind if mask is None else mask, sinks=sinks, **options)
+) -> Callable[..., Any]:
+    """Check arguments, and return what computes calls with tensors like these."""
+    run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, return_lse)
+    return lambda q, k, v, tensor, sinks: run(q, k, v, scale, kind if tensor is None else tensor, sinks)
 
 
 @preparer(scaled_dot_product_attention)

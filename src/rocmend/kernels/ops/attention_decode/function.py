@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,11 +12,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode import OP, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned, Remembered, of
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 OP_NAME = "attention_decode"
-
-_calls: Remembered[Any] = Remembered()
 
 
 def attention_decode(
@@ -59,16 +59,40 @@ def attention_decode(
     scale, soft_cap = float(scale), None if soft_cap is None else float(soft_cap)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         _check(q, k, v, mask, sinks, soft_cap, window, lengths)
-    key = (
-        q.dtype, q.device, q.shape, q.stride(), k.dtype, k.device, k.shape, k.stride(), v.dtype, v.device, v.shape,
-        v.stride(), scale, of(mask) if isinstance(mask, torch.Tensor) else mask,
-        None if sinks is None else of(sinks), soft_cap, window, None if lengths is None else of(lengths),
-    )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(q, k, v, scale, mask, sinks, soft_cap, window, lengths))
-    out: torch.Tensor = call(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
+    tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+    out: torch.Tensor = _attended((q, k, v, tensor, sinks, lengths), scale, kind, soft_cap, window)
     return out
+
+
+@RepeatedPlan
+def _attended(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    tensor: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    lengths: torch.Tensor | None,
+    scale: float,
+    kind: str | None,
+    soft_cap: float | None,
+    window: int | None,
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with tensors like these."""
+    run = _planned(q, k, v, scale, kind if tensor is None else tensor, sinks, soft_cap, window, lengths)
+
+    def call(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        tensor: torch.Tensor | None,
+        sinks: torch.Tensor | None,
+        lengths: torch.Tensor | None,
+    ) -> torch.Tensor:
+        mask = kind if tensor is None else tensor
+        out: torch.Tensor = run(q, k, v, scale, mask, sinks, soft_cap, window, lengths)
+        return out
+
+    return call
 
 
 def _planned(

@@ -14,9 +14,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv import OP, Problem
 from rocmend.kernels.ops.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.vendor import plain_as
-from rocmend.kernels.remembered import Remembered, of
-
-_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
+from rocmend.kernels.repeated import RepeatedPlan
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
 
@@ -62,17 +60,14 @@ def conv_general(
         geometry = _geometry(x, weight, bias, (stride, padding, kernel_dilation, input_dilation, groups, flip))
         wired: torch.Tensor = _Convolution.apply(_five(x), _five(weight), bias, geometry)  # type: ignore[no-untyped-call]
         return wired.reshape(_shape(x, geometry))
-    key = (
-        of(x), of(weight), None if bias is None else of(bias),
+    options = (
         stride if stride.__class__ is int else _hashable(stride),
         padding if padding.__class__ is int else _hashable(padding),
         kernel_dilation if kernel_dilation.__class__ is int else _hashable(kernel_dilation),
         input_dilation if input_dilation.__class__ is int else _hashable(input_dilation), groups, flip,
     )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(x, weight, bias, key[3:]))
-    return call(x, weight, bias)
+    out: torch.Tensor = _convolved((x, weight, bias), options)
+    return out
 
 
 def _geometry(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]) -> Geometry:
@@ -87,7 +82,8 @@ def _shape(x: torch.Tensor, geometry: Geometry) -> tuple[int, ...]:
     return (x.shape[0], *(axis.out for axis in geometry.axes[5 - x.dim() :]), geometry.c_out)
 
 
-def _planned(
+@RepeatedPlan
+def _convolved(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]
 ) -> Callable[..., torch.Tensor]:
     """Check arguments, and return what computes calls with arguments like them."""

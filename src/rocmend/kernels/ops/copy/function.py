@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,9 +12,8 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.op import resolve
 from rocmend.kernels.ops.copy import HERE, INTO, OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
-
-_calls: Remembered[Any] = Remembered()
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 
 def _problem(x: torch.Tensor, to: torch.dtype) -> Problem:
@@ -39,12 +39,14 @@ class _Copy(torch.autograd.Function):
 
 
 def _forward(x: torch.Tensor, to: torch.dtype) -> torch.Tensor:
-    key = (of(x), to)
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, planned(implementation(OP, x.device, _problem(x, to)), x, to))
-    out: torch.Tensor = call(x, to)
+    out: torch.Tensor = _copied((x,), to)
     return out
+
+
+@RepeatedPlan
+def _copied(x: torch.Tensor, to: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+    call = planned(implementation(OP, x.device, _problem(x, to)), x, to)
+    return lambda x: call(x, to)
 
 
 def copy(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:

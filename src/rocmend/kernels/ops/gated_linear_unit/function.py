@@ -13,10 +13,8 @@ from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.gated_linear_unit import KINDS, OP, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Remembered, planned
-from rocmend.kernels.repeated import Repeated
-
-_calls: Remembered[Any] = Remembered()
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 
 def _planned(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.Tensor]:
@@ -27,14 +25,14 @@ def _planned(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callab
 
 
 def _forward(op: str, gate: torch.Tensor, up: torch.Tensor, kind: str) -> torch.Tensor:
-    key = (
-        gate.dtype, gate.device, gate.shape, gate.stride(), up.dtype, up.device, up.shape, up.stride(), kind
-    )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(op, gate, up, kind))
-    out: torch.Tensor = call(gate, up, kind)
+    out: torch.Tensor = _product((gate, up), op, kind)
     return out
+
+
+@RepeatedPlan
+def _product(gate: torch.Tensor, up: torch.Tensor, op: str, kind: str) -> Callable[..., torch.Tensor]:
+    call = _planned(op, gate, up, kind)
+    return lambda gate, up: call(gate, up, kind)
 
 
 class _Gated(torch.autograd.Function):

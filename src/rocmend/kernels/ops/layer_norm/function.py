@@ -14,8 +14,8 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.layer_norm import OP, Problem
 from rocmend.kernels.ops.rms_norm.function import check
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Remembered, of, planned
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 
 def _problem(
@@ -35,9 +35,6 @@ def _check(op: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Te
             raise UsageError(op, f"expected bias of shape ({x.shape[-1]},), got {tuple(bias.shape)}.")
 
 
-_calls: Remembered[Any] = Remembered()
-
-
 def _planned(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Callable[..., torch.Tensor]:
@@ -47,13 +44,16 @@ def _planned(
 
 
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-    eps = float(eps)
-    key = (of(x), None if weight is None else of(weight), None if bias is None else of(bias), eps)
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(x, weight, bias, eps))
-    out: torch.Tensor = call(x, weight, bias, eps)
+    out: torch.Tensor = _normed((x, weight, bias), float(eps))
     return out
+
+
+@RepeatedPlan
+def _normed(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> Callable[..., torch.Tensor]:
+    call = _planned(x, weight, bias, eps)
+    return lambda x, weight, bias: call(x, weight, bias, eps)
 
 
 class _LayerNorm(torch.autograd.Function):

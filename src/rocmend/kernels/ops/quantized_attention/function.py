@@ -13,10 +13,10 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode.function import check_options
 from rocmend.kernels.ops.quantized_attention import OP, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned, Remembered, of
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 OP_NAME = "quantized_attention"
-_calls: Remembered[Any] = Remembered()
 
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -54,17 +54,36 @@ def quantized_attention(
     Cost: reads the codes, scales and biases once for all query heads of a KV head.
     Source: https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/base.py
     """
-    key = (
-        of(q), *map(of, k), *map(of, v), float(scale), of(mask) if isinstance(mask, torch.Tensor) else mask, group_size,
-        bits, None if lengths is None else of(lengths),
-    )  # fmt: skip
     if torch.is_grad_enabled() and q.requires_grad:
         _check(q, k, v, group_size, bits)
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(q, k, v, float(scale), mask, group_size, bits, lengths))
-    out: torch.Tensor = call(q, k, v, scale, mask, group_size, bits, lengths)
+    tensor, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+    out: torch.Tensor = _attended((q, tensor, lengths, *k, *v), float(scale), kind, group_size, bits)
     return out
+
+
+@RepeatedPlan
+def _attended(
+    q: torch.Tensor, tensor: torch.Tensor | None, lengths: torch.Tensor | None, *more: Any
+) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with tensors like these.
+
+    Args:
+        q: See ``quantized_attention``.
+        tensor: The mask, if it is one.
+        lengths: See ``quantized_attention``.
+        more: The parts of keys, of values, and the options.
+    """
+    scale, kind, group_size, bits = more[6:]
+    run = _planned(q, more[:3], more[3:6], scale, kind if tensor is None else tensor, group_size, bits, lengths)
+
+    def call(
+        q: torch.Tensor, tensor: torch.Tensor | None, lengths: torch.Tensor | None, *parts: torch.Tensor
+    ) -> torch.Tensor:
+        mask = kind if tensor is None else tensor
+        out: torch.Tensor = run(q, parts[:3], parts[3:], scale, mask, group_size, bits, lengths)
+        return out
+
+    return call
 
 
 def _planned(

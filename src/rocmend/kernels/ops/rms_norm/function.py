@@ -13,10 +13,8 @@ from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rms_norm import OP, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Remembered, of, planned
-from rocmend.kernels.repeated import Repeated
-
-_calls: Remembered[Any] = Remembered()
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 
 def _problem(x: torch.Tensor, weight: torch.Tensor | None, *, backward: bool = False) -> Problem:
@@ -52,13 +50,14 @@ def _planned(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callab
 
 
 def _forward(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> torch.Tensor:
-    eps = float(eps)
-    key = (x.dtype, x.device, x.shape, x.stride(), None if weight is None else of(weight), eps)
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _planned(x, weight, eps))
-    out: torch.Tensor = call(x, weight, eps)
+    out: torch.Tensor = _normed((x, weight), float(eps))
     return out
+
+
+@RepeatedPlan
+def _normed(x: torch.Tensor, weight: torch.Tensor | None, eps: float) -> Callable[..., torch.Tensor]:
+    call = _planned(x, weight, eps)
+    return lambda x, weight: call(x, weight, eps)
 
 
 class _RMSNorm(torch.autograd.Function):

@@ -13,9 +13,9 @@ from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned, Remembered, of
+from rocmend.kernels.remembered import Calls, Planned
 
-_calls: Remembered[Any] = Remembered()
+_calls: Calls[Any] = Calls()
 
 
 def _call(
@@ -27,13 +27,10 @@ def _call(
     options: tuple[Any, ...],
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Rotate; ``options`` are the values of ``Options``."""
-    key = (
-        x.dtype, x.device, x.shape, x.stride(), None if second is None else of(second),
-        None if freqs is None else of(freqs), of(offset) if isinstance(offset, torch.Tensor) else None, *options,
-    )  # fmt: skip
-    call = _calls.get(key)
+    tensors = (x, second, freqs, offset if isinstance(offset, torch.Tensor) else None)
+    call = _calls.get(tensors, options)
     if call is None:
-        call = _calls.keep(key, _planned(op, x, second, offset, freqs, options))
+        call = _calls.keep(tensors, options, _planned(op, x, second, offset, freqs, options))
     result: tuple[torch.Tensor, torch.Tensor | None] = call(x, second, offset, freqs)
     return result
 

@@ -14,10 +14,8 @@ from rocmend.kernels.common.rows import check_floating, shares_memory
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.softmax import OP, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Planned, Remembered, of
-from rocmend.kernels.repeated import Repeated
-
-_calls: Remembered[Callable[[torch.Tensor], torch.Tensor]] = Remembered()
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 
 class _Softmax(torch.autograd.Function):
@@ -65,11 +63,16 @@ def _softmax(op: str, x: torch.Tensor, axis: int | Sequence[int] | None, *, log:
         if x.numel() and axes:
             out: torch.Tensor = _Softmax.apply(to_rows(x, axes), log)  # type: ignore[no-untyped-call]  # torch's
             return from_rows(out, x.shape, axes)
-    key = (of(x), axis if axis is None or isinstance(axis, int) else tuple(axis), log)
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.keep(key, _plan(op, x, axis, log))
-    return call(x)
+    along = axis if axis is None or isinstance(axis, int) else tuple(axis)
+    result: torch.Tensor = _whole((x,), op, along, log)
+    return result
+
+
+@RepeatedPlan
+def _whole(
+    x: torch.Tensor, op: str, axis: int | tuple[int, ...] | None, log: bool
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    return _plan(op, x, axis, log)
 
 
 def softmax(x: torch.Tensor, axis: int | Sequence[int] | None = None, *, precise: bool = False) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +12,8 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common import axes
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.take import OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 _WIDE = (torch.int32, torch.int64, torch.uint32)
 
@@ -27,21 +29,21 @@ def index_tensor(op: str, indices: torch.Tensor) -> torch.Tensor:
     return indices if indices.dtype in _WIDE else indices.to(torch.int64)
 
 
-_calls: Remembered[Any] = Remembered()
-
-
 def _run(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> torch.Tensor:
-    key = (of(x), of(indices), axis, along)
-    call = _calls.get(key)
-    if call is None:
-        if indices.numel() and x.shape[axis] == 0:
-            raise UsageError("take", f"expected an axis with elements to take from, got shape {tuple(x.shape)}.")
-        if NAMES.get(x.dtype) not in OP.dtypes:
-            raise UsageError("take", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
-        problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), indices.numel(), along)
-        call = _calls.keep(key, planned(implementation(OP, x.device, problem), x, indices, axis, along=along))
-    out: torch.Tensor = call(x, indices, axis, along=along)
+    out: torch.Tensor = _taken((x, indices), axis, along)
     return out
+
+
+@RepeatedPlan
+def _taken(x: torch.Tensor, indices: torch.Tensor, axis: int, along: bool) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with arguments like them."""
+    if indices.numel() and x.shape[axis] == 0:
+        raise UsageError("take", f"expected an axis with elements to take from, got shape {tuple(x.shape)}.")
+    if NAMES.get(x.dtype) not in OP.dtypes:
+        raise UsageError("take", f"expected x of {', '.join(OP.dtypes)}, got {x.dtype}.")
+    problem = Problem(NAMES[x.dtype], *axes.split(x.shape, axis), indices.numel(), along)
+    call = planned(implementation(OP, x.device, problem), x, indices, axis, along=along)
+    return lambda x, indices: call(x, indices, axis, along=along)
 
 
 class _Take(torch.autograd.Function):
