@@ -14,7 +14,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv import OP, Problem
 from rocmend.kernels.ops.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.vendor import plain_as
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
 
@@ -141,9 +141,23 @@ def conv_weight_gradient(
     Raises:
         UsageError: Shapes that do not fit.
     """
-    weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
     options = (stride, padding, kernel_dilation, input_dilation)
-    geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *map(_hashable, options), groups, flip)
+    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), tuple(map(_hashable, options)), groups, flip)
+    return found
+
+
+@Repeated
+def _weights(
+    x: torch.Tensor,
+    gradient: torch.Tensor,
+    kernel_size: tuple[int, ...],
+    options: tuple[Any, ...],
+    groups: int,
+    flip: bool,
+) -> torch.Tensor:
+    """Check arguments and compute the weight's gradient."""
+    weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
+    geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *options, groups, flip)
     expected = (x.shape[0], *(axis.out for axis in geometry.axes[3 - len(kernel_size) :]), geometry.c_out)
     if tuple(gradient.shape) != expected:
         raise UsageError(
@@ -180,8 +194,9 @@ def _problem(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
     )  # fmt: skip
 
 
+@Repeated
 def _run(
-    direction: str, x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, geometry: Geometry
+    x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, direction: str, geometry: Geometry
 ) -> torch.Tensor:
     compute = implementation(OP, x.device, _problem(direction, x.dtype, geometry))
     out: torch.Tensor = compute(direction, x, other, bias, geometry)
@@ -189,14 +204,16 @@ def _run(
 
 
 def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> torch.Tensor:
-    return _run("weight", x, gradient, None, geometry)
+    found: torch.Tensor = _run((x, gradient, None), "weight", geometry)
+    return found
 
 
 def _input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> torch.Tensor:
     """Return the gradient with respect to the input: the transposed convolution of the output's gradient."""
     grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
     swapped = grouped.transpose(1, -1).flatten(0, 1)
-    return _run("forward", gradient, swapped, None, geometry.transposed)
+    found: torch.Tensor = _run((gradient, swapped, None), "forward", geometry.transposed)
+    return found
 
 
 class _Convolution(torch.autograd.Function):
@@ -208,7 +225,8 @@ class _Convolution(torch.autograd.Function):
     ) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
         ctx.geometry = geometry
-        return _run("forward", x, weight, bias, geometry)
+        out: torch.Tensor = _run((x, weight, bias), "forward", geometry)
+        return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -267,7 +267,12 @@ def _weight(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry) -> torch.Tens
     config = config_for("conv", "weight", shape_class(problem), target)
     tiles = triton.cdiv(outputs, config["BLOCK_M"]) * triton.cdiv(geometry.taps * channels, config["BLOCK_N"])
     splits, per_split = _splits(tiles * geometry.groups, geometry.pixels_out, config["BLOCK_K"], target)
-    part = allocate.empty((splits, *shape), dtype=torch.float32, device=x.device)
+    size, out = math.prod(shape), allocate.empty(shape, dtype=x.dtype, device=x.device)
+    whole = splits == 1 and x.dtype == torch.float32
+    part = out if whole else allocate.empty((splits, size), dtype=torch.float32, device=x.device)
     args = (x, dy, part, geometry.batch, channels, outputs, geometry.groups, per_split, *numbers)
     launch(weight_kernel, (tiles, splits, geometry.groups), args, constants, config)
-    return (part[0] if splits == 1 else part.sum(0)).to(x.dtype)
+    if not whole:
+        parts = config_for("conv", "parts", "*", target)
+        launch(column_sum_kernel, (triton.cdiv(size, parts["COLUMNS"]),), (part, out, splits, size), {}, parts)
+    return out

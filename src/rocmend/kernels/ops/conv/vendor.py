@@ -114,12 +114,17 @@ def plan_forward(dims: int, geometry: Geometry) -> Callable[..., torch.Tensor] |
     first, last = (0, dims - 1, *range(1, dims - 1)), (0, *range(2, dims), 1)
     groups = geometry.groups
 
-    def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        with in_full_precision(x.dtype):
-            out = torch.convolution(
-                x.permute(first), weight.permute(first), bias, stride, padding, dilation, False, extra, groups
-            )
+    def convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        out = torch.convolution(
+            x.permute(first), weight.permute(first), bias, stride, padding, dilation, False, extra, groups
+        )
         return out.permute(last).contiguous()
+
+    def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        if x.dtype is not torch.float32:
+            return convolved(x, weight, bias)
+        with in_full_precision(x.dtype):
+            return convolved(x, weight, bias)
 
     return call
 
