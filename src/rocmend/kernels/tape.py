@@ -287,7 +287,7 @@ class Tape:
             for slot in step.slots:
                 args[slot.position] = _view(bases[slot.base], slot)
             entries.append(step.bound.launched(step.grid, args))
-        if self.replay is None and all(entry is not None for entry in entries):
+        if self.replay is None and entries and all(entry is not None for entry in entries):
             launches = [_told(step, entry) for step, entry in zip(self._steps, entries, strict=True) if entry]
             given = [one is not None for one in tensors]
             self.replay = written(given, launches, self._results, self._type, self)

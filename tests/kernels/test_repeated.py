@@ -1,0 +1,443 @@
+"""Recorded calls: what they launch and give, and which calls are left as they are written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+
+from rocmend.core.errors import UsageError
+from rocmend.kernels import (
+    allocate,
+    choose,
+    cumsum,
+    executor,
+    fast,
+    gated_delta,
+    gather_qmm,
+    quantize,
+    remembered,
+    topk,
+)
+from rocmend.kernels import quantized_matmul as product
+from rocmend.kernels.common import arrivals
+from rocmend.kernels.launch import launch
+from rocmend.kernels.remembered import Calls, Remembered
+from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.target import CPU
+from rocmend.kernels.tuning import Config
+
+pytestmark = pytest.mark.cpu
+
+CONFIG = Config({"BLOCK": 64})
+
+
+class _Kernel:
+    """Looks like a function under ``triton.jit``: each launch of what it was compiled to is noted."""
+
+    def __init__(self, *names: str) -> None:
+        self.arg_names = [*names, "BLOCK"]
+        self.params = [SimpleNamespace(name=name, is_constexpr=name.isupper(), default=None) for name in self.arg_names]
+        self.pre_run_hooks: list[Any] = []
+        self.plain: list[tuple[Any, ...]] = []
+        self.fast: list[tuple[Any, ...]] = []
+
+    def __getitem__(self, _grid: tuple[int, ...]) -> Any:
+        def run(*args: Any, **_kwargs: Any) -> Any:
+            self.plain.append(args)
+            return SimpleNamespace(function=7, packed_metadata=("packed",), run=lambda *told: self.fast.append(told))
+
+        return run
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take the CPU for a GPU on which compiled kernels are called."""
+    monkeypatch.setattr(fast, "_JIT_FUNCTION", _Kernel)
+    monkeypatch.setattr(fast, "current_device", lambda: -1)
+    monkeypatch.setattr(fast, "stream_of", lambda _index: 42)
+    monkeypatch.setattr(torch.cuda, "device", lambda _device: threading.Lock())
+    fast.forget()
+    yield
+    fast.forget()
+
+
+def _adding(kernel: Any, runs: list[int]) -> Repeated:
+    """Return a call with a temporary, an argument in the middle of a tensor, a number, None and an option."""
+
+    @Repeated
+    def compute(x: Any, y: Any, option: int) -> Any:
+        runs.append(option)
+        some = allocate.empty((8,), dtype=torch.float32, device=x.device)
+        out = allocate.empty((4,), dtype=torch.float32, device=x.device)
+        launch(kernel, (3, 2), (x[4:], None, some, option), {}, CONFIG)
+        launch(kernel, (1,), (some.view(torch.int32), y, out, 5), {}, CONFIG)
+        return out.view(2, 2)
+
+    return compute
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_recorded_call_launches_what_the_call_launches() -> None:
+    kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
+    compute = _adding(kernel, runs)
+    x, y = torch.zeros(16), torch.zeros(16)
+    for _ in range(4):
+        out = compute((x, y), 9)
+    assert len(runs) == 2  # as it is written, then to be recorded
+    assert out.shape == (2, 2)
+    assert out.dtype == torch.float32
+    first, second = kernel.fast[-2:]
+    assert first[:9] == (3, 2, 1, 42, 7, ("packed",), None, None, None)
+    assert first[9:11] == (x.data_ptr() + 16, None)
+    assert first[12:] == (9, 64)
+    assert second[:4] == (1, 1, 1, 42)
+    assert second[9] == first[11]  # the temporary
+    assert second[10:12] == (y.data_ptr(), out.data_ptr())
+    assert second[12:] == (5, 64)
+    other = torch.zeros(16)
+    compute((other, y), 9)
+    assert kernel.fast[-2][9] == other.data_ptr() + 16
+    assert len(runs) == 2
+
+
+@pytest.mark.usefixtures("gpu")
+def test_odd_addresses_other_options_and_other_shapes_are_no_part_of_a_record() -> None:
+    kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
+    compute = _adding(kernel, runs)
+    x, y = torch.zeros(17), torch.zeros(16)
+    for _ in range(3):
+        compute((x[:16], y), 9)
+    assert runs == [9, 9]
+    compute((x[1:], y), 9)
+    assert runs == [9, 9, 9]
+    compute((x[:16], y), 8)
+    compute((x[:15], y), 9)
+    compute((torch.zeros(32)[::2], y), 9)
+    assert runs[3:] == [8, 9, 9]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_hooks_another_device_and_poison_leave_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
+    compute = _adding(kernel, runs)
+    x, y = torch.zeros(16), torch.zeros(16)
+    for _ in range(3):
+        compute((x, y), 9)
+    before = len(kernel.plain)
+    kernel.pre_run_hooks.append(print)
+    compute((x, y), 9)
+    kernel.pre_run_hooks.clear()
+    assert len(kernel.plain) == before + 2
+    for hook in (lambda *_: None, SimpleNamespace(calls=[print])):
+        with monkeypatch.context() as patch:
+            patch.setattr(fast.runtime, "launch_enter_hook", hook)
+            compute((x, y), 9)
+        before += 2
+        assert len(kernel.plain) == before + 2
+    with allocate.poisoned():
+        assert compute((x, y), 9).isnan().all()
+    assert len(runs) == 2
+
+
+@pytest.mark.usefixtures("gpu")
+def test_memory_that_is_zeroed_first_is_zeroed_each_time() -> None:
+    kernel = _Kernel("a", "b", "n")
+
+    @Repeated
+    def zeroed(x: Any) -> Any:
+        out = allocate.empty((64,), dtype=torch.int32, device=x.device).zero_()
+        launch(kernel, (1,), (x, out, 3), {}, CONFIG)
+        return out
+
+    @Repeated
+    def later(x: Any) -> Any:
+        runs.append(1)
+        out = allocate.empty((64,), dtype=torch.int32, device=x.device)
+        launch(kernel, (1,), (x, out, 3), {}, CONFIG)
+        return out.zero_()
+
+    runs: list[int] = []
+    x = torch.zeros(64)
+    for _ in range(4):
+        result = zeroed((x,))
+        assert not result.any()
+        result.fill_(1)
+        later((x,))
+    assert sum(runs) == 5  # a launch has written to it before: never recorded
+
+
+class _Two(NamedTuple):
+    first: Any
+    second: Any
+
+
+def _left(compute: Callable[..., Any]) -> int:
+    """Return how often a call of four runs as it is written, and so does one attempt to record it."""
+    runs: list[int] = []
+
+    @Repeated
+    def counted(x: Any) -> Any:
+        runs.append(1)
+        return compute(x)
+
+    x = torch.arange(16.0)
+    expected = compute(x)
+    for _ in range(4):
+        found = counted((x,))
+        assert type(found) is type(expected)
+    return len(runs)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: x + 1,
+        lambda x: x.sum().item() and x,
+        lambda x: x[2:],
+        lambda x: allocate.empty((8,), dtype=x.dtype, device=x.device)[1:],
+        lambda x: x.clone(),
+        lambda x: (allocate.empty((2,), dtype=x.dtype, device=x.device), 3),
+        lambda x: [allocate.empty((2,), dtype=x.dtype, device=x.device)],
+        lambda x: (allocate.empty((2,), dtype=x.dtype, device=x.device),) * 2,
+        lambda x: x.fill_(3.0),
+    ],
+)
+def test_what_computes_with_torch_or_returns_parts_is_left_as_it_is(compute: Callable[..., Any]) -> None:
+    assert _left(compute) == 5
+
+
+def test_results_keep_their_kind_and_layout() -> None:
+    def two(x: Any) -> Any:
+        first = allocate.empty((2, 3), dtype=torch.int32, device=x.device)
+        return _Two(first.t().view(torch.uint32), None)
+
+    assert _left(two) == 2
+    repeated = Repeated(two)
+    x = torch.zeros(4)
+    for _ in range(3):
+        found = repeated((x,))
+        assert type(found) is _Two
+        assert (found.first.shape, found.first.stride(), found.first.dtype) == ((3, 2), (1, 3), torch.uint32)
+        assert found.second is None
+    same = Repeated(lambda x, y: (y, x))
+    for _ in range(3):
+        assert same((x, found.first))[1] is x
+
+
+def test_errors_are_told_again_and_gradients_are_not_recorded() -> None:
+    runs: list[bool] = []
+
+    @Repeated
+    def compute(x: Any) -> Any:
+        runs.append(x.requires_grad)
+        if x.dim() > 1:
+            raise UsageError("compute", "expected one axis.")
+        return allocate.empty((2,), dtype=x.dtype, device=x.device)
+
+    for _ in range(3):
+        with pytest.raises(UsageError, match="one axis"):
+            compute((torch.zeros(2, 2),))
+    runs.clear()
+    x = torch.zeros(4, requires_grad=True)
+    for _ in range(3):
+        compute((x,))
+    assert runs == [True] * 3
+    with torch.no_grad():
+        for _ in range(3):
+            compute((x,))
+    assert runs == [True] * 3 + [True, False]  # without data none requires a gradient
+    compute((x,))
+    assert runs[5:] == [True]
+
+
+def test_a_plan_is_kept_where_there_can_be_no_record() -> None:
+    plans: list[int] = []
+
+    @RepeatedPlan
+    def planned(x: Any, more: int) -> Callable[[Any], Any]:
+        plans.append(x.numel())
+        return lambda x: x + more
+
+    x = torch.zeros(4)
+    for _ in range(5):
+        assert planned((x,), 3).tolist() == [3.0] * 4
+    assert plans == [4, 4]  # the second attempt was without data
+
+
+@pytest.mark.usefixtures("gpu")
+def test_other_threads_launch_while_one_records() -> None:
+    kernel, entered, done = _Kernel("a", "n"), threading.Event(), threading.Event()
+    x, y = torch.zeros(16), torch.zeros(16)
+
+    @Repeated
+    def compute(x: Any) -> Any:
+        if x.device.type == "meta":
+            entered.set()
+            assert done.wait(10)
+        launch(kernel, (1,), (x, 3), {}, CONFIG)
+        return x
+
+    def meanwhile() -> None:
+        assert entered.wait(10)
+        launch(kernel, (1,), (y, 4), {}, CONFIG)
+        targets.append(executor.target_for(y.device))
+        done.set()
+
+    targets: list[Any] = []
+    compute((x,))
+    thread = threading.Thread(target=meanwhile)
+    thread.start()
+    compute((x,))
+    thread.join()
+    assert [args[1] for args in kernel.plain].count(4) == 1
+    assert targets == [CPU]
+    assert executor.switch.active is None
+
+
+def test_nothing_of_a_recording_is_remembered_and_forgetting_drops_records() -> None:
+    kept: Remembered[int] = Remembered()
+    runs: list[str] = []
+
+    @Repeated
+    def compute(x: Any) -> Any:
+        runs.append(x.device.type)
+        assert (x.device.type == "meta") == (not kept)
+        kept.keep(x.device.type, 1)
+        return allocate.empty((2,), dtype=x.dtype, device=x.device)
+
+    kept.keep("before", 1)
+    x = torch.zeros(4)
+    for _ in range(3):
+        compute((x,))
+    assert runs == ["cpu", "meta"]
+    assert set(kept) == {"before", "cpu"}
+    with choose.prefer("triton"):
+        pass
+    assert not kept
+    kept.keep("before", 1)
+    compute((x,))
+    assert runs[2:] == ["cpu"]
+
+
+def test_what_is_forgotten_while_it_is_apart_stays_so() -> None:
+    kept: Remembered[int] = Remembered()
+    kept.keep(1, 1)
+    with remembered.apart():
+        assert not kept
+    assert kept == {1: 1}
+    with remembered.apart():
+        remembered.forget()
+    assert not kept
+
+
+@pytest.mark.usefixtures("gpu")
+def test_calls_with_room_of_the_stream_are_recorded() -> None:
+    kernel = _Kernel("x", "counters", "scratch", "n")
+    zeros, scratch = torch.zeros(64, dtype=torch.int32), torch.zeros(64, dtype=torch.int64)
+    runs: list[int] = []
+    rooms: list[Any] = [arrivals.Room(zeros, scratch)]
+    asked: list[tuple[Any, ...]] = []
+
+    def room(device: Any, counters: int, size: int) -> Any:
+        if device.type == "meta":
+            return original(device, counters, size)
+        asked.append((counters, size))
+        return rooms[-1]
+
+    original = arrivals.room
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrivals, "room", room)
+
+        @Repeated
+        def compute(x: Any) -> Any:
+            runs.append(1)
+            found = arrivals.room(x.device, 3, 100)
+            if found is not None:
+                launch(kernel, (1,), (x, found.counters, found.scratch.view(torch.float32), 3), {}, CONFIG)
+            return x
+
+        x = torch.zeros(16)
+        for _ in range(4):
+            compute((x,))
+        assert kernel.fast[-1][9:12] == (x.data_ptr(), zeros.data_ptr(), scratch.data_ptr())
+        assert set(asked) == {(3, 100)}
+        assert len(runs) == 2
+        rooms.append(None)  # a capture: the call as it is written decides
+        compute((x,))
+        assert len(runs) == 3
+
+
+def test_calls_tell_tensors_apart_by_all_but_addresses() -> None:
+    calls: Calls[int] = Calls()
+    x, y = torch.zeros(4, 4), torch.ones(4, 4)
+    kinds: list[tuple[Any, ...]] = [
+        (x, y),
+        (x, y.t()),
+        (x, y.double()),
+        (x, y[:2]),
+        (x, y.to("meta")),
+        (x, None),
+        (x, None, y),
+        (x, y, None),
+        (x.half(), y),
+        (x.view(2, 8), y),
+    ]
+    for option in ("a", "b"):
+        for number, tensors in enumerate(kinds):
+            assert calls.get(tensors, option) is None
+            calls.keep(tensors, option, number)
+    for _ in range(4):
+        for number, tensors in enumerate(kinds):
+            again = tuple(None if one is None else one.clone(memory_format=torch.preserve_format) for one in tensors)
+            assert calls.get(tensors, "a") == number
+            if all(a is None or a.stride() == b.stride() for a, b in zip(again, tensors, strict=True)):
+                assert calls.get(again, "b") == number
+    assert calls.get((x, x), "a") == 0  # torch compares no tensor with itself: the key finds it
+    calls.keep(kinds[0], "a", 99)
+    assert calls.get(kinds[0], "a") == 99
+
+
+def _quantized(*shape: int) -> Any:
+    return quantize(torch.randn(shape), 32, 4)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["topk", "cumsum", "gated_delta", "product", "gather_qmm"])
+def test_public_functions_give_the_same_from_a_record(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rocmend.kernels import tape
+
+    torch.manual_seed(7)
+    plain = torch.randn(3, 40)
+    weights, experts = _quantized(16, 64), _quantized(3, 16, 64)
+    heads, gates, state = torch.randn(1, 2, 2, 16), torch.rand(1, 2, 2), torch.randn(1, 2, 16, 16)
+    x, rows = torch.randn(5, 64), torch.randn(2, 1, 64)
+    calls: dict[str, Callable[[], Any]] = {
+        "topk": lambda: topk(plain, 3),
+        "cumsum": lambda: cumsum(plain, -1),
+        "gated_delta": lambda: gated_delta(heads, heads, heads, gates, gates, state=state),
+        "product": lambda: product(x, *weights, group_size=32),
+        "gather_qmm": lambda: gather_qmm(rows, *experts, rhs_indices=torch.tensor([2, 0]), group_size=32),
+    }
+    made: list[Any] = []
+    original = tape.Tape
+
+    def noted(*args: Any) -> Any:
+        made.append(original(*args))
+        return made[-1]
+
+    monkeypatch.setattr(tape, "Tape", noted)
+    with choose.prefer("triton"):
+        first = calls[name]()
+        assert not made
+        for _ in range(2):
+            again = calls[name]()
+            for a, b in zip(first, again, strict=True) if isinstance(first, tuple) else [(first, again)]:
+                assert torch.equal(a, b)
+        assert made
