@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,6 +106,15 @@ def attention() -> Iterator[Timed]:
         lambda: kernels.scaled_dot_product_attention(q, keys, values, scale=scale),
         lambda: functional.scaled_dot_product_attention(q, keys, values, scale=scale, enable_gqa=True),
     )
+    many, before, of_them = normal(1, 32, 512, 128), normal(1, 8, 512, 128), normal(1, 8, 512, 128)
+    yield Timed(
+        "attention, 512 tokens",
+        lambda: kernels.scaled_dot_product_attention(many, before, of_them, scale=scale, mask="causal"),
+        lambda: functional.scaled_dot_product_attention(many, before, of_them, is_causal=True, enable_gqa=True),
+        FEW_CALLS,
+    )
+    back = partial(kernels.attention_backward, normal(1, 32, 512, 128), many, before, of_them, scale=scale)
+    yield Timed("attention_backward", partial(back, mask="causal"), None, FEW_CALLS)
 
 
 def products() -> Iterator[Timed]:
@@ -123,8 +133,8 @@ def products() -> Iterator[Timed]:
         some = normal(count, 2048, dtype=half)
         yield Timed(
             f"quantized_matmul, {count} rows",
-            lambda some=some: kernels.quantized_matmul(some, *weights),
-            lambda some=some: functional.linear(some, plain),
+            partial(kernels.quantized_matmul, some, *weights),
+            partial(functional.linear, some, plain),
             FEW_CALLS,
         )
     yield Timed("gather_qmm", lambda: kernels.gather_qmm(one, *experts, rhs_indices=chosen))
@@ -168,7 +178,7 @@ def recurrences() -> Iterator[Timed]:
         k, v = (kernels.quantize(normal(1, 8, 1024, 128), 64, bits) for _ in range(2))
         yield Timed(
             f"quantized_attention, {bits} bits",
-            lambda k=k, v=v, bits=bits: kernels.quantized_attention(q, k, v, scale=0.1, bits=bits),
+            partial(kernels.quantized_attention, q, k, v, scale=0.1, bits=bits),
         )
     query, key, value = normal(1, 1, 16, 128), normal(1, 1, 16, 128), normal(1, 1, 32, 128)
     state, (g, beta) = normal(1, 32, 128, 128, dtype=torch.float32), torch.rand(2, 1, 1, 32, device=DEVICE)

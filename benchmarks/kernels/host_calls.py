@@ -40,6 +40,10 @@ def _convolution(x: torch.Tensor, weight: torch.Tensor, *_: Any) -> torch.Tensor
     return x.new_empty((x.shape[0], weight.shape[0], *x.shape[2:]))
 
 
+def _attention(q: torch.Tensor, _k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return q.new_empty((*q.shape[:3], v.shape[3]))
+
+
 @contextlib.contextmanager
 def no_launches(name: str = "sm90") -> Iterator[None]:
     """Take CPU tensors for those of a target; launches inside do nothing.
@@ -58,6 +62,7 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
         mock.patch.object(fast, "stream_of", abs),
         mock.patch.object(torch, "matmul", _product),
         mock.patch.object(torch, "convolution", _convolution),
+        mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attention),
     )
     with contextlib.ExitStack() as stack:
         for one in patches:

@@ -166,27 +166,62 @@ class _Attention(torch.autograd.Function):
         options: dict[str, Any],
         problem: Problem,
     ) -> torch.Tensor:
-        from rocmend.kernels.ops.attention import host
-
-        out, lse = host.run(q, k, v, **options, return_lse=True)
         mask = options["mask"]
-        held = mask if isinstance(mask, torch.Tensor) else None
+        held, kind = (mask, None) if isinstance(mask, torch.Tensor) else (None, mask)
+        ctx.options = (options["scale"], kind, options["soft_cap"], options["window"])
+        out: torch.Tensor
+        out, lse = _launched((q, k, v, held, sinks), *ctx.options)
         ctx.save_for_backward(q, k, v, sinks, out, lse, held)
-        ctx.options = options if held is None else {**options, "mask": None}
         ctx.problem = problem
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        from rocmend.kernels.ops.attention import host_backward
-
         q, k, v, sinks, out, lse, held = ctx.saved_tensors
-        options = {**ctx.options, "sinks": sinks}
-        if held is not None:
-            options["mask"] = held
-        dq, dk, dv, dsinks = host_backward.run(grad, q, k, v, **options, out=out, lse=lse)
+        dq, dk, dv, dsinks = _launched_back((grad, q, k, v, held, sinks, out, lse), *ctx.options)
         return dq, dk, dv, dsinks, None, None
+
+
+@Repeated
+def _launched(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    held: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    scale: float,
+    kind: str | None,
+    soft_cap: float | None,
+    window: int | None,
+) -> Any:
+    """Compute the output and the logarithms with the kernels."""
+    from rocmend.kernels.ops.attention import host
+
+    mask = kind if held is None else held
+    return host.run(q, k, v, scale=scale, mask=mask, sinks=sinks, soft_cap=soft_cap, window=window, return_lse=True)
+
+
+@Repeated
+def _launched_back(
+    grad: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    held: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    scale: float,
+    kind: str | None,
+    soft_cap: float | None,
+    window: int | None,
+) -> Any:
+    """Compute the gradients with the kernels."""
+    from rocmend.kernels.ops.attention import host_backward
+
+    options: dict[str, Any] = {"mask": kind if held is None else held, "sinks": sinks}
+    return host_backward.run(grad, q, k, v, scale=scale, soft_cap=soft_cap, window=window, out=out, lse=lse, **options)
 
 
 def attention_backward(
