@@ -113,6 +113,11 @@ class _Watch(TorchDispatchMode):
         self.bases: list[torch.Tensor | None] = list(given)
         self._places = {_identity(one): index for index, one in enumerate(given) if one is not None}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler, which takes a second, to have it skip this class."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Carry out one operation of torch if it only allocates or views."""
         del types
