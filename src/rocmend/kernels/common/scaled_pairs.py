@@ -205,6 +205,29 @@ def scaled_operand(
         BITS: As for ``pair_of``.
         dtype: As for ``pair_of``.
     """
+    v = _in_lanes(words, scale, third, ROWS, WORDS, GROUPS, MODE, BITS, dtype)
+    return tl.reshape(tl.permute(v, (0, 1, 3, 4, 2, 5)), [ROWS, WORDS * (32 // BITS)])
+
+
+@triton.jit
+def scaled_halves(
+    words, scale, third,
+    ROWS: tl.constexpr, GROUPS: tl.constexpr, MODE: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr,
+):  # fmt: skip
+    """Return the two halves, along K, of what ``scaled_operand`` returns of 16 words: [ROWS, 256 / BITS] each."""
+    v = _in_lanes(words, scale, third, ROWS, 16, GROUPS, MODE, BITS, dtype)
+    v = tl.reshape(v, [ROWS, 4, 2, 2, 16 // BITS, 2])
+    first, second = tl.split(tl.permute(v, (0, 3, 4, 1, 5, 2)))
+    return tl.reshape(first, [ROWS, 256 // BITS]), tl.reshape(second, [ROWS, 256 // BITS])
+
+
+@triton.jit
+def _in_lanes(
+    words, scale, third,
+    ROWS: tl.constexpr, WORDS: tl.constexpr, GROUPS: tl.constexpr,
+    MODE: tl.constexpr, BITS: tl.constexpr, dtype: tl.constexpr,
+):  # fmt: skip
+    """Return weights, scaled, as lanes unpack them: [ROWS, blocks of 16 words, lanes, words, places, halves]."""
     EACH: tl.constexpr = WORDS // GROUPS
     scale = tl.reshape(tl.broadcast_to(scale[:, :, None], [ROWS, GROUPS, EACH]), [ROWS, WORDS])
     third = tl.reshape(tl.broadcast_to(third[:, :, None], [ROWS, GROUPS, EACH]), [ROWS, WORDS])
@@ -217,8 +240,7 @@ def scaled_operand(
         low3, high3 = pair_of(words, scale, third, 3, MODE, BITS, dtype)
         low = tl.join(tl.join(low0, low2), tl.join(low1, low3))
         high = tl.join(tl.join(high0, high2), tl.join(high1, high3))
-    v = tl.reshape(tl.join(low, high), [ROWS, WORDS // 16, 4, 4, 16 // BITS, 2])
-    return tl.reshape(tl.permute(v, (0, 1, 3, 4, 2, 5)), [ROWS, WORDS * (32 // BITS)])
+    return tl.reshape(tl.join(low, high), [ROWS, WORDS // 16, 4, 4, 16 // BITS, 2])
 
 
 @triton.jit

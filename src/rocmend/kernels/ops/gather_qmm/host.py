@@ -212,9 +212,9 @@ def _tiles(
         (pairs.count, m, a.experts, k, padded, groups, matrices * m, slots),
         (None, types[9], None, None),
     )
+    packed, ahead = _scales(a, config, wide) if even else (False, False)
     constants = _constants(a) | {
-        "BK": wide, "EVEN": even, "PACKED": even and form.affine and wide // form.group_size % 2 == 0,
-        "BG": max(16, next_power_of_2(groups)),
+        "BK": wide, "EVEN": even, "PACKED": packed, "AHEAD": ahead, "BG": max(16, next_power_of_2(groups)),
     }  # fmt: skip
     main = Plan(
         tiles_kernel,
@@ -232,6 +232,19 @@ def _tiles(
         main((ordered, *weights, out, lhs, table))
 
     return launches
+
+
+def _scales(a: Arguments, config: Config, wide: int) -> tuple[bool, bool]:
+    """Return whether scales of a step are loaded two at a time, and whether that is done a step before.
+
+    Neither where each lane has 4 bytes of them, the least that is copied to LDS without waiting.
+    """
+    of_step = wide // a.form.group_size
+    if config["BN"] * of_step * (2 if a.form.affine else 1) >= 4 * 32 * config["num_warps"]:
+        return False, False
+    if a.form.affine and of_step % 2 == 0 and not config.get("AHEAD", False):
+        return True, False
+    return False, True
 
 
 def _width(k: int, most: int, group: int) -> int:
