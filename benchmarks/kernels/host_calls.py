@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -17,6 +17,7 @@ import torch
 
 from rocmend.kernels import choose, executor, fast
 from rocmend.kernels import target as targets
+from rocmend.kernels.common import arrivals
 from rocmend.kernels.target import Target
 
 UNITS = 132
@@ -44,6 +45,12 @@ def _attention(q: torch.Tensor, _k: torch.Tensor, v: torch.Tensor, *_: Any, **__
     return q.new_empty((*q.shape[:3], v.shape[3]))
 
 
+def _room(given: Callable[..., arrivals.Room | None]) -> Callable[..., arrivals.Room | None]:
+    """Return what gives out the same memory each time, as a stream's is on a GPU."""
+    kept = arrivals.Room(torch.zeros(1 << 12, dtype=torch.int32), torch.zeros(1 << 20, dtype=torch.int64))
+    return lambda device, *wanted: given(device, *wanted) if device.type == "meta" else kept
+
+
 @contextlib.contextmanager
 def no_launches(name: str = "sm90") -> Iterator[None]:
     """Take CPU tensors for those of a target; launches inside do nothing.
@@ -60,6 +67,7 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
         mock.patch.object(fast.Bound, "_plain", _compiled),
         mock.patch.object(fast, "current_device", torch.empty(0).get_device),
         mock.patch.object(fast, "stream_of", abs),
+        mock.patch.object(arrivals, "room", _room(arrivals.room)),
         mock.patch.object(torch, "matmul", _product),
         mock.patch.object(torch, "convolution", _convolution),
         mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attention),
