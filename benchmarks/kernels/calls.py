@@ -69,7 +69,7 @@ def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
 
 def rows() -> Iterator[Timed]:
     """Yield the ops over rows."""
-    x, residual, weight = normal(1, 1, 4096), normal(1, 1, 4096), normal(4096)
+    x, residual, weight, bias = normal(1, 1, 4096), normal(1, 1, 4096), normal(4096), normal(4096)
     gate, up = normal(1, 1, 11008), normal(1, 1, 11008)
     scores = normal(1, 32, 1, 4096)
     logits = normal(1, 32000)
@@ -83,8 +83,8 @@ def rows() -> Iterator[Timed]:
     yield Timed("add_rms_norm", lambda: kernels.add_rms_norm(x, residual, weight, 1e-5))
     yield Timed(
         "layer_norm",
-        lambda: kernels.layer_norm(x, weight, weight, 1e-5),
-        lambda: functional.layer_norm(x, (4096,), weight, weight, 1e-5),
+        lambda: kernels.layer_norm(x, weight, bias, 1e-5),
+        lambda: functional.layer_norm(x, (4096,), weight, bias, 1e-5),
     )
     yield Timed("swiglu", lambda: kernels.swiglu(gate, up), lambda: functional.silu(gate) * up)
     yield Timed("softmax", lambda: kernels.softmax(scores, -1), lambda: torch.softmax(scores, -1))

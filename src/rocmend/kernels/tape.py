@@ -21,6 +21,9 @@ from rocmend.kernels.tuning import Config
 Tensors = Sequence[torch.Tensor | None]
 _CREATES = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+SMALL_BYTES = 1 << 20
+"""Temporary tensors of up to so much share an allocation."""
+ALIGNED_BYTES = 256
 _one_at_a_time = threading.Lock()
 
 
@@ -253,18 +256,30 @@ class Tape:
         if len(known) != len(set(known)):
             raise Unsuited("two results share memory")
         used = sorted(({slot.base for step in steps for slot in step.slots} | set(known)) & set(layouts))
-        numbers = {one: one for one in range(watch.given)}
-        numbers |= {old: watch.given + new for new, old in enumerate([*used, *shared])}
+        numbers: dict[int | None, int] = {one: one for one in range(watch.given)}
+        pooled, size = _pooled(layouts, [index for index in used if index not in known and index not in watch.zeroed])
+        used = [index for index in used if index not in pooled]
+        numbers |= {old: watch.given + new for new, old in enumerate([*used, *([None] if pooled else []), *shared])}
         self._makes = [
             allocate.Output(one.shape, one.dtype, device, one.stride())
             for one in (layouts[index] for index in used)
             if one is not None
         ]
+        if pooled:
+            self._makes.append(allocate.Output((size,), torch.uint8, device))
+            numbers |= dict.fromkeys(pooled, numbers[None])
         self._zeroed = [numbers[index] for index in used if index in watch.zeroed]
         self._room = next((functools.partial(arrivals.room, device, *wanted) for wanted, _ in watch.notes.rooms), None)
         self._results = [None if place is None else numbers[place] for place in places]
         self._steps = [
-            step._replace(slots=tuple([slot._replace(base=numbers[slot.base]) for slot in step.slots]))
+            step._replace(
+                slots=tuple(
+                    [
+                        slot._replace(base=numbers[slot.base], offset=slot.offset + pooled.get(slot.base, 0))
+                        for slot in step.slots
+                    ]
+                )
+            )
             for step in steps
         ]
         self._kernels = [step.bound.kernel for step in self._steps]
@@ -330,6 +345,24 @@ class Tape:
     def plain(self) -> Callable[[Tensors], Any]:
         """What computes the same, for tensors that lie at odd addresses."""
         return self._plain
+
+
+def _pooled(layouts: Mapping[int, torch.Tensor | None], temporary: Sequence[int]) -> tuple[dict[int, int], int]:
+    """Return where small temporary tensors lie in one that holds them all, and its size: an allocation takes its time.
+
+    Args:
+        layouts: Tensors that are allocated.
+        temporary: Those among them that nobody sees.
+    """
+    places: dict[int, int] = {}
+    size = 0
+    for index in temporary:
+        one = layouts[index]
+        needed = 0 if one is None else one.untyped_storage().nbytes()
+        if needed <= SMALL_BYTES:
+            places[index] = size
+            size += -(-needed // ALIGNED_BYTES) * ALIGNED_BYTES
+    return (places, size) if len(places) > 1 else ({}, 0)
 
 
 def _told(step: Step, entry: tuple[Any, ...]) -> Told:
