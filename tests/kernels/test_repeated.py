@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -269,6 +272,64 @@ def test_a_plan_is_kept_where_there_can_be_no_record() -> None:
     for _ in range(5):
         assert planned((x,), 3).tolist() == [3.0] * 4
     assert plans == [4, 4]  # the second attempt was without data
+
+
+@pytest.mark.usefixtures("gpu")
+def test_on_amd_storage_beyond_two_gibibytes_goes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "HIP", True)
+    monkeypatch.setattr(fast, "_LARGEST_BUFFER_BYTES", 1000)
+    kernel, runs = _Kernel("a", "b", "c", "n"), list[int]()
+    compute = _adding(kernel, runs)
+    large, y = torch.zeros(300), torch.zeros(16)
+    for _ in range(3):
+        compute((large[:16], y), 9)
+    assert len(runs) == 4  # each as it is written, and once to be recorded
+    for _ in range(3):
+        compute((torch.zeros(16), y), 9)
+    assert len(runs) == 4
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("most", [1 << 20, 8])
+def test_small_temporary_tensors_share_an_allocation(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rocmend.kernels import tape
+
+    made: list[Any] = []
+    output = allocate.Output
+    monkeypatch.setattr(allocate, "Output", lambda *args: made.append(args[0]) or output(*args))
+    monkeypatch.setattr(tape, "SMALL_BYTES", most)
+    kernel = _Kernel("a", "b", "c", "n")
+
+    @Repeated
+    def compute(x: Any) -> Any:
+        first = allocate.empty((3,), dtype=torch.float64, device=x.device)
+        second = allocate.empty((5,), dtype=torch.int32, device=x.device)
+        launch(kernel, (1,), (x, first[1:], second, 3), {}, CONFIG)
+        return x
+
+    x = torch.zeros(16)
+    for _ in range(4):
+        compute((x,))
+    (_, typed, other, _), told = kernel.plain[-1], kernel.fast[-1]
+    assert (typed.dtype, typed.shape, other.dtype, other.shape) == (torch.float64, (2,), torch.int32, (5,))
+    assert [tuple(shape) for shape in made] == ([(512,)] if most > 8 else [(3,), (5,)])
+    if most > 8:
+        assert told[11] - told[10] == 256 - 8
+
+
+def test_recording_does_not_import_torchs_compiler() -> None:
+    source = """
+import sys, torch
+from rocmend.kernels import allocate
+from rocmend.kernels.repeated import Repeated
+call = Repeated(lambda x: allocate.empty((2, 3), dtype=x.dtype, device=x.device).t())
+for _ in range(3):
+    call((torch.zeros(4),))
+assert "rocmend.kernels.tape" in sys.modules
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.usefixtures("gpu")
