@@ -16,7 +16,7 @@ def _case(dtype: str, shape: tuple[int, ...], k: int, *, axis: int = -1, largest
     length = max(shape)
     size: Size = "tiny" if length <= 128 else "small" if length <= 1000 else "large"
     name = f"{dtype}-{'x'.join(map(str, shape))}-k{k}-axis{axis}{'' if largest else '-smallest'}"
-    compiled = dtype in ("float32", "bfloat16", "int64") and shape in ((16, 128), (2, 151_936))
+    compiled = dtype in ("float32", "bfloat16", "int64") and shape in ((16, 128), (2, 5000), (2, 151_936))
     return Case(name, make, dtype, size, compiled=compiled, edges=("empty",) if 0 in shape else ("nan", "odd"))
 
 
@@ -36,6 +36,7 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, (0, 9), 3)
         yield _case(dtype, (1, 1), 1)
         yield _case(dtype, (2, 500), 100)
+        yield _case(dtype, (2, 5000), 50)
         yield _case(dtype, (40_000, 256), 8)
         yield _case(dtype, (7, 151_936), 1)
         yield _case(dtype, (2, 151_936), 1000)
