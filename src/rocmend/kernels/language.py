@@ -36,6 +36,17 @@ def waited(sums):
 
 
 @triton.jit
+def again(x):
+    """Return 16-bit elements as they are, but so that what was computed of them is computed anew: for NVIDIA.
+
+    Elements that are needed on both sides of a reduction are else kept in fp32 across it, in twice the registers.
+    """
+    if not INTERPRETED:
+        x = tl.inline_asm_elementwise("", "=r,0", [x], dtype=x.dtype, is_pure=False, pack=2)
+    return x
+
+
+@triton.jit
 def narrow(x, dtype: tl.constexpr):
     """Return fp32 x in another type, rounded to nearest even, in the interpreter too."""
     if INTERPRETED:

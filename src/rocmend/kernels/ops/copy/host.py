@@ -16,6 +16,8 @@ from rocmend.kernels.ops.copy.kernel import lines_kernel, turned_kernel
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import config_for
 
+_FEW = 1 << 31  # what the kernel counts in 32 bits
+
 
 class Axis(NamedTuple):
     """An axis of a copy: its size, and its strides in both tensors."""
@@ -128,11 +130,13 @@ def _launch_of(
         numbers = (m, n, last.source, turning[0].target, *sizes[:-1], *source, *to)
         return Plan(turned_kernel, (tiles * lines,), more, config, numbers, types)
     config = config_for("copy", "lines", width, target)
-    block = min(config["tile"], next_power_of_2(last.size))
-    group = max(1, min(config["tile"] // block, next_power_of_2(lines)))
+    tile = config["tile"] if last.size < config["tile"] else config.get("long", config["tile"])
+    block = min(tile, next_power_of_2(last.size))
+    group = max(1, min(tile // block, next_power_of_2(lines)))
     programs = cdiv(lines, group) * cdiv(last.size, block)
     numbers = (lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
-    return Plan(lines_kernel, (programs,), more | {"ROWS": group, "BLOCK": block}, config, numbers, types)
+    few = max(lines + group, last.size + block) < _FEW
+    return Plan(lines_kernel, (programs,), more | {"FEW": few, "ROWS": group, "BLOCK": block}, config, numbers, types)
 
 
 def _in_steps(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool]) -> None:

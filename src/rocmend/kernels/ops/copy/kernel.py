@@ -44,55 +44,62 @@ def _cast(x, UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, TO: tl.constexpr):
 @triton.jit
 def lines_kernel(
     x_ptr, out_ptr, lines, n, x_step, out_step, n0, n1, n2, n3, n4, x0, x1, x2, x3, x4, x5, o0, o1, o2, o3, o4, o5,
-    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, FEW: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Copy lines of ``n`` elements; ``n0`` is the size of the axis just before them, ``n1`` of the one before that."""
+    """Copy lines of ``n`` elements; ``n0`` is the size of the axis just before them, ``n1`` of the one before that.
+
+    Lines and columns are counted in 32 bits where they are few: divisions of 64 bits take longer than the copy.
+    """
     pieces = tl.cdiv(n, BLOCK)
-    program = tl.program_id(0).to(tl.int64)
+    program = tl.program_id(0)
+    if not FEW:
+        program = program.to(tl.int64)
     line = (program // pieces) * ROWS + tl.arange(0, ROWS)
     column = (program % pieces) * BLOCK + tl.arange(0, BLOCK)
     inside = (line < lines)[:, None] & (column < n)[None, :]
+    at = column.to(tl.int64)[None, :]
     rest = line
     if RANK == 0:
-        x_at = line * 0
-        out_at = line * 0
+        x_at = line.to(tl.int64) * 0
+        out_at = line.to(tl.int64) * 0
     elif RANK == 1:
-        x_at = rest * x0
-        out_at = rest * o0
+        x_at = rest.to(tl.int64) * x0
+        out_at = rest.to(tl.int64) * o0
     else:
-        x_at = (rest % n0) * x0
-        out_at = (rest % n0) * o0
+        x_at = (rest % n0).to(tl.int64) * x0
+        out_at = (rest % n0).to(tl.int64) * o0
         rest = rest // n0
     if RANK == 2:
-        x_at += rest * x1
-        out_at += rest * o1
+        x_at += rest.to(tl.int64) * x1
+        out_at += rest.to(tl.int64) * o1
     elif RANK > 2:
-        x_at += (rest % n1) * x1
-        out_at += (rest % n1) * o1
+        x_at += (rest % n1).to(tl.int64) * x1
+        out_at += (rest % n1).to(tl.int64) * o1
         rest = rest // n1
     if RANK == 3:
-        x_at += rest * x2
-        out_at += rest * o2
+        x_at += rest.to(tl.int64) * x2
+        out_at += rest.to(tl.int64) * o2
     elif RANK > 3:
-        x_at += (rest % n2) * x2
-        out_at += (rest % n2) * o2
+        x_at += (rest % n2).to(tl.int64) * x2
+        out_at += (rest % n2).to(tl.int64) * o2
         rest = rest // n2
     if RANK == 4:
-        x_at += rest * x3
-        out_at += rest * o3
+        x_at += rest.to(tl.int64) * x3
+        out_at += rest.to(tl.int64) * o3
     elif RANK > 4:
-        x_at += (rest % n3) * x3
-        out_at += (rest % n3) * o3
+        x_at += (rest % n3).to(tl.int64) * x3
+        out_at += (rest % n3).to(tl.int64) * o3
         rest = rest // n3
     if RANK == 5:
-        x_at += rest * x4
-        out_at += rest * o4
+        x_at += rest.to(tl.int64) * x4
+        out_at += rest.to(tl.int64) * o4
     elif RANK > 5:
-        x_at += (rest % n4) * x4 + (rest // n4) * x5
-        out_at += (rest % n4) * o4 + (rest // n4) * o5
-    x = tl.load(x_ptr + x_at[:, None] + column[None, :] * x_step, mask=inside, other=0)
+        x_at += (rest % n4).to(tl.int64) * x4 + (rest // n4).to(tl.int64) * x5
+        out_at += (rest % n4).to(tl.int64) * o4 + (rest // n4).to(tl.int64) * o5
+    x = tl.load(x_ptr + x_at[:, None] + at * x_step, mask=inside, other=0)
     out = _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty)
-    tl.store(out_ptr + out_at[:, None] + column[None, :] * out_step, out, mask=inside)
+    tl.store(out_ptr + out_at[:, None] + at * out_step, out, mask=inside)
 
 
 @triton.jit

@@ -13,7 +13,7 @@ from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_strid
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
 from rocmend.kernels.remembered import Planned
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 OP = "layer_norm"
 
@@ -37,7 +37,10 @@ def run(
         return lambda x, weight, bias, eps: _split(x, weight, bias, output(), eps)
     config = config_for(OP, "held", kind, executor.target_for(x.device))
     block, together = tile(n, config)
-    constants = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None, "BLOCK": block, "ROWS": together}
+    constants: dict[str, int] = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
+    constants |= {"BLOCK": block, "ROWS": together} | _ways(config, x.element_size(), block)
+    if config.get("full", 0) and rows % together == 0 and n == block:
+        constants |= {"EARLY": True, "FULL": True}
     numbers = (wide.stride(0), rows, n, float(eps))
     launched = Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)
     seen = row_stride(x) is not None
@@ -49,6 +52,12 @@ def run(
         return out
 
     return call
+
+
+def _ways(config: Config, width: int, block: int) -> dict[str, int]:
+    """Return how a row that is needed twice is kept: as 16-bit elements, from a length on, or in the caches."""
+    packed = width == 2 and block >= config.get("again_from", 1 << 30)
+    return {"AGAIN": packed, "RELOAD": bool(config.get("reload", 0)) and not packed}
 
 
 def _split(

@@ -5,39 +5,74 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.language import narrow
+from rocmend.kernels.language import again, narrow
 from rocmend.kernels.ops.rms_norm.kernel import inverse_root
 
 
 @triton.jit
-def _affine(
-    normal, weight_ptr, bias_ptr, column, n, dtype: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr
-):
+def _affine(normal, weight, bias, dtype: tl.constexpr, HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr):
     """Round to the output's type after normalising, weighting and adding the bias: MLX's order."""
     normal = narrow(normal, dtype)
     if HAS_WEIGHT:
-        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
-        normal = narrow(normal.to(tl.float32) * weight, dtype)
+        normal = narrow(normal.to(tl.float32) * weight.to(tl.float32), dtype)
     if HAS_BIAS:
-        bias = tl.load(bias_ptr + column, mask=column < n, other=0.0).to(tl.float32)
-        normal = narrow(normal.to(tl.float32) + bias, dtype)
+        normal = narrow(normal.to(tl.float32) + bias.to(tl.float32), dtype)
     return normal
+
+
+@triton.jit
+def _loaded(ptr, column, n, GIVEN: tl.constexpr, POLICY: tl.constexpr):
+    """Return a weight or a bias; zero where none is given."""
+    if GIVEN:
+        found = tl.load(ptr + column, mask=column < n, other=0.0, eviction_policy=POLICY)
+    else:
+        found = 0.0
+    return found
 
 
 @triton.jit
 def held_kernel(
     x_ptr, weight_ptr, bias_ptr, out_ptr, x_stride, rows, n, eps,
     HAS_WEIGHT: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    EARLY: tl.constexpr = False, RELOAD: tl.constexpr = False, AGAIN: tl.constexpr = False, FULL: tl.constexpr = False,
 ):  # fmt: skip
-    """ROWS rows a program, read once; the variance is that of the centred row."""
+    """ROWS rows a program, read once from memory; the variance is that of the centred row.
+
+    With EARLY weight and bias are on their way before a sum is waited for. With RELOAD a row is read again from the
+    caches, which keep it that long and no longer; with AGAIN its 16-bit elements stay as they are across the sums:
+    either way registers hold more rows at a time. FULL: there are no rows and columns but those of whole tiles.
+    """
+    FIRST: tl.constexpr = "evict_last" if RELOAD else "evict_first" if AGAIN else ""
+    KEPT: tl.constexpr = "evict_last" if RELOAD or AGAIN else ""
+    TO: tl.constexpr = ".cs" if RELOAD or AGAIN else ""
+    if FULL:
+        n = BLOCK
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
-    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
-    centred = tl.where(column < n, x - tl.sum(x, axis=1)[:, None] / n, 0.0)
+    if FULL:
+        inside = tl.full((ROWS, BLOCK), True, tl.int1)
+    weight = 0.0
+    bias = 0.0
+    if EARLY:
+        weight = _loaded(weight_ptr, column, n, HAS_WEIGHT, KEPT)
+        bias = _loaded(bias_ptr, column, n, HAS_BIAS, KEPT)
+    xs = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0, eviction_policy=FIRST)
+    mean = tl.sum(xs.to(tl.float32), axis=1)[:, None] / n
+    if AGAIN:
+        xs = again(xs)
+    centred = tl.where(column < n, xs.to(tl.float32) - mean, 0.0)
     scale = inverse_root(tl.sum(centred * centred, axis=1)[:, None], n, eps)
-    out = _affine(centred * scale, weight_ptr, bias_ptr, column, n, out_ptr.dtype.element_ty, HAS_WEIGHT, HAS_BIAS)
-    tl.store(out_ptr + row * n + column, out, mask=inside)
+    if AGAIN:
+        centred = again(xs).to(tl.float32) - mean
+    if RELOAD:
+        xs = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0, eviction_policy="evict_first")
+        centred = xs.to(tl.float32) - mean
+    if not EARLY:
+        weight = _loaded(weight_ptr, column, n, HAS_WEIGHT, KEPT)
+        bias = _loaded(bias_ptr, column, n, HAS_BIAS, KEPT)
+    out = _affine(centred * scale, weight, bias, out_ptr.dtype.element_ty, HAS_WEIGHT, HAS_BIAS)
+    tl.store(out_ptr + row * n + column, out, mask=inside, cache_modifier=TO)
 
 
 @triton.jit
@@ -72,7 +107,9 @@ def scale_kernel(
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     x = tl.load(x_ptr + row * x_stride + column, mask=column < n, other=0.0).to(tl.float32)
     normal = (x - mean) * scale
-    out = _affine(normal, weight_ptr, bias_ptr, column, n, out_ptr.dtype.element_ty, HAS_WEIGHT, HAS_BIAS)
+    weight = _loaded(weight_ptr, column, n, HAS_WEIGHT, "")
+    bias = _loaded(bias_ptr, column, n, HAS_BIAS, "")
+    out = _affine(normal, weight, bias, out_ptr.dtype.element_ty, HAS_WEIGHT, HAS_BIAS)
     tl.store(out_ptr + row * n + column, out, mask=column < n)
 
 

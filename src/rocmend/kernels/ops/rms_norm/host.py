@@ -39,7 +39,7 @@ def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | 
     if stride is None or residual_stride is None:
         return None
     rows = x.numel() // n
-    config = config_for(OP, "held", kind, executor.target_for(x.device))
+    config = config_for(OP, "held", kind if x.element_size() < 4 else f"{kind}-32", executor.target_for(x.device))
     block, together = tile(n, config)
     constants = {
         "HAS_RESIDUAL": residual is not None,
@@ -124,10 +124,10 @@ def forward(
 
 
 def _stages(config: Config, target: Target, elements: int, read: Sequence[torch.Tensor | None]) -> int:
-    """Return the record's stages where what is copied ahead fits in local memory; else 1."""
-    stages = int(config["STAGES"])
-    ahead = (stages - 1) * elements * sum(one.element_size() for one in read if one is not None)
-    return stages if ahead <= target.lds_bytes * 7 // 8 else 1
+    """Return the record's stages, fewer where what is copied ahead would not fit in local memory; two gain nothing."""
+    ahead = elements * sum(one.element_size() for one in read if one is not None)
+    stages = min(int(config["STAGES"]), 1 + target.lds_bytes * 7 // 8 // ahead)
+    return stages if stages > 2 else 1
 
 
 def run_backward(
@@ -158,7 +158,7 @@ def run_backward(
         {
             "HAS_WEIGHT": weight is not None, "HAS_EXTRA": extras is not None, "BLOCK": block, "ROWS": together,
             "RELOAD": reload,
-            "STAGES": 1 if reload else _stages(config, target, together * block, (grads, wide, extras)),
+            "STAGES": _stages(config, target, together * block, (grads, wide, extras, weight if reload else None)),
         },
         config,
     )  # fmt: skip

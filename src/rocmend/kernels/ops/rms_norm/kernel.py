@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.language import narrow
+from rocmend.kernels.language import again, narrow
 
 
 @triton.jit
@@ -16,12 +16,11 @@ def inverse_root(squares, n, eps):
 
 
 @triton.jit
-def _weighted(normal, weight_ptr, column, n, dtype: tl.constexpr, HAS_WEIGHT: tl.constexpr):
+def _weighted(normal, weight, dtype: tl.constexpr, HAS_WEIGHT: tl.constexpr):
     """Round to the output's type, weight, and round again: MLX's order."""
     normal = narrow(normal, dtype)
     if HAS_WEIGHT:
-        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
-        normal = narrow(normal.to(tl.float32) * weight, dtype)
+        normal = narrow(normal.to(tl.float32) * weight.to(tl.float32), dtype)
     return normal
 
 
@@ -29,20 +28,37 @@ def _weighted(normal, weight_ptr, column, n, dtype: tl.constexpr, HAS_WEIGHT: tl
 def held_kernel(
     x_ptr, residual_ptr, weight_ptr, sum_ptr, out_ptr, x_stride, residual_stride, rows, n, eps,
     HAS_RESIDUAL: tl.constexpr, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    EARLY: tl.constexpr = False, RELOAD: tl.constexpr = False,
 ):  # fmt: skip
-    """ROWS rows a program, read once."""
+    """ROWS rows a program, read once from memory.
+
+    With EARLY the weight is on its way before the sum is waited for. With RELOAD a row without a residual is read
+    again from the caches, which keep it that long and no longer, so that registers hold more rows at a time.
+    """
+    TWICE: tl.constexpr = RELOAD and not HAS_RESIDUAL
+    FIRST: tl.constexpr = "evict_last" if TWICE else ""
+    KEPT: tl.constexpr = "evict_last" if RELOAD else ""
+    TO: tl.constexpr = ".cs" if TWICE else ""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
-    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
+    weight = 0.0
+    if HAS_WEIGHT and EARLY:
+        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0, eviction_policy=KEPT)
+    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
     if HAS_RESIDUAL:
         x += tl.load(residual_ptr + row * residual_stride + column, mask=inside, other=0.0).to(tl.float32)
         total = narrow(x, sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + row * n + column, total, mask=inside)
         x = total.to(tl.float32)
     scale = inverse_root(tl.sum(x * x, axis=1)[:, None], n, eps)
-    out = _weighted(x * scale, weight_ptr, column, n, out_ptr.dtype.element_ty, HAS_WEIGHT)
-    tl.store(out_ptr + row * n + column, out, mask=inside)
+    if TWICE:
+        x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0, eviction_policy="evict_first")
+        x = x.to(tl.float32)
+    if HAS_WEIGHT and not EARLY:
+        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0, eviction_policy=KEPT)
+    out = _weighted(x * scale, weight, out_ptr.dtype.element_ty, HAS_WEIGHT)
+    tl.store(out_ptr + row * n + column, out, mask=inside, cache_modifier=TO)
 
 
 @triton.jit
@@ -78,8 +94,19 @@ def scale_kernel(
     squares = tl.sum(tl.load(partial_ptr + row * PARTS + tl.arange(0, PARTS)[None, :]), axis=1)[:, None]
     x = tl.load(x_ptr + row * x_stride + column, mask=column < n, other=0.0).to(tl.float32)
     scale = inverse_root(squares, n, eps)
-    out = _weighted(x * scale, weight_ptr, column, n, out_ptr.dtype.element_ty, HAS_WEIGHT)
+    weight = 0.0
+    if HAS_WEIGHT:
+        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0)
+    out = _weighted(x * scale, weight, out_ptr.dtype.element_ty, HAS_WEIGHT)
     tl.store(out_ptr + row * n + column, out, mask=column < n)
+
+
+@triton.jit
+def _wide(x, AGAIN: tl.constexpr):
+    """Return elements in fp32; with AGAIN, 16-bit ones anew, so that nobody keeps their fp32 from before."""
+    if AGAIN and x.dtype.primitive_bitwidth == 16:
+        x = again(x)
+    return x.to(tl.float32)
 
 
 @triton.jit
@@ -92,33 +119,40 @@ def _both(a, b, c, d):
 def backward_kernel(
     grad_ptr, x_ptr, weight_ptr, extra_ptr, dx_ptr, partial_ptr, grad_stride, x_stride, extra_stride, rows, n, eps,
     HAS_WEIGHT: tl.constexpr, HAS_EXTRA: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
-    RELOAD: tl.constexpr,
+    RELOAD: tl.constexpr, AGAIN: tl.constexpr = False, STREAM: tl.constexpr = False,
 ):  # fmt: skip
     """Gradient of x, and this program's part of the weight's: each program walks over the rows in strides.
 
-    With RELOAD the weight is read again for each row, where registers for it are lacking.
+    Where registers are lacking, the weight is read again for each row (RELOAD), and 16-bit elements stay as they are
+    across the reduction (AGAIN). With STREAM the gradient of x leaves the caches to others.
     """
+    TO: tl.constexpr = ".cs" if STREAM else ""
     column = tl.arange(0, BLOCK)[None, :]
     if HAS_WEIGHT and not RELOAD:
-        weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
+        weights = tl.load(weight_ptr + column, mask=column < n, other=0.0)
     sums = tl.zeros((ROWS, BLOCK), tl.float32)
     for start in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
         row = (start + tl.arange(0, ROWS)[:, None]).to(tl.int64)
         inside = (row < rows) & (column < n)
-        x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0).to(tl.float32)
-        grad = tl.load(grad_ptr + row * grad_stride + column, mask=inside, other=0.0).to(tl.float32)
+        xs = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0)
+        grads = tl.load(grad_ptr + row * grad_stride + column, mask=inside, other=0.0)
         if HAS_WEIGHT and RELOAD:
-            weight = tl.load(weight_ptr + column, mask=column < n, other=0.0).to(tl.float32)
-        weighted = grad * weight if HAS_WEIGHT else grad
+            weights = tl.load(weight_ptr + column, mask=column < n, other=0.0)
+        x = xs.to(tl.float32)
+        weighted = grads.to(tl.float32)
+        if HAS_WEIGHT:
+            weighted *= _wide(weights, AGAIN)
         squares, inner = tl.reduce((x * x, weighted * x), 1, _both)
         scale = inverse_root(squares[:, None], n, eps)
-        normal = x * scale
+        normal = _wide(xs, AGAIN) * scale
+        grad = _wide(grads, AGAIN)
+        weighted = grad * _wide(weights, AGAIN) if HAS_WEIGHT else grad
         if HAS_WEIGHT:
             sums += grad * normal
         dx = scale * (weighted - normal * (scale * inner[:, None] / n))
         if HAS_EXTRA:
             dx += tl.load(extra_ptr + row * extra_stride + column, mask=inside, other=0.0).to(tl.float32)
-        tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside)
+        tl.store(dx_ptr + row * n + column, narrow(dx, dx_ptr.dtype.element_ty), mask=inside, cache_modifier=TO)
     if HAS_WEIGHT:
         total = tl.sum(sums, axis=0)[None, :]
         tl.store(partial_ptr + tl.program_id(0).to(tl.int64) * n + column, total, mask=column < n)

@@ -15,6 +15,8 @@ from rocmend.kernels.ops.take.kernel import along_kernel, lines_kernel
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import config_for
 
+_FEW = 1 << 31  # what the kernel counts in 32 bits
+
 
 @Planned
 def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Callable[..., torch.Tensor]:
@@ -42,7 +44,8 @@ def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Ca
         group = max(1, min(config["tile"] // block, next_power_of_2(lines)))
         grid = (cdiv(lines, group) * cdiv(inner, block),)
         numbers = (lines, m, n, inner)
-        launched = Plan(lines_kernel, grid, constants | {"ROWS": group, "BLOCK": block}, config, numbers, types)
+        tiles = {"FEW": max(lines + group, inner + block) < _FEW, "ROWS": group, "BLOCK": block}
+        launched = Plan(lines_kernel, grid, constants | tiles, config, numbers, types)
 
     def call(x: torch.Tensor, indices: torch.Tensor, _axis: int, *, along: bool) -> torch.Tensor:
         del along

@@ -18,19 +18,24 @@ def place_of(index, n, UNSIGNED: tl.constexpr):
 @triton.jit
 def lines_kernel(
     x_ptr, index_ptr, out_ptr, lines, m, n, inner,
-    UNSIGNED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    UNSIGNED: tl.constexpr, FEW: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Copy lines of ``inner`` elements: ``out[outer, m, inner]`` of ``x[outer, n, inner]``; places are kept inside."""
+    """Copy lines of ``inner`` elements: ``out[outer, m, inner]`` of ``x[outer, n, inner]``; places are kept inside.
+
+    Lines and columns are counted in 32 bits where they are few: divisions of 64 bits are slow.
+    """
     pieces = tl.cdiv(inner, BLOCK)
-    program = tl.program_id(0).to(tl.int64)
+    program = tl.program_id(0)
+    if not FEW:
+        program = program.to(tl.int64)
     line = (program // pieces) * ROWS + tl.arange(0, ROWS)
     column = (program % pieces) * BLOCK + tl.arange(0, BLOCK)
     inside = (line < lines)[:, None] & (column < inner)[None, :]
     place = place_of(tl.load(index_ptr + line % m, mask=line < lines, other=0), n, UNSIGNED)
     place = tl.minimum(tl.maximum(place, 0), n - 1)
-    source = ((line // m) * n + place) * inner
+    source = ((line // m).to(tl.int64) * n + place) * inner
     x = tl.load(x_ptr + source[:, None] + column[None, :], mask=inside, other=0)
-    tl.store(out_ptr + (line * inner)[:, None] + column[None, :], x, mask=inside)
+    tl.store(out_ptr + (line.to(tl.int64) * inner)[:, None] + column[None, :], x, mask=inside)
 
 
 @triton.jit
