@@ -296,7 +296,12 @@ def test_small_temporary_tensors_share_an_allocation(most: int, monkeypatch: pyt
 
     made: list[Any] = []
     output = allocate.Output
-    monkeypatch.setattr(allocate, "Output", lambda *args: made.append(args[0]) or output(*args))
+
+    def noted(*args: Any) -> Any:
+        made.append(args[0])
+        return output(*args)
+
+    monkeypatch.setattr(allocate, "Output", noted)
     monkeypatch.setattr(tape, "SMALL_BYTES", most)
     kernel = _Kernel("a", "b", "c", "n")
 
