@@ -13,6 +13,8 @@ from tests.kernels.norms_golden import DTYPES, assert_as_mlx, golden
 from rocmend.core.errors import UsageError
 from rocmend.kernels import layer_norm
 from rocmend.kernels.choose import prefer
+from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu]
 
@@ -41,6 +43,20 @@ def test_gradients_are_autograd_s() -> None:
     theirs = torch.autograd.grad(torch.nn.functional.layer_norm(x, (33,), w, b, 1e-5).sin().sum(), (x, w, b))
     for one, other in zip(mine, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("record", [{"reload": True}, {"again_from": 16}, {"full": True}])
+@pytest.mark.parametrize("shape", [(5, 33), (4, 64)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_records_change_no_bit(dtype: str, shape: tuple[int, int], record: dict[str, int]) -> None:
+    """What other GPUs' records ask of the kernel: in the interpreter no record of its own does."""
+    x = torch.randn(shape).to(getattr(torch, dtype))
+    w, b = (torch.randn(shape[1]).to(x.dtype) for _ in range(2))
+    for weight, bias in ((w, b), (w, None), (None, None)):
+        with prefer("triton"):
+            plain = layer_norm(x, weight, bias, 1e-5)
+            with forced("layer_norm", "held", Config({"tile": 128, **record})):
+                assert torch.equal(layer_norm(x, weight, bias, 1e-5), plain)
 
 
 def test_says_what_does_not_fit() -> None:

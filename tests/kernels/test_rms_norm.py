@@ -13,6 +13,9 @@ from tests.kernels.norms_golden import DTYPES, assert_as_mlx, golden
 from rocmend.core.errors import UsageError
 from rocmend.kernels import add_rms_norm, rms_norm
 from rocmend.kernels.choose import prefer
+from rocmend.kernels.ops.rms_norm.function import rms_norm_backward
+from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu]
 
@@ -48,6 +51,35 @@ def test_residual_gradients_are_autograd_s() -> None:
     theirs = torch.autograd.grad((out.sin() + total.square()).sum(), (x, r, w))
     for one, other in zip(mine, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("record", [{"EARLY": True}, {"EARLY": True, "RELOAD": True}, {"RELOAD": True}])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_records_change_no_bit(dtype: str, record: dict[str, bool]) -> None:
+    """What other GPUs' records ask of the kernel: in the interpreter no record of its own does."""
+    x, r = (torch.randn(5, 33).to(getattr(torch, dtype)) for _ in range(2))
+    w = torch.randn(33).to(x.dtype)
+    for weight in (w, None):
+        with prefer("triton"):
+            plain = (rms_norm(x, weight, 1e-5), *add_rms_norm(x, r, weight, 1e-5))
+            with forced("rms_norm", "held", Config({"tile": 128, **record})):
+                other = (rms_norm(x, weight, 1e-5), *add_rms_norm(x, r, weight, 1e-5))
+        assert all(torch.equal(one, two) for one, two in zip(plain, other, strict=True))
+
+
+@pytest.mark.parametrize("reload_from", [16, 1 << 30])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients_by_other_records_are_the_same(dtype: str, reload_from: int) -> None:
+    x, upper = (torch.randn(5, 33).to(getattr(torch, dtype)) for _ in range(2))
+    w = torch.randn(33).to(x.dtype)
+    common = {"tile": 64, "programs_per_unit": 1}
+    with prefer("triton"):
+        with forced("rms_norm", "backward", Config({**common, "STAGES": 1})):
+            plain = rms_norm_backward(upper, x, w, 1e-5)
+        more = {"STAGES": 4, "reload_from": reload_from, "AGAIN": True, "STREAM": True}
+        with forced("rms_norm", "backward", Config({**common, **more})):
+            other = rms_norm_backward(upper, x, w, 1e-5)
+    assert all(torch.equal(one, two) for one, two in zip(plain, other, strict=True))
 
 
 def test_says_what_does_not_fit() -> None:
