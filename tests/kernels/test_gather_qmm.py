@@ -83,7 +83,7 @@ def test_rows_of_one_expert_are_served_together(slices: int, tiles: int, mates: 
     parts = _experts(generator, 24, 576)  # 9 groups: the last step of K, and the last tile of n, are not full
     x = torch.randn(2, 1, 1, 576, generator=generator).half()
     chosen = torch.tensor([[2, 0, 2], [2, 2, 2]])
-    record = Config({"SLICES": slices, "TILES": tiles, "MATES": mates, "STAGES": 3, "num_warps": 1})
+    record = Config({"SLICES": slices, "OUTPUTS": 2 * tiles, "MATES": mates, "STAGES": 3, "num_warps": 1})
     with choose.prefer("triton"), forced("gather_qmm", "diagonal", record):
         out = gather_qmm(x, *parts, rhs_indices=chosen)
         fused = gather_qmm_swiglu(x, parts, parts, rhs_indices=chosen) if tiles == 2 else None
@@ -92,6 +92,33 @@ def test_rows_of_one_expert_are_served_together(slices: int, tiles: int, mates: 
     if fused is not None:
         wanted = torch.nn.functional.silu(wanted) * wanted
         torch.testing.assert_close(fused[:, :, 0].double(), wanted, rtol=4e-3, atol=0.5)
+
+
+@pytest.mark.parametrize("lhs", [None, [[1], [0]]])
+@pytest.mark.parametrize(("mode", "outputs"), [("affine", 1), ("affine", 2), ("affine", 4), ("mxfp4", 2)])
+def test_weights_of_a_guessed_expert(mode: str, outputs: int, lhs: Any) -> None:
+    """Words that are held from the beginning are the same ones, where K and n are no whole steps and tiles too."""
+    generator = torch.Generator().manual_seed(11)
+    parts = quantize(torch.randn(4, 20, 320, generator=generator).bfloat16(), mode=mode)
+    x = torch.randn(2, 1, 1, 320, generator=generator).bfloat16()
+    chosen = torch.tensor([[3, 0], [2, 2]])
+    index = None if lhs is None else torch.tensor(lhs)
+    values = {"SLICES": 4, "OUTPUTS": outputs, "MATES": 1, "STAGES": 3, "num_warps": 4}
+    got, fused = [], []
+    for guess in (False, True):
+        record = Config(values | {"GUESS": guess})
+        with choose.prefer("triton"), forced("gather_qmm", "diagonal", record):
+            if outputs > 1:
+                got.append(gather_qmm(x, *parts, index, chosen, mode=mode))
+            if outputs < 4:
+                fused.append(gather_qmm_swiglu(x, parts, parts, index, chosen, mode=mode))
+    for pair in (got, fused):
+        assert not pair or torch.equal(*pair)
+    if got:
+        plain = dequantize(*parts, mode=mode, dtype=torch.bfloat16).double()
+        rows = x[:, 0, 0] if lhs is None else x[index[:, 0], 0, 0]
+        wanted = torch.einsum("tk,tenk->ten", rows.double(), plain[chosen])
+        torch.testing.assert_close(got[1][:, :, 0].double(), wanted, rtol=2e-2, atol=0.2)
 
 
 @pytest.mark.parametrize("chosen", ["one", "random", "last"])

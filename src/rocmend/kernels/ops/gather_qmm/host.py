@@ -90,12 +90,14 @@ def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None])
     m, k = a.x.shape[-2:]
     rows, groups = a.pairs.count * m, k // a.form.group_size
     slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 8)))
-    tile = config["TILES"] * 16
+    tile, steps = config["OUTPUTS"] * 8, cdiv(groups, 8 * slices)
     constants = _constants(a) | {
-        "SLICES": slices, "STEPS": cdiv(groups, 8 * slices), "EVEN": groups % (8 * slices) == 0,
+        "SLICES": slices, "STEPS": steps, "EVEN": groups % (8 * slices) == 0,
         "FULL": a.n % tile == 0, "ROWS": next_power_of_2(rows) if config["MATES"] > 1 else 1,
+        "PDL": bool(config.get("launch_pdl", 0)),
+        "GUESS": bool(config.get("GUESS", 0)) and steps == 1 and config["MATES"] == 1,
     }  # fmt: skip
-    numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
+    numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows, a.experts)
     of_matrix = a.pairs.divisor * m
     grid = (cdiv(a.n, tile), of_matrix, rows // of_matrix)
     return Plan(diagonal_kernel, grid, constants, _with_warps(config, slices), numbers, types)
@@ -207,6 +209,7 @@ def _tiles(
             "BLOCK": of_pairs,
             "ONCE": pairs.count <= of_pairs,
             "ORDERED": a.ordered and pairs.count <= of_pairs,
+            "PDL": bool(first.get("launch_pdl", 0)),
         },
         first,
         (pairs.count, m, a.experts, k, padded, groups, matrices * m, slots),
@@ -215,6 +218,7 @@ def _tiles(
     packed, ahead = _scales(a, config, wide) if even else (False, False)
     constants = _constants(a) | {
         "BK": wide, "EVEN": even, "PACKED": packed, "AHEAD": ahead, "BG": max(16, next_power_of_2(groups)),
+        "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     main = Plan(
         tiles_kernel,
