@@ -8,8 +8,9 @@ was given is noticed, and left as it is.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,18 @@ Tensors = Sequence[torch.Tensor | None]
 PLAIN_CALLS = 32
 """Calls of a kind before one is recorded; in Triton's interpreter one, so that what is tested is what is used."""
 _GRADIENT = object()
+_at_once = False
+
+
+@contextlib.contextmanager
+def at_once() -> Iterator[None]:
+    """Record the second call of a kind inside, so that the third is launched from the record: for tests on a GPU."""
+    global _at_once  # noqa: PLW0603  one switch for the process
+    before, _at_once = _at_once, True
+    try:
+        yield
+    finally:
+        _at_once = before
 
 
 class Repeated:
@@ -89,7 +102,7 @@ class _First:
     def __init__(self, repeated: Repeated, options: tuple[Any, ...], kind: Any) -> None:
         self._repeated, self._options, self._kind = repeated, options, kind
         self._call: Callable[..., Any] | None = None
-        self._left = 0 if executor.interpreting() else repeated.plain_calls
+        self._left = 0 if _at_once or executor.interpreting() else repeated.plain_calls
 
     def __call__(self, tensors: Tensors) -> Any:
         """Compute as it is written; in the end from a record, if there can be one."""
