@@ -37,6 +37,15 @@ def together(result: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, A
     return {**result, "results": [*rows, *fresh.values()], "notes": notes}
 
 
+def beside(result: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with that of other topics, which another GPU of the machine measured at the same time."""
+    told = "* Two GPUs of one machine measured some topics each, at the same time; ceilings of the second: "
+    told += ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in other["ceilings"].items())
+    notes = [*result.get("notes", []), *other.get("notes", []), f"{told}."]
+    joined = {name: [*result[name], *other[name]] for name in ("results", "not_measured")}
+    return {**result, **joined, "notes": notes}
+
+
 def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
     """Return the page."""
     ceilings = result["ceilings"]
@@ -155,8 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--picture", default="", help="path of the plot, as the page names it")
     made.add_argument("--append", type=Path, default=None, help="a Markdown file that is put at the end")
     made.add_argument("--later", type=Path, action="append", default=[], help="a later run of a part of it")
+    made.add_argument("--beside", type=Path, default=None, help="other topics of the same run, from another GPU")
     asked = made.parse_args(arguments)
     result = json.loads(asked.result.read_text(encoding="utf-8"))
+    if asked.beside:
+        result = beside(result, json.loads(asked.beside.read_text(encoding="utf-8")))
     for path in asked.later:
         result = together(result, json.loads(path.read_text(encoding="utf-8")))
     more = asked.append.read_text(encoding="utf-8") if asked.append else ""
