@@ -14,6 +14,8 @@ pytest.importorskip("triton")
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose
+from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -103,6 +105,34 @@ def test_partition_puts_the_place_right() -> None:
     x = torch.randn(4, 9)
     assert torch.equal(rk.partition(x, -3)[:, 6], x.sort().values[:, 6])
     assert torch.equal(x.gather(1, rk.argpartition(x, 2)), x.sort().values)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_equal_elements_of_a_long_row_come_by_place(largest: bool) -> None:
+    """The row is taken by groups of 16: the last has 3 members, and an element that comes first stands in it."""
+    x = torch.zeros(2, 707)
+    x[1, 705] = 1.0 if largest else -1.0
+    with choose.prefer("triton"):
+        top = rk.topk(x, 20, largest=largest)
+    assert top.indices.tolist() == [list(range(20)), [705, *range(19)]]
+    assert torch.equal(top.values, x.gather(1, top.indices))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_one_pass_over_a_row_gives_what_two_give(reverse: bool, inclusive: bool) -> None:
+    x = torch.randint(-1000, 1000, (3, 61), dtype=torch.int32)
+    found = []
+    with choose.prefer("triton"):
+        for elements in (0, 1 << 40):
+            record = Config(
+                {"LINES": 2, "LANES": 4, "BEFORE": 2, "least": 2, "most": 8, "elements": elements, "bytes": 1}
+            )
+            with forced("scan", "once", record):
+                found.append(rk.cumsum(x, 1, reverse=reverse, inclusive=inclusive))
+    turned = x.flip(1) if reverse else x
+    wanted = turned.cumsum(1, dtype=torch.int32) - (0 if inclusive else turned)
+    assert all(torch.equal(one, wanted.flip(1) if reverse else wanted) for one in found)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def held_kernel(
     """
     TWICE: tl.constexpr = RELOAD and not HAS_RESIDUAL
     FIRST: tl.constexpr = "evict_last" if TWICE else ""
-    KEPT: tl.constexpr = "evict_last" if RELOAD else ""
+    KEPT: tl.constexpr = "evict_last" if TWICE else ""
     TO: tl.constexpr = ".cs" if TWICE else ""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]

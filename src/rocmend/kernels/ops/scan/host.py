@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-import triton
 import triton.language as tl
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.scan.kernel import scan_kernel
+from rocmend.kernels.ops.scan.kernel import once_kernel, scan_kernel
 from rocmend.kernels.tuning import config_for
 
 _ACC = {torch.float32: tl.float32, torch.float64: tl.float64, torch.int32: tl.int32, torch.int64: tl.int64}
@@ -46,8 +46,29 @@ def run(x: torch.Tensor, axis: int, *, op: str, reverse: bool, inclusive: bool, 
     if op == "logsumexp" and not x.dtype.is_floating_point:
         data = x.to(torch.float32)
     to = out if out.dtype.is_floating_point else axes.raw(out)
-    _pieces(data, to, axes.split(x.shape, axis), computed, constants)
+    sizes = axes.split(x.shape, axis)
+    if not _once(data, to, sizes, computed, constants):
+        _pieces(data, to, sizes, computed, constants)
     return out
+
+
+def _once(
+    data: torch.Tensor, out: torch.Tensor, sizes: axes.Split, computed: torch.dtype, constants: dict[str, object]
+) -> bool:
+    """Scan long rows in one pass, whose programs wait for each other; False where that is not for such rows."""
+    outer, n, inner = sizes
+    target = executor.target_for(data.device)
+    # On AMD, where a wait between compute units was never tried, rows are read twice.
+    if inner != 1 or computed.itemsize != 4 or target.vendor == "amd":
+        return False
+    config = config_for("scan", "once", "*", target)
+    tiles = cdiv(n, config["LINES"] * config["LANES"])
+    few = outer * n < config["elements"] or data.element_size() < config["bytes"]
+    if few or not config["least"] <= tiles <= config["most"]:
+        return False
+    ready = allocate.empty((1 + outer * tiles,), dtype=torch.int64, device=data.device).zero_()
+    launch(once_kernel, (outer * tiles,), (data, out, ready, n, tiles), constants, config)
+    return True
 
 
 def _pieces(
@@ -55,13 +76,13 @@ def _pieces(
 ) -> None:
     outer, n, inner = sizes
     config = config_for("scan", "scan", "row" if inner == 1 else "column", executor.target_for(data.device))
-    lanes = 1 if inner == 1 else min(config["lanes"], triton.next_power_of_2(inner))
-    block = max(2, min(config["tile"] // lanes, triton.next_power_of_2(n)))
-    groups = outer * triton.cdiv(inner, lanes)
+    lanes = 1 if inner == 1 else min(config["lanes"], next_power_of_2(inner))
+    block = max(2, min(config["tile"] // lanes, next_power_of_2(n)))
+    groups = outer * cdiv(inner, lanes)
     # Enough programs to fill the GPU: a long axis is cut where there are few neighbours.
     wanted = max(1, config["programs"] // groups)
-    piece = triton.cdiv(max(triton.cdiv(n, wanted), block * config["walk"]), block) * block
-    pieces = triton.cdiv(n, piece)
+    piece = cdiv(max(cdiv(n, wanted), block * config["walk"]), block) * block
+    pieces = cdiv(n, piece)
     tiles = {"BLOCK": block, "INNER": lanes}
     before = None
     if pieces > 1:

@@ -65,17 +65,17 @@ def _join(a, b, OP: tl.constexpr):
 
 
 @triton.jit
-def _scan(x, OP: tl.constexpr):
+def _scan(x, OP: tl.constexpr, AXIS: tl.constexpr = 0):
     if OP == "sum":
-        return tl.associative_scan(x, 0, _add)
+        return tl.associative_scan(x, AXIS, _add)
     elif OP == "prod":
-        return tl.associative_scan(x, 0, _multiply)
+        return tl.associative_scan(x, AXIS, _multiply)
     elif OP == "max":
-        return tl.associative_scan(x, 0, _larger)
+        return tl.associative_scan(x, AXIS, _larger)
     elif OP == "min":
-        return tl.associative_scan(x, 0, _smaller)
+        return tl.associative_scan(x, AXIS, _smaller)
     else:
-        return tl.associative_scan(x, 0, _logaddexp)
+        return tl.associative_scan(x, AXIS, _logaddexp)
 
 
 @triton.jit
@@ -182,3 +182,61 @@ def scan_kernel(
             carry = _last(scanned, local, BLOCK)
     if WHOLE:
         tl.store(out_ptr + (outer * pieces + number) * inner + neighbour, carry, mask=neighbour < inner)
+
+
+@triton.jit
+def _last_lane(x, lane, LANES: tl.constexpr):
+    """Return the last element of each line, as ``_last`` does."""
+    bits = x.to(tl.int32, bitcast=True)
+    return tl.sum(tl.where(lane[None, :] == LANES - 1, bits, 0), 1).to(x.dtype, bitcast=True)
+
+
+@triton.jit
+def once_kernel(
+    x_ptr, out_ptr, ready_ptr, n, tiles,
+    OP: tl.constexpr, REVERSE: tl.constexpr, EXCLUSIVE: tl.constexpr,
+    FLIP: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, ACC: tl.constexpr,
+    LINES: tl.constexpr, LANES: tl.constexpr, BEFORE: tl.constexpr,
+):  # fmt: skip
+    """Scan a tile of a row: read it, tell what it comes to, wait for what all tiles before it come to, and write it.
+
+    ``ready`` holds, zero at first, a count of tiles that were begun and for each tile ``1 · 2^32 + bits of its whole``.
+    A program takes the next tile as it begins: those before it have begun, and wait for nothing behind them. Each joins
+    all wholes before it in the same order, whichever came first. A tile is ``LINES`` times ``LANES`` neighbours: no
+    wavefront waits for another to scan its lines.
+    """
+    ticket = tl.atomic_add(ready_ptr, 1, sem="relaxed")
+    number, outer = ticket % tiles, ticket // tiles
+    nothing = _identity(OP, ACC)
+    TO: tl.constexpr = out_ptr.dtype.element_ty
+    line, lane = tl.arange(0, LINES), tl.arange(0, LANES)
+    step = (number * LINES + line[:, None]) * LANES + lane[None, :]
+    inside = step < n
+    place = outer * n + (n - 1 - step if REVERSE else step)
+    x = _widen(tl.load(x_ptr + place, mask=inside, other=0), ACC, FLIP)
+    scanned = _scan(tl.where(inside, x, nothing), OP, 1)
+    lines = _scan(_last_lane(scanned, lane, LANES), OP)
+    bits = _last(lines, line, LINES).to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    tl.store(ready_ptr + 1 + ticket, bits + 4294967296)
+    above = tl.where(line == 0, nothing, tl.gather(lines, tl.maximum(line - 1, 0), 0))
+    first_ptr = ready_ptr + 1 + outer * tiles
+    carry = nothing
+    slot = tl.arange(0, BEFORE)
+    for first in range(0, number, BEFORE):
+        before = first + slot < number
+        word = tl.load(first_ptr + first + slot, mask=before, other=4294967296, volatile=True)
+        while tl.min(word, 0) < 4294967296:
+            word = tl.load(first_ptr + first + slot, mask=before, other=4294967296, volatile=True)
+        wholes = word.to(tl.int32).to(ACC, bitcast=True)
+        joined = _scan(tl.where(before, wholes, nothing), OP)
+        carry = _join(carry, _last(joined, slot, BEFORE), OP)
+    above = _join(tl.broadcast_to(carry, (LINES,)), above, OP)
+    scanned = _join(tl.broadcast_to(above[:, None], (LINES, LANES)), scanned, OP)
+    out = _narrow(scanned, TO, FLIP, LOW, HIGH)
+    if EXCLUSIVE:
+        # Its results go one place further; the very first place holds what stands before it.
+        edge = outer * n + (n - 1 if REVERSE else 0)
+        tl.store(out_ptr + edge, _narrow(carry, TO, FLIP, LOW, HIGH), mask=number == 0)
+        tl.store(out_ptr + (place - 1 if REVERSE else place + 1), out, mask=step + 1 < n)
+    else:
+        tl.store(out_ptr + place, out, mask=inside)
