@@ -4,7 +4,7 @@
 compiled kernel. Here the constants and the tuning record are bound once; what is left of a launch is to ask Triton's
 own ``native_specialize_impl`` for each argument's type and specialization, look the compiled kernel up by them and
 call it as ``JITFunction.run`` does. Where a version of Triton is unknown, a hook is set, or a kernel is not a plain
-``triton.jit`` function, Triton's own path is taken.
+``triton.jit`` (or ``gluon.jit``) function, Triton's own path is taken.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Bound:
         parameters = getattr(kernel, "params", ())
         self._names = tuple(one.name for one in parameters if one.is_constexpr)
         behind = [one.is_constexpr for one in parameters]
-        self._fast = _KNOWN and type(kernel) is _JIT_FUNCTION and behind == sorted(behind)
+        # Gluon's functions are Triton's in all that a launch sees.
+        self._fast = _KNOWN and isinstance(kernel, _JIT_FUNCTION) and behind == sorted(behind)
 
     def __call__(self, grid: Sequence[int], args: Sequence[Any]) -> None:
         """Launch on the device of the first tensor, on torch's current stream there."""
@@ -135,7 +136,7 @@ class Bound:
 
     def _plain(self, grid: Sequence[int], args: Sequence[Any]) -> Any:
         """Launch as Triton does, and return the compiled kernel."""
-        if type(self.kernel) is not _JIT_FUNCTION and executor.interpreting():
+        if not isinstance(self.kernel, _JIT_FUNCTION) and executor.interpreting():
             return self.kernel[tuple(grid)](*args, **self.constants)
         device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))
         options = self.config.options(executor.target_for(device).vendor)

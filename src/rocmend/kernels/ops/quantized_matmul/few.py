@@ -51,7 +51,7 @@ def parts_of(problem: Problem, config: Config, compute_units: int, *, aligned: b
         problem: Whose weights have one group a row at least.
         config: ``codes`` that a wavefront takes at a step, ``slices`` wavefronts of a program at most, ``fill``
             wavefronts that a compute unit should have, ``steps`` that a wavefront should take at most, ``AHEAD`` steps
-            under way.
+            under way; ``units`` of a wavefront's step at most, each of which has sums and scales of its own.
         compute_units: Of the target.
         aligned: Whether the scales of several groups may be read at once.
     """
@@ -59,7 +59,8 @@ def parts_of(problem: Problem, config: Config, compute_units: int, *, aligned: b
     units = problem.depth // unit
     # The units that a wavefront takes at a step divide those of a row, since their scales are read at once.
     per = problem.group_size // unit
-    while aligned and per * 2 * unit <= config["codes"] and units % (per * 2) == 0:
+    most = min(config["codes"] // unit, config.get("units", config["codes"]))
+    while aligned and per * 2 <= most and units % (per * 2) == 0:
         per *= 2
     ahead = min(config["AHEAD"], cdiv(units, per))
     programs = cdiv(problem.columns, TILE) * problem.batch * cdiv(problem.rows, config["BLOCK_M"])
@@ -81,7 +82,7 @@ def _idle(units: int, step: int, ahead: int) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def _with_warps(config: Config, warps: int) -> Config:
+def with_warps(config: Config, warps: int) -> Config:
     """Return a record with another number of wavefronts; the same one for the same two."""
     return Config({**config.items(), "num_warps": warps}, config.source)
 
@@ -117,4 +118,4 @@ def _planned(ops: Operands, config: Config, target: Target, *, aligned: bool) ->
         cut.steps,
     )  # fmt: skip
     grid = (cdiv(p.columns, TILE), cdiv(p.rows, config["BLOCK_M"]) * p.batch)
-    return Plan(lanes_kernel, grid, constants, _with_warps(config, cut.slices), numbers, TYPES)
+    return Plan(lanes_kernel, grid, constants, with_warps(config, cut.slices), numbers, TYPES)

@@ -12,7 +12,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, few_class, reference, tuning_class
+from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, few_class, reference, tuning_class, walkers
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
@@ -73,7 +73,7 @@ def run(
     if problem.depth == 0:
         return lambda *_: output().zero_()
     kernel = kernel_of(problem, target)
-    config = config_for(NAME, kernel, (few_class if kernel == "lanes" else tuning_class)(problem), target)
+    config = config_for(NAME, kernel, _class_of(problem, kernel), target)
     if kernel in _PLANS and ops.unchanged(x, w, scales, biases):
         planned = _PLANS[kernel](ops, config, target)
 
@@ -107,15 +107,20 @@ def run(
     return call
 
 
+def _class_of(problem: Problem, kernel: str) -> str:
+    """Return the class of a kernel's tuning records."""
+    return few_class(problem) if kernel == "lanes" else tuning_class(problem)
+
+
 def kernel_of(problem: Problem, target: Target) -> str:
     """Return which kernel computes a problem on a target."""
     if not problem.transpose:
         return "columns"
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
-    lanes = (target.vendor == "nvidia" and few.SUITED) or (interpreted and problem.rows % 3 == 0)
-    if lanes and matrix and problem.rows <= _most_lanes(problem):
-        return "lanes"
+    by_lanes = _by_lanes(problem, target, matrix=matrix)
+    if by_lanes:
+        return by_lanes
     if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
         # The offsets of the stream's codes are too large for a row of fp32 to forget.
         return "stream" if problem.bits == 4 and problem.dtype != "float32" else "planes"
@@ -126,6 +131,19 @@ def kernel_of(problem: Problem, target: Target) -> str:
         return "kept" if target.vendor == "nvidia" or target.wave_size == WAVE64 else "groups"
     # Without matrix instructions a product padded to 16 rows wastes the arithmetic that there is.
     return "rows" if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0) else "tiles"
+
+
+def _by_lanes(problem: Problem, target: Target, *, matrix: bool) -> str | None:
+    """Return which kernel takes a few rows of x where lanes hold matrices as it means them to; None for none."""
+    if walkers.suits(problem, target):
+        return "walkers"
+    form = (problem.rows, problem.mode, problem.bits, problem.group_size)
+    many = problem.columns * problem.depth >= walkers.MANY
+    # With groups of 32 lanes would spend more on scales than on codes.
+    if form == (1, "affine", 4, 32) and many and target.vendor == "nvidia" and problem.dtype != "float32":
+        return "stream"
+    lanes = (target.vendor == "nvidia" and few.SUITED) or (target.vendor == "cpu" and problem.rows % 3 == 0)
+    return "lanes" if lanes and matrix and problem.rows <= _most_lanes(problem) else None
 
 
 def _most_lanes(problem: Problem) -> int:
@@ -229,11 +247,11 @@ def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None
     chunks = cdiv(words, held)
     # As many wavefronts as the GPU holds at once, each walking over its rows.
     resident = config["fill"] * (target.compute_units or 64) * (3 if held == 128 else 2) // 2
-    walkers = min(p.columns, max(1, resident // (chunks * p.batch)))
+    wavefronts = min(p.columns, max(1, resident // (chunks * p.batch)))
     constants = {"GROUP": p.group_size, "HELD": held, "EVEN": words % held == 0, **pdl}
     numbers = (p.columns, words, groups, ops.w_batch)
     types = (None, None, torch.int32, None, None, None)
-    main = Plan(stream_kernel, (walkers, chunks, p.batch), constants, config, numbers, types)
+    main = Plan(stream_kernel, (wavefronts, chunks, p.batch), constants, config, numbers, types)
     total = None
     parts_of = allocate.Output((chunks, *ops.shape), torch.float32, device)
     if chunks > 1:
@@ -256,6 +274,14 @@ def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None
 
 def _launch_lanes(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     few.plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
+
+
+def _walkers(ops: Operands, config: Config, target: Target) -> few.Launches:
+    return walkers.plan(ops, config, target, config_for(NAME, "lanes", few_class(ops.problem), target))
+
+
+def _launch_walkers(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    _walkers(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
 def _launch_groups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
@@ -334,8 +360,9 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     _sum(parts, out, splits, target)
 
 
-_PLANS = {"lanes": few.plan, "stream": _stream}
+_PLANS = {"lanes": few.plan, "stream": _stream, "walkers": _walkers}
 _LAUNCHES = {
+    "walkers": _launch_walkers,
     "lanes": _launch_lanes,
     "rows": _launch_rows,
     "planes": _launch_planes,

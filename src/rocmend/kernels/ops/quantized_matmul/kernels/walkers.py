@@ -1,0 +1,233 @@
+"""One row of x in bfloat16 against 4-bit weights in groups of 64 or 128, on NVIDIA: programs that walk over rows.
+
+A program of a few wavefronts takes 16 rows of weights after another. Its wavefronts have neighbouring parts of K, the
+same ones for all rows, so that x is brought into order once, in shared memory. The next rows' weights are under way
+while these are multiplied. Layouts are said, not found: a lane loads what it multiplies (``blocks.py``).
+"""
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from rocmend.kernels.ops.quantized_matmul.kernels import blocks
+
+PAIRS = gl.constexpr(blocks.pairs())
+PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
+PRODUCT = gl.constexpr(blocks.product())
+PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
+FINISH = gl.constexpr(blocks.finish())
+FINISH_OF = gl.constexpr(blocks.constraints("f", "ffffrrrr"))
+
+
+@gluon.constexpr_function
+def _axis(parent, axis, rank):
+    """Return the layout of one axis of a tensor."""
+    layout = parent
+    for other in reversed(range(rank)):
+        if other != axis:
+            layout = gl.SliceLayout(other, layout)
+    return layout
+
+
+@gluon.constexpr_function
+def _ceil2(count):
+    """Return the next power of two."""
+    return 1 << (count - 1).bit_length()
+
+
+@gluon.jit
+def _along(AXIS: gl.constexpr, SIZE: gl.constexpr, parent: gl.constexpr, RANK: gl.constexpr):
+    """Return 0, 1, … along an axis, the others of size one."""
+    layout: gl.constexpr = _axis(parent, AXIS, RANK)
+    t = gl.arange(0, SIZE, layout=layout)
+    for other in gl.static_range(RANK):
+        if other != AXIS:
+            t = t.expand_dims(other)
+    return t
+
+
+@gluon.jit
+def _codes(at, here, FIRST: gl.constexpr, SLICES: gl.constexpr, CHUNKS: gl.constexpr, EIGHT: gl.constexpr):
+    """Return words of chunks, the one number FIRST of a wavefront's the first, of rows r and r + 8 each."""
+    words = ()
+    for c in gl.static_range(CHUNKS):
+        by = at + ((FIRST + c) % 4 * 16 + (FIRST + c) // 4 * (SLICES * 64))
+        words = words + (gl.load(by, mask=here, eviction_policy="evict_first"),)
+        words = words + (gl.load(by + EIGHT, mask=here, eviction_policy="evict_first"),)
+    return words
+
+
+@gluon.jit
+def _by_two(scales, GROUP: gl.constexpr):
+    """Return words of two groups' scales: as they stand, or one of 128 codes as two."""
+    return scales if GROUP == 64 else (scales.to(gl.int32) & 0xFFFF) * 0x10001
+
+
+@gluon.jit
+def walkers_kernel(
+    x_ptr,
+    w_ptr,
+    scales_ptr,
+    biases_ptr,
+    out_ptr,
+    tiles,
+    DEPTH: gl.constexpr,
+    GROUP: gl.constexpr,
+    SLICES: gl.constexpr,
+    ROUNDS: gl.constexpr,
+    CHUNKS: gl.constexpr,
+    AHEAD: gl.constexpr,
+    ROOM: gl.constexpr,
+    PDL: gl.constexpr,
+):
+    """out[n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of tiles of 16 rows of w: those of a program, then every grid-th.
+
+    Args:
+        x_ptr: [DEPTH].
+        w_ptr: [16 * tiles, DEPTH / 8] words.
+        scales_ptr: [16 * tiles, DEPTH / GROUP].
+        biases_ptr: The same.
+        out_ptr: [16 * tiles].
+        tiles: How many there are.
+        DEPTH: K, a multiple of SLICES * 512.
+        GROUP: 64 or 128.
+        SLICES: Wavefronts, each with 512 codes of every SLICES * 512.
+        ROUNDS: Tiles of a program at most, 8 at most.
+        CHUNKS: Of 128 codes that a wavefront multiplies at a step: 1, 2 or 4.
+        AHEAD: Steps whose weights are under way.
+        ROOM: Shared memory that a program takes and does not use, so that no more programs are resident than are to be.
+        PDL: Weights are read before x is there.
+    """
+    PARTS: gl.constexpr = DEPTH // (512 * SLICES)
+    STEPS: gl.constexpr = PARTS * 4 // CHUNKS
+    # Elements of a tensor of scales in a row: words of two groups, or groups.
+    QUADS: gl.constexpr = DEPTH // 128
+    kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
+    # Wavefronts, rows (pairs of them, one of two), quarters, and four registers.
+    lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
+    # Without rows: what differs in every second of them alone.
+    columns: gl.constexpr = gl.SliceLayout(1, lanes)
+    wavefront = _along(0, SLICES, lanes, 5)
+    odd = _along(2, 2, lanes, 5)
+    r = _along(1, 4, lanes, 5) * 2 + odd
+    q = _along(3, 4, lanes, 5)
+    four = _along(4, 4, lanes, 5)
+    first = gl.program_id(0)
+    programs = gl.num_programs(0)
+    row = first.to(gl.int64) * 16
+    w_at = w_ptr + row * (DEPTH // 8) + (r * (DEPTH // 8) + wavefront * 64 + q * 4 + four)
+    s_all = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
+    b_all = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
+    s_at = s_all + (r * QUADS + wavefront * 4 + q * 0 + four)
+    both = (r + four % 2 * 8) * QUADS + wavefront * 4 + q
+    both_at = gl.where(four < 2, b_all + both, s_all + both)
+    w_round = programs.to(gl.int64) * (DEPTH * 2)
+    s_round = programs.to(gl.int64) * (16 * QUADS)
+    words = ()
+    for step in gl.static_range(AHEAD):
+        words = words + _codes(w_at, True, step * CHUNKS, SLICES, CHUNKS, DEPTH)
+    s_low = gl.load(s_at)
+    s_high = gl.load(s_at + 8 * QUADS)
+    s_both = gl.load(both_at)
+    if PDL:
+        # In this order: the next one may read weights that were written before this one began to wait.
+        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+    # x in pairs: parts of K, chunks, words of a lane's four, wavefronts, odd columns, quarters, pairs; half are zeros.
+    ALL: gl.constexpr = _ceil2(PARTS) * 512 * SLICES
+    spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
+    number = gl.arange(0, ALL // 4, layout=gl.SliceLayout(1, spread))
+    part_of = number // (128 * SLICES)
+    word = ((part_of * SLICES + number // 8 % SLICES) * 4 + number // (32 * SLICES) % 4) * 16
+    word += number % 4 * 4 + number // (8 * SLICES) % 4
+    given = (number % 4 // 2 == number // 4 % 2) & (part_of < PARTS)
+    x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + word.expand_dims(1) * 4
+    x_at += gl.arange(0, 4, layout=gl.SliceLayout(0, spread)).expand_dims(0)
+    x = gl.load(x_at, mask=given.expand_dims(1), other=0)
+    x = gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [x], gl.int32, is_pure=True, pack=4)
+    memory = gl.allocate_shared_memory(gl.int32, [ALL // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+    memory.store(x)
+    if ROOM > 0:
+        room = gl.allocate_shared_memory(gl.int32, [ROOM // 4], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
+        gl.int32, [ALL // (32 * SLICES), SLICES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
+    )
+    # Sums of x by 64 codes, each in three parts of bfloat16, which columns hold: two groups, and -128 times both.
+    grouped: gl.constexpr = gl.BlockedLayout([1, 1, 16], [1, 8, 4], [SLICES, 1, 1], [2, 1, 0])
+    group_at = _along(0, SLICES, grouped, 3) * 512 + _along(1, 8, grouped, 3) * 64 + _along(2, 64, grouped, 3)
+    parts = ()
+    for part in gl.static_range(PARTS):
+        total = gl.sum(gl.load(x_ptr + (part * SLICES * 512 + group_at)).to(gl.float32), axis=2)
+        total = gl.join(total, total * -128.0).reshape([SLICES, 4, 2, 2]).permute([0, 1, 3, 2]).reshape([SLICES, 4, 4])
+        total = gl.convert_layout(total, gl.SliceLayout(1, gl.SliceLayout(2, lanes))).expand_dims(1).expand_dims(2)
+        one = total.to(gl.bfloat16).to(gl.float32)
+        two = (total - one).to(gl.bfloat16).to(gl.float32)
+        three = (total - one - two).to(gl.bfloat16).to(gl.float32)
+        column = r + q * 0 + four * 0 + wavefront * 0
+        own = gl.where(column == 0, one, gl.where(column == 1, two, gl.where(column == 2, three, 0.0)))
+        parts = parts + (own.to(gl.int32, bitcast=True),)
+    # Said here, or Triton has a barrier where x is first read: in each round.
+    gl.thread_barrier()
+    # All quarters have the same: each keeps two tiles.
+    kept = gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes)
+    keeper = q + four // 2 * 4
+    for turn in range(ROUNDS):
+        value = kept * 0.0
+        more = first + (turn + 1) * programs < tiles
+        w_next = w_at + gl.where(more, w_round, 0)
+        for step in gl.static_range(STEPS):
+            here, later = (), ()
+            for k in gl.static_range(2 * CHUNKS):
+                here = here + (words[k],)
+            for k in gl.static_range((AHEAD - 1) * 2 * CHUNKS):
+                later = later + (words[k + 2 * CHUNKS],)
+            if step + AHEAD < STEPS:
+                words = later + _codes(w_at, True, (step + AHEAD) * CHUNKS, SLICES, CHUNKS, DEPTH)
+            else:
+                words = later + _codes(w_next, more, (step + AHEAD - STEPS) * CHUNKS, SLICES, CHUNKS, DEPTH)
+            if step * CHUNKS % 4 == 0:
+                low, high, mixed = s_low, s_high, s_both
+                products = ()
+                if step * CHUNKS // 4 + 1 < PARTS:
+                    s_low = gl.load(s_at + (step * CHUNKS // 4 + 1) * (SLICES * 4))
+                    s_high = gl.load(s_at + ((step * CHUNKS // 4 + 1) * (SLICES * 4) + 8 * QUADS))
+                    s_both = gl.load(both_at + (step * CHUNKS // 4 + 1) * (SLICES * 4))
+                else:
+                    s_at += gl.where(more, s_round, 0)
+                    both_at += gl.where(more, s_round, 0)
+                    s_low = gl.load(s_at, mask=more)
+                    s_high = gl.load(s_at + 8 * QUADS, mask=more)
+                    s_both = gl.load(both_at, mask=more)
+            # The compiler moves loads down to where their registers come free, but not past this.
+            gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+            for c in gl.static_range(CHUNKS):
+                xs = ()
+                for k in gl.static_range(4):
+                    xs = xs + (held.index((step * CHUNKS + c) * 4 + k).load(columns).expand_dims(1),)
+                products = products + (
+                    gl.inline_asm_elementwise(
+                        PRODUCT, PRODUCT_OF, [here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3]], gl.float32,
+                        is_pure=True, pack=4,
+                    ),
+                )  # fmt: skip
+            if (step + 1) * CHUNKS % 4 == 0:
+                value += gl.inline_asm_elementwise(
+                    FINISH, FINISH_OF,
+                    [
+                        products[0], products[1], products[2], products[3], _by_two(low, GROUP), _by_two(high, GROUP),
+                        _by_two(mixed, GROUP), parts[step * CHUNKS // 4],
+                    ],
+                    gl.float32, is_pure=True, pack=4,
+                )  # fmt: skip
+        w_at = w_next
+        kept = gl.where(keeper == turn, gl.sum(value, axis=3).expand_dims(3), kept)
+    whole = gl.sum(kept, axis=0).to(gl.bfloat16)
+    left: gl.constexpr = gl.SliceLayout(0, lanes)
+    place = _along(3, 4, left, 4)
+    turns = _along(2, 4, left, 4) + place // 2 * 4
+    tile = first + turns * programs
+    at = tile.to(gl.int64) * 16 + (place % 2 * 8 + _along(0, 4, left, 4) * 2 + _along(1, 2, left, 4))
+    gl.store(out_ptr + at, whole, mask=(turns < ROUNDS) & (tile < tiles))
+    if ROOM > 0:
+        room._keep_alive()  # noqa: SLF001

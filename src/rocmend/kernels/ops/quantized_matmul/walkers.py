@@ -1,0 +1,120 @@
+"""Plan the kernel whose programs walk over rows of weights: one row of x, 4 bits, on NVIDIA."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.ops.quantized_matmul import Problem, few
+from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config
+
+MOST_ROUNDS = 8
+"""Of a program, which keeps what it has in that many registers of its lanes."""
+SLICE = 512
+"""Codes of a wavefront."""
+MOST_PARTS = 8
+"""Of K, each of which is code of its own."""
+MANY = 1 << 25
+"""Weights from which it is taken: with fewer, most of the time is not theirs."""
+GROUPS = (64, 128)
+ALIGNED = 16
+"""Bytes that a lane reads at once, at most."""
+
+
+class Walk(NamedTuple):
+    """How rows of weights are walked over: programs, tiles of each, wavefronts that share a tile."""
+
+    programs: int
+    rounds: int
+    slices: int
+
+
+def suits(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes a problem on a target.
+
+    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
+    """
+    return (
+        few.SUITED
+        and target.vendor == "nvidia"
+        and target.generation // 10 == 9  # Hopper
+        and problem.dtype == "bfloat16"
+        and (problem.mode, problem.bits) == ("affine", 4)
+        and problem.group_size in GROUPS
+        and problem.transpose
+        and problem.batch == 1
+        and problem.rows == 1
+        and problem.columns * problem.depth >= MANY
+        and problem.columns % few.TILE == 0
+        and slices_of(problem) > 0
+    )
+
+
+def slices_of(problem: Problem) -> int:
+    """Return how many wavefronts share a tile, 4 or 2, or 0 where K cannot be cut so."""
+    fit = (n for n in (4, 2) if problem.depth % (n * SLICE) == 0 and problem.depth <= n * SLICE * MOST_PARTS)
+    return next(fit, 0)
+
+
+def walk_of(problem: Problem, config: Config, compute_units: int) -> Walk:
+    """Return how rows are walked over.
+
+    Args:
+        problem: One that the kernel takes.
+        config: ``fill`` programs of 4 wavefronts that a compute unit should have.
+        compute_units: Of the target.
+    """
+    tiles, slices = problem.columns // few.TILE, slices_of(problem)
+    # Twice as many programs of half as many wavefronts.
+    fill = config["fill"] * 4 // slices * compute_units
+    rounds = cdiv(tiles, fill)
+    if rounds > MOST_ROUNDS:
+        # All programs of the last rounds but one are resident at once; each multiprocessor has as many as the next one.
+        fill *= cdiv(rounds, MOST_ROUNDS)
+        rounds = cdiv(tiles, fill)
+    return Walk(min(tiles, fill), rounds, slices)
+
+
+def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> few.Launches:
+    """Plan the launch of ``x, w, scales, biases, out``.
+
+    Args:
+        ops: A problem's tensors.
+        config: The kernel's record.
+        target: Whose compute units count.
+        otherwise: The record of ``lanes``, which takes tensors that stand at any address.
+    """
+    planned = _planned(ops, config, target)
+    unaligned: list[few.Launches] = []
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        low = x.data_ptr() | w.data_ptr() | scales.data_ptr() | (0 if biases is None else biases.data_ptr())
+        if low % ALIGNED:
+            if not unaligned:
+                unaligned.append(few.plan(ops, otherwise, target))
+            unaligned[0](x, w, scales, biases, out)
+        else:
+            planned((x, w, scales, biases, out))
+
+    return launches
+
+
+def _planned(ops: Operands, config: Config, target: Target) -> Plan:
+    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
+    from rocmend.kernels.ops.quantized_matmul.kernels.walkers import walkers_kernel
+
+    p = ops.problem
+    walk = walk_of(p, config, target.compute_units or 132)
+    constants = {
+        "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "ROUNDS": walk.rounds,
+        "PDL": bool(config.get("launch_pdl", 0)),
+    }  # fmt: skip
+    numbers = (p.columns // few.TILE,)
+    return Plan(walkers_kernel, (walk.programs, 1), constants, few.with_warps(config, walk.slices), numbers, few.TYPES)
