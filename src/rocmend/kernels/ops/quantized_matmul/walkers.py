@@ -17,10 +17,12 @@ MOST_ROUNDS = 8
 """Of a program, which keeps what it has in that many registers of its lanes."""
 SLICE = 512
 """Codes of a wavefront."""
-MOST_PARTS = 8
+MOST_PARTS = 7
 """Of K, each of which is code of its own."""
 MANY = 1 << 25
 """Weights from which it is taken: with fewer, most of the time is not theirs."""
+RESIDENT = 2
+"""Programs of a compute unit. With tiles for no more than these, weights of a next one cannot be under way."""
 GROUPS = (64, 128)
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
@@ -50,6 +52,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.batch == 1
         and problem.rows == 1
         and problem.columns * problem.depth >= MANY
+        and problem.columns // few.TILE > RESIDENT * (target.compute_units or 132)
         and problem.columns % few.TILE == 0
         and slices_of(problem) > 0
     )

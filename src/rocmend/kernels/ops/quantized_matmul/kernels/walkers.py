@@ -78,7 +78,6 @@ def walkers_kernel(
     ROUNDS: gl.constexpr,
     CHUNKS: gl.constexpr,
     AHEAD: gl.constexpr,
-    ROOM: gl.constexpr,
     PDL: gl.constexpr,
 ):
     """out[n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of tiles of 16 rows of w: those of a program, then every grid-th.
@@ -96,7 +95,6 @@ def walkers_kernel(
         ROUNDS: Tiles of a program at most, 8 at most.
         CHUNKS: Of 128 codes that a wavefront multiplies at a step: 1, 2 or 4.
         AHEAD: Steps whose weights are under way.
-        ROOM: Shared memory that a program takes and does not use, so that no more programs are resident than are to be.
         PDL: Weights are read before x is there.
     """
     PARTS: gl.constexpr = DEPTH // (512 * SLICES)
@@ -148,8 +146,6 @@ def walkers_kernel(
     x = gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [x], gl.int32, is_pure=True, pack=4)
     memory = gl.allocate_shared_memory(gl.int32, [ALL // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     memory.store(x)
-    if ROOM > 0:
-        room = gl.allocate_shared_memory(gl.int32, [ROOM // 4], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
         gl.int32, [ALL // (32 * SLICES), SLICES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
@@ -229,5 +225,3 @@ def walkers_kernel(
     tile = first + turns * programs
     at = tile.to(gl.int64) * 16 + (place % 2 * 8 + _along(0, 4, left, 4) * 2 + _along(1, 2, left, 4))
     gl.store(out_ptr + at, whole, mask=(turns < ROUNDS) & (tile < tiles))
-    if ROOM > 0:
-        room._keep_alive()  # noqa: SLF001
