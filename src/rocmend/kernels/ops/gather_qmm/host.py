@@ -26,6 +26,8 @@ from rocmend.kernels.tuning import Config, config_for
 _NO_WEIGHTS = (None, None, None)
 SINGLE, SEVERAL = 64, 128
 """Rows on matrix units up to which a launch is bound by latency, and up to which few of them share an expert."""
+ONE = 8
+"""Rows of 4 affine bits on matrix units up to which weights are read before the kernel in front is done."""
 SINGLE_PAIRS = 16
 """Rows by themselves up to which a launch is bound by latency."""
 
@@ -66,6 +68,8 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Plan:
     target = executor.target_for(a.x.device)
     if _has_diagonal(a, target):
         size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
+        if rows <= ONE and a.form.affine and a.form.bits == 4:
+            size = "one"
         return _diagonal(
             a, config_for("gather_qmm", "diagonal", f"{size}-gated" if a.up is not None else size, target), types
         )
@@ -173,11 +177,13 @@ def _has_tiles(a: Arguments, target: Target) -> bool:
 
 
 def _class(a: Arguments, kind: str) -> str:
-    """Name the class of records of the tiles: rows of an expert, but of uneven K and 4 affine bits."""
+    """Name the class of records of the tiles: rows of an expert, but of uneven K, 4 affine bits, 8 with some rows."""
     if kind != "low" and a.x.shape[-1] % 128:
         kind = "uneven"
     elif kind != "low" and a.up is None and a.form.affine and a.form.bits == 4:
         kind = "b4"
+    elif kind == "middle" and a.up is None and a.form.affine:
+        kind = "b8"
     return kind if a.up is None else f"{kind}-gated"
 
 
@@ -186,7 +192,8 @@ def _tiles(
 ) -> Callable[[Sequence[torch.Tensor | None]], None]:
     """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
     form, pairs, (m, k) = a.form, a.pairs, a.x.shape[-2:]
-    config = config_for("gather_qmm", "tiles", _class(a, kind), target)
+    class_ = _class(a, kind)
+    config = config_for("gather_qmm", "tiles", class_, target)
     # As many bytes of a row whatever the width of a code is, and no less than a group.
     wide = max(config["BK"] * 4 // form.bits, form.group_size)
     block = 512 // form.bits
@@ -196,7 +203,7 @@ def _tiles(
     fold = form.mode == "affine" and a.dtype == torch.bfloat16
     ordered_of = allocate.Output((matrices * m * (padded + 2 * groups * fold),), a.dtype, a.x.device)
     table_of = allocate.Output((slots * 4 + pairs.count,), torch.int32, a.x.device)
-    first = config_for("gather_qmm", "prepare", "*", target)
+    first = config_for("gather_qmm", "prepare", class_, target)
     of_pairs = min(first["BLOCK"], max(16, next_power_of_2(pairs.count)))
     prepare = Plan(
         prepare_kernel,

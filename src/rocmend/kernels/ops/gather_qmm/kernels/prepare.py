@@ -83,13 +83,17 @@ def _reorder(
 def prepare_kernel(
     x_ptr, rhs_ptr, ordered_ptr, table_ptr, pairs, m, experts, k, padded, groups, rows, slots,
     BITS: tl.constexpr, GROUP: tl.constexpr, SUMS: tl.constexpr, BM: tl.constexpr, BLOCK: tl.constexpr,
-    ONCE: tl.constexpr, ORDERED: tl.constexpr, WIDTH: tl.constexpr,
+    ONCE: tl.constexpr, ORDERED: tl.constexpr, WIDTH: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """Order pairs and rows of x. Programs: (experts + rows of x).
 
     The table's entries are an expert, its first pair, a tile's first row of that expert and its rows, [slots, 4];
-    behind it are the pairs by expert. Behind x [rows, padded] are the sums, [rows, 2, groups], where SUMS.
+    behind it are the pairs by expert. Behind x [rows, padded] are the sums, [rows, 2, groups], where SUMS. PDL: it and
+    what follows it are launched while what is before them still runs.
     """
+    if PDL:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     program = tl.program_id(0)
     if program < experts:
         _route(program, rhs_ptr, table_ptr + slots * 4, table_ptr, pairs, m, experts, BM, BLOCK, ONCE, ORDERED)

@@ -202,7 +202,7 @@ def tiles_kernel(
     m, n, padded, words, groups, divisor, matrices, slots,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
     EVEN: tl.constexpr, PACKED: tl.constexpr, BG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    STAGES: tl.constexpr, HALVED: tl.constexpr, AHEAD: tl.constexpr,
+    STAGES: tl.constexpr, HALVED: tl.constexpr, AHEAD: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
     """A tile of BM rows of one expert and BN columns of ``x @ w.T``, or of ``silu(x @ w.T) * (x @ up.T)``.
 
@@ -210,8 +210,11 @@ def tiles_kernel(
     groups' sums in two parts; a table of tiles, some without rows, then the pairs by expert. Programs: (tiles · blocks
     of n). BG: a power of two, from the groups on. HALVED: a tile with half the rows or fewer takes half the products.
     PACKED: scales are loaded two at a time: K is whole steps of an even number of groups. AHEAD: they are loaded into
-    registers a step before, as a lane has too few of them to be copied to LDS without waiting.
+    registers a step before, as a lane has too few of them to be copied to LDS without waiting. PDL: as there.
     """
+    if PDL:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     blocks = tl.cdiv(n, BN)
     entry = table_ptr + tl.program_id(0) // blocks * 4
     rows = tl.load(entry + 3)
