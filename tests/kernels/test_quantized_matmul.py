@@ -138,7 +138,7 @@ def _problem(**change: Any) -> Problem:
         ({"rows": 2}, "gfx1151", "groups"),
         ({"rows": 16}, "gfx942", "kept"),
         ({"rows": 8}, "sm90", "lanes"),
-        ({"columns": 28672, "depth": 8192}, "sm90", "lanes"),
+        ({"columns": 28672, "depth": 8192}, "sm90", "walkers"),
         ({"bits": 3, "rows": 16}, "sm90", "lanes"),
         ({"rows": 17}, "gfx942", "tiles"),
         ({"rows": 2}, "gfx1030", "rows"),
