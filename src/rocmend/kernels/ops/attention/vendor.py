@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-
-from rocmend.kernels import executor
 
 MANY = 1 << 20  # products of lengths from which on cuDNN is asked
-
-
-_order: Any = getattr(torch._C, "_get_sdp_priority_order", None)  # noqa: SLF001  torch's sdpa_kernel takes 25 µs for this
-_set_order: Any = getattr(torch._C, "_set_sdp_priority_order", None)  # noqa: SLF001  see above
-
-
-@contextlib.contextmanager
-def _in_order(first: Sequence[int]) -> Iterator[None]:
-    """Have torch try some of its ways first, in this order."""
-    before = _order()
-    _set_order([*first, *(one for one in before if one not in first)])
-    try:
-        yield
-    finally:
-        _set_order(before)
 
 
 def _preferred(device: torch.device, products: int) -> contextlib.AbstractContextManager[None]:
@@ -35,13 +16,12 @@ def _preferred(device: torch.device, products: int) -> contextlib.AbstractContex
     On NVIDIA GPUs from compute capability 9 on cuDNN is twice as fast as the others. It takes 30 ms to prepare for each
     new length, and every prompt has another one: a short one is not worth it.
     """
-    if torch.version.hip or device.type != "cuda" or executor.target_for(device).generation < 90:
+    if torch.version.hip or device.type != "cuda" or torch.cuda.get_device_capability(device)[0] < 9:
         return contextlib.nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
     others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    ways = [SDPBackend.CUDNN_ATTENTION, *others] if products >= MANY else others
-    if _order is None or _set_order is None:
-        return sdpa_kernel(ways, set_priority=True)
-    return _in_order([one.value for one in ways])  # cuDNN last is cuDNN never: the one before takes everything
+    return sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others] if products >= MANY else others, set_priority=True)
 
 
 def run(
