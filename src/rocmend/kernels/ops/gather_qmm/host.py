@@ -26,8 +26,6 @@ from rocmend.kernels.tuning import Config, config_for
 _NO_WEIGHTS = (None, None, None)
 SINGLE, SEVERAL = 64, 128
 """Rows on matrix units up to which a launch is bound by latency, and up to which few of them share an expert."""
-ONE = 8
-"""Rows of 4 affine bits on matrix units up to which weights are read before the kernel in front is done."""
 SINGLE_PAIRS = 16
 """Rows by themselves up to which a launch is bound by latency."""
 
@@ -68,8 +66,6 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Plan:
     target = executor.target_for(a.x.device)
     if _has_diagonal(a, target):
         size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
-        if rows <= ONE and a.form.affine and a.form.bits == 4:
-            size = "one"
         return _diagonal(
             a, config_for("gather_qmm", "diagonal", f"{size}-gated" if a.up is not None else size, target), types
         )
@@ -94,14 +90,12 @@ def _diagonal(a: Arguments, config: Config, types: Sequence[torch.dtype | None])
     m, k = a.x.shape[-2:]
     rows, groups = a.pairs.count * m, k // a.form.group_size
     slices = min(config["SLICES"], next_power_of_2(cdiv(groups, 8)))
-    tile, steps = config["OUTPUTS"] * 8, cdiv(groups, 8 * slices)
+    tile = config["TILES"] * 16
     constants = _constants(a) | {
-        "SLICES": slices, "STEPS": steps, "EVEN": groups % (8 * slices) == 0,
+        "SLICES": slices, "STEPS": cdiv(groups, 8 * slices), "EVEN": groups % (8 * slices) == 0,
         "FULL": a.n % tile == 0, "ROWS": next_power_of_2(rows) if config["MATES"] > 1 else 1,
-        "PDL": bool(config.get("launch_pdl", 0)),
-        "GUESS": bool(config.get("GUESS", 0)) and steps == 1 and config["MATES"] == 1,
     }  # fmt: skip
-    numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows, a.experts)
+    numbers = (m, a.n, k, a.form.words(k), groups, a.pairs.divisor, rows)
     of_matrix = a.pairs.divisor * m
     grid = (cdiv(a.n, tile), of_matrix, rows // of_matrix)
     return Plan(diagonal_kernel, grid, constants, _with_warps(config, slices), numbers, types)

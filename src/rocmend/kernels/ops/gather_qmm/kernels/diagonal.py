@@ -4,8 +4,6 @@ A row of x stands on the diagonal of a matrix: its first group in the first of e
 second group in the second column … The product of a tile of codes with that matrix has one number for each group, which
 its scale multiplies. So a matrix instruction serves as many weights as it can, a scale is loaded by the lane that needs
 it, and nothing is exchanged between lanes before the end.
-
-On NVIDIA a program may begin before the kernel in front is done, and read what that one does not write: ``early.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from rocmend.kernels.common.nibbles import (
 )
 from rocmend.kernels.common.packing import scale_of
 from rocmend.kernels.language import INTERPRETED, dot, narrow
-from rocmend.kernels.ops.gather_qmm.kernels.early import brought, guessed, index_at
 
 
 @triton.jit
@@ -57,34 +54,6 @@ def _scales(
         else:
             found = tl.load(scales_ptr + at, mask=group < groups, other=0)
         parts = parts + (found,)
-    return parts
-
-
-@triton.jit
-def _both(
-    scales_ptr, up_ptr, weight, of_row, slice_of, step, groups,
-    GATED: tl.constexpr, SLICES: tl.constexpr, EVEN: tl.constexpr, OUTPUTS: tl.constexpr,
-):  # fmt: skip
-    """Return scales or biases of a step, of both matrices where there are two."""
-    scales = _scales((), scales_ptr + weight * groups, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
-    if GATED:
-        scales = _scales(scales, up_ptr + weight * groups, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
-    return scales
-
-
-@triton.jit
-def _held(
-    w_ptr, up_ptr, weight, of_row, slice_of, words,
-    GATED: tl.constexpr, WORDS: tl.constexpr, SLICES: tl.constexpr, EVEN: tl.constexpr, OUTPUTS: tl.constexpr,
-):  # fmt: skip
-    """Return all words of a single step, of both matrices where there are two, block by block."""
-    parts = ()
-    for block in tl.static_range(WORDS // 16):
-        parts = _words(parts, w_ptr + weight * words, of_row, slice_of, 0, block, words, WORDS, SLICES, EVEN, OUTPUTS)
-        if GATED:
-            parts = _words(
-                parts, up_ptr + weight * words, of_row, slice_of, 0, block, words, WORDS, SLICES, EVEN, OUTPUTS
-            )
     return parts
 
 
@@ -179,81 +148,25 @@ def _mates(rhs_ptr, row, m, rows, expert, MATES: tl.constexpr, ROWS: tl.constexp
 @triton.jit
 def diagonal_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, lhs_ptr, rhs_ptr,
-    m, n, k, words, groups, divisor, rows, experts,
+    m, n, k, words, groups, divisor, rows,
     MODE: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr, GATED: tl.constexpr, HAS_LHS: tl.constexpr,
-    SLICES: tl.constexpr, STEPS: tl.constexpr, EVEN: tl.constexpr, FULL: tl.constexpr, OUTPUTS: tl.constexpr,
-    MATES: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, PDL: tl.constexpr, GUESS: tl.constexpr,
+    SLICES: tl.constexpr, STEPS: tl.constexpr, EVEN: tl.constexpr, FULL: tl.constexpr, TILES: tl.constexpr,
+    MATES: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """OUTPUTS * 8 outputs of up to MATES rows of one expert: ``x @ w.T``, or ``silu(x @ w.T) * (x @ up.T)``.
+    """TILES * 16 outputs of up to MATES rows of one expert: ``x @ w.T``, or ``silu(x @ w.T) * (x @ up.T)``.
 
     Each of SLICES wavefronts takes 8 groups of K in a step. Programs: (tiles of n, rows that share a matrix of x, those
     matrices); one whose row is served by an earlier one ends at once. ``words`` and ``groups`` are a row's. EVEN, FULL:
-    K and n are whole steps and tiles. ROWS: the power of two from ``rows``. PDL: a program begins before the kernel in
-    front is done. GUESS: and has the weights of the expert that the index names by then; for one step and no mates.
+    K and n are whole steps and tiles. ROWS: the power of two from ``rows``.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     WORDS: tl.constexpr = 8 * GROUP * BITS // 32
     BLOCKS: tl.constexpr = WORDS // 16
     EACH: tl.constexpr = 4 * ((GROUP * BITS + 511) // 512)
+    OUTPUTS: tl.constexpr = TILES * 2  # of 8 rows of weights
     EIGHTS: tl.constexpr = OUTPUTS * 2 if GATED else OUTPUTS
     row = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
-    first = tl.program_id(0) * (OUTPUTS * 8)
-    line = tl.arange(0, SLICES * 8)
-    slice_of, column = line // 8, line % 8
-    of_row = ()
-    for eight in tl.static_range(OUTPUTS):
-        # Within an expert's rows 32 bits do.
-        one = column + eight * 8
-        if not FULL:
-            one = tl.minimum(one, n - 1 - first)
-        of_row = of_row + (one,)
-    source = x_ptr + (tl.program_id(2).to(tl.int64) * m + row % m) * k
-    if GUESS:
-        guess = guessed(rhs_ptr + row // m, experts)
-        weight = guess.to(tl.int64) * n + first
-        held = _held(w_ptr, up_ptr, weight, of_row, slice_of, words, GATED, WORDS, SLICES, EVEN, OUTPUTS)
-        here = tl.minimum(OUTPUTS * 8, n - first) * groups
-        brought(scales_ptr + weight * groups, here)
-        if GATED:
-            brought(up_scales_ptr + weight * groups, here)
-        if MODE == "affine":
-            brought(biases_ptr + weight * groups, here)
-            if GATED:
-                brought(up_biases_ptr + weight * groups, here)
-        if not HAS_LHS:
-            brought(source, k)
-    if PDL:
-        tl.extra.cuda.gdc_wait()
-    if GUESS:
-        # Behind the wait: what the kernel before the one in front writes is there when a program begins.
-        if PDL:
-            tl.extra.cuda.gdc_launch_dependents()
-        expert = index_at(rhs_ptr + row // m)
-        # All that comes from the second cache is under way before the expert is there.
-        if not HAS_LHS:
-            of_x = source.to(tl.pointer_type(tl.int32))
-            first_own = _own(of_x, slice_of, column, 0, k, SLICES, BITS, GROUP, EVEN)
-        first_scales = _both(
-            scales_ptr, up_scales_ptr, weight, of_row, slice_of, 0, groups, GATED, SLICES, EVEN, OUTPUTS
-        )
-        first_biases = first_scales
-        if MODE == "affine":
-            first_biases = _both(
-                biases_ptr, up_biases_ptr, weight, of_row, slice_of, 0, groups, GATED, SLICES, EVEN, OUTPUTS
-            )
-        if expert != guess:
-            weight = expert.to(tl.int64) * n + first
-            held = _held(w_ptr, up_ptr, weight, of_row, slice_of, words, GATED, WORDS, SLICES, EVEN, OUTPUTS)
-            first_scales = _both(
-                scales_ptr, up_scales_ptr, weight, of_row, slice_of, 0, groups, GATED, SLICES, EVEN, OUTPUTS
-            )
-            first_biases = first_scales
-            if MODE == "affine":
-                first_biases = _both(
-                    biases_ptr, up_biases_ptr, weight, of_row, slice_of, 0, groups, GATED, SLICES, EVEN, OUTPUTS
-                )
-    else:
-        expert = tl.load(rhs_ptr + row // m).to(tl.int32)
+    expert = tl.load(rhs_ptr + row // m).to(tl.int32)
     mates = (row,)
     if MATES > 1:
         before, mates = _mates(rhs_ptr, row, m, rows, expert, MATES, ROWS)
@@ -269,49 +182,52 @@ def diagonal_kernel(
             matrix = (mates[mate] // m // divisor).to(tl.int64)
         source = x_ptr + (matrix * m + mates[mate] % m) * k
         sources = sources + (source.to(tl.pointer_type(tl.int32)),)
+    first = tl.program_id(0) * (TILES * 16)
+    line = tl.arange(0, SLICES * 8)
+    slice_of, column = line // 8, line % 8
+    of_row = ()
+    for eight in tl.static_range(OUTPUTS):
+        # Within an expert's rows 32 bits do.
+        one = column + eight * 8
+        if not FULL:
+            one = tl.minimum(one, n - 1 - first)
+        of_row = of_row + (one,)
     weight = expert.to(tl.int64) * n + first
+    w_ptr += weight * words
+    scales_ptr += weight * groups
+    if MODE == "affine":
+        biases_ptr += weight * groups
+    if GATED:
+        up_ptr += weight * words
+        up_scales_ptr += weight * groups
+        if MODE == "affine":
+            up_biases_ptr += weight * groups
     total = tl.zeros([SLICES, EIGHTS * 8, MATES * 8], tl.float32)
     for step in range(STEPS):
         own = ()
-        if GUESS and not HAS_LHS:
-            own = first_own
-        else:
-            for mate in tl.static_range(MATES):
-                own = own + _own(sources[mate], slice_of, column, step, k, SLICES, BITS, GROUP, EVEN)
-        if GUESS:
-            scales = first_scales
-            biases = first_biases
-        else:
-            scales = _both(
-                scales_ptr, up_scales_ptr, weight, of_row, slice_of, step, groups, GATED, SLICES, EVEN, OUTPUTS
-            )
-            biases = scales
-            if MODE == "affine":
-                biases = _both(
-                    biases_ptr, up_biases_ptr, weight, of_row, slice_of, step, groups, GATED, SLICES, EVEN, OUTPUTS
-                )
+        for mate in tl.static_range(MATES):
+            own = own + _own(sources[mate], slice_of, column, step, k, SLICES, BITS, GROUP, EVEN)
+        scales = _scales((), scales_ptr, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
+        if GATED:
+            scales = _scales(scales, up_scales_ptr, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
+        biases = scales
+        if MODE == "affine":
+            biases = _scales((), biases_ptr, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
+            if GATED:
+                biases = _scales(biases, up_biases_ptr, of_row, slice_of, step, groups, SLICES, EVEN, OUTPUTS)
         pairs = ()
         for index in tl.static_range(MATES * EACH):
             pairs = pairs + (quad_pairs(own[index], SLICES, BITS),)
         sums = tl.zeros([SLICES, 16, MATES * 8], tl.float32)
         acc = tl.zeros([SLICES, EIGHTS * 8, MATES * 8], tl.float32)
-        if GUESS:
-            for block in tl.static_range(BLOCKS):
-                parts = held[block * EIGHTS : (block + 1) * EIGHTS]
-                sums, acc = _multiply(
-                    sums, acc, pairs, block, parts, n >> 31, MODE, BITS, GROUP, SLICES, EIGHTS, MATES, dtype
-                )
-        else:
-            # All blocks are under way before the first is waited for.
-            for block in tl.range(0, BLOCKS, num_stages=STAGES):
-                at = w_ptr + weight * words
-                parts = _words((), at, of_row, slice_of, step, block, words, WORDS, SLICES, EVEN, OUTPUTS)
-                if GATED:
-                    at = up_ptr + weight * words
-                    parts = _words(parts, at, of_row, slice_of, step, block, words, WORDS, SLICES, EVEN, OUTPUTS)
-                sums, acc = _multiply(
-                    sums, acc, pairs, block, parts, n >> 31, MODE, BITS, GROUP, SLICES, EIGHTS, MATES, dtype
-                )
+        # All blocks are under way before the first is waited for.
+        for block in tl.range(0, BLOCKS, num_stages=STAGES):
+            parts = _words((), w_ptr, of_row, slice_of, step, block, words, WORDS, SLICES, EVEN, OUTPUTS)
+            if GATED:
+                parts = _words(parts, up_ptr, of_row, slice_of, step, block, words, WORDS, SLICES, EVEN, OUTPUTS)
+            sums, acc = _multiply(
+                sums, acc, pairs, block, parts, n >> 31, MODE, BITS, GROUP, SLICES, EIGHTS, MATES, dtype
+            )
         scale = scale_of(_of_rows(scales, SLICES, MATES, EIGHTS), MODE)
         if MODE == "affine":
             bias = _of_rows(biases, SLICES, MATES, EIGHTS).to(tl.float32)
