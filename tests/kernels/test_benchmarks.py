@@ -14,11 +14,12 @@ pytest.importorskip("triton")
 
 from benchmarks.kernels import __main__ as program
 from benchmarks.kernels import bench as benching
+from benchmarks.kernels import isolated
 from benchmarks.kernels.bench import Bench
 from benchmarks.kernels.ceilings import floor_us
 from benchmarks.kernels.plot import bars
 from benchmarks.kernels.run import Options, measure
-from benchmarks.kernels.table import target
+from benchmarks.kernels.table import beside, page, target, together
 
 from rocmend.kernels import registry
 from rocmend.kernels.suite import Call
@@ -112,6 +113,48 @@ def test_a_goal_is_said_with_what_was_reached() -> None:
     assert target(("of_floor", 0.6), row, {}) == "≥ 60%: 70%, reached"
     assert target(("of_peer:sdpa", 0.6), row, {}) == "≥ 60% of sdpa's rate: 50%, **missed**"
     assert target(("times:m", 1.15), row, {"o/m": {"ours": {"us": 9.0}}}) == "≤ 1.15 times m: 1.11, reached"
+
+
+def _result(name: str, us: float, date: str) -> dict[str, Any]:
+    ours = {"us": us, "spread": 0.0, "gb_s": 8.0}
+    row = {"topic": "norms", "op": "rms_norm", "name": name, "gate": {"ok": True}, "ours": ours}
+    return {
+        "device": "G", "target": "sm90", "date": date, "versions": {"torch": "2", "triton": "3"},
+        "ceilings": {"copy_gb_s": us * 100}, "results": [{**row, "peers": {}, "goals": [], "flops": 0, "bytes": 8.0}],
+        "not_measured": [f"left of {name}"],
+    }  # fmt: skip
+
+
+def test_a_page_holds_what_another_gpu_and_a_later_run_measured() -> None:
+    result = beside(_result("one", 11.0, "2026-01-01"), _result("other", 22.0, "2026-01-01"))
+    told = page(together(result, _result("one", 33.0, "2026-02-02")))
+    assert "| rms_norm | one ² | 33.0 |" in told
+    assert "| rms_norm | other | 22.0 |" in told
+    assert "11.0" not in told
+    assert "* left of one: the time was up\n* left of other: the time was up\n" in told
+    assert "ceilings of the second: copy gb s 2,200." in told
+    assert "Marked ²: measured on 2026-02-02 in another run, whose ceilings were copy gb s 3,300." in told
+
+
+@pytest.mark.usefixtures("_one_topic")
+@pytest.mark.parametrize("other", [["--mlx-gpu", "1"], []])
+def test_mlx_is_timed_meanwhile_or_after_ours(
+    other: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = _result("tiny", 11.0, "2026-01-01")["results"][0] | {"rank": 1, "twin": ["m:f", {}], "sets": 1}
+    said = {"us": 7.0, "low_us": 6.0, "high_us": 8.0, "samples": 3, "method": "eval", "version": "0", "device": "gpu"}
+    asked: list[tuple[int, str | None]] = []
+
+    def mlx(rows: Any, _site: str, plan: Any, _limit: float) -> dict[str, Any]:
+        asked.append((len(rows), plan.env.get("CUDA_VISIBLE_DEVICES")))
+        return {"rms_norm/tiny": said}
+
+    monkeypatch.setattr(isolated, "topic", lambda _name, rank, _plan: ([row] if rank == 1 else [], []))
+    monkeypatch.setattr(isolated, "mlx", mlx)
+    out = tmp_path / "result.json"
+    assert program.main(["--device", "cpu", "--mlx-site", "folder", "--out", str(out), *other]) == 0
+    assert json.loads(out.read_text())["results"][0]["peers"]["mlx"]["us"] == 7.0
+    assert asked == ([(0, "1")] if other else [(1, None)])
 
 
 @pytest.fixture
