@@ -210,6 +210,7 @@ def _left(compute: Callable[..., Any]) -> int:
         lambda x: [allocate.empty((2,), dtype=x.dtype, device=x.device)],
         lambda x: (allocate.empty((2,), dtype=x.dtype, device=x.device),) * 2,
         lambda x: x.fill_(3.0),
+        lambda x: 1 % x.data_ptr() and allocate.empty((2,), dtype=x.dtype, device=x.device),  # fails without data
     ],
 )
 def test_what_computes_with_torch_or_returns_parts_is_left_as_it_is(compute: Callable[..., Any]) -> None:

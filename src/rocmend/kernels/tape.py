@@ -200,7 +200,9 @@ def record(compute: Callable[[Tensors], Any], plain: Callable[[Tensors], Any], t
         with _aside(target) as notes, _Watch(given, notes) as watch:
             try:
                 result = compute(given)
-            except RuntimeError as error:
+            except Unsuited:
+                raise
+            except Exception as error:  # the same call has just computed: whatever this is comes of having no data
                 raise Unsuited(f"it needs data: {error}") from error
         return Tape(plain, watch, result, device)
     finally:
