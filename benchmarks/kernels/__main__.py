@@ -258,7 +258,9 @@ def _cell(found: dict[str, Any]) -> str:
     rate = f"{found['tflops']:.1f} TFLOPS" if "tflops" in found else f"{found['gb_s']:.0f} GB/s"
     part = f" {found['of_floor']:.0%}" if "of_floor" in found else ""
     call = f" call {found['call_us']:.1f} µs" if "call_us" in found else ""
-    return f"{found['us']:.1f} µs ±{found['spread']:.0%} {rate}{part}{call}"
+    pair = found.get("pair")
+    turn = f" in turn {pair['ratio']:.2%} ({pair['low']:.2%} to {pair['high']:.2%}) of ours" if pair else ""
+    return f"{found['us']:.1f} µs ±{found['spread']:.0%} {rate}{part}{call}{turn}"
 
 
 if __name__ == "__main__":

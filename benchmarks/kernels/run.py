@@ -14,6 +14,8 @@ import torch
 from benchmarks.kernels import bench as benching
 from benchmarks.kernels.bench import Bench, Peer
 from benchmarks.kernels.ceilings import floor_us
+from benchmarks.kernels.pairs import Pair, measured_in_turn
+from benchmarks.kernels.ratios import near
 
 from rocmend.core.errors import RocmendError
 from rocmend.kernels import choose, executor
@@ -98,6 +100,8 @@ def measure(bench: Bench, options: Options, ceilings: dict[str, float]) -> dict[
         row["gate"] = {"ok": False, "worst": None, "detail": f"{type(error).__name__}: {error}"[:500]}
     if row["gate"]["ok"]:
         row["peers"] = dict(_peers(bench, calls, out, options, row))
+        del out
+        _pair_up(bench, calls, options, row)
         if bench.mlx is not None:
             row["twin"] = [bench.mlx[0], dict(bench.mlx[1])]
     return row
@@ -133,12 +137,53 @@ def _peers(
             yield name, _peer(peer, calls, out, options, row)
 
 
+def _pair_up(bench: Bench, calls: Sequence[Call], options: Options, row: dict[str, Any]) -> None:
+    """Measure ours and a peer in turn where a target lies near; these figures replace those of each alone."""
+    if "ours" not in row:
+        return
+    alone, paired = row["ours"]["us"], False
+    for goal, least in bench.goals:
+        kind, _, wanted = goal.partition(":")
+        for name, cell in row["peers"].items():
+            if kind != "of_peer" or not name.startswith(wanted) or "us" not in cell:
+                continue
+            if not near(least, alone, cell["us"]):
+                continue
+            try:
+                pair = _pair(bench, bench.peers[name], calls, options)
+            except RuntimeError as error:
+                cell["not_paired"] = f"{type(error).__name__}: {error}"[:300]
+                continue
+            if pair is None:
+                cell["not_paired"] = "one of both cannot be captured, or memory does not hold enough of their outputs"
+                continue
+            cell |= {**_figures(pair.peer, row), "pair": pair.told()}
+            if not paired:
+                row["ours"] |= _figures(pair.ours, row)
+            paired = True
+
+
+def _pair(bench: Bench, peer: Callable[..., Any] | Peer, calls: Sequence[Call], options: Options) -> Pair | None:
+    function, theirs = _taken(peer, calls)
+    with choose.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext():
+        return measured_in_turn(
+            _thunks(bench.ours(), calls), _thunks(function, theirs), options.device, budget_s=options.budget_s
+        )
+
+
+def _taken(peer: Callable[..., Any] | Peer, calls: Sequence[Call]) -> tuple[Callable[..., Any], Sequence[Call]]:
+    """Return a peer's function, and its arguments for our calls."""
+    if isinstance(peer, Peer):
+        return peer.function, [peer.arguments(call) for call in calls]
+    return peer, calls
+
+
 def _peer(
     peer: Callable[..., Any] | Peer, calls: Sequence[Call], out: Any, options: Options, row: dict[str, Any]
 ) -> dict[str, Any]:
-    function, same = (peer.function, peer.same) if isinstance(peer, Peer) else (peer, True)
+    same = not isinstance(peer, Peer) or peer.same
     try:
-        calls = [peer.arguments(call) for call in calls] if isinstance(peer, Peer) else calls
+        function, calls = _taken(peer, calls)
         theirs = function(*calls[0].args, **calls[0].kwargs)
         found: dict[str, Any] = {"differs": benching.distance(out, theirs) if same else None}
         if not options.gate_only:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernels.ratios import Ratio, verdict
+
 Row = Mapping[str, Any]
 TITLES = {
     "quantized": "Quantized matrix products", "attention_decode": "Attention: one query, a long cache",
@@ -129,6 +131,7 @@ def target(goal: Sequence[Any], row: Row, known: Mapping[str, Row]) -> str:
     """Say what a figure is held against, and whether it holds."""
     kind, least = str(goal[0]), float(goal[1])
     value = reached(kind, row, known)
+    pair = _pair(kind, row)
     kind, _, rest = kind.partition(":")
     said = {
         "of_floor": f"≥ {least:.0%}",
@@ -138,6 +141,10 @@ def target(goal: Sequence[Any], row: Row, known: Mapping[str, Row]) -> str:
     }[kind]
     if value is None:
         return f"{said}: no figure to compare"
+    if pair is not None:
+        found = verdict(least, pair)
+        shown = f"{pair.ratio:.1%} ({pair.low:.1%} to {pair.high:.1%})"
+        return f"{said}: {shown}, {f'**{found}**' if found == 'missed' else found}"
     holds = value <= least if kind == "times" else value >= least
     shown = f"{value:.0f}" if kind == "tflops" else f"{value:.2f}" if kind == "times" else f"{value:.0%}"
     return f"{said}: {shown}, {'reached' if holds else '**missed**'}"
@@ -152,8 +159,23 @@ def reached(kind: str, row: Row, known: Mapping[str, Row]) -> float | None:
     if kind == "times":
         other = known.get(f"{row['op']}/{rest}")
         return None if other is None else float(ours["us"] / other["ours"]["us"])
-    times = [cell["us"] for name, cell in row["peers"].items() if name.startswith(rest) and "us" in cell]
-    return min(times) / float(ours["us"]) if times else None
+    fastest = _fastest(rest, row)
+    return None if fastest is None else float(fastest["us"]) / float(ours["us"])
+
+
+def _fastest(beginning: str, row: Row) -> Mapping[str, Any] | None:
+    """Return the figures of the fastest peer whose name begins so."""
+    cells = [cell for name, cell in row["peers"].items() if name.startswith(beginning) and "us" in cell]
+    return min(cells, key=lambda cell: float(cell["us"]), default=None)
+
+
+def _pair(kind: str, row: Row) -> Ratio | None:
+    """Return what a goal's peer came to in turn with ours; None where it was measured alone."""
+    kind, _, rest = kind.partition(":")
+    fastest = _fastest(rest, row) if kind == "of_peer" else None
+    if fastest is None or "pair" not in fastest:
+        return None
+    return Ratio(*(float(fastest["pair"][name]) for name in Ratio._fields))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

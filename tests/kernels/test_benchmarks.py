@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ pytest.importorskip("triton")
 
 from benchmarks.kernels import __main__ as program
 from benchmarks.kernels import bench as benching
-from benchmarks.kernels import isolated
+from benchmarks.kernels import isolated, pairs, ratios, run
 from benchmarks.kernels.bench import Bench
 from benchmarks.kernels.ceilings import floor_us
 from benchmarks.kernels.plot import bars
@@ -113,6 +114,161 @@ def test_a_goal_is_said_with_what_was_reached() -> None:
     assert target(("of_floor", 0.6), row, {}) == "≥ 60%: 70%, reached"
     assert target(("of_peer:sdpa", 0.6), row, {}) == "≥ 60% of sdpa's rate: 50%, **missed**"
     assert target(("times:m", 1.15), row, {"o/m": {"ours": {"us": 9.0}}}) == "≤ 1.15 times m: 1.11, reached"
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"), [(6, 0, 5), (8, 0, 7), (9, 1, 7), (12, 2, 9), (20, 5, 14), (40, 13, 26)]
+)
+def test_the_interval_of_a_median_leaves_out_what_the_confidence_allows(count: int, low: int, high: int) -> None:
+    values = [float((7 * number) % count) for number in range(count)] if count % 7 else list(map(float, range(count)))
+    assert ratios.interval(values) == (float(low), float(high))
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
+    draws = torch.empty(4000, 12).exponential_(generator=torch.Generator().manual_seed(1))
+    median = math.log(2)
+    inside = sum(low <= median <= high for low, high in (ratios.interval(row.tolist()) for row in draws))
+    assert 0.95 < inside / 4000 < 0.97
+
+
+def test_too_few_values_have_no_interval() -> None:
+    for count in range(6):
+        with pytest.raises(ValueError, match="no interval"):
+            ratios.interval([1.0] * count)
+
+
+def test_a_ratio_is_the_median_of_placings_each_the_median_of_its_rounds() -> None:
+    ours = [[1.0, 2.0, 4.0]] * 6
+    peer = [[number / 10, 2 * number / 10, 400.0] for number in (9, 10, 11, 12, 13, 14)]
+    assert ratios.ratio(ours, peer) == pytest.approx((1.15, 0.9, 1.4))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ((1.001, 1.0, 1.002), "reached"),
+        ((1.002, 1.001, 1.2), "reached"),
+        ((0.998, 0.997, 0.9999), "missed"),
+        ((0.9, 0.8, 0.99), "missed"),
+        ((1.001, 0.998, 1.003), "level"),
+        ((0.999, 0.9975, 1.0), "level"),
+        ((1.001, 0.997, 1.003), "no verdict"),
+        ((0.97, 0.94, 1.0), "no verdict"),
+    ],
+)
+def test_a_verdict_needs_an_interval_on_one_side_or_a_narrow_one(found: tuple[float, float, float], said: str) -> None:
+    assert ratios.verdict(1.0, ratios.Ratio(*found)) == said
+    assert ratios.verdict(0.5, ratios.Ratio(*(value / 2 for value in found))) == said
+
+
+def test_noise_makes_no_clear_loss_level() -> None:
+    generator = torch.Generator().manual_seed(2)
+    seen = set()
+    for noise in (0.0, 0.001, 0.01, 0.1):
+        for _ in range(50):
+            draws = 0.99 * (1 + noise * torch.randn(12, 6, generator=generator, dtype=torch.float64))
+            found = ratios.ratio([[1.0] * 6] * 12, draws.tolist())
+            seen.add(ratios.verdict(1.0, found))
+    assert "level" not in seen
+    assert {"missed", "no verdict"} <= seen
+
+
+def test_ours_and_the_peer_take_turns_and_each_is_first_as_often() -> None:
+    runs = [(lambda place=place: ("ours", place), lambda place=place: ("peer", place)) for place in range(3)]
+    order: list[tuple[str, int]] = []
+
+    def seconds(run: Any) -> float:
+        order.append(run())
+        return len(order) / 10
+
+    ours, peer = pairs.alternate(runs, 4, seconds)
+    assert [len(place) for place in (*ours, *peer)] == [4] * 6
+    firsts = order[::2]
+    assert all(set(order[at : at + 2]) == {("ours", place), ("peer", place)}
+               for at, (_, place) in zip(range(0, 24, 2), firsts, strict=True))  # fmt: skip
+    assert all(firsts.count((who, place)) == 2 for who in ("ours", "peer") for place in range(3))
+    assert sorted(round(10 * value) for place in (*ours, *peer) for value in place) == list(range(1, 25))
+
+
+class _Graph:
+    """Stands in for a captured graph: replaying it lets a clock go on."""
+
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+
+    def replay(self) -> None:
+        self.clock[0] += self.seconds
+
+
+@pytest.mark.parametrize(("held", "placings"), [(99, 12), (15, 7), (11, 0), (0, 0)])
+def test_a_pair_is_captured_as_often_as_memory_allows(
+    held: int, placings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, made = [0.0], [0]
+
+    def captured(thunks: Any) -> _Graph | None:
+        made[0] += 1
+        return _Graph(clock, thunks[0]() * 2) if made[0] <= held else None
+
+    def event_s(run: Any, times: int) -> float:
+        before = clock[0]
+        for _ in range(times):
+            run()
+        return (clock[0] - before) / times
+
+    monkeypatch.setattr(pairs, "captured", captured)
+    monkeypatch.setattr(pairs, "event_s", event_s)
+    calls = [lambda: 1e-4] * 2, [lambda: 1.02e-4] * 2
+    pair = pairs.measured_in_turn(*calls, torch.device("cuda"), budget_s=0.2)
+    if not placings:
+        assert pair is None
+        return
+    assert pair is not None
+    assert pair.placings == placings
+    assert tuple(pair.ratio) == pytest.approx((1.02, 1.02, 1.02))
+    assert (pair.ours.us, pair.peer.us) == pytest.approx((100.0, 102.0))
+    assert pair.rounds % 2 == 0
+    assert pair.ours.samples == pair.rounds * placings
+    assert pairs.measured_in_turn(*calls, CPU, budget_s=0.2) is None
+
+
+def test_a_peer_near_a_target_is_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(thunks: Any, _device: Any, *, budget_s: float) -> Timing:
+        del budget_s
+        return Timing({"rms": 10.0, "near": 10.4, "far": 20.0}[thunks[0]()], 9.0, 11.0, "graph", 5)
+
+    ours, peer = (Timing(us, us - 0.1, us + 0.1, "graph", 72) for us in (10.1, 10.2))
+    found = pairs.Pair(ratios.Ratio(1.01, 1.005, 1.015), ours, peer, 12, 6)
+    monkeypatch.setattr(run, "timed", alone)
+    monkeypatch.setattr(run, "measured_in_turn", lambda *_, **__: found)
+    peers = {"torch.compile": lambda *_: "near", "torch": lambda *_: "far"}
+    bench = _bench(call=lambda *_: "rms", gate=lambda *_: None, goals=(("of_peer:torch", 1.0),), peers=peers)
+    monkeypatch.setattr(benching, "distance", lambda *_: None)
+    row = measure(bench, Options(CPU), CEILINGS)
+    assert row["ours"]["us"] == 10.1
+    assert row["ours"]["of_floor"] == pytest.approx(row["floor_us"] / 10.1)
+    assert row["peers"]["torch.compile"]["us"] == 10.2
+    assert row["peers"]["torch.compile"]["pair"] == {
+        "ratio": 1.01, "low": 1.005, "high": 1.015, "placings": 12, "rounds": 6
+    }  # fmt: skip
+    assert "pair" not in row["peers"]["torch"]
+    assert target(bench.goals[0], row, {}) == "≥ 100% of torch's rate: 101.0% (100.5% to 101.5%), reached"
+    assert "in turn 101.00% (100.50% to 101.50%) of ours" in program.line(row)
+    monkeypatch.setattr(run, "measured_in_turn", lambda *_, **__: None)
+    row = measure(bench, Options(CPU), CEILINGS)
+    assert "cannot be captured" in row["peers"]["torch.compile"]["not_paired"]
+    assert target(bench.goals[0], row, {}) == "≥ 100% of torch's rate: 104%, reached"
+
+
+def test_a_target_that_was_measured_in_turn_is_judged_by_its_interval() -> None:
+    cell = {"us": 9.99, "pair": {"ratio": 0.999, "low": 0.997, "high": 1.001, "placings": 12, "rounds": 6}}
+    row = {"op": "o", "name": "n", "ours": {"us": 10.0}, "peers": {"torch.compile": cell, "torch": {"us": 30.0}}}
+    goal = ("of_peer:torch.compile", 1.0)
+    assert target(goal, row, {}) == "≥ 100% of torch.compile's rate: 99.9% (99.7% to 100.1%), level"
+    cell["pair"] = {"ratio": 0.99, "low": 0.98, "high": 0.995}
+    assert target(goal, row, {}) == "≥ 100% of torch.compile's rate: 99.0% (98.0% to 99.5%), **missed**"
+    del cell["pair"]  # a result from before pairs were measured
+    assert target(goal, row, {}) == "≥ 100% of torch.compile's rate: 100%, **missed**"
 
 
 def _result(name: str, us: float, date: str) -> dict[str, Any]:

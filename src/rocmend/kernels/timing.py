@@ -56,17 +56,18 @@ def timed(thunks: Sequence[Callable[[], Any]], device: torch.device, *, budget_s
         budget_s: Seconds to spend.
     """
     if device.type != "cuda":
-        return _summary([_clock(thunks) for _ in range(5)], len(thunks), "clock")
+        return summary([_clock(thunks) for _ in range(5)], len(thunks), "clock")
     for thunk in [*thunks[:3], thunks[0]]:
         thunk()
     torch.cuda.synchronize(device)
-    graph = _captured(thunks)
+    gc.collect()
+    graph = captured(thunks)
     run = graph.replay if graph is not None else lambda: [thunk() for thunk in thunks]
-    once = _event_s(run, 1)
-    inner = max(1, math.ceil(_LEAST_S / max(once, 1e-7)))
+    once = event_s(run, 1)
+    inner = repeats(once)
     samples = max(5, min(_REPLAYS, int(budget_s / max(once * inner, 1e-6))))
-    seconds = [_event_s(run, inner) for _ in range(samples)]
-    return _summary(seconds, len(thunks), "graph" if graph is not None else "events")
+    seconds = [event_s(run, inner) for _ in range(samples)]
+    return summary(seconds, len(thunks), "graph" if graph is not None else "events")
 
 
 def call_us(thunk: Callable[[], Any], device: torch.device) -> float:
@@ -84,9 +85,16 @@ def call_us(thunk: Callable[[], Any], device: torch.device) -> float:
     return best * 1e6
 
 
-def _captured(thunks: Sequence[Callable[[], Any]]) -> torch.cuda.CUDAGraph | None:
-    """Capture all calls in one graph; outputs live on until its end, so that no two calls write to the same memory."""
-    gc.collect()
+def repeats(once_s: float) -> int:
+    """Return how often what takes so many seconds is repeated within a measurement."""
+    return max(1, math.ceil(_LEAST_S / max(once_s, 1e-7)))
+
+
+def captured(thunks: Sequence[Callable[[], Any]]) -> torch.cuda.CUDAGraph | None:
+    """Capture all calls in one graph, and replay it once; None where they cannot be captured.
+
+    Outputs live on until the capture's end, so that no two calls write to the same memory, and no two graphs do.
+    """
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):
@@ -100,7 +108,8 @@ def _captured(thunks: Sequence[Callable[[], Any]]) -> torch.cuda.CUDAGraph | Non
     return graph
 
 
-def _event_s(run: Callable[[], Any], times: int) -> float:
+def event_s(run: Callable[[], Any], times: int) -> float:
+    """Return the seconds that a GPU takes for one of several runs."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     for _ in range(times):
@@ -117,7 +126,8 @@ def _clock(thunks: Sequence[Callable[[], Any]]) -> float:
     return time.perf_counter() - start
 
 
-def _summary(seconds: Sequence[float], calls: int, method: str) -> Timing:
+def summary(seconds: Sequence[float], calls: int, method: str) -> Timing:
+    """Return what measurements, of so many calls each, come to."""
     ordered = sorted(value / calls * 1e6 for value in seconds)
     low, high = ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
     return Timing(statistics.median(ordered), low, high, method, len(ordered))
