@@ -1,9 +1,9 @@
 """How long a whole public call keeps the CPU busy: ``python -m benchmarks.kernels.calls [OUT.json]``.
 
-Calls are queued many at a time without waiting for the GPU; the figure is the least mean of several rounds, in
-microseconds, with torch's own function beside it where there is one. Most shapes are those of one token of a model with
-a hidden size of 4096, so that kernels are shorter than calls and the queue never fills; of calls whose kernels are
-longer a few are queued at a time.
+Each round begins with nothing queued, and queues as many calls as the driver takes without waiting for the GPU: it
+holds 1,024 launches. The figure is the least mean of several rounds, in microseconds, with the median of the rounds,
+how many kernels a call launches, and torch's own function beside it where there is one. Most shapes are those of one
+token of a model with a hidden size of 4096.
 
 ``python -m benchmarks.kernels.calls --host [OUT.json]`` needs no GPU: it measures what of a call is Python, with
 launches that do nothing (see ``host_calls``).
@@ -11,10 +11,12 @@ launches that do nothing (see ``host_calls``).
 
 from __future__ import annotations
 
+import contextlib
 import json
+import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +27,8 @@ from torch.nn import functional
 from rocmend import kernels
 from rocmend.kernels import choose
 
-CALLS, FEW_CALLS = 200, 20
-ROUNDS = 30
+CALLS, FEW_CALLS = 200, 50
+ROUNDS, WARM_CALLS, COUNTED = 30, 100, 10
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -37,29 +39,67 @@ class Timed(NamedTuple):
         name: Of the op.
         ours: Our public function with its arguments.
         torchs: torch's function with its arguments, or None.
-        calls: How many are queued at a time.
+        calls: How many are queued at a time: fewer of those that launch several kernels.
+        tier: What is asked for, or None.
     """
 
     name: str
     ours: Callable[[], Any]
     torchs: Callable[[], Any] | None = None
     calls: int = CALLS
+    tier: str | None = None
+
+    def asked(self) -> contextlib.AbstractContextManager[None]:
+        """Ask for the tier."""
+        return contextlib.nullcontext() if self.tier is None else choose.prefer(self.tier)
 
 
-def microseconds(call: Callable[[], Any], calls: int) -> float:
-    """Return the CPU time of a warm call, the mean over so many of them."""
-    for _ in range(20):
-        call()
+class Busy(NamedTuple):
+    """CPU time of a warm call.
+
+    Args:
+        least_us: The least of all rounds' means.
+        median_us: The median of them.
+    """
+
+    least_us: float
+    median_us: float
+
+
+def microseconds(call: Callable[[], Any], calls: int) -> Busy:
+    """Return the CPU time of a warm call, of the means over so many of them."""
     wait: Callable[[], object] = torch.cuda.synchronize if torch.cuda.is_available() else int
-    best = float("inf")
-    for _ in range(ROUNDS * CALLS // calls):
+    for _ in range(4 * WARM_CALLS // calls + 1):
+        for _ in range(calls):
+            call()
+        wait()
+    rounds = []
+    for _ in range(ROUNDS):
         wait()
         begin = time.perf_counter()
         for _ in range(calls):
             call()
-        best = min(best, time.perf_counter() - begin)
+        rounds.append((time.perf_counter() - begin) / calls * 1e6)
     wait()
-    return best / calls * 1e6
+    return Busy(min(rounds), statistics.median(rounds))
+
+
+def launches(timed: Sequence[Timed]) -> list[int]:
+    """Return how many kernels each call launches, copies and fills of memory among them.
+
+    A profiler counts them, after everything is timed: it makes launches slower.
+    """
+    from torch.profiler import ProfilerActivity, profile
+
+    found = []
+    for one in timed:
+        with one.asked(), profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiled:
+            for _ in range(COUNTED):
+                one.ours()
+            torch.cuda.synchronize()
+        seen = [event for event in profiled.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+        found.append(round(len(seen) / COUNTED))
+    return found
 
 
 def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -149,8 +189,7 @@ def products() -> Iterator[Timed]:
         lambda: kernels.conv2d(image, taps, padding=1),
         lambda: functional.conv2d(first, filters, padding=1),
     )
-    with choose.prefer("triton"):
-        yield Timed("conv2d (triton)", lambda: kernels.conv2d(image, taps, padding=1))
+    yield Timed("conv2d (triton)", lambda: kernels.conv2d(image, taps, padding=1), tier="triton")
 
 
 def orders() -> Iterator[Timed]:
@@ -207,8 +246,18 @@ def gradients() -> Iterator[Timed]:
     yield Timed(
         "cross_entropy_backward", lambda: kernels.cross_entropy_backward(losses, logits, targets), None, FEW_CALLS
     )
-    with choose.prefer("triton"):
-        yield Timed("conv_weight_gradient", lambda: kernels.conv_weight_gradient(image, above, (3, 3), padding=1))
+    taps = normal(64, 3, 3, 64)
+    for tier in ("vendor", "triton"):
+        yield Timed(
+            f"conv_weight_gradient ({tier})",
+            lambda: kernels.conv_weight_gradient(image, above, (3, 3), padding=1),
+            tier=tier,
+        )
+        yield Timed(
+            f"conv, input gradient ({tier})",
+            lambda: kernels.conv_transpose2d(above, taps, padding=1),
+            tier=tier,
+        )
 
 
 SOURCES = (rows, attention, products, orders, recurrences, gradients)
@@ -217,15 +266,23 @@ SOURCES = (rows, attention, products, orders, recurrences, gradients)
 def measure() -> dict[str, dict[str, float | None]]:
     """Time every call, print a line each, and return what was found."""
     found: dict[str, dict[str, float | None]] = {}
+    gpu = DEVICE == "cuda"
     with torch.inference_mode():
-        for source in SOURCES:
-            for one in source():
-                ours = microseconds(one.ours, one.calls if DEVICE == "cuda" else FEW_CALLS)
-                torchs = microseconds(one.torchs, one.calls) if one.torchs and DEVICE == "cuda" else None
-                found[one.name] = {"ours_us": round(ours, 2), "torch_us": None if torchs is None else round(torchs, 2)}
-                beside = "" if torchs is None else f"   torch {torchs:6.2f}"
-                sys.stdout.write(f"{one.name:30} {ours:6.2f} us{beside}\n")
-                sys.stdout.flush()
+        timed = [one for source in SOURCES for one in source()]
+        for one in timed:
+            with one.asked():
+                ours = microseconds(one.ours, one.calls)
+            torchs = microseconds(one.torchs, one.calls) if one.torchs and gpu else None
+            found[one.name] = {
+                "ours_us": round(ours.least_us, 2),
+                "median_us": round(ours.median_us, 2),
+                "torch_us": None if torchs is None else round(torchs.least_us, 2),
+            }
+            beside = "" if torchs is None else f"   torch {torchs.least_us:6.2f}"
+            sys.stdout.write(f"{one.name:30} {ours.least_us:6.2f} us, median {ours.median_us:6.2f}{beside}\n")
+            sys.stdout.flush()
+        for one, count in zip(timed, launches(timed) if gpu else (), strict=gpu):
+            found[one.name]["kernels"] = count
     return found
 
 

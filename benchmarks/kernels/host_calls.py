@@ -18,15 +18,45 @@ import torch
 from rocmend.kernels import choose, executor, fast
 from rocmend.kernels import target as targets
 from rocmend.kernels.common import arrivals
+from rocmend.kernels.native import Driver, module, packed
 from rocmend.kernels.target import Target
 
 UNITS = 132
 """Multiprocessors of an H200."""
 
 
-def _compiled(*_: Any) -> SimpleNamespace:
-    """Return what stands for a compiled kernel: launched, it does no more than take its arguments."""
-    return SimpleNamespace(function=1, run="".format, packed_metadata=(1, 1, 1))
+class CudaLauncher:
+    """Stands for Triton's: launched, it does no more than take its arguments."""
+
+    global_scratch_size = profile_scratch_size = 0
+    launch_cooperative_grid = launch_pdl = False
+    __call__ = "".format
+
+
+def _compiled(one: fast.Bound, _grid: Any, args: Any) -> SimpleNamespace:
+    """Return what stands for a compiled kernel."""
+    types = ["*i8" if isinstance(arg, torch.Tensor) else _type(arg) for arg in args]
+    signature = {
+        each.name: types[index] if index < len(types) else "constexpr" for index, each in enumerate(one.kernel.params)
+    }
+    return SimpleNamespace(
+        function=1,
+        run=CudaLauncher(),
+        packed_metadata=(1, 1, 1),
+        metadata=SimpleNamespace(num_warps=1, num_ctas=1, shared=1),
+        src=SimpleNamespace(signature=signature),
+    )
+
+
+def _type(arg: Any) -> str:
+    """Return what Triton takes a number for, or None."""
+    return {int: "i64" if isinstance(arg, int) and arg >> 31 else "i32", float: "fp32"}.get(type(arg), "constexpr")
+
+
+def _driver() -> Driver:
+    """Return a driver that launches nothing."""
+    built = module()
+    return Driver(0 if built is None else built.nothing, 0, 0, None)
 
 
 def _first(target: Target, _device: torch.device) -> Target:
@@ -67,6 +97,7 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
         mock.patch.object(fast.Bound, "_plain", _compiled),
         mock.patch.object(fast, "current_device", torch.empty(0).get_device),
         mock.patch.object(fast, "stream_of", abs),
+        mock.patch.object(packed, "driver", _driver),
         mock.patch.object(arrivals, "room", _room(arrivals.room)),
         mock.patch.object(torch, "matmul", _product),
         mock.patch.object(torch, "convolution", _convolution),

@@ -27,6 +27,13 @@ _METHOD = (
     "sets of arguments that no cache holds, behind a gate against the reference in float64. MLX's times include its "
     "own scheduling."
 )
+_IN_TURN = (
+    "Where a peer comes within 5 % of a target, ours and the peer are measured again, in turn: each captured up to "
+    "twelve times, with outputs in other places in memory, and replayed in an order that is swapped each round. The "
+    "target then shows the median of the ratios and an interval that covers it with 95 %. It is *reached* or *missed* "
+    "where the whole interval lies on one side of the target. Where the target lies within the interval, both are "
+    "*level* if the interval is at most half a per cent wide; else there is *no verdict*."
+)
 
 
 def together(result: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,6 +69,7 @@ def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
         "",
         _METHOD,
         "",
+        *((_IN_TURN, "") if any("pair" in cell for row in result["results"] for cell in _cells(row)) else ()),
         "| ceiling | measured |",
         "|---|---|",
         *(f"| {name.replace('_', ' ')} | {value:,.0f} |" for name, value in ceilings.items()),
@@ -93,6 +101,10 @@ def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
     if calls:
         lines += ["", calls.rstrip()]
     return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row) -> list[Mapping[str, Any]]:
+    return list(row.get("peers", {}).values())
 
 
 def _table(rows: Sequence[Row], known: Mapping[str, Row]) -> list[str]:

@@ -292,6 +292,17 @@ def test_a_page_holds_what_another_gpu_and_a_later_run_measured() -> None:
     assert "Marked ²: measured on 2026-02-02 in another run, whose ceilings were copy gb s 3,300." in told
 
 
+def test_a_page_says_how_verdicts_are_reached_where_there_are_pairs() -> None:
+    result = _result("one", 11.0, "2026-01-01")
+    assert "in turn" not in page(result)
+    row = result["results"][0]
+    row["goals"] = [["of_peer:torch", 1.0]]
+    row["peers"] = {"torch": {"us": 11.0, "pair": {"ratio": 1.0, "low": 0.999, "high": 1.001}}}
+    told = page(result)
+    assert "at most half a per cent wide" in told
+    assert "≥ 100% of torch's rate: 100.0% (99.9% to 100.1%), level" in told
+
+
 @pytest.mark.usefixtures("_one_topic")
 @pytest.mark.parametrize("other", [["--mlx-gpu", "1"], []])
 def test_mlx_is_timed_meanwhile_or_after_ours(

@@ -98,8 +98,9 @@ def _copies(*, tiny: bool) -> Iterator[Bench]:
 
         peers: dict[str, Callable[..., Any]] = {"torch": select, "torch.compile": compiled(select)}
         yield _bench(
-            "take", f"{dtype}-{rows}x{columns}", chosen, dtype, 2.0 * rows * columns * width, select, peers=peers
-        )
+            "take", f"{dtype}-{rows}x{columns}", chosen, dtype, 2.0 * rows * columns * width, select, peers=peers,
+            goals=goals,
+        )  # fmt: skip
 
 
 def benches(*, tiny: bool = False) -> Iterator[Bench]:
