@@ -18,6 +18,7 @@ import triton
 from triton import knobs
 
 from rocmend.kernels import executor, remembered
+from rocmend.kernels.opaque import opaque
 from rocmend.kernels.tuning import Config
 
 FIRST, BEHIND = (3, 6), (3, 10)
@@ -88,6 +89,7 @@ class Bound:
         # Gluon's functions are Triton's in all that a launch sees.
         self._fast = _KNOWN and isinstance(kernel, _JIT_FUNCTION) and behind == sorted(behind)
 
+    @opaque
     def __call__(self, grid: Sequence[int], args: Sequence[Any]) -> None:
         """Launch on the device of the first tensor, on torch's current stream there."""
         self.launched(grid, args)
@@ -169,6 +171,7 @@ class Fixed:
         self._entries: dict[Any, tuple[Any, ...]] = {}
         self._known: tuple[Any, ...] | None = None  # the entry of aligned tensors and no varying numbers
 
+    @opaque
     def __call__(self, tensors: Sequence[torch.Tensor | None], varying: Sequence[Any] = ()) -> None:
         """Launch with the kernel's first arguments, and those behind them that vary."""
         if executor.switch.active is not None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from rocmend.kernels import executor
+from rocmend.kernels.opaque import opaque
 from rocmend.kernels.remembered import Calls
 
 Tensors = Sequence[torch.Tensor | None]
@@ -54,6 +55,7 @@ class Repeated:
         self._compute = compute
         self.calls: Calls[Callable[[Tensors], Any]] = Calls()
 
+    @opaque
     def __call__(self, tensors: Tensors, *options: Any) -> Any:
         """Compute."""
         kind: Any = options

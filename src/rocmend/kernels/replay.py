@@ -37,12 +37,14 @@ class Told(NamedTuple):
         grid: Programs.
         middle: What it takes behind the stream.
         args: What it takes then: addresses, numbers, None and constants.
+        compiled: The compiled kernel.
     """
 
     run: Callable[..., Any]
     grid: tuple[int, int, int]
     middle: tuple[Any, ...]
     args: tuple[Any, ...]
+    compiled: Any
 
 
 class Careful(Protocol):

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rocmend.kernels import allocate, choose, executor, fast, remembered
 from rocmend.kernels.common import arrivals
 from rocmend.kernels.executor import Launch, Recorder
+from rocmend.kernels.native.packed import replay
 from rocmend.kernels.replay import Address, Told, written
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
@@ -312,7 +313,8 @@ class Tape:
         if self.replay is None and entries and all(entry is not None for entry in entries):
             launches = [_told(step, entry) for step, entry in zip(self._steps, entries, strict=True) if entry]
             given = [one is not None for one in tensors]
-            self.replay = written(given, launches, self._results, self._type, self)
+            told = (given, launches, self._results, self._type, self)
+            self.replay = replay(*told) or written(*told)
         values = [None if one is None else bases[one] for one in self._results]
         if self._type is None:
             return values[0]
@@ -369,12 +371,12 @@ def _pooled(layouts: Mapping[int, torch.Tensor | None], temporary: Sequence[int]
 
 def _told(step: Step, entry: tuple[Any, ...]) -> Told:
     """Return a launch with its compiled kernel."""
-    run, middle, tail, _ = entry
+    run, middle, tail, compiled = entry
     x, y, z = (*step.grid, 1, 1)[:3]
     args: list[Any] = [*step.args, *tail]
     for slot in step.slots:
         args[slot.position] = Address(slot.base, slot.offset)
-    return Told(run, (x, y, z), middle, tuple(args))
+    return Told(run, (x, y, z), middle, tuple(args), compiled)
 
 
 def _step(launch: Launch, watch: _Watch) -> Step:

@@ -1,0 +1,74 @@
+"""Recorded calls in C, where there is a C compiler: the same allocations and launches without Python's own steps.
+
+The source in this folder is compiled on first use, as Triton compiles its launchers, and kept in the user's cache
+folder. It launches through CUDA's driver. On AMD GPUs, without a compiler or Python's headers, with kernels of a kind
+that is not known here, or with ``ROCMEND_KERNELS_NATIVE=0``, the function that ``replay`` writes does the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from rocmend.core.extension import BuildError, built, loaded
+
+__all__ = ["Driver", "driver", "module"]
+
+LOG = logging.getLogger("rocmend.kernels")
+NAME = "rocmend_kernels_replay"
+VARIABLE = "ROCMEND_KERNELS_NATIVE"
+
+
+class Driver(NamedTuple):
+    """Addresses of functions of CUDA's driver.
+
+    Args:
+        launch: ``cuLaunchKernelEx``.
+        context: ``cuCtxGetCurrent``, or 0 where there is nothing to ask.
+        name: ``cuGetErrorString``, or 0.
+        sizes: ``cuFuncGetParamInfo``, or None: sizes are then taken for what they should be.
+    """
+
+    launch: int
+    context: int
+    name: int
+    sizes: Any
+
+
+@functools.cache
+def module() -> Any:
+    """Return the compiled module, or None: why is told in the log, at level DEBUG."""
+    if os.environ.get(VARIABLE, "") == "0":
+        LOG.debug("recorded calls in Python: switched off by %s=0", VARIABLE)
+        return None
+    try:
+        return loaded(NAME, built(NAME, Path(__file__).parent, "replay.c", "kernels"))
+    except (BuildError, ImportError, OSError) as error:
+        LOG.debug("recorded calls in Python: %s", error)
+        return None
+
+
+@functools.cache
+def driver() -> Driver | None:
+    """Return CUDA's driver; None where torch uses none, or where it does not tell of kernels' parameters (< 12.4)."""
+    if not torch.version.cuda or not torch.cuda.is_available():
+        return None
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+        sizes = library.cuFuncGetParamInfo
+        addresses = [
+            ctypes.cast(one, ctypes.c_void_p).value
+            for one in (library.cuLaunchKernelEx, library.cuCtxGetCurrent, library.cuGetErrorString)
+        ]
+    except (OSError, AttributeError) as error:
+        LOG.debug("recorded calls in Python: %s", error)
+        return None
+    launch, context, name = (one or 0 for one in addresses)
+    sizes.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
+    return Driver(launch, context, name, sizes)

@@ -1,0 +1,466 @@
+/* A recorded call: allocate, launch, return, as replay.py says it and without the interpreter in between.
+
+   A call of a decode step is to cost a few microseconds. Of those Python's own steps and the parsing of each launch's
+   arguments take half; what is left here is the tensors' addresses, the allocator, and the driver. The object knows
+   nothing of operations: it is told what to allocate and what to launch, and when to leave a call to somebody else. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The driver's structures, of which only their layout matters: there may be no header of CUDA here. */
+typedef struct {
+    unsigned int id;
+    char pad[4];
+    union { char bytes[64]; int number; } value;
+} Attribute;
+
+typedef struct {
+    unsigned int grid[3], block[3], shared;
+    void *stream;
+    Attribute *attributes;
+    unsigned int count;
+} Config;
+
+typedef int (*Launch)(const Config *, void *function, void **parameters, void **extra);
+typedef int (*Current)(void **context);
+typedef int (*ErrorName)(int code, const char **text);
+
+#define PROGRAMMATIC_SERIALIZATION 6
+
+typedef struct { Py_ssize_t slot, base; uint64_t offset; } Patch;
+
+typedef struct {
+    unsigned int grid[3], threads, shared;
+    int early; /* may begin before the kernel in front of it is done */
+    void *function;
+    Py_ssize_t first, count; /* of its parameters among all */
+} Step;
+
+typedef struct { PyObject *function, *args; } Make;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *held; /* owns what is pointed to below */
+    PyObject *data_ptr, *room, *kind, *runtime, *current_device, *stream_of, *kernels, *plain, *carefully, *switches;
+    PyObject *index_object;
+    long index;
+    Py_ssize_t given, made, roomed, zeroes, returned, steps, values, patches;
+    char *present, *wanted; /* which tensors were given, and whose addresses are wanted */
+    Make *makes;
+    Py_ssize_t *zeroed, *results;
+    Step *launches;
+    uint64_t *template;
+    Patch *patched;
+    Launch launch;
+    Current context;
+    ErrorName name;
+} Replay;
+
+static PyObject *name_enter, *name_exit, *name_calls, *name_hooks, *name_zero, *name_poison;
+
+/* Return whether somebody is told of launches: 1, 0, or -1 with an error set. */
+static int told(PyObject *runtime, PyObject *name)
+{
+    PyObject *hook = PyObject_GetAttr(runtime, name);
+    if (!hook)
+        return -1;
+    if (hook == Py_None) {
+        Py_DECREF(hook);
+        return 0;
+    }
+    PyObject *calls = PyObject_GetAttr(hook, name_calls);
+    Py_DECREF(hook);
+    if (!calls) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+            return -1;
+        PyErr_Clear();
+        return 1; /* a plain function */
+    }
+    int truth = PyObject_IsTrue(calls);
+    Py_DECREF(calls);
+    return truth;
+}
+
+/* Return whether the call must be made in the careful way: 1, 0, or -1 with an error set. */
+static int careful(Replay *self)
+{
+    int found = told(self->runtime, name_enter);
+    if (!found)
+        found = told(self->runtime, name_exit);
+    if (found)
+        return found;
+    PyObject *device = PyObject_CallNoArgs(self->current_device);
+    if (!device)
+        return -1;
+    long index = PyLong_AsLong(device);
+    Py_DECREF(device);
+    if (index == -1 && PyErr_Occurred())
+        return -1;
+    if (index != self->index)
+        return 1;
+    PyObject *poison = PyDict_GetItemWithError(self->switches, name_poison);
+    if (!poison)
+        return PyErr_Occurred() ? -1 : 1;
+    if (poison != Py_False)
+        return 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->kernels); i++) {
+        PyObject *hooks = PyObject_GetAttr(PyTuple_GET_ITEM(self->kernels, i), name_hooks);
+        if (!hooks)
+            return -1;
+        found = PyObject_IsTrue(hooks);
+        Py_DECREF(hooks);
+        if (found)
+            return found;
+    }
+    void *context = NULL;
+    return self->context && (self->context(&context) || !context); /* a thread that has not used the GPU yet */
+}
+
+static int address_of(Replay *self, PyObject *tensor, uint64_t *address)
+{
+    PyObject *number = PyObject_Vectorcall(self->data_ptr, &tensor, 1, NULL);
+    if (!number)
+        return -1;
+    *address = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    return *address == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Launch all, with the lock released: a full queue makes the driver wait. */
+static int launched(Replay *self, const uint64_t *addresses, void *stream)
+{
+    uint64_t values[self->values + 1];
+    void *pointers[self->values + 1];
+    memcpy(values, self->template, sizeof(uint64_t) * self->values);
+    for (Py_ssize_t i = 0; i < self->patches; i++)
+        values[self->patched[i].slot] = addresses[self->patched[i].base] + self->patched[i].offset;
+    for (Py_ssize_t i = 0; i < self->values; i++)
+        pointers[i] = &values[i];
+    int code = 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < self->steps && !code; i++) {
+        const Step *step = &self->launches[i];
+        Attribute attribute;
+        Config config = {
+            {step->grid[0], step->grid[1], step->grid[2]}, {step->threads, 1, 1}, step->shared, stream, &attribute, 0};
+        if (step->early) {
+            memset(&attribute, 0, sizeof attribute);
+            attribute.id = PROGRAMMATIC_SERIALIZATION;
+            attribute.value.number = 1;
+            config.count = 1;
+        }
+        code = self->launch(&config, step->function, pointers + step->first, NULL);
+    }
+    Py_END_ALLOW_THREADS
+    if (!code)
+        return 0;
+    const char *text = NULL;
+    if (self->name)
+        self->name(code, &text);
+    PyErr_Format(PyExc_RuntimeError, "Triton Error [CUDA]: %s (%d)", text ? text : "a launch failed", code);
+    return -1;
+}
+
+static PyObject *packed(Replay *self, PyObject *const *bases)
+{
+    PyObject *found[self->returned + 1];
+    for (Py_ssize_t i = 0; i < self->returned; i++)
+        found[i] = self->results[i] < 0 ? Py_None : bases[self->results[i]];
+    if (self->kind == Py_None)
+        return Py_NewRef(found[0]);
+    if (self->kind != (PyObject *)&PyTuple_Type)
+        return PyObject_Vectorcall(self->kind, found, self->returned, NULL);
+    PyObject *out = PyTuple_New(self->returned);
+    for (Py_ssize_t i = 0; out && i < self->returned; i++)
+        PyTuple_SET_ITEM(out, i, Py_NewRef(found[i]));
+    return out;
+}
+
+static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Replay *self = (Replay *)object;
+    if (PyVectorcall_NARGS(flags) != 1 || (names && PyTuple_GET_SIZE(names)) || !PyTuple_Check(args[0])
+        || PyTuple_GET_SIZE(args[0]) != self->given) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple of %zd tensors.", self->given);
+        return NULL;
+    }
+    PyObject *tensors = args[0], *out = NULL;
+    Py_ssize_t all = self->given + self->made + self->roomed, done = self->given;
+    PyObject *bases[all + 1];
+    uint64_t addresses[all + 1], low = 0;
+    for (Py_ssize_t i = 0; i < self->given; i++) {
+        bases[i] = PyTuple_GET_ITEM(tensors, i);
+        addresses[i] = 0;
+        if (self->present[i]) {
+            if (address_of(self, bases[i], &addresses[i]))
+                return NULL;
+            low |= addresses[i];
+        }
+    }
+    if (low & 15)
+        return PyObject_CallOneArg(self->plain, tensors);
+    int other = careful(self);
+    if (other)
+        return other < 0 ? NULL : PyObject_CallOneArg(self->carefully, tensors);
+    PyObject *room = NULL;
+    if (self->roomed) {
+        room = PyObject_CallNoArgs(self->room);
+        if (!room)
+            return NULL;
+        if (room == Py_None) {
+            Py_DECREF(room);
+            return PyObject_CallOneArg(self->plain, tensors);
+        }
+        if (!PyTuple_Check(room) || PyTuple_GET_SIZE(room) != self->roomed) {
+            Py_DECREF(room);
+            PyErr_SetString(PyExc_TypeError, "expected counters and scratch memory.");
+            return NULL;
+        }
+        for (Py_ssize_t i = 0; i < self->roomed; i++)
+            bases[self->given + self->made + i] = PyTuple_GET_ITEM(room, i);
+    }
+    for (Py_ssize_t i = 0; i < self->made; i++) {
+        PyObject *made = PyObject_Call(self->makes[i].function, self->makes[i].args, NULL);
+        if (!made)
+            goto leave;
+        bases[done++] = made;
+    }
+    for (Py_ssize_t i = 0; i < self->zeroes; i++) {
+        PyObject *same = PyObject_CallMethodNoArgs(bases[self->zeroed[i]], name_zero);
+        if (!same)
+            goto leave;
+        Py_DECREF(same);
+    }
+    for (Py_ssize_t i = self->given; i < all; i++)
+        if (self->wanted[i] && address_of(self, bases[i], &addresses[i]))
+            goto leave;
+    PyObject *number = PyObject_CallOneArg(self->stream_of, self->index_object);
+    if (!number)
+        goto leave;
+    void *stream = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    if (PyErr_Occurred() || launched(self, addresses, stream))
+        goto leave;
+    out = packed(self, bases);
+leave:
+    for (Py_ssize_t i = self->given; i < done; i++)
+        Py_DECREF(bases[i]);
+    Py_XDECREF(room);
+    return out;
+}
+
+static int numbers(PyObject *tuple, Py_ssize_t *count, Py_ssize_t **out)
+{
+    *count = PyTuple_GET_SIZE(tuple);
+    *out = PyMem_Calloc(*count + 1, sizeof(Py_ssize_t));
+    if (!*out)
+        return -1;
+    for (Py_ssize_t i = 0; i < *count; i++)
+        (*out)[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple, i));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_makes(Replay *self, PyObject *makes)
+{
+    self->made = PyTuple_GET_SIZE(makes);
+    self->makes = PyMem_Calloc(self->made + 1, sizeof(Make));
+    if (!self->makes)
+        return -1;
+    for (Py_ssize_t i = 0; i < self->made; i++)
+        if (!PyArg_ParseTuple(
+                PyTuple_GET_ITEM(makes, i), "OO!", &self->makes[i].function, &PyTuple_Type, &self->makes[i].args))
+            return -1;
+    return 0;
+}
+
+/* Each step: function, (x, y, z), threads, shared, early, (parameter, ...); a parameter is a number or (base, offset). */
+static int read_steps(Replay *self, PyObject *steps, Py_ssize_t all)
+{
+    self->steps = PyTuple_GET_SIZE(steps);
+    self->launches = PyMem_Calloc(self->steps + 1, sizeof(Step));
+    Py_ssize_t most = 0;
+    for (Py_ssize_t i = 0; i < self->steps; i++)
+        most += PyTuple_GET_SIZE(PyTuple_GET_ITEM(PyTuple_GET_ITEM(steps, i), 5));
+    self->template = PyMem_Calloc(most + 1, sizeof(uint64_t));
+    self->patched = PyMem_Calloc(most + 1, sizeof(Patch));
+    if (!self->launches || !self->template || !self->patched)
+        return -1;
+    for (Py_ssize_t i = 0; i < self->steps; i++) {
+        Step *step = &self->launches[i];
+        unsigned long long function;
+        PyObject *parameters;
+        if (!PyArg_ParseTuple(
+                PyTuple_GET_ITEM(steps, i), "K(III)IIpO!", &function, &step->grid[0], &step->grid[1], &step->grid[2],
+                &step->threads, &step->shared, &step->early, &PyTuple_Type, &parameters))
+            return -1;
+        step->function = (void *)(uintptr_t)function;
+        step->first = self->values;
+        step->count = PyTuple_GET_SIZE(parameters);
+        for (Py_ssize_t j = 0; j < step->count; j++, self->values++) {
+            PyObject *one = PyTuple_GET_ITEM(parameters, j);
+            if (PyLong_Check(one)) {
+                self->template[self->values] = PyLong_AsUnsignedLongLong(one);
+                if (PyErr_Occurred())
+                    return -1;
+                continue;
+            }
+            Patch *patch = &self->patched[self->patches];
+            unsigned long long offset;
+            if (!PyArg_ParseTuple(one, "nK", &patch->base, &offset))
+                return -1;
+            if (patch->base < 0 || patch->base >= all) {
+                PyErr_SetString(PyExc_IndexError, "expected one of the tensors.");
+                return -1;
+            }
+            patch->slot = self->values;
+            patch->offset = offset;
+            self->wanted[patch->base] = 1;
+            self->patches++;
+        }
+    }
+    return 0;
+}
+
+static int within(const Py_ssize_t *places, Py_ssize_t count, Py_ssize_t least, Py_ssize_t all)
+{
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (places[i] < least || places[i] >= all) {
+            PyErr_SetString(PyExc_IndexError, "expected one of the tensors.");
+            return -1;
+        }
+    return 0;
+}
+
+static int read_all(Replay *self, PyObject *args)
+{
+    PyObject *present, *makes, *zeroed, *steps, *results;
+    unsigned long long launch, context, name;
+    if (!PyArg_ParseTuple(
+            args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
+            &self->room, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
+            &self->current_device, &self->stream_of, &PyTuple_Type, &self->kernels, &PyDict_Type, &self->switches,
+            &self->index_object, &self->plain, &self->carefully, &launch, &context, &name))
+        return -1;
+    self->launch = (Launch)(uintptr_t)launch;
+    self->context = (Current)(uintptr_t)context;
+    self->name = (ErrorName)(uintptr_t)name;
+    self->index = PyLong_AsLong(self->index_object);
+    if (PyErr_Occurred())
+        return -1;
+    self->given = PyTuple_GET_SIZE(present);
+    self->roomed = self->room == Py_None ? 0 : 2;
+    if (read_makes(self, makes))
+        return -1;
+    Py_ssize_t all = self->given + self->made + self->roomed;
+    self->present = PyMem_Calloc(self->given + 1, 1);
+    self->wanted = PyMem_Calloc(all + 1, 1);
+    if (!self->present || !self->wanted)
+        return -1;
+    for (Py_ssize_t i = 0; i < self->given; i++)
+        self->present[i] = PyTuple_GET_ITEM(present, i) == Py_True;
+    if (numbers(zeroed, &self->zeroes, &self->zeroed) || numbers(results, &self->returned, &self->results))
+        return -1;
+    if (within(self->zeroed, self->zeroes, self->given, all) || within(self->results, self->returned, -1, all))
+        return -1;
+    if (self->kind == Py_None && self->returned != 1) {
+        PyErr_SetString(PyExc_ValueError, "expected one result.");
+        return -1;
+    }
+    return read_steps(self, steps, all);
+}
+
+static PyObject *replay_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+    if (names && PyDict_GET_SIZE(names)) {
+        PyErr_SetString(PyExc_TypeError, "expected no arguments by name.");
+        return NULL;
+    }
+    Replay *self = (Replay *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->call = replay_call;
+    self->held = Py_NewRef(args);
+    if (read_all(self, args)) {
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int replay_traverse(Replay *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->held);
+    return 0;
+}
+
+static int replay_clear(Replay *self)
+{
+    Py_CLEAR(self->held);
+    return 0;
+}
+
+static void replay_dealloc(Replay *self)
+{
+    PyObject_GC_UnTrack(self);
+    replay_clear(self);
+    PyMem_Free(self->present);
+    PyMem_Free(self->wanted);
+    PyMem_Free(self->makes);
+    PyMem_Free(self->zeroed);
+    PyMem_Free(self->results);
+    PyMem_Free(self->launches);
+    PyMem_Free(self->template);
+    PyMem_Free(self->patched);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* What stands for the driver's launch where only the rest is measured. */
+static int nothing(const Config *config, void *function, void **parameters, void **extra)
+{
+    (void)config, (void)function, (void)parameters, (void)extra;
+    return 0;
+}
+
+static PyTypeObject ReplayType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rocmend_kernels_replay.Replay",
+    .tp_basicsize = sizeof(Replay),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Replay, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = replay_new,
+    .tp_traverse = (traverseproc)replay_traverse,
+    .tp_clear = (inquiry)replay_clear,
+    .tp_dealloc = (destructor)replay_dealloc,
+    .tp_doc = "A recorded call, as one object.",
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "rocmend_kernels_replay", .m_doc = "Recorded calls.", .m_size = -1};
+
+PyMODINIT_FUNC PyInit_rocmend_kernels_replay(void)
+{
+    name_enter = PyUnicode_InternFromString("launch_enter_hook");
+    name_exit = PyUnicode_InternFromString("launch_exit_hook");
+    name_calls = PyUnicode_InternFromString("calls");
+    name_hooks = PyUnicode_InternFromString("pre_run_hooks");
+    name_zero = PyUnicode_InternFromString("zero_");
+    name_poison = PyUnicode_InternFromString("_poison");
+    if (!name_enter || !name_exit || !name_calls || !name_hooks || !name_zero || !name_poison)
+        return NULL;
+    if (PyType_Ready(&ReplayType) < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *address = PyLong_FromVoidPtr((void *)nothing);
+    if (module && (!address || PyModule_AddObjectRef(module, "Replay", (PyObject *)&ReplayType) < 0
+                   || PyModule_AddObjectRef(module, "nothing", address) < 0))
+        Py_CLEAR(module);
+    Py_XDECREF(address);
+    return module;
+}
