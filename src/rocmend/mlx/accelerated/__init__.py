@@ -7,11 +7,10 @@ Python's headers, or with ``ROCMEND_MLX_ACCELERATED=0``, the Python code that th
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import logging
 from typing import Any
 
+from rocmend.core.extension import loaded
 from rocmend.mlx.accelerated.build import NAME, BuildError, built
 from rocmend.mlx.environment import asked
 
@@ -25,10 +24,7 @@ def _load() -> tuple[Any, str]:
     if wanted == "0":
         return None, "switched off by ROCMEND_MLX_ACCELERATED=0"
     try:
-        path = str(built())
-        loader = importlib.machinery.ExtensionFileLoader(NAME, path)
-        module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(NAME, loader, origin=path))
-        loader.exec_module(module)
+        module = loaded(NAME, built())
     except (BuildError, ImportError, OSError) as error:
         if wanted == "1":
             raise ImportError(

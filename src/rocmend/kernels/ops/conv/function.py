@@ -99,7 +99,7 @@ def _convolved(
     if compute.__module__.endswith(".vendor") and x.numel() and weight.numel():
         from rocmend.kernels.ops.conv.vendor import plan_forward as plan_vendor
 
-        found = plan_vendor(x.dim(), geometry)
+        found = plan_vendor(x, weight, geometry)
         if found is not None:
             return found
 
