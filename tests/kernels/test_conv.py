@@ -150,9 +150,9 @@ def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) ->
     planned: list[int] = []
     parts = host._plan_parts
 
-    def counted(launched: Any, output: Any, splits: int, *rest: Any) -> Any:
+    def counted(launched: Any, output: Any, splits: int, *rest: Any, biased: bool) -> Any:
         planned.append(splits)
-        return parts(launched, output, splits, *rest)
+        return parts(launched, output, splits, *rest, biased=biased)
 
     monkeypatch.setattr(host, "_plan_parts", counted)
     torch.manual_seed(4)

@@ -126,6 +126,32 @@ class Geometry:
         return Geometry(self.batch, self.c_out, self.c_in, self.groups, (axes[0], axes[1], axes[2]), not self.flip)
 
 
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """Return the factor and the shift with which kernels divide numbers below 2³¹ (``kernels.geometry.divided``).
+
+    ``n // divisor = (2·n·factor) >> (32 + shift)`` with the least factor that is at least ``2**(31 + shift) / divisor``
+    and a shift of the divisor's bits: it is above by less than one, which adds less than ``1 / divisor`` to the result.
+    The factor has 32 bits and is returned as the signed number of the same bits, so that kernels always get an int32.
+    """
+    shift = (divisor - 1).bit_length()
+    factor = -(-(1 << (31 + shift)) // divisor)
+    return factor - (1 << 32) if factor >= 1 << 31 else factor, shift
+
+
+def collapsed(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
+    """Return the step between neighbours of axes that are as good as one, 0 where they have one element; else None."""
+    step, expected = 0, None
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if expected is None:
+            step = stride
+        elif stride != expected:
+            return None
+        expected = stride * size
+    return step
+
+
 def checked(name: str, what: str, value: int | tuple[int, ...], axes: int) -> tuple[int, ...]:
     """Return one number for each axis.
 

@@ -11,16 +11,14 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.conv import Problem, kind, shape_class
-from rocmend.kernels.ops.conv.geometry import Geometry
+from rocmend.kernels.ops.conv.geometry import Geometry, collapsed, reciprocal
 from rocmend.kernels.ops.conv.kernels.depthwise import depthwise_kernel
-from rocmend.kernels.ops.conv.kernels.depthwise_weight import depthwise_weight_kernel
 from rocmend.kernels.ops.conv.kernels.forward import forward_kernel
-from rocmend.kernels.ops.conv.kernels.weight import weight_kernel
+from rocmend.kernels.ops.conv.kernels.parts import parts_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
@@ -48,7 +46,9 @@ def run(
 ) -> torch.Tensor:
     """Compute the output (``forward``: other is the weight) or the weight's gradient (``weight``: the output's)."""
     if direction == "weight":
-        return _weight(x, other, geometry)
+        from rocmend.kernels.ops.conv.host_weight import weight_gradient
+
+        return weight_gradient(x, other, geometry)
     problem = problem_of(direction, x.dtype, geometry)
     out = allocate.empty(geometry.output_shape, dtype=x.dtype, device=x.device)
     if geometry.c_in == 0 or geometry.pixels_in == 0:
@@ -68,7 +68,8 @@ def channels_contiguous(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous()
 
 
-def _numbers(geometry: Geometry) -> tuple[int, ...]:
+def numbers_of(geometry: Geometry) -> tuple[int, ...]:
+    """Return the axes' numbers in the kernels' order."""
     axes = geometry.axes
     return (
         *(axis.size for axis in axes),
@@ -81,7 +82,8 @@ def _numbers(geometry: Geometry) -> tuple[int, ...]:
     )
 
 
-def _wide(*tensors: torch.Tensor) -> bool:
+def is_wide(*tensors: torch.Tensor) -> bool:
+    """Return whether offsets in a tensor may need 64 bits."""
     return any(tensor.numel() >= WIDE_ELEMENTS or max(tensor.stride()) >= WIDE_ELEMENTS // 4 for tensor in tensors)
 
 
@@ -104,7 +106,9 @@ class _Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(geometry: Geometry, problem: Problem, target: Target, config: Config, *, wide: bool, bias: bool) -> _Plan:
+def _plan(
+    geometry: Geometry, problem: Problem, target: Target, config: Config, *, wide: bool, bias: bool, plain: bool = False
+) -> _Plan:
     channels, outputs = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
     axes = geometry.axes
     phases = [axis.phases for axis in axes]
@@ -124,7 +128,7 @@ def _plan(geometry: Geometry, problem: Problem, target: Target, config: Config, 
         (tiles, all_phases * splits, geometry.groups),
         (
             geometry.batch, channels, outputs, splits, geometry.pixels_out * geometry.c_out,
-            *_numbers(geometry), *phases, *(axis.tap_step for axis in axes),
+            *numbers_of(geometry), *phases, *(axis.tap_step for axis in axes),
         ),
         {
             "HAS_BIAS": bias and splits == 1,
@@ -132,6 +136,8 @@ def _plan(geometry: Geometry, problem: Problem, target: Target, config: Config, 
             "PHASED": any(axis.input_dilation > 1 for axis in axes),
             "FLAT": flat,
             "ONE": flat and axes[2].taps * channels <= config["BLOCK_K"],
+            "POINT": geometry.taps == 1 and not flat and all(axis.input_dilation == 1 for axis in axes),
+            "PLAIN": plain,
             "BITS": geometry.taps <= 32,
             "EVEN": channels % config["BLOCK_K"] == 0,
             "WIDE": wide,
@@ -146,16 +152,65 @@ def _forward(
 ) -> None:
     target = executor.target_for(x.device)
     config = config_for("conv", "forward", shape_class(problem), target)
-    plan = _plan(geometry, problem, target, config, wide=_wide(x, out), bias=bias is not None)
+    steps = weight_steps(w)
+    if steps is None:
+        w = w.contiguous()
+        steps = w.stride(0), w.shape[-1], 1
+    pixel = pixel_step(x, geometry)
+    plan = _plan(
+        geometry, problem, target, config, wide=is_wide(x, out), bias=bias is not None, plain=pixel is not None
+    )
+    numbers = (*plan.numbers, *steps_of(x, pixel), *out.stride(), *steps, *reciprocals(geometry))
     if plan.splits == 1:
-        args = (x, w.contiguous(), bias, out, *plan.numbers, *x.stride(), *out.stride())
-        launch(forward_kernel, plan.grid, args, plan.constants, config)
+        launch(forward_kernel, plan.grid, (x, w, bias, out, *numbers), plan.constants, config)
         return
     parts = allocate.empty((plan.splits, *out.shape), dtype=torch.float32, device=x.device)
-    args = (x, w.contiguous(), None, parts, *plan.numbers, *x.stride(), *out.stride())
-    launch(forward_kernel, plan.grid, args, plan.constants, config)
-    total = parts.sum(0)
-    out.copy_(total if bias is None else total.add_(bias))
+    launch(forward_kernel, plan.grid, (x, w, None, parts, *numbers), plan.constants, config)
+    add_parts(parts, bias, out, plan.splits)
+
+
+def weight_steps(w: torch.Tensor) -> tuple[int, int, int] | None:
+    """Return how far apart output channels, taps and input channels of a weight are; None where it must be copied.
+
+    Input channels side by side are a convolution's own weight, output channels side by side that of an input gradient.
+    """
+    tap = collapsed(tuple(w.shape[1:4]), w.stride()[1:4])
+    one, other = w.stride(0), w.stride(4) if w.shape[4] > 1 else 1
+    return (one, tap, other) if tap is not None and 1 in (one, other) else None
+
+
+def pixel_step(x: torch.Tensor, geometry: Geometry) -> int | None:
+    """Return how far apart pixels are where the convolution is a matrix product over them; else None."""
+    if geometry.taps != 1 or any(
+        axis.stride != 1 or axis.padding != 0 or axis.input_dilation != 1 or axis.out != axis.size
+        for axis in geometry.axes
+    ):
+        return None
+    return collapsed(tuple(x.shape[:4]), x.stride()[:4])
+
+
+def steps_of(x: torch.Tensor, pixel: int | None) -> tuple[int, ...]:
+    """Return the strides of x as the kernels take them."""
+    return x.stride() if pixel is None else (0, 0, 0, pixel, x.stride(4))
+
+
+@functools.lru_cache(maxsize=4096)
+def reciprocals(geometry: Geometry) -> tuple[int, ...]:
+    """Return what kernels divide by the output's axes with."""
+    return tuple(number for axis in geometry.axes for number in reciprocal(max(axis.out, 1)))
+
+
+def parts_config(splits: int, target: Target) -> Config:
+    """Return the record with which that many parts are added."""
+    return config_for("conv", "parts", "few" if splits <= 16 else "many", target)
+
+
+def add_parts(parts: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, splits: int) -> None:
+    """Add up the parts of a sum in their order, and the bias of the last axis."""
+    config = parts_config(splits, executor.target_for(out.device))
+    size = out.numel()
+    args = (parts, bias, out, splits, size, out.shape[-1])
+    launch(parts_kernel, (triton.cdiv(size, config["COLUMNS"]),), args, {"HAS_BIAS": bias is not None}, config)
 
 
 def plan_forward(
@@ -173,17 +228,21 @@ def plan_forward(
     problem = problem_of("forward", x.dtype, geometry)
     if geometry.c_in == 0 or geometry.pixels_in == 0 or 0 in shape or kind(problem) == "depthwise":
         return None
-    if not w.is_contiguous() or not (x.stride(-1) == 1 or x.shape[-1] == 1):
+    steps = weight_steps(w)
+    if steps is None or not (x.stride(-1) == 1 or x.shape[-1] == 1):
         return None
     target = executor.target_for(x.device)
     config = config_for("conv", "forward", shape_class(problem), target)
     example = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
-    cut = _plan(geometry, problem, target, config, wide=_wide(x, example), bias=bias is not None)
-    numbers = (*cut.numbers, *x.stride(), *example.stride())
+    pixel = pixel_step(x, geometry)
+    cut = _plan(
+        geometry, problem, target, config, wide=is_wide(x, example), bias=bias is not None, plain=pixel is not None
+    )
+    numbers = (*cut.numbers, *steps_of(x, pixel), *example.stride(), *steps, *reciprocals(geometry))
     launched = Plan(forward_kernel, cut.grid, cut.constants, config, numbers)
     output = allocate.Output(shape, x.dtype, x.device)
     if cut.splits > 1:
-        return None if bias is not None else _plan_parts(launched, output, cut.splits, math.prod(shape), x.device)
+        return _plan_parts(launched, output, cut.splits, shape, x.device, biased=bias is not None)
 
     def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = output()
@@ -194,17 +253,19 @@ def plan_forward(
 
 
 def _plan_parts(
-    launched: Plan, output: allocate.Output, splits: int, size: int, device: torch.device
+    launched: Plan, output: allocate.Output, splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool
 ) -> Callable[..., torch.Tensor]:
     """Plan a convolution whose sum is split: parts in fp32, and a launch that adds them in their order."""
+    size = math.prod(shape)
     parts = allocate.Output((splits, size), torch.float32, device)
-    config = config_for("conv", "parts", "*", executor.target_for(device))
-    added = Plan(column_sum_kernel, (triton.cdiv(size, config["COLUMNS"]),), {}, config, (splits, size))
+    config = parts_config(splits, executor.target_for(device))
+    grid = (triton.cdiv(size, config["COLUMNS"]),)
+    added = Plan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, shape[-1]))
 
-    def call(x: torch.Tensor, w: torch.Tensor, _bias: torch.Tensor | None) -> torch.Tensor:
+    def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out, some = output(), parts()
         launched((x, w, None, some))
-        added((some, out))
+        added((some, bias, out))
         return out
 
     return call
@@ -221,58 +282,13 @@ def _depthwise(
         grid,
         (
             x, taps_first, bias, out, geometry.batch, geometry.c_out, geometry.c_out // geometry.groups,
-            *_numbers(geometry), *x.stride(), *out.stride(),
+            *numbers_of(geometry), *x.stride(), *out.stride(),
         ),
         {
             "HAS_BIAS": bias is not None,
             "FLIP": geometry.flip,
             "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
-            "WIDE": _wide(x, out),
+            "WIDE": is_wide(x, out),
         },
         config,
     )  # fmt: skip
-
-
-def _splits(programs: int, pixels: int, block: int, target: Target) -> tuple[int, int]:
-    """Return in how many parts the pixels are summed, and a part's pixels: enough programs for the whole GPU."""
-    wanted = max(1, (target.compute_units or 64) * 2 // max(programs, 1))
-    splits = max(1, min(wanted, pixels // (block * 4), 256))
-    per_split = triton.cdiv(triton.cdiv(pixels, splits), block) * block
-    return triton.cdiv(pixels, per_split), per_split
-
-
-def _weight(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry) -> torch.Tensor:
-    """Return the weight gradient ``[O, D, H, W, C / groups]``."""
-    channels, outputs = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
-    shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), channels)
-    if geometry.pixels_out == 0 or geometry.pixels_in == 0 or 0 in shape:
-        return torch.zeros(shape, dtype=x.dtype, device=x.device)
-    x, dy = channels_contiguous(x), channels_contiguous(dy)
-    problem = problem_of("weight", x.dtype, geometry)
-    target = executor.target_for(x.device)
-    constants = {
-        "FLIP": geometry.flip,
-        "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
-        "WIDE": _wide(x, dy),
-    }
-    numbers = (*_numbers(geometry), *x.stride(), *dy.stride())
-    if kind(problem) == "depthwise":
-        config = config_for("conv", "depthwise_weight", shape_class(problem), target)
-        blocks = triton.cdiv(geometry.c_out, config["BLOCK_C"])
-        splits, per_split = _splits(blocks * geometry.taps, geometry.pixels_out, config["BLOCK_P"], target)
-        part = allocate.empty((splits, geometry.taps, geometry.c_out), dtype=torch.float32, device=x.device)
-        args = (x, dy, part, geometry.batch, geometry.c_out, outputs, per_split, *numbers)
-        launch(depthwise_weight_kernel, (blocks, geometry.taps, splits), args, constants, config)
-        return part.sum(0).t().reshape(shape).to(x.dtype)
-    config = config_for("conv", "weight", shape_class(problem), target)
-    tiles = triton.cdiv(outputs, config["BLOCK_M"]) * triton.cdiv(geometry.taps * channels, config["BLOCK_N"])
-    splits, per_split = _splits(tiles * geometry.groups, geometry.pixels_out, config["BLOCK_K"], target)
-    size, out = math.prod(shape), allocate.empty(shape, dtype=x.dtype, device=x.device)
-    whole = splits == 1 and x.dtype == torch.float32
-    part = out if whole else allocate.empty((splits, size), dtype=torch.float32, device=x.device)
-    args = (x, dy, part, geometry.batch, channels, outputs, geometry.groups, per_split, *numbers)
-    launch(weight_kernel, (tiles, splits, geometry.groups), args, constants, config)
-    if not whole:
-        parts = config_for("conv", "parts", "*", target)
-        launch(column_sum_kernel, (triton.cdiv(size, parts["COLUMNS"]),), (part, out, splits, size), {}, parts)
-    return out

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.language import dot, narrow
-from rocmend.kernels.ops.conv.kernels.geometry import taps_of_phase
+from rocmend.kernels.ops.conv.kernels.geometry import divided, taps_of_phase
 
 
 @triton.jit
@@ -17,12 +17,16 @@ def forward_kernel(
     stride_d, stride_h, stride_w, pad_d, pad_h, pad_w,
     dil_d, dil_h, dil_w, in_d, in_h, in_w,
     phase_d, phase_h, phase_w, step_d, step_h, step_w,
-    xs_n, xs_d, xs_h, xs_w, xs_c, ys_n, ys_d, ys_h, ys_w, ys_c,
+    xs_n, xs_d, xs_h, xs_w, xs_c, ys_n, ys_d, ys_h, ys_w, ys_c, ws_o, ws_t, ws_c,
+    d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
     HAS_BIAS: tl.constexpr, FLIP: tl.constexpr, PHASED: tl.constexpr, FLAT: tl.constexpr, ONE: tl.constexpr,
-    EVEN: tl.constexpr, BITS: tl.constexpr,
+    POINT: tl.constexpr, PLAIN: tl.constexpr, EVEN: tl.constexpr, BITS: tl.constexpr,
     WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """``channels`` and ``outputs`` are those of one group; w is [groups·outputs, taps, channels], contiguous.
+    """``channels`` and ``outputs`` are those of one group; w is [groups·outputs, taps, channels].
+
+    y is contiguous. POINT: one tap; PLAIN: at each pixel, and x has its pixels ``xs_w`` apart, as in a matrix product.
+    Either the channels or the outputs lie side by side in w: an input gradient reads the weight as it is.
 
     With more than one split, each writes its part of the sum to a y of its own, in fp32.
     """
@@ -55,12 +59,17 @@ def forward_kernel(
 
     m = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
     o = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    i_w = m % n_w
-    rest = m // n_w
-    i_h = rest % n_h
-    rest = rest // n_h
-    i_d = rest % n_d
-    image = rest // n_d
+    if PHASED:
+        rest_h = m // n_w
+        rest_d = rest_h // n_h
+        image = rest_d // n_d
+    else:
+        rest_h = divided(m, w_factor, w_shift)
+        rest_d = divided(rest_h, h_factor, h_shift)
+        image = divided(rest_d, d_factor, d_shift)
+    i_w = m - rest_h * n_w
+    i_h = rest_h - rest_d * n_h
+    i_d = rest_d - image * n_d
     if PHASED:
         first_d, taps_d = taps_of_phase(q_d, stride_d, pad_d, dil_d, in_d, k_d)
         first_h, taps_h = taps_of_phase(q_h, stride_h, pad_h, dil_h, in_h, k_h)
@@ -77,9 +86,11 @@ def forward_kernel(
         first_h, taps_h, at_h, by_h = 0, k_h, i_h * stride_h - pad_h, dil_h
         first_w, taps_w, at_w, by_w = 0, k_w, i_w * stride_w - pad_w, dil_w
 
-    base = image * xs_n + at_d * xs_d + at_h * xs_h + at_w * xs_w + group * channels * xs_c
-    taps = k_d * k_h * k_w
-    w_row = (group * outputs + o).to(tl.int64) * (taps * channels)
+    if PLAIN:
+        base = m * xs_w + group * channels * xs_c
+    else:
+        base = image * xs_n + at_d * xs_d + at_h * xs_h + at_w * xs_w + group * channels * xs_c
+    w_row = (group * outputs + o).to(tl.int64) * ws_o
     row_in = m < pixels
     column_in = o < outputs
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -124,10 +135,29 @@ def forward_kernel(
             t_w = first_w + j_w * step_w
             if FLIP:
                 t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
-            w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels + c
+            w_at = ((t_d * k_h + t_h) * k_w + t_w) * ws_t + c * ws_c
             b = tl.load(
                 w_ptr + w_row[None, :] + w_at[:, None], mask=(at < width)[:, None] & column_in[None, :], other=0.0
             )
+            acc = dot(a, b, acc)
+    elif POINT:
+        # One tap: what is inside and where it begins never changes.
+        inside = row_in
+        if not PLAIN:
+            inside &= (at_d >= 0) & (at_d < x_d) & (at_h >= 0) & (at_h < x_h) & (at_w >= 0) & (at_w < x_w)
+        from_x = x_ptr + base[:, None] + (k * xs_c)[None, :]
+        from_w = w_ptr + w_row[None, :] + (k * ws_c)[:, None]
+        blocks = tl.cdiv(channels, BLOCK_K)
+        step_from = split * tl.cdiv(blocks, splits)
+        step_to = tl.minimum(step_from + tl.cdiv(blocks, splits), blocks)
+        for start in range(step_from * BLOCK_K, step_to * BLOCK_K, BLOCK_K):
+            if EVEN:
+                a = tl.load(from_x + start * xs_c, mask=inside[:, None], other=0.0)
+                b = tl.load(from_w + start * ws_c, mask=column_in[None, :], other=0.0)
+            else:
+                c_in = start + k < channels
+                a = tl.load(from_x + start * xs_c, mask=inside[:, None] & c_in[None, :], other=0.0)
+                b = tl.load(from_w + start * ws_c, mask=column_in[None, :] & c_in[:, None], other=0.0)
             acc = dot(a, b, acc)
     else:
         blocks = tl.cdiv(channels, BLOCK_K)
@@ -165,12 +195,12 @@ def forward_kernel(
                 t_w = first_w + j_w * step_w
                 if FLIP:
                     t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - t_w
-                w_at = ((t_d * k_h + t_h) * k_w + t_w) * channels
+                w_at = ((t_d * k_h + t_h) * k_w + t_w) * ws_t
             else:
-                w_at = tap * channels
+                w_at = tap * ws_t
             c = start + k
             x_at = x_ptr + (base + shift)[:, None] + (c * xs_c)[None, :]
-            w_from = w_ptr + (w_row + w_at)[None, :] + c[:, None]
+            w_from = w_ptr + (w_row + w_at)[None, :] + (c * ws_c)[:, None]
             if EVEN:
                 a = tl.load(x_at, mask=inside[:, None], other=0.0)
                 b = tl.load(w_from, mask=column_in[None, :], other=0.0)
@@ -191,9 +221,12 @@ def forward_kernel(
             j_d += over.to(tl.int32)
     if HAS_BIAS:
         acc += tl.load(bias_ptr + group * outputs + o, mask=column_in, other=0.0).to(tl.float32)[None, :]
-    o_d = q_d + i_d * phase_d
-    o_h = q_h + i_h * phase_h
-    o_w = q_w + i_w * phase_w
-    y_row = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
+    if PHASED:
+        o_d = q_d + i_d * phase_d
+        o_h = q_h + i_h * phase_h
+        o_w = q_w + i_w * phase_w
+        y_row = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
+    else:
+        y_row = m * ys_w
     y_at = y_ptr + split.to(tl.int64) * split_stride + y_row[:, None] + ((group * outputs + o) * ys_c)[None, :]
     tl.store(y_at, narrow(acc, y_ptr.dtype.element_ty), mask=row_in[:, None] & column_in[None, :])

@@ -1,4 +1,4 @@
-"""Which taps an output uses."""
+"""Which taps an output uses, and divisions by numbers that the host knows."""
 
 from __future__ import annotations
 
@@ -17,3 +17,9 @@ def taps_of_phase(phase, stride, padding, dilation, input_dilation, taps):
         first = tl.where(falls, tap, first)
         count += tl.where(falls, 1, 0)
     return first, count
+
+
+@triton.jit
+def divided(n, factor, shift):
+    """Return n // divisor for 0 <= n < 2³¹, given the divisor's ``reciprocal``: few instructions, not 20."""
+    return (tl.umulhi((n * 2).to(tl.uint32), tl.cast(factor, tl.uint32)) >> shift).to(tl.int32)

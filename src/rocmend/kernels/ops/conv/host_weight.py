@@ -1,0 +1,139 @@
+"""Launch the weight gradient's kernels: a sum over all output pixels, split so that a GPU is full."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.conv import Problem, kind, shape_class
+from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
+from rocmend.kernels.ops.conv.host import (
+    add_parts,
+    channels_contiguous,
+    is_wide,
+    numbers_of,
+    pixel_step,
+    problem_of,
+    reciprocals,
+    steps_of,
+)
+from rocmend.kernels.ops.conv.kernels.depthwise_weight import depthwise_weight_kernel
+from rocmend.kernels.ops.conv.kernels.weight import weight_kernel
+from rocmend.kernels.ops.conv.kernels.weight_tiled import weight_tiled_kernel
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config, config_for
+
+
+def weight_gradient(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry) -> torch.Tensor:
+    """Return the weight's gradient ``[O, D, H, W, C / groups]`` of ``x`` and the output's gradient."""
+    shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), geometry.c_in // geometry.groups)
+    if geometry.pixels_out == 0 or geometry.pixels_in == 0 or 0 in shape:
+        return torch.zeros(shape, dtype=x.dtype, device=x.device)
+    x, dy = channels_contiguous(x), channels_contiguous(dy)
+    problem = problem_of("weight", x.dtype, geometry)
+    which = kind(problem)
+    if which == "depthwise":
+        return _depthwise(x, dy, geometry, problem, shape)
+    if which == "tiled" and all(axis.input_dilation == 1 for axis in geometry.axes):
+        return _tiled(x, dy, geometry, problem, shape)
+    return _any(x, dy, geometry, problem, shape)
+
+
+def _parts_of(programs: int, pixels: int, block: int, config: Config, target: Target) -> tuple[int, int]:
+    """Return in how many parts the pixels are summed, and a part's pixels: as many programs as run at once."""
+    least = config.get("least_blocks", 4)
+    wanted = (target.compute_units or 64) * config.get("programs_per_unit", 2) // max(programs, 1)
+    splits = max(1, min(wanted, pixels // (block * least), 512))
+    per_split = triton.cdiv(triton.cdiv(pixels, splits), block) * block
+    return triton.cdiv(pixels, per_split), per_split
+
+
+def _tiled(
+    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
+) -> torch.Tensor:
+    """Sum a tile of output and input channels at one tap over pixels."""
+    axes, groups = geometry.axes, geometry.groups
+    channels, outputs = geometry.c_in // groups, geometry.c_out // groups
+    across = collapsed(tuple(dy.shape[:4]), dy.stride()[:4])
+    if across is None:
+        dy = dy.contiguous()
+        across = geometry.c_out
+    pixel = pixel_step(x, geometry)
+    target = executor.target_for(x.device)
+    config = config_for("conv", "weight_tiled", shape_class(problem), target)
+    block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
+    three = axes[2].taps == 3 and config.get("row_taps", 1) == 3
+    tiles = triton.cdiv(outputs, block_m) * triton.cdiv(channels, block_n) * (geometry.taps // (3 if three else 1))
+    splits, per_split = _parts_of(tiles * groups, geometry.pixels_out, block_k, config, target)
+    out = allocate.empty(shape, dtype=x.dtype, device=x.device)
+    part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
+    args = (
+        x, dy, part, channels, outputs, geometry.pixels_out, per_split,
+        *(axis.size for axis in axes), *(axis.out for axis in axes),
+        *reciprocals(geometry),
+        *(axis.taps for axis in axes), *(axis.stride for axis in axes), *(axis.padding for axis in axes),
+        *(axis.dilation for axis in axes), *steps_of(x, pixel)[:4], across,
+    )  # fmt: skip
+    constants = {
+        "FLIP": geometry.flip,
+        "PLAIN": pixel is not None,
+        "DEEP": axes[0].out > 1 or axes[0].taps > 1 or axes[0].size > 1,
+        "EVEN": outputs % block_m == 0 and channels % block_n == 0,
+        "EVEN_K": geometry.pixels_out % block_k == 0,
+        "THREE": three,
+        "WIDE": is_wide(x, dy),
+    }
+    launch(weight_tiled_kernel, (tiles, splits, groups), args, constants, config)
+    if splits > 1:
+        add_parts(part, None, out, splits)
+    return out
+
+
+def _any(
+    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
+) -> torch.Tensor:
+    """Sum a tile of output channels by taps and input channels, whatever the steps, over pixels."""
+    channels, outputs = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
+    target = executor.target_for(x.device)
+    config = config_for("conv", "weight", shape_class(problem), target)
+    tiles = triton.cdiv(outputs, config["BLOCK_M"]) * triton.cdiv(geometry.taps * channels, config["BLOCK_N"])
+    splits, per_split = _parts_of(tiles * geometry.groups, geometry.pixels_out, config["BLOCK_K"], config, target)
+    out = allocate.empty(shape, dtype=x.dtype, device=x.device)
+    whole = splits == 1 and x.dtype == torch.float32
+    part = out if whole else allocate.empty((splits, math.prod(shape)), dtype=torch.float32, device=x.device)
+    numbers = (*numbers_of(geometry), *x.stride(), *dy.stride())
+    args = (x, dy, part, geometry.batch, channels, outputs, geometry.groups, per_split, *numbers)
+    constants = {
+        "FLIP": geometry.flip,
+        "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
+        "WIDE": is_wide(x, dy),
+    }
+    launch(weight_kernel, (tiles, splits, geometry.groups), args, constants, config)
+    if not whole:
+        add_parts(part, None, out, splits)
+    return out
+
+
+def _depthwise(
+    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
+) -> torch.Tensor:
+    """Sum one tap of a block of channels over pixels."""
+    target = executor.target_for(x.device)
+    config = config_for("conv", "depthwise_weight", shape_class(problem), target)
+    blocks = triton.cdiv(geometry.c_out, config["BLOCK_C"])
+    outputs = geometry.c_out // geometry.groups
+    splits, per_split = _parts_of(blocks * geometry.taps, geometry.pixels_out, config["BLOCK_P"], config, target)
+    part = allocate.empty((splits, geometry.taps, geometry.c_out), dtype=torch.float32, device=x.device)
+    numbers = (*numbers_of(geometry), *x.stride(), *dy.stride())
+    args = (x, dy, part, geometry.batch, geometry.c_out, outputs, per_split, *numbers)
+    constants = {
+        "FLIP": geometry.flip,
+        "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
+        "WIDE": is_wide(x, dy),
+    }
+    launch(depthwise_weight_kernel, (blocks, geometry.taps, splits), args, constants, config)
+    return part.sum(0).t().reshape(shape).to(x.dtype)
