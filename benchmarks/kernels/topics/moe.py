@@ -1,4 +1,7 @@
-"""Mixtures of experts: gathered quantized products at the sizes of Qwen3-30B-A3B; quantize and dequantize."""
+"""Mixtures of experts: gathered quantized products at the sizes of Qwen3-30B-A3B and Qwen3-235B-A22B (its decode).
+
+Quantize and dequantize, too.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,18 @@ from rocmend.kernels.ops.gather_qmm import OP, Problem
 from rocmend.kernels.ops.gather_qmm.cases import matrices
 from rocmend.kernels.suite import Call, Maker
 
-EXPERTS, TOP, HIDDEN, INNER = 128, 8, 2048, 768
+EXPERTS, TOP = 128, 8
 FORMATS = (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32))
 MATRIX = (14336, 4096)
 TOKENS = (1, 2, 4, 8, 16, 32, 128, 512, 2048)
 FEW = 16
+LARGE_TOKENS = (1, 2, 4, 8)
 
 
 class Size(NamedTuple):
-    """Experts, of them chosen, hidden and inner width, rows and columns of a quantized matrix."""
+    """A model, experts, of them chosen, hidden and inner width, rows and columns of a quantized matrix."""
 
+    model: str
     experts: int
     top: int
     hidden: int
@@ -32,17 +37,32 @@ class Size(NamedTuple):
     matrix: tuple[int, int]
 
 
-REAL = Size(EXPERTS, TOP, HIDDEN, INNER, MATRIX)
-TINY = Size(6, 2, 128, 48, (24, 128))
+REAL = Size("qwen3-30b", EXPERTS, TOP, 2048, 768, MATRIX)
+LARGE = Size("qwen3-235b", EXPERTS, TOP, 4096, 1536, MATRIX)
+TINY = Size("tiny", 6, 2, 128, 48, (24, 128))
+TINY_LARGE = Size("tiny-large", 5, 2, 192, 64, (24, 128))
 
 
-def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: bool) -> Bench:
-    """Name the gate of a layer: hidden to inner; with ``gated`` both projections and the gate between them."""
+def _gathered(
+    tokens: int, form: tuple[str, int, int], size: Size, *, gated: bool = False, down: bool = False, mlx: bool = True
+) -> Bench:
+    """Name the gate of a layer, hidden to inner.
+
+    Args:
+        tokens: Each of which chooses ``top`` experts.
+        form: Of the weights.
+        size: Of the model.
+        gated: Whether it is both projections and the gate between them.
+        down: Whether it is the projection behind them instead, inner to hidden: each pair has a row of x of its own.
+        mlx: Whether MLX is measured beside it.
+    """
     of = format_of("gather_qmm", *form)
-    experts, top, hidden, inner, _ = size
+    _, experts, top, hidden, inner, _ = size
+    if down:
+        hidden, inner = inner, hidden
 
     def make(m: Maker) -> Call:
-        x = m.normal(tokens, 1, 1, hidden, dtype="bfloat16")
+        x = m.normal(tokens, top if down else 1, 1, hidden, dtype="bfloat16")
         shape = (experts, inner, hidden)
         named: dict[str, Any] = {
             "rhs_indices": m.integers(0, experts, tokens, top),
@@ -58,10 +78,10 @@ def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: boo
     # As many experts as random tokens choose, on average.
     chosen = round(experts * (1 - (1 - 1 / experts) ** (tokens * top)))
     cost = OP.cost(Problem("bfloat16", *of, True, gated, tokens * top, 1, inner, hidden, chosen))
-    kind = "swiglu-" if gated else ""
+    kind = "swiglu-" if gated else "down-" if down else ""
     return Bench(
         op="gather_qmm",
-        name=f"{kind}{of.mode}{of.bits}-{tokens}x{top}of{experts}",
+        name=f"{size.model}-{kind}{of.mode}{of.bits}-{tokens}x{top}of{experts}",
         make=make,
         dtype="bfloat16",
         bytes=cost.bytes,
@@ -76,7 +96,7 @@ def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: boo
         else (),
         peers=_peers(tokens, size, gated=gated),
         mlx=None
-        if gated or form != FORMATS[0]
+        if gated or not mlx or form != FORMATS[0]
         else (
             "benchmarks.kernels.topics.moe_mlx:gather_qmm",
             {"tokens": tokens, "mode": of.mode, "bits": of.bits, "group_size": of.group_size},
@@ -104,14 +124,18 @@ def benches(*, tiny: bool = False) -> Iterator[Bench]:
     size = TINY if tiny else REAL
     for tokens in (1, 20) if tiny else TOKENS:
         for form in FORMATS if tokens in {1, 512} else FORMATS[:1]:
-            yield _gathered(tokens, form, size, gated=False)
+            yield _gathered(tokens, form, size)
         yield _gathered(tokens, FORMATS[0], size, gated=True)
+    large = TINY_LARGE if tiny else LARGE
+    for tokens in (1,) if tiny else LARGE_TOKENS:
+        for gated, down in ((False, False), (True, False), (False, True)):
+            yield _gathered(tokens, FORMATS[0], large, gated=gated, down=down, mlx=False)
     yield from _plain((1, 20) if tiny else (1, 512), size)
     yield from _formats(size.matrix)
 
 
 def _plain(counts: tuple[int, ...], size: Size) -> Iterator[Bench]:
-    experts, top, hidden, inner, _ = size
+    _, experts, top, hidden, inner, _ = size
     for tokens in counts:
 
         def make_mm(m: Maker, tokens: int = tokens) -> Call:
