@@ -152,7 +152,7 @@ def _forward(
 ) -> None:
     target = executor.target_for(x.device)
     config = config_for("conv", "forward", shape_class(problem), target)
-    steps = weight_steps(w)
+    steps = weight_steps(w, target)
     if steps is None:
         w = w.contiguous()
         steps = w.stride(0), w.shape[-1], 1
@@ -169,14 +169,18 @@ def _forward(
     add_parts(parts, bias, out, plan.splits)
 
 
-def weight_steps(w: torch.Tensor) -> tuple[int, int, int] | None:
+def weight_steps(w: torch.Tensor, target: Target) -> tuple[int, int, int] | None:
     """Return how far apart output channels, taps and input channels of a weight are; None where it must be copied.
 
     Input channels side by side are a convolution's own weight, output channels side by side that of an input gradient.
+    AMD's matrix instructions take input channels side by side, and LDS would be read in pieces of 16 bits: a copy is
+    cheaper there.
     """
     tap = collapsed(tuple(w.shape[1:4]), w.stride()[1:4])
     one, other = w.stride(0), w.stride(4) if w.shape[4] > 1 else 1
-    return (one, tap, other) if tap is not None and 1 in (one, other) else None
+    if tap is None or not (other == 1 or (one == 1 and target.vendor != "amd")):
+        return None
+    return one, tap, other
 
 
 def pixel_step(x: torch.Tensor, geometry: Geometry) -> int | None:
@@ -228,10 +232,10 @@ def plan_forward(
     problem = problem_of("forward", x.dtype, geometry)
     if geometry.c_in == 0 or geometry.pixels_in == 0 or 0 in shape or kind(problem) == "depthwise":
         return None
-    steps = weight_steps(w)
+    target = executor.target_for(x.device)
+    steps = weight_steps(w, target)
     if steps is None or not (x.stride(-1) == 1 or x.shape[-1] == 1):
         return None
-    target = executor.target_for(x.device)
     config = config_for("conv", "forward", shape_class(problem), target)
     example = torch.empty(geometry.output_shape, dtype=x.dtype, device="meta")
     pixel = pixel_step(x, geometry)

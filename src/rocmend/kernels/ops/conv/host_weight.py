@@ -23,6 +23,7 @@ from rocmend.kernels.ops.conv.host import (
 )
 from rocmend.kernels.ops.conv.kernels.depthwise_weight import depthwise_weight_kernel
 from rocmend.kernels.ops.conv.kernels.weight import weight_kernel
+from rocmend.kernels.ops.conv.kernels.weight_packed import weight_packed_kernel
 from rocmend.kernels.ops.conv.kernels.weight_tiled import weight_tiled_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
@@ -66,7 +67,8 @@ def _tiled(
     target = executor.target_for(x.device)
     config = config_for("conv", "weight_tiled", shape_class(problem), target)
     block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
-    three = axes[2].taps == 3 and config.get("row_taps", 1) == 3
+    packed = config.get("packed", 0) == 1 and x.element_size() == 2
+    three = not packed and axes[2].taps == 3 and config.get("row_taps", 1) == 3
     tiles = triton.cdiv(outputs, block_m) * triton.cdiv(channels, block_n) * (geometry.taps // (3 if three else 1))
     splits, per_split = _parts_of(tiles * groups, geometry.pixels_out, block_k, config, target)
     out = allocate.empty(shape, dtype=x.dtype, device=x.device)
@@ -83,11 +85,13 @@ def _tiled(
         "PLAIN": pixel is not None,
         "DEEP": axes[0].out > 1 or axes[0].taps > 1 or axes[0].size > 1,
         "EVEN": outputs % block_m == 0 and channels % block_n == 0,
-        "EVEN_K": geometry.pixels_out % block_k == 0,
-        "THREE": three,
         "WIDE": is_wide(x, dy),
     }
-    launch(weight_tiled_kernel, (tiles, splits, groups), args, constants, config)
+    if packed:
+        kernel = weight_packed_kernel
+    else:
+        kernel, constants["THREE"], constants["EVEN_K"] = weight_tiled_kernel, three, geometry.pixels_out % block_k == 0
+    launch(kernel, (tiles, splits, groups), args, constants, config)
     if splits > 1:
         add_parts(part, None, out, splits)
     return out
