@@ -6,7 +6,6 @@ Gluon has no interpreter: on a GPU the suite has cases that take the kernel.
 from __future__ import annotations
 
 import importlib
-import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
+
+from tests.kernels.wavefront import QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.ops.quantized_matmul import Problem, few, host, walkers
@@ -24,107 +25,17 @@ from rocmend.kernels.tuning import Config, config_for
 
 pytestmark = pytest.mark.cpu
 
-LANE = np.arange(32)
-ROW, QUARTER = LANE // 4, LANE % 4
 H200 = by_name("sm90", compute_units=132)
-
-
-def _wide(halves: Any) -> Any:
-    """Return bfloat16, given as their bits, as float32."""
-    return (np.asarray(halves).astype(np.uint32) << 16).view(np.float32)
-
-
-def _narrow(numbers: Any) -> Any:
-    """Return the bits of the nearest bfloat16."""
-    bits = np.asarray(numbers, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint32)
-
-
-def _bits(numbers: Any) -> Any:
-    return np.asarray(numbers, np.float32).view(np.uint32)
-
-
-class Wavefront:
-    """Registers of 32 lanes, and what the blocks' instructions do with them."""
-
-    def __init__(self, operands: list[Any]) -> None:
-        self.held: dict[str, Any] = {f"${4 + at}": np.asarray(one, np.uint32) for at, one in enumerate(operands)}
-
-    def value(self, name: str) -> Any:
-        if name in self.held:
-            return self.held[name]
-        return np.full(32, int(f"0x{name[2:]}" if name.startswith("0f") else name, 0), np.uint32)
-
-    def number(self, name: str) -> Any:
-        return self.value(name).view(np.float32)
-
-    def run(self, block: str) -> list[Any]:
-        for statement in re.split(r";\s*", block.strip().strip("{}").strip()):
-            if statement and not statement.startswith(".reg"):
-                self.step(*statement.split(None, 1))
-        return [self.held[f"${at}"] for at in range(4)]
-
-    def step(self, name: str, rest: str) -> None:
-        if name.startswith("mma"):
-            self.multiply(*(re.split(r",\s*", part) for part in re.findall(r"\{([^}]*)\}", rest)))
-            return
-        to, *of = re.split(r",\s*", rest)
-        one = self.value(of[0])
-        if name in ("mov.b32", "mov.f32"):
-            self.held[to] = one
-        elif name == "shr.u32":
-            self.held[to] = one >> self.value(of[1])
-        elif name == "shl.b32":
-            self.held[to] = one << self.value(of[1])
-        elif name == "and.b32":
-            self.held[to] = one & self.value(of[1])
-        elif name == "lop3.b32":
-            assert int(of[3], 0) == 0xEA
-            self.held[to] = (one & self.value(of[1])) | self.value(of[2])
-        elif name == "prmt.b32":
-            both = [(word >> np.uint32(8 * at)) & 0xFF for word in (one, self.value(of[1])) for at in range(4)]
-            picked = [both[int(of[2], 0) >> (4 * at) & 7] << np.uint32(8 * at) for at in range(4)]
-            self.held[to] = picked[0] | picked[1] | picked[2] | picked[3]
-        elif name == "add.f32":
-            self.held[to] = _bits(self.number(of[0]) + self.number(of[1]))
-        elif name == "mul.f32":
-            self.held[to] = _bits(self.number(of[0]) * self.number(of[1]))
-        elif name == "fma.rn.f32":
-            product = self.number(of[0]).astype(np.float64) * self.number(of[1])
-            self.held[to] = _bits(product + self.number(of[2]))
-        else:
-            raise AssertionError(name)
-
-    def multiply(self, d: list[str], a: list[str], b: list[str], c: list[str]) -> None:
-        left, right, sums = np.zeros((16, 16)), np.zeros((16, 8)), np.zeros((16, 8))
-        for half in range(2):
-            for at in range(4):
-                terms = 2 * QUARTER + at // 2 * 8 + half
-                left[ROW + at % 2 * 8, terms] = _wide(self.value(a[at]) >> 16 * half & 0xFFFF)
-            for at in range(2):
-                right[2 * QUARTER + 8 * at + half, ROW] = _wide(self.value(b[at]) >> 16 * half & 0xFFFF)
-        for at in range(4):
-            sums[ROW + at // 2 * 8, 2 * QUARTER + at % 2] = self.number(c[at])
-        sums += left @ right
-        for at in range(4):
-            self.held[d[at]] = _bits(sums[ROW + at // 2 * 8, 2 * QUARTER + at % 2])
-
-
-def _words(halves: Any) -> Any:
-    """Return neighbours in one word."""
-    return halves[..., 0::2] | (halves[..., 1::2] << 16)
 
 
 def test_blocks_multiply_a_wavefronts_share() -> None:
     drawn = np.random.default_rng(1)
     codes = drawn.integers(0, 16, (16, 512))
-    packed = np.zeros((16, 64), np.uint32)
-    for place in range(8):
-        packed |= codes[:, place::8].astype(np.uint32) << np.uint32(4 * place)
-    x = _narrow(drawn.standard_normal(512))
-    scales, biases = _narrow(drawn.standard_normal((2, 16, 8)))
-    dense = (codes.reshape(16, 8, 64) * _wide(scales)[:, :, None] + _wide(biases)[:, :, None]).reshape(16, 512)
-    wanted = dense @ _wide(x).astype(np.float64)
+    words = code_words(codes)
+    x = narrow(drawn.standard_normal(512))
+    scales, biases = narrow(drawn.standard_normal((2, 16, 8)))
+    dense = (codes.reshape(16, 8, 64) * wide(scales)[:, :, None] + wide(biases)[:, :, None]).reshape(16, 512)
+    wanted = dense @ wide(x).astype(np.float64)
 
     # Even columns have the first group of a chunk, which quarters 0 and 1 hold, odd ones the second.
     own = QUARTER // 2 == ROW % 2
@@ -133,20 +44,20 @@ def test_blocks_multiply_a_wavefronts_share() -> None:
         ordered = []
         for word in range(4):
             eight = (chunk * 128 + QUARTER * 32 + word * 8) // 2
-            ordered += Wavefront([np.where(own, _words(x)[eight + at], 0) for at in range(4)]).run(blocks.pairs())
+            ordered += Wavefront([np.where(own, packed(x)[eight + at], 0) for at in range(4)]).run(blocks.pairs())
         at = [chunk * 16 + QUARTER * 4 + word for word in range(4)]
-        low, high = ([packed[ROW + by, one] for one in at] for by in (0, 8))
+        low, high = ([words[ROW + by, one] for one in at] for by in (0, 8))
         products += Wavefront([*low, *high, *ordered]).run(blocks.product())
 
     # A sum of x has three parts, in columns of their own; the same for scales, times -128.
-    left = _wide(x).reshape(8, 64).sum(1)
+    left = wide(x).reshape(8, 64).sum(1)
     parts = np.zeros((8, 8), np.float32)
     for column in range(3):
-        parts[column] = _wide(_narrow(left))
+        parts[column] = wide(narrow(left))
         left = left - parts[column]
-    own_parts = [_bits(factor * parts[ROW, 2 * QUARTER + group]) for factor in (1, -128) for group in (0, 1)]
-    fours = [_words(scales)[ROW + by, word] for by in (0, 8) for word in range(4)]
-    mixed = [_words(one)[ROW + by, QUARTER] for one in (biases, scales) for by in (0, 8)]
+    own_parts = [bits_of(factor * parts[ROW, 2 * QUARTER + group]) for factor in (1, -128) for group in (0, 1)]
+    fours = [packed(scales)[ROW + by, word] for by in (0, 8) for word in range(4)]
+    mixed = [packed(one)[ROW + by, QUARTER] for one in (biases, scales) for by in (0, 8)]
     results = Wavefront([*products, *fours, *mixed, *own_parts]).run(blocks.finish())
     of_row = [one.view(np.float32).reshape(8, 4).sum(1) for one in results]
     near = 4e-6 * np.abs(dense).sum(1).max()

@@ -26,30 +26,52 @@ TAKE = 0xEA
 """The truth table of ``(a & b) | c``."""
 
 
-def _mma(d: str, a: str, b: str, c: str) -> str:
+def mma(d: str, a: str, b: str, c: str) -> str:
+    """Return the matrix instruction ``d = a b + c``."""
     return MMA.format(d=d, a=a, b=b, c=c)
 
 
-def _operands(first: int) -> list[str]:
+def operands(first: int) -> list[str]:
+    """Return the names of a tensor's four registers."""
     return [f"${first + index}" for index in range(4)]
 
 
-def _block(*lines: str) -> str:
+def block(*lines: str) -> str:
+    """Return lines with names of their own."""
     return "\n".join(("{", *lines, "}"))
 
 
-def constraints(results: str, operands: str) -> str:
+def constraints(results: str, tensors: str) -> str:
     """Return the constraints of a block: the kind of its results, then a letter for each tensor; ``f`` or ``r``."""
-    return ",".join([f"=&{results}"] * 4 + [kind for kind in operands for _ in range(4)])
+    return ",".join([f"=&{results}"] * 4 + [kind for kind in tensors for _ in range(4)])
 
 
 def pairs() -> str:
     """Eight codes' numbers of x as they stand, in four registers, to the pairs (v, v + 4)."""
-    a, b, c, d = _operands(4)
+    a, b, c, d = operands(4)
     return "\n".join(
         f"prmt.b32 ${v}, {low}, {high}, {pick};"
         for v, (low, high, pick) in enumerate(((a, c, "0x5410"), (a, c, "0x7632"), (b, d, "0x5410"), (b, d, "0x7632")))
     )
+
+
+def multiplied(low: str, high: str, x: list[str], to: str, start: str) -> list[str]:
+    """Return the lines that add ``Σ (128 + q) x`` of a word of rows r and r + 8 to ``start``; o is twice 128.
+
+    They write to a, b, c, d and t.
+    """
+    lines = []
+    for pair in (0, 2):
+        for register, codes, shift in (
+            ("a", low, 4 * pair), ("b", high, 4 * pair), ("c", low, 4 * pair + 4), ("d", high, 4 * pair + 4),
+        ):  # fmt: skip
+            source = codes
+            if shift:
+                lines.append(f"shr.u32 t, {codes}, {shift};")
+                source = "t"
+            lines.append(f"lop3.b32 {register}, {source}, {CODES:#x}, o, {TAKE:#x};")
+        lines.append(mma(to, "a, b, c, d", f"{x[pair]}, {x[pair + 1]}", to if pair else start))
+    return lines
 
 
 def product() -> str:
@@ -57,23 +79,13 @@ def product() -> str:
 
     Takes words of row r and of row r + 8, and x for each of the four words.
     """
-    low, high = _operands(4), _operands(8)
-    sums = ", ".join(_operands(0))
+    low, high = operands(4), operands(8)
+    sums = ", ".join(operands(0))
     lines = [".reg .b32 a, b, c, d, t, o;", ".reg .f32 z;", f"mov.b32 o, {ONES:#x};", "mov.f32 z, 0f00000000;"]
     for word in range(4):
-        for pair in (0, 2):
-            for register, codes, shift in (
-                ("a", low[word], 4 * pair), ("b", high[word], 4 * pair),
-                ("c", low[word], 4 * pair + 4), ("d", high[word], 4 * pair + 4),
-            ):  # fmt: skip
-                source = codes
-                if shift:
-                    lines.append(f"shr.u32 t, {codes}, {shift};")
-                    source = "t"
-                lines.append(f"lop3.b32 {register}, {source}, {CODES:#x}, o, {TAKE:#x};")
-            x = 12 + 4 * word + pair
-            lines.append(_mma(sums, "a, b, c, d", f"${x}, ${x + 1}", sums if word or pair else "z, z, z, z"))
-    return _block(*lines)
+        x = operands(12 + 4 * word)
+        lines += multiplied(low[word], high[word], x, sums, sums if word else "z, z, z, z")
+    return block(*lines)
 
 
 def finish() -> str:
@@ -95,8 +107,8 @@ def finish() -> str:
                 lines += [half, "mov.b32 f, t;"]
                 lines.append(f"fma.rn.f32 ${row}, f, {of}, ${row};" if chunk or group else f"mul.f32 ${row}, f, {of};")
     lines += ["prmt.b32 y, $32, $33, 0x7632;", "prmt.b32 z, $34, $35, 0x7632;"]
-    lines.append(_mma("c0, c1, c2, c3", ", ".join(_operands(28)), "y, z", "n, n, n, n"))
+    lines.append(mma("c0, c1, c2, c3", ", ".join(operands(28)), "y, z", "n, n, n, n"))
     lines += ["add.f32 c0, c0, c1;", "add.f32 c2, c2, c3;"]
     lines += ["fma.rn.f32 $0, $0, 0f3E800000, c0;", "fma.rn.f32 $1, $1, 0f3E800000, c2;"]
     lines += ["mov.f32 $2, $0;", "mov.f32 $3, $1;"]
-    return _block(*lines)
+    return block(*lines)
