@@ -280,7 +280,7 @@ def test_it_is_freed_with_what_it_holds(driver: _Driver) -> None:
     gc.collect()
     before = _replays()
     compute.calls._kept.clear()
-    compute.calls._recent.clear()
+    compute.calls.recent.clear()
     gc.collect()
     assert _replays() == before - 1
 

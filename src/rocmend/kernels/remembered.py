@@ -21,6 +21,8 @@ MOST_RECENT = 4
 """Kinds of calls of the same options and first shape that torch compares with."""
 
 Value = TypeVar("Value")
+Recent = tuple[int, Callable[..., bool], Value]
+"""Which tensors are there, what compares others with them, and what is remembered."""
 _all: list[Remembered[Any]] = []
 _times = 0
 
@@ -49,39 +51,43 @@ class Calls(Generic[Value]):
 
     def __init__(self) -> None:
         self._kept: Remembered[Value] = Remembered()
-        self._recent: Remembered[list[tuple[Callable[..., bool], Value]]] = Remembered()
+        self.recent: Remembered[tuple[Recent[Value], ...]] = Remembered()
+        """By options and the first tensor's shape, what torch compares with; empty where it cannot."""
 
     def get(self, tensors: Sequence[torch.Tensor | None], options: Any) -> Value | None:
         """Return what is remembered of a call, or None.
 
         Args:
-            tensors: Of the call.
+            tensors: Of the call; not all are None.
             options: Hashable.
         """
         items = [one for one in tensors if one is not None]
-        brief: Any = (options, items[0].shape)
-        if len(items) != len(tensors):
-            brief = (*brief, *[one is None for one in tensors])
-        recent = self._recent.get(brief)
+        brief = (options, items[0].shape)
+        there = (2 << len(items)) - 1 if len(items) == len(tensors) else _there(tensors)
+        recent = self.recent.get(brief)
         if recent is not None:
-            for alike, value in recent:
-                if alike(*items):
+            for pattern, alike, value in recent:
+                if pattern == there and alike(*items):
                     return value
         found = self._kept.get((options, *[None if one is None else of(one) for one in tensors]))
         if found is not None:
             check = _check_of(items) if recent is None or 0 < len(recent) < MOST_RECENT else None
             if check is not None:
-                self._recent.keep(brief, [*(recent or ()), (check, found)])
+                self.recent.keep(brief, (*(recent or ()), (there, check, found)))
             elif recent is None:
-                self._recent.keep(brief, [])  # not to be asked again
+                self.recent.keep(brief, ())  # not to be asked again
         return found
 
     def keep(self, tensors: Sequence[torch.Tensor | None], options: Any, value: Value) -> Value:
         """Remember what a call's like is carried out with, and return it."""
         some: Any = next(one for one in tensors if one is not None)
-        where = [one is None for one in tensors]
-        self._recent.pop((options, some.shape, *where) if any(where) else (options, some.shape), None)
+        self.recent.pop((options, some.shape), None)
         return self._kept.keep((options, *[None if one is None else of(one) for one in tensors]), value)
+
+
+def _there(tensors: Sequence[torch.Tensor | None]) -> int:
+    """Return which tensors are there: a bit for each, the lowest for the first, and one above them all."""
+    return sum([1 << place for place, one in enumerate(tensors) if one is not None], 1 << len(tensors))
 
 
 @functools.cache

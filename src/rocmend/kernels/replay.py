@@ -14,7 +14,10 @@ import torch
 
 from rocmend.kernels import allocate, fast
 
-Tensors = Sequence[torch.Tensor | None]
+Given = Sequence[Any]
+"""Given, None, and numbers behind them."""
+ABSENT, TENSOR, NUMBER = range(3)
+"""What stands in a place of those given."""
 
 
 class Address(NamedTuple):
@@ -29,6 +32,16 @@ class Address(NamedTuple):
     offset: int
 
 
+class Number(NamedTuple):
+    """An argument that is a number of the call.
+
+    Args:
+        place: Which of those given.
+    """
+
+    place: int
+
+
 class Told(NamedTuple):
     """A launch with its compiled kernel.
 
@@ -36,7 +49,7 @@ class Told(NamedTuple):
         run: What launches.
         grid: Programs.
         middle: What it takes behind the stream.
-        args: What it takes then: addresses, numbers, None and constants.
+        args: What it takes then: addresses, numbers (the call's or its own), None and constants.
         compiled: The compiled kernel.
     """
 
@@ -59,7 +72,7 @@ class Careful(Protocol):
         """The kernels that are launched."""
 
     @property
-    def plain(self) -> Callable[[Tensors], Any]:
+    def plain(self) -> Callable[[Given], Any]:
         """Computes with tensors that lie at odd addresses."""
 
     @property
@@ -74,21 +87,21 @@ class Careful(Protocol):
     def room(self) -> Callable[[], Sequence[torch.Tensor] | None] | None:
         """What gives the last two of all tensors, counters and scratch memory, or None; None where there are none."""
 
-    def carefully(self, tensors: Tensors) -> Any:
+    def carefully(self, given: Given) -> Any:
         """Compute where somebody is told of launches, or the device is not the current one."""
 
 
 def written(
-    given: Sequence[bool],
+    given: Sequence[int],
     launches: Sequence[Told],
     results: Sequence[int | None],
     kind: Any,
     other: Careful,
-) -> Callable[[Tensors], Any]:
+) -> Callable[[Given], Any]:
     """Return a function of the tensors that allocates, launches and returns.
 
     Args:
-        given: For each tensor whether it is there, or None.
+        given: For each place of what is given: ABSENT, TENSOR or NUMBER.
         launches: In their order.
         results: Which tensors are returned.
         kind: Type of the tuple that is returned, or None for a single tensor.
@@ -113,21 +126,26 @@ def written(
         base = f"a{one.base}" if one.base < len(given) else f"t{one.base}.data_ptr()"
         return f"{base} + {one.offset}" if one.offset else base
 
-    here = [index for index, there in enumerate(given) if there]
+    def argument(one: Any) -> str:
+        if isinstance(one, Number):
+            return f"t{one.place}"
+        return address(one) if isinstance(one, Address) else told(one)
+
+    here = [index for index, kind in enumerate(given) if kind == TENSOR]
     low = " | ".join(f"a{index}" for index in here)
     elsewhere = [f"current_device() != {other.index}", "allocate.poisons()"]
     elsewhere += [f"{told(kernel)}.pre_run_hooks" for kernel in dict.fromkeys(other.kernels)]
     lines = [
-        f"{', '.join(f't{index}' for index in range(len(given)))}, = tensors",
+        f"{', '.join(f't{index}' for index in range(len(given)))}, = given",
         *[f"a{index} = t{index}.data_ptr()" for index in here],
-        f"if ({low}) & 15{' or any(map(large, tensors))' if fast.HIP else ''}:",
-        "    return plain(tensors)",
+        f"if ({low}) & 15{' or any(map(large, given))' if fast.HIP else ''}:",
+        "    return plain(given)",
         "try:",
         "    hooks = runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls",
         "except AttributeError:",  # None, or a plain function
         "    hooks = hooked()",
         f"if hooks or {' or '.join(elsewhere)}:",
-        "    return carefully(tensors)",
+        "    return carefully(given)",
         *_room(other, len(given), told),
         *[f"t{number} = {told(make.quick)}({', '.join(map(told, make.quick_args))})"
           for number, make in enumerate(other.makes, len(given))],
@@ -136,16 +154,16 @@ def written(
     ]  # fmt: skip
     for one in launches:
         args = [*map(told, one.grid), "stream", *map(told, one.middle)]
-        args += [address(arg) if isinstance(arg, Address) else told(arg) for arg in one.args]
+        args += map(argument, one.args)
         lines.append(f"{told(one.run)}({', '.join(args)})")
     found = ["None" if one is None else f"t{one}" for one in results]
     if kind is None:
         lines.append(f"return {found[0]}")
     else:
         lines.append(f"return ({', '.join(found)},)" if kind is tuple else f"return {told(kind)}({', '.join(found)})")
-    source = "def replay(tensors):\n" + "\n".join(f"    {line}" for line in lines)
+    source = "def replay(given):\n" + "\n".join(f"    {line}" for line in lines)
     exec(compile(source, "<a recorded call>", "exec"), values)  # noqa: S102  its source is made of names and integers
-    replay: Callable[[Tensors], Any] = values["replay"]
+    replay: Callable[[Given], Any] = values["replay"]
     return replay
 
 
@@ -157,6 +175,6 @@ def _room(other: Careful, given: int, told: Callable[[Any], str]) -> list[str]:
     return [
         f"room = {told(other.room)}()",
         "if room is None:",
-        "    return plain(tensors)",
+        "    return plain(given)",
         f"t{first}, t{first + 1} = room",
     ]

@@ -15,11 +15,10 @@ from rocmend.kernels import allocate, choose, executor, fast, remembered
 from rocmend.kernels.common import arrivals
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.native.packed import replay
-from rocmend.kernels.replay import Address, Told, written
+from rocmend.kernels.replay import ABSENT, NUMBER, TENSOR, Address, Given, Number, Told, written
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
-Tensors = Sequence[torch.Tensor | None]
 _CREATES = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 SMALL_BYTES = 1 << 20
@@ -41,6 +40,25 @@ class Unsuited(Exception):  # noqa: N818  no error: the call is then made as it 
         self.lasting = lasting
 
 
+class Varying:
+    """Stands for a number of the call while that is recorded: it can be handed to a launch, and nothing else.
+
+    Args:
+        place: Which of those given.
+    """
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def _used(self, *_: Any) -> Any:
+        raise Unsuited("it computes with a number that changes")
+
+    __bool__ = __index__ = __int__ = __float__ = __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _used
+    __hash__ = _used
+
+
 class Slot(NamedTuple):
     """A tensor among the arguments of a launch.
 
@@ -58,7 +76,10 @@ class Slot(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A launch: the kernel with its constants, its programs, its arguments, and where the tensors among them lie."""
+    """A launch: the kernel with its constants, its programs, its arguments, and where the tensors among them lie.
+
+    The arguments hold ``Number`` in place of the call's numbers.
+    """
 
     bound: fast.Bound
     grid: tuple[int, ...]
@@ -110,12 +131,12 @@ class _Notes(Recorder):
 class _Watch(TorchDispatchMode):
     """Knows the memory that is given and allocated, and refuses whatever computes with torch."""
 
-    def __init__(self, given: Tensors, notes: _Notes) -> None:
+    def __init__(self, given: Given, notes: _Notes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.notes, self.given = notes, len(given)
         self.zeroed: set[int] = set()
-        self.bases: list[torch.Tensor | None] = list(given)
-        self._places = {_identity(one): index for index, one in enumerate(given) if one is not None}
+        self.bases: list[torch.Tensor | None] = [one if isinstance(one, torch.Tensor) else None for one in given]
+        self._places = {_identity(one): index for index, one in enumerate(self.bases) if one is not None}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -167,34 +188,30 @@ def _offset(tensor: torch.Tensor) -> int:
     return int(tensor.storage_offset()) * tensor.element_size()
 
 
-def record(compute: Callable[[Tensors], Any], plain: Callable[[Tensors], Any], tensors: Tensors) -> Tape:
+def record(compute: Callable[[Given], Any], plain: Callable[[Given], Any], told: Given) -> Tape:
     """Record what a call allocates and launches; nothing is computed.
 
     Args:
-        compute: Takes the tensors.
+        compute: Takes what is given.
         plain: The like, for the record to keep: it takes tensors that the record does not hold for.
-        tensors: Only their types, devices, shapes and strides matter.
+        told: Given and None, of which only types, devices, shapes and strides matter, and numbers that change.
 
     Raises:
         Unsuited: The call does something else too, or launches do not go to a GPU or the interpreter at present.
     """
-    device = next((one.device for one in tensors if one is not None), None)
-    if device is None:
+    tensors = [one for one in told if isinstance(one, torch.Tensor)]
+    if not tensors:
         raise Unsuited("it is given no tensor")
+    device = tensors[0].device
     if executor.switch.active is not None or choose.observing():
         raise Unsuited("launches go elsewhere, or choices are watched", lasting=False)
     target = executor.target_for(device)
     if target.vendor == "cpu" and not executor.interpreting():
         raise Unsuited("the CPU computes with the reference")
     for one in tensors:
-        if one is not None and (one.device != device or type(one) not in _PLAIN or one.is_conj() or one.is_neg()):
+        if one.device != device or type(one) not in _PLAIN or one.is_conj() or one.is_neg():
             raise Unsuited("tensors of several devices, or of a special kind")
-    given = tuple(
-        [
-            None if one is None else torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device="meta")
-            for one in tensors
-        ]
-    )
+    given = tuple([_without_data(one, place) for place, one in enumerate(told)])
     if not _one_at_a_time.acquire(blocking=False):
         raise Unsuited("another thread records", lasting=False)
     try:
@@ -208,6 +225,13 @@ def record(compute: Callable[[Tensors], Any], plain: Callable[[Tensors], Any], t
         return Tape(plain, watch, result, device)
     finally:
         _one_at_a_time.release()
+
+
+def _without_data(one: Any, place: int) -> Any:
+    """Return what stands for a tensor, None or a number while a call is recorded."""
+    if isinstance(one, torch.Tensor):
+        return torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device="meta")
+    return None if one is None else Varying(place)
 
 
 @contextlib.contextmanager
@@ -239,7 +263,7 @@ class Tape:
 
     def __init__(
         self,
-        plain: Callable[[Tensors], Any],
+        plain: Callable[[Given], Any],
         watch: _Watch,
         result: Any,
         device: torch.device,
@@ -286,34 +310,34 @@ class Tape:
             for step in steps
         ]
         self._kernels = [step.bound.kernel for step in self._steps]
-        self.replay: Callable[[Tensors], Any] | None = None
+        self.replay: Callable[[Given], Any] | None = None
         """What computes as this object does, and faster; once each kernel was launched."""
 
-    def __call__(self, tensors: Tensors) -> Any:
+    def __call__(self, given: Given) -> Any:
         """Compute."""
-        return self.carefully(tensors) if self.replay is None else self.replay(tensors)
+        return self.carefully(given) if self.replay is None else self.replay(given)
 
-    def carefully(self, tensors: Tensors) -> Any:
+    def carefully(self, given: Given) -> Any:
         """Compute with views of the tensors, as the call itself would, and keep what launches the like."""
-        present = [one for one in tensors if one is not None]
+        present = [one for one in given if isinstance(one, torch.Tensor)]
         if any(one.data_ptr() & 15 for one in present) or (fast.HIP and any(map(fast.large, present))):
-            return self._plain(tensors)
+            return self._plain(given)
         room = () if self._room is None else self._room()
         if room is None:
-            return self._plain(tensors)
-        bases = (*tensors, *[make() for make in self._makes], *room)
+            return self._plain(given)
+        bases = (*given, *[make() for make in self._makes], *room)
         for index in self._zeroed:
             bases[index].zero_()
         entries = []
         for step in self._steps:
-            args = list(step.args)
+            args = [given[arg.place] if isinstance(arg, Number) else arg for arg in step.args]
             for slot in step.slots:
                 args[slot.position] = _view(bases[slot.base], slot)
             entries.append(step.bound.launched(step.grid, args))
         if self.replay is None and entries and all(entry is not None for entry in entries):
             launches = [_told(step, entry) for step, entry in zip(self._steps, entries, strict=True) if entry]
-            given = [one is not None for one in tensors]
-            told = (given, launches, self._results, self._type, self)
+            kinds = [ABSENT if one is None else TENSOR if isinstance(one, torch.Tensor) else NUMBER for one in given]
+            told = (kinds, launches, self._results, self._type, self)
             self.replay = replay(*told) or written(*told)
         values = [None if one is None else bases[one] for one in self._results]
         if self._type is None:
@@ -346,7 +370,7 @@ class Tape:
         return self._kernels
 
     @property
-    def plain(self) -> Callable[[Tensors], Any]:
+    def plain(self) -> Callable[[Given], Any]:
         """What computes the same, for tensors that lie at odd addresses."""
         return self._plain
 
@@ -355,7 +379,7 @@ def _pooled(layouts: Mapping[int, torch.Tensor | None], temporary: Sequence[int]
     """Return where small temporary tensors lie in one that holds them all, and its size: an allocation takes its time.
 
     Args:
-        layouts: Tensors that are allocated.
+        layouts: Given that are allocated.
         temporary: Those among them that nobody sees.
     """
     places: dict[int, int] = {}
@@ -385,6 +409,8 @@ def _step(launch: Launch, watch: _Watch) -> Step:
         if isinstance(one, torch.Tensor):
             slots.append(Slot(position, watch.base_of(one), _offset(one), one))
             args[position] = None
+        elif isinstance(one, Varying):
+            args[position] = Number(one.place)
     return Step(fast.bound(launch.kernel, launch.constants, launch.config), launch.grid, tuple(args), tuple(slots))
 
 

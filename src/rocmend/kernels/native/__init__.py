@@ -48,7 +48,7 @@ def module() -> Any:
         LOG.debug("recorded calls in Python: switched off by %s=0", VARIABLE)
         return None
     try:
-        return loaded(NAME, built(NAME, Path(__file__).parent, "replay.c", "kernels"))
+        return loaded(NAME, built(NAME, Path(__file__).parent, "module.c", "kernels"))
     except (BuildError, ImportError, OSError) as error:
         LOG.debug("recorded calls in Python: %s", error)
         return None

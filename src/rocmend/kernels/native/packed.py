@@ -9,7 +9,7 @@ from typing import Any
 
 from rocmend.kernels import allocate, fast
 from rocmend.kernels.native import Driver, driver, module
-from rocmend.kernels.replay import Address, Careful, Tensors, Told
+from rocmend.kernels.replay import Address, Careful, Given, Number, Told
 
 Parameter = int | tuple[int, int]
 _INTEGERS = {
@@ -25,12 +25,12 @@ class UnknownError(Exception):
 
 
 def replay(
-    given: Sequence[bool], launches: Sequence[Told], results: Sequence[int | None], kind: Any, other: Careful
-) -> Callable[[Tensors], Any] | None:
+    given: Sequence[int], launches: Sequence[Told], results: Sequence[int | None], kind: Any, other: Careful
+) -> Callable[[Given], Any] | None:
     """Return what ``replay.written`` does as an object of the C module; None where that is not there, or not for this.
 
     Args:
-        given: For each tensor whether it is there, or None.
+        given: For each place of what is given: ABSENT, TENSOR or NUMBER.
         launches: In their order.
         results: Which tensors are returned.
         kind: Type of the tuple that is returned, or None for a single tensor.
@@ -43,8 +43,8 @@ def replay(
         steps = tuple([_step(one, functions) for one in launches])
     except UnknownError:
         return None
-    found: Callable[[Tensors], Any] = module().Replay(
-        tuple(map(bool, given)), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
+    found: Callable[[Given], Any] = module().Replay(
+        tuple(given), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
         other.room, steps, tuple([-1 if one is None else one for one in results]), kind, _data_ptr(), fast.runtime,
         fast.current_device, fast.stream_of, tuple(dict.fromkeys(other.kernels)), vars(allocate), other.index,
         other.plain, other.carefully, functions[:3],
@@ -96,6 +96,8 @@ def _parameter(kind: Any, value: Any) -> tuple[int, Parameter]:
     if kind.startswith("*"):
         if value is None or isinstance(value, (int, tuple)):
             return 8, 0 if value is None else value
+    elif kind in _INTEGERS and isinstance(value, Number):
+        return _INTEGERS[kind], (value.place, 0)
     elif kind in _INTEGERS and isinstance(value, int):
         size = _INTEGERS[kind]
         return size, int(value) & ((1 << 8 * size) - 1)

@@ -4,13 +4,6 @@
    arguments take half; what is left here is the tensors' addresses, the allocator, and the driver. The object knows
    nothing of operations: it is told what to allocate and what to launch, and when to leave a call to somebody else. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The driver's structures, of which only their layout matters: there may be no header of CUDA here. */
 typedef struct {
     unsigned int id;
@@ -31,6 +24,8 @@ typedef int (*ErrorName)(int code, const char **text);
 
 #define PROGRAMMATIC_SERIALIZATION 6
 
+enum { ABSENT, TENSOR, NUMBER }; /* what stands in a place of those given; replay.py */
+
 typedef struct { Py_ssize_t slot, base; uint64_t offset; } Patch;
 
 typedef struct {
@@ -50,7 +45,7 @@ typedef struct {
     PyObject *index_object;
     long index;
     Py_ssize_t given, made, roomed, zeroes, returned, steps, values, patches;
-    char *present, *wanted; /* which tensors were given, and whose addresses are wanted */
+    char *present, *wanted; /* what is given, and whose addresses are wanted */
     Make *makes;
     Py_ssize_t *zeroed, *results;
     Step *launches;
@@ -186,7 +181,7 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
     Replay *self = (Replay *)object;
     if (PyVectorcall_NARGS(flags) != 1 || (names && PyTuple_GET_SIZE(names)) || !PyTuple_Check(args[0])
         || PyTuple_GET_SIZE(args[0]) != self->given) {
-        PyErr_Format(PyExc_TypeError, "expected a tuple of %zd tensors.", self->given);
+        PyErr_Format(PyExc_TypeError, "expected a tuple of %zd tensors and numbers.", self->given);
         return NULL;
     }
     PyObject *tensors = args[0], *out = NULL;
@@ -196,10 +191,14 @@ static PyObject *replay_call(PyObject *object, PyObject *const *args, size_t fla
     for (Py_ssize_t i = 0; i < self->given; i++) {
         bases[i] = PyTuple_GET_ITEM(tensors, i);
         addresses[i] = 0;
-        if (self->present[i]) {
+        if (self->present[i] == TENSOR) {
             if (address_of(self, bases[i], &addresses[i]))
                 return NULL;
             low |= addresses[i];
+        } else if (self->present[i] == NUMBER) {
+            addresses[i] = PyLong_AsUnsignedLongLongMask(bases[i]); /* as many bits as the kernel takes */
+            if (PyErr_Occurred())
+                return NULL;
         }
     }
     if (low & 15)
@@ -362,7 +361,7 @@ static int read_all(Replay *self, PyObject *args)
     if (!self->present || !self->wanted)
         return -1;
     for (Py_ssize_t i = 0; i < self->given; i++)
-        self->present[i] = PyTuple_GET_ITEM(present, i) == Py_True;
+        self->present[i] = (char)PyLong_AsLong(PyTuple_GET_ITEM(present, i));
     if (numbers(zeroed, &self->zeroes, &self->zeroed) || numbers(results, &self->returned, &self->results))
         return -1;
     if (within(self->zeroed, self->zeroes, self->given, all) || within(self->results, self->returned, -1, all))
@@ -421,13 +420,6 @@ static void replay_dealloc(Replay *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* What stands for the driver's launch where only the rest is measured. */
-static int nothing(const Config *config, void *function, void **parameters, void **extra)
-{
-    (void)config, (void)function, (void)parameters, (void)extra;
-    return 0;
-}
-
 static PyTypeObject ReplayType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rocmend_kernels_replay.Replay",
     .tp_basicsize = sizeof(Replay),
@@ -440,27 +432,3 @@ static PyTypeObject ReplayType = {
     .tp_dealloc = (destructor)replay_dealloc,
     .tp_doc = "A recorded call, as one object.",
 };
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "rocmend_kernels_replay", .m_doc = "Recorded calls.", .m_size = -1};
-
-PyMODINIT_FUNC PyInit_rocmend_kernels_replay(void)
-{
-    name_enter = PyUnicode_InternFromString("launch_enter_hook");
-    name_exit = PyUnicode_InternFromString("launch_exit_hook");
-    name_calls = PyUnicode_InternFromString("calls");
-    name_hooks = PyUnicode_InternFromString("pre_run_hooks");
-    name_zero = PyUnicode_InternFromString("zero_");
-    name_poison = PyUnicode_InternFromString("_poison");
-    if (!name_enter || !name_exit || !name_calls || !name_hooks || !name_zero || !name_poison)
-        return NULL;
-    if (PyType_Ready(&ReplayType) < 0)
-        return NULL;
-    PyObject *module = PyModule_Create(&definition);
-    PyObject *address = PyLong_FromVoidPtr((void *)nothing);
-    if (module && (!address || PyModule_AddObjectRef(module, "Replay", (PyObject *)&ReplayType) < 0
-                   || PyModule_AddObjectRef(module, "nothing", address) < 0))
-        Py_CLEAR(module);
-    Py_XDECREF(address);
-    return module;
-}

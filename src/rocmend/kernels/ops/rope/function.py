@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,8 @@ from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
 from rocmend.kernels.prepare import preparer
-from rocmend.kernels.remembered import Calls, Planned
-
-_calls: Calls[Any] = Calls()
+from rocmend.kernels.remembered import Planned
+from rocmend.kernels.repeated import NumberedPlan
 
 
 def _call(
@@ -27,12 +27,36 @@ def _call(
     options: tuple[Any, ...],
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Rotate; ``options`` are the values of ``Options``."""
-    tensors = (x, second, freqs, offset if isinstance(offset, torch.Tensor) else None)
-    call = _calls.get(tensors, options)
-    if call is None:
-        call = _calls.keep(tensors, options, _planned(op, x, second, offset, freqs, options))
-    result: tuple[torch.Tensor, torch.Tensor | None] = call(x, second, offset, freqs)
+    result: tuple[torch.Tensor, torch.Tensor | None]
+    if isinstance(offset, torch.Tensor):
+        result = _turned((x, second, freqs, offset), (), op, options)
+    else:
+        result = _turned((x, second, freqs, None), (operator.index(offset),), op, options)
     return result
+
+
+@NumberedPlan
+def _turned(
+    x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
+    """Check arguments, and return what computes calls with tensors like these.
+
+    Args:
+        x: See ``rope``.
+        second: Another tensor, or None.
+        freqs: See ``rope``.
+        place: The offset where it is a tensor, or None.
+        more: The offset where it is a number, the op's name, and the options.
+    """
+    *number, op, options = more
+    run = _planned(op, x, second, number[0] if place is None else place, freqs, options)
+
+    def call(
+        x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        return run(x, second, more[0] if place is None else place, freqs)
+
+    return call
 
 
 def _planned(
