@@ -1,0 +1,45 @@
+/* What a recorded call does at run time: finding the record (memo.c), and launching it (replay.c). */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "replay.c"
+#include "memo.c"
+
+/* What stands for the driver's launch where only the rest is measured. */
+static int nothing(const Config *config, void *function, void **parameters, void **extra)
+{
+    (void)config, (void)function, (void)parameters, (void)extra;
+    return 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "rocmend_kernels_replay", .m_doc = "Recorded calls.", .m_size = -1};
+
+PyMODINIT_FUNC PyInit_rocmend_kernels_replay(void)
+{
+    name_enter = PyUnicode_InternFromString("launch_enter_hook");
+    name_exit = PyUnicode_InternFromString("launch_exit_hook");
+    name_calls = PyUnicode_InternFromString("calls");
+    name_hooks = PyUnicode_InternFromString("pre_run_hooks");
+    name_zero = PyUnicode_InternFromString("zero_");
+    name_poison = PyUnicode_InternFromString("_poison");
+    name_grad = PyUnicode_InternFromString("requires_grad");
+    name_shape = PyUnicode_InternFromString("shape");
+    if (!name_enter || !name_exit || !name_calls || !name_hooks || !name_zero || !name_poison || !name_grad
+        || !name_shape)
+        return NULL;
+    if (PyType_Ready(&ReplayType) < 0 || PyType_Ready(&MemoType) < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *address = PyLong_FromVoidPtr((void *)nothing);
+    if (module && (!address || PyModule_AddObjectRef(module, "Replay", (PyObject *)&ReplayType) < 0
+                   || PyModule_AddObjectRef(module, "Memo", (PyObject *)&MemoType) < 0
+                   || PyModule_AddObjectRef(module, "nothing", address) < 0))
+        Py_CLEAR(module);
+    Py_XDECREF(address);
+    return module;
+}
