@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,10 +12,10 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.heads_into_cache import BYTES, OP, Options, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import NumberedPlan
 
 NAME = "heads_into_cache"
-_calls: Remembered[Any] = Remembered()
 
 
 def heads_into_cache(
@@ -71,28 +73,57 @@ def heads_into_cache(
     options = Options(
         dims, traditional, None if base is None else float(base), float(scale), float(query_eps), float(key_eps)
     )
-    key = (
-        of(queries), of(keys), of(values), of(key_cache), of(value_cache), options,
-        of(offset) if isinstance(offset, torch.Tensor) else None,
-        None if query_weight is None else of(query_weight), None if key_weight is None else of(key_weight),
-        None if freqs is None else of(freqs),
-    )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        _check(queries, keys, values, key_cache, value_cache, offset, query_weight, key_weight, freqs, options)
-        problem = Problem(NAMES[queries.dtype], queries.numel() + keys.numel() + values.numel())
-        given = (queries, keys, values, key_cache, value_cache, offset, query_weight, key_weight, freqs, options)
-        call = _calls.keep(key, planned(implementation(OP, queries.device, problem), *given))
-    if not isinstance(offset, torch.Tensor) and not 0 <= offset <= key_cache.shape[2] - queries.shape[2]:
+    tensors = (queries, keys, values, key_cache, value_cache, query_weight, key_weight, freqs)
+    result: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    if isinstance(offset, torch.Tensor):
+        result = _written((*tensors, offset), (), options)
+        return result
+    if key_cache.dim() == queries.dim() == 4 and not 0 <= offset <= key_cache.shape[2] - queries.shape[2]:
         raise UsageError(
             NAME,
             f"expected an offset from 0 to {key_cache.shape[2] - queries.shape[2]}, got {offset}.",
             next_step="Make the cache longer first.",
         )
-    result: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = call(
-        queries, keys, values, key_cache, value_cache, offset, query_weight, key_weight, freqs, options
-    )
+    result = _written((*tensors, None), (operator.index(offset),), options)
     return result
+
+
+@NumberedPlan
+def _written(*given: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Check arguments, and return what computes calls with tensors like these.
+
+    Args:
+        given: The tensors in the order of ``_ordered``, the offset where it is a number, and the options.
+    """
+    options = given[-1]
+    told = _ordered(*given[:-1])
+    _check(*(*told, options))
+    queries, keys, values = told[:3]
+    problem = Problem(NAMES[queries.dtype], queries.numel() + keys.numel() + values.numel())
+    run = planned(implementation(OP, queries.device, problem), *told, options)
+
+    def call(*given: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        result: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = run(*_ordered(*given), options)
+        return result
+
+    return call
+
+
+def _ordered(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    query_weight: torch.Tensor | None,
+    key_weight: torch.Tensor | None,
+    freqs: torch.Tensor | None,
+    place: torch.Tensor | None,
+    *number: int,
+) -> tuple[Any, ...]:
+    """Return the arguments as an implementation takes them, ``place`` or ``number`` as the offset."""
+    offset = number[0] if place is None else place
+    return queries, keys, values, key_cache, value_cache, offset, query_weight, key_weight, freqs
 
 
 def _check(

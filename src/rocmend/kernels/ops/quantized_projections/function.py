@@ -12,10 +12,10 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.quantized_projections import BYTES, OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 Weights = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
-_calls: Remembered[Callable[..., Any]] = Remembered()
 
 
 def quantized_matmul_many(
@@ -89,27 +89,41 @@ def _call(
         raise UsageError(
             name, "expected x without a gradient.", next_step="Train with quantized_matmul, one product after another."
         )
-    key = (
-        name, group_size, bits, mode, of(x),
-        tuple([(of(w), of(scales), None if biases is None else of(biases)) for w, scales, biases in weights]),
+    tensors = (x, *[one for triple in weights for one in triple])
+    return _projected(tensors, name, len(weights), group_size, bits, mode)
+
+
+@RepeatedPlan
+def _projected(x: torch.Tensor, *more: Any) -> Callable[..., Any]:
+    """Check arguments, and return what computes calls with tensors like these.
+
+    Args:
+        x: See ``quantized_matmul_many``.
+        more: Words, scales and biases of each weight, one after another; the function's name, how many weights there
+            are, and the options.
+    """
+    *flat, name, count, group_size, bits, mode = more
+    weights = _triples(flat, count)
+    form = format_of(name, mode, bits, group_size)
+    _check(name, x, weights, form)
+    depth = x.shape[-1]
+    problem = Problem(
+        NAMES[x.dtype], *form, name == "quantized_swiglu", count, x.numel() // depth if depth else 0,
+        sum(w.shape[0] for w, _, _ in weights), depth,
     )  # fmt: skip
-    call = _calls.get(key)
-    if call is None:
-        form = format_of(name, mode, bits, group_size)
-        _check(name, x, weights, form)
-        depth = x.shape[-1]
-        problem = Problem(
-            NAMES[x.dtype], *form, name == "quantized_swiglu", len(weights), x.numel() // depth if depth else 0,
-            sum(w.shape[0] for w, _, _ in weights), depth,
-        )  # fmt: skip
-        words = tuple([(as_int32(w), *rest) for w, *rest in weights])
-        run = planned(implementation(OP, x.device, problem), x, words, form, problem)
+    words = tuple([(as_int32(w), *rest) for w, *rest in weights])
+    run = planned(implementation(OP, x.device, problem), x, words, form, problem)
 
-        def call(x: torch.Tensor, weights: tuple[Weights, ...]) -> Any:
-            return run(x, tuple([(as_int32(w), scales, biases) for w, scales, biases in weights]), form, problem)
+    def call(x: torch.Tensor, *flat: Any) -> Any:
+        words = tuple([(as_int32(w), scales, biases) for w, scales, biases in _triples(flat, count)])
+        return run(x, words, form, problem)
 
-        _calls.keep(key, call)
-    return call(x, weights)
+    return call
+
+
+def _triples(flat: Sequence[Any], count: int) -> tuple[Weights, ...]:
+    """Return words, scales and biases of each weight."""
+    return tuple([(flat[first], flat[first + 1], flat[first + 2]) for first in range(0, 3 * count, 3)])
 
 
 def _check(name: str, x: torch.Tensor, weights: tuple[Weights, ...], form: Format) -> None:

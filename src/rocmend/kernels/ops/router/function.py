@@ -11,7 +11,8 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.router import BYTES, OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 
 class Routes(NamedTuple):
@@ -19,9 +20,6 @@ class Routes(NamedTuple):
 
     scores: torch.Tensor
     places: torch.Tensor
-
-
-_calls: Remembered[Callable[..., tuple[torch.Tensor, torch.Tensor]]] = Remembered()
 
 
 def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
@@ -47,13 +45,17 @@ def router(x: torch.Tensor, k: int, *, normalise: bool = False) -> Routes:
         raise UsageError(
             "router", "expected x without a gradient.", next_step="Train with softmax, argsort and take_along_axis."
         )
-    key = (of(x), k, normalise)
-    call = _calls.get(key)
-    if call is None:
-        if x.dim() < 1 or NAMES.get(x.dtype) not in BYTES:
-            raise UsageError("router", f"expected x of {', '.join(BYTES)} with 1 axis or more, got {x.dtype}.")
-        if not 1 <= k <= x.shape[-1]:
-            raise UsageError("router", f"expected 1 <= k <= {x.shape[-1]}, got {k}.")
-        problem = Problem(NAMES[x.dtype], x.numel() // x.shape[-1], x.shape[-1], k)
-        call = _calls.keep(key, planned(implementation(OP, x.device, problem), x, k, normalise))
-    return Routes(*call(x, k, normalise))
+    found: Routes = _routed((x,), k, normalise)
+    return found
+
+
+@RepeatedPlan
+def _routed(x: torch.Tensor, k: int, normalise: bool) -> Callable[[torch.Tensor], Routes]:
+    """Check arguments, and return what computes calls with a tensor like this."""
+    if x.dim() < 1 or NAMES.get(x.dtype) not in BYTES:
+        raise UsageError("router", f"expected x of {', '.join(BYTES)} with 1 axis or more, got {x.dtype}.")
+    if not 1 <= k <= x.shape[-1]:
+        raise UsageError("router", f"expected 1 <= k <= {x.shape[-1]}, got {k}.")
+    problem = Problem(NAMES[x.dtype], x.numel() // x.shape[-1], x.shape[-1], k)
+    run = planned(implementation(OP, x.device, problem), x, k, normalise)
+    return lambda x: Routes(*run(x, k, normalise))

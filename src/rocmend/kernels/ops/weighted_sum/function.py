@@ -10,9 +10,8 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.weighted_sum import BYTES, OP, Problem
-from rocmend.kernels.remembered import Remembered, of, planned
-
-_calls: Remembered[Callable[..., torch.Tensor]] = Remembered()
+from rocmend.kernels.remembered import planned
+from rocmend.kernels.repeated import RepeatedPlan
 
 
 def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -34,19 +33,20 @@ def weighted_sum(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         raise UsageError(
             "weighted_sum", "expected x and weights without a gradient.", next_step="Train with torch.matmul."
         )
-    key = (of(x), of(weights))
-    call = _calls.get(key)
-    if call is None:
-        if x.dim() < 2 or weights.shape != x.shape[:-1]:
-            raise UsageError(
-                "weighted_sum", f"expected weights {tuple(x.shape[:-1])} for x {tuple(x.shape)}, got "
-                f"{tuple(weights.shape)}.",
-            )  # fmt: skip
-        if NAMES.get(x.dtype) not in BYTES or weights.dtype != x.dtype:
-            raise UsageError(
-                "weighted_sum", f"expected one type of {', '.join(BYTES)}, got {x.dtype} and {weights.dtype}."
-            )
-        rows, size = x.shape[-2:]
-        problem = Problem(NAMES[x.dtype], x.shape[:-2].numel(), rows, size)
-        call = _calls.keep(key, planned(implementation(OP, x.device, problem), x, weights))
-    return call(x, weights)
+    out: torch.Tensor = _summed((x, weights))
+    return out
+
+
+@RepeatedPlan
+def _summed(x: torch.Tensor, weights: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """Check arguments, and return what computes calls with tensors like these."""
+    if x.dim() < 2 or weights.shape != x.shape[:-1]:
+        raise UsageError(
+            "weighted_sum", f"expected weights {tuple(x.shape[:-1])} for x {tuple(x.shape)}, got "
+            f"{tuple(weights.shape)}.",
+        )  # fmt: skip
+    if NAMES.get(x.dtype) not in BYTES or weights.dtype != x.dtype:
+        raise UsageError("weighted_sum", f"expected one type of {', '.join(BYTES)}, got {x.dtype} and {weights.dtype}.")
+    rows, size = x.shape[-2:]
+    problem = Problem(NAMES[x.dtype], x.shape[:-2].numel(), rows, size)
+    return planned(implementation(OP, x.device, problem), x, weights)
