@@ -64,6 +64,18 @@ def shape_class(problem: Problem) -> str:
     return f"{width}{size}-{dtype}"
 
 
+def weight_class(problem: Problem) -> str:
+    """Class of the tuning records of ``weight_tiled``: output by input channels of a group, and element type."""
+    if problem.dtype == "float32":
+        return "fp32"
+    groups = max(problem.groups, 1)
+    outputs, channels = (
+        "wide" if count >= 128 else "middle" if count > 32 else "narrow"
+        for count in (problem.c_out // groups, problem.c_in // groups)
+    )
+    return f"{outputs}-by-{channels}{'' if problem.pixels_out >= 16384 else '-few'}-half"
+
+
 def _vendor_unfit(problem: Problem, target: Target) -> str | None:
     if not problem.plain:
         return "torch has no convolution with this padding or with both stride and input dilation"

@@ -14,7 +14,7 @@ from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.conv import OP, Problem
 from rocmend.kernels.ops.conv.geometry import Geometry, geometry_of
 from rocmend.kernels.ops.conv.vendor import plain_as
-from rocmend.kernels.repeated import Repeated, RepeatedPlan
+from rocmend.kernels.repeated import RepeatedPlan
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
 
@@ -97,9 +97,9 @@ def _convolved(
         if found is not None:
             return found
     if compute.__module__.endswith(".vendor") and x.numel() and weight.numel():
-        from rocmend.kernels.ops.conv.vendor import plan_forward as plan_vendor
+        from rocmend.kernels.ops.conv import vendor_plans
 
-        found = plan_vendor(x, weight, geometry)
+        found = vendor_plans.plan_forward(x, weight, geometry)
         if found is not None:
             return found
 
@@ -146,7 +146,7 @@ def conv_weight_gradient(
     return found
 
 
-@Repeated
+@RepeatedPlan
 def _weights(
     x: torch.Tensor,
     gradient: torch.Tensor,
@@ -154,8 +154,8 @@ def _weights(
     options: tuple[Any, ...],
     groups: int,
     flip: bool,
-) -> torch.Tensor:
-    """Check arguments and compute the weight's gradient."""
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Check arguments, and return what computes the weight's gradient."""
     weight_shape = (gradient.shape[-1], *kernel_size, x.shape[-1] // max(groups, 1))
     geometry = geometry_of("conv_weight_gradient", x.shape, weight_shape, *options, groups, flip)
     expected = (x.shape[0], *(axis.out for axis in geometry.axes[3 - len(kernel_size) :]), geometry.c_out)
@@ -163,7 +163,8 @@ def _weights(
         raise UsageError(
             "conv_weight_gradient", f"expected a gradient of shape {expected}, got {tuple(gradient.shape)}."
         )
-    return _weight_gradient(_five(x), _five(gradient), geometry).reshape(weight_shape)
+    run = _planned(_five(x), _five(gradient), "weight", geometry)
+    return lambda x, gradient: run(_five(x), _five(gradient), None).reshape(weight_shape)
 
 
 def _five(tensor: torch.Tensor) -> torch.Tensor:
@@ -194,13 +195,28 @@ def _problem(direction: str, dtype: torch.dtype, geometry: Geometry) -> Problem:
     )  # fmt: skip
 
 
-@Repeated
+@RepeatedPlan
 def _run(
-    x: torch.Tensor, other: torch.Tensor, bias: torch.Tensor | None, direction: str, geometry: Geometry
-) -> torch.Tensor:
+    x: torch.Tensor, other: torch.Tensor, _bias: torch.Tensor | None, direction: str, geometry: Geometry
+) -> Callable[..., torch.Tensor]:
+    return _planned(x, other, direction, geometry)
+
+
+def _planned(x: torch.Tensor, other: torch.Tensor, direction: str, geometry: Geometry) -> Callable[..., torch.Tensor]:
+    """Return what computes calls of ``(x, other, bias)`` with tensors like these, of five axes."""
     compute = implementation(OP, x.device, _problem(direction, x.dtype, geometry))
-    out: torch.Tensor = compute(direction, x, other, bias, geometry)
-    return out
+    if compute.__module__.endswith(".vendor") and x.numel() and other.numel():
+        from rocmend.kernels.ops.conv import vendor_plans
+
+        if direction == "forward":
+            found = vendor_plans.plan_forward(x, other, geometry)
+            if found is not None:
+                return found
+        else:
+            gradient = vendor_plans.plan_weight_gradient(x, other, geometry)
+            if gradient is not None:
+                return lambda x, other, _bias: gradient(x, other)
+    return lambda x, other, bias: compute(direction, x, other, bias, geometry)
 
 
 def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> torch.Tensor:
@@ -208,11 +224,30 @@ def _weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry
     return found
 
 
+@RepeatedPlan
+def _inputs(
+    gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Return what computes the gradient with respect to the input: the transposed convolution of the output's."""
+    compute = implementation(OP, gradient.device, _problem("forward", gradient.dtype, geometry.transposed))
+    if compute.__module__.endswith(".vendor") and gradient.numel() and weight.numel():
+        from rocmend.kernels.ops.conv import vendor_plans
+
+        found = vendor_plans.plan_input_gradient(gradient, weight, geometry)
+        if found is not None:
+            return found
+
+    def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
+        swapped = grouped.transpose(1, -1).flatten(0, 1)
+        out: torch.Tensor = _run((gradient, swapped, None), "forward", geometry.transposed)
+        return out
+
+    return call
+
+
 def _input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> torch.Tensor:
-    """Return the gradient with respect to the input: the transposed convolution of the output's gradient."""
-    grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))
-    swapped = grouped.transpose(1, -1).flatten(0, 1)
-    found: torch.Tensor = _run((gradient, swapped, None), "forward", geometry.transposed)
+    found: torch.Tensor = _inputs((gradient, weight), geometry)
     return found
 
 

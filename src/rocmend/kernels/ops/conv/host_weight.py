@@ -9,7 +9,7 @@ import triton
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.conv import Problem, kind, shape_class
+from rocmend.kernels.ops.conv import Problem, kind, shape_class, weight_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
 from rocmend.kernels.ops.conv.host import (
     add_parts,
@@ -65,7 +65,7 @@ def _tiled(
         across = geometry.c_out
     pixel = pixel_step(x, geometry)
     target = executor.target_for(x.device)
-    config = config_for("conv", "weight_tiled", shape_class(problem), target)
+    config = config_for("conv", "weight_tiled", weight_class(problem), target)
     block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     packed = config.get("packed", 0) == 1 and x.element_size() == 2
     three = not packed and axes[2].taps == 3 and config.get("row_taps", 1) == 3

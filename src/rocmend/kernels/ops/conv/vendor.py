@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 
@@ -97,52 +97,6 @@ def _run(
     )  # fmt: skip
     result: torch.Tensor = out.movedim(1, -1)
     return result.reshape(geometry.batch, *(axis.out for axis in geometry.axes), geometry.c_out)
-
-
-def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> Callable[..., torch.Tensor] | None:
-    """Plan calls of ``(x, weight, bias)`` with tensors like these, as users give them; None for no plain convolution.
-
-    Args:
-        x: Of the first call; only its shape and strides matter.
-        weight: The like.
-        geometry: Of the convolution.
-    """
-    if plain_as(geometry) != "direct":
-        return None
-    dims = x.dim()
-    axes = geometry.axes[5 - dims :]
-    stride, padding = [axis.stride for axis in axes], [axis.padding for axis in axes]
-    dilation, extra = [axis.dilation for axis in axes], [0] * len(axes)
-    first, last = (0, dims - 1, *range(1, dims - 1)), (0, *range(2, dims), 1)
-    groups = geometry.groups
-    # With all numbers known, a view by strides takes half the time of a permutation: three of them are half of a call.
-    x_shape, x_strides = _permuted(x.shape, first), _permuted(x.stride(), first)
-    weight_shape, weight_strides = _permuted(weight.shape, first), _permuted(weight.stride(), first)
-    shape = (geometry.batch, *[axis.out for axis in axes], geometry.c_out)
-    strides = torch.empty(shape, device="meta").stride()
-    channels_last = _permuted(strides, first)
-
-    def convolved(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        out = torch.convolution(
-            x.as_strided(x_shape, x_strides), weight.as_strided(weight_shape, weight_strides), bias,
-            stride, padding, dilation, False, extra, groups,
-        )  # fmt: skip
-        if out.stride() == channels_last:
-            return out.as_strided(shape, strides)
-        return out.permute(last).contiguous()
-
-    if x.dtype is not torch.float32:
-        return convolved
-
-    def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        with in_full_precision(torch.float32):
-            return convolved(x, weight, bias)
-
-    return call
-
-
-def _permuted(numbers: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    return tuple([numbers[axis] for axis in order])
 
 
 def _weight(weight: torch.Tensor, geometry: Geometry, *, transposed: bool) -> torch.Tensor:
