@@ -18,7 +18,7 @@ def plain_as(geometry: Geometry) -> str | None:
         return "direct" if same else None
     if geometry.flip and all(axis.stride == 1 for axis in axes):
         for axis in axes:
-            padding, extra = _transposed(
+            padding, extra = transposed(
                 axis.size, axis.out, axis.taps, axis.padding, axis.dilation, axis.input_dilation
             )
             if padding < 0 or not 0 <= extra < max(axis.input_dilation, axis.dilation):
@@ -27,7 +27,7 @@ def plain_as(geometry: Geometry) -> str | None:
     return None
 
 
-def _transposed(size: int, out: int, taps: int, padding: int, dilation: int, stride: int) -> tuple[int, int]:
+def transposed(size: int, out: int, taps: int, padding: int, dilation: int, stride: int) -> tuple[int, int]:
     """Return torch's padding and output_padding of a transposed convolution."""
     own = (taps - 1) * dilation - padding
     return own, out - ((size - 1) * stride - 2 * own + (taps - 1) * dilation + 1)
@@ -71,9 +71,9 @@ def _run(
     axes = [axis for index, axis in enumerate(geometry.axes) if index not in drop]
     gone = tuple(index + 1 for index in drop)
     inputs = x.squeeze(gone).movedim(-1, 1)
-    transposed = plain_as(geometry) == "transposed"
-    if transposed:
-        both = [_transposed(a.size, a.out, a.taps, a.padding, a.dilation, a.input_dilation) for a in axes]
+    spread = plain_as(geometry) == "transposed"
+    if spread:
+        both = [transposed(a.size, a.out, a.taps, a.padding, a.dilation, a.input_dilation) for a in axes]
         stride, padding = [axis.input_dilation for axis in axes], [one for one, _ in both]
         extra = [more for _, more in both]
     else:
@@ -85,15 +85,15 @@ def _run(
         shape = (geometry.c_out, *(axis.taps for axis in axes), channels)
         weight = torch.empty(shape, dtype=x.dtype, device=x.device)
         gradient = torch.ops.aten.convolution_backward(
-            other.squeeze(gone).movedim(-1, 1), inputs, _weight(weight, geometry, transposed=transposed), None,
-            stride, padding, dilation, transposed, extra, geometry.groups, [False, True, False],
+            other.squeeze(gone).movedim(-1, 1), inputs, _weight(weight, geometry, transposed=spread), None,
+            stride, padding, dilation, spread, extra, geometry.groups, [False, True, False],
         )[1]  # fmt: skip
-        return _back(gradient, geometry, transposed=transposed).reshape(
+        return _back(gradient, geometry, transposed=spread).reshape(
             geometry.c_out, *(axis.taps for axis in geometry.axes), channels
         )
     out = torch.ops.aten.convolution(
-        inputs, _weight(other.squeeze(gone), geometry, transposed=transposed), bias, stride, padding, dilation,
-        transposed, extra, geometry.groups,
+        inputs, _weight(other.squeeze(gone), geometry, transposed=spread), bias, stride, padding, dilation,
+        spread, extra, geometry.groups,
     )  # fmt: skip
     result: torch.Tensor = out.movedim(1, -1)
     return result.reshape(geometry.batch, *(axis.out for axis in geometry.axes), geometry.c_out)

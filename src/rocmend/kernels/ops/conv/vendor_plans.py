@@ -13,7 +13,7 @@ import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry
-from rocmend.kernels.ops.conv.vendor import in_full_precision, plain_as
+from rocmend.kernels.ops.conv.vendor import in_full_precision, plain_as, transposed
 
 Call = Callable[..., torch.Tensor]
 
@@ -31,7 +31,7 @@ class _Options(NamedTuple):
     stride: list[int]
     padding: list[int]
     dilation: list[int]
-    none: list[int]
+    extra: list[int]
 
 
 def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> Call | None:
@@ -42,18 +42,20 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
         weight: ``[O, taps..., C / groups]``, of as many axes.
         geometry: Of the convolution.
     """
-    if plain_as(geometry) != "direct":
+    kind, groups = plain_as(geometry), geometry.groups
+    spread = kind == "transposed"
+    if kind is None or (spread and groups > 1):  # the weight is then no view of ours
         return None
     axes, kept = _axes(geometry, x.dim())
-    options, groups = _options(axes), geometry.groups
-    seen, seen_weight = _first(x, kept), _first(weight, kept)
+    options = _spreading(axes) if spread else _options(axes)
+    seen, seen_weight = _first(x, kept), _first(weight, kept, swapped=spread)
     out_shape = (geometry.batch, *[axis.out for axis in geometry.axes[5 - x.dim() :]], geometry.c_out)
     back = _Back(out_shape, kept)
 
     def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = torch.convolution(
             x.as_strided(*seen), weight.as_strided(*seen_weight), bias,
-            options.stride, options.padding, options.dilation, False, options.none, groups,
+            options.stride, options.padding, options.dilation, spread, options.extra, groups,
         )  # fmt: skip
         return back(out)
 
@@ -112,7 +114,7 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
     def call(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
         found = backward(
             gradient.as_strided(*seen_gradient), x.as_strided(*seen), like(), None, options.stride, options.padding,
-            options.dilation, False, options.none, groups, [False, True, False],
+            options.dilation, False, options.extra, groups, [False, True, False],
         )  # fmt: skip
         return back(found[1])
 
@@ -156,9 +158,21 @@ def _options(axes: Sequence[Axis]) -> _Options:
     )  # fmt: skip
 
 
-def _first(tensor: torch.Tensor, kept: Sequence[int]) -> View:
-    """Return a tensor with channels last as one with channels first."""
-    order = (0, tensor.dim() - 1, *kept)
+def _spreading(axes: Sequence[Axis]) -> _Options:
+    """Return the options of a transposed convolution."""
+    both = [
+        transposed(axis.size, axis.out, axis.taps, axis.padding, axis.dilation, axis.input_dilation) for axis in axes
+    ]
+    return _Options(
+        [axis.input_dilation for axis in axes], [padding for padding, _ in both], [axis.dilation for axis in axes],
+        [extra for _, extra in both],
+    )  # fmt: skip
+
+
+def _first(tensor: torch.Tensor, kept: Sequence[int], *, swapped: bool = False) -> View:
+    """Return a tensor with channels last as one with channels first; ``swapped``: with those in front of all others."""
+    front = (tensor.dim() - 1, 0) if swapped else (0, tensor.dim() - 1)
+    order = (*front, *kept)
     return View(tuple([tensor.shape[axis] for axis in order]), tuple([tensor.stride(axis) for axis in order]))
 
 
