@@ -103,6 +103,14 @@ def cases() -> Iterator[Case]:
         yield _case("rows-few", dtype, four, 3, 2, 2, 24, 64, rows=5)
         yield _case("rows-flipped", dtype, four, 2, 2, 2, 64, 33, rows=18, transpose=False)
         yield _case("many-gated", dtype, four, 3, 14, 3, 24, 64, gated=True)
+    # Rows by themselves whose K several wavefronts share: as few of them share an expert as there can, or all.
+    for name, group, tokens, n, k, indices in (
+        ("shared", 64, 3, 32, 1024, "random"), ("shared-one", 64, 3, 16, 768, "one"),
+        ("shared-gap", 128, 2, 16, 1536, "gap"), ("shared-lhs", 64, 2, 16, 2048, "both"),
+    ):  # fmt: skip
+        for gated in (False, True):
+            label = f"{name}-gated" if gated else name
+            yield _case(label, "bfloat16", ("affine", 4, group), 5, tokens, 3, n, k, gated=gated, indices=indices)
     for dtype in ("float16", "bfloat16"):
         yield _case("decode", dtype, four, 128, 1, 8, 768, 2048, size="large", compiled=True)
         yield _case("decode-gated", dtype, four, 128, 1, 8, 768, 2048, gated=True, size="large", compiled=True)

@@ -12,7 +12,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.gather_qmm import shape_class
+from rocmend.kernels.ops.gather_qmm import resident, shape_class, walkers
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.kernels.diagonal import diagonal_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
@@ -46,7 +46,7 @@ def run(a: Arguments) -> torch.Tensor:
         return out
     target = executor.target_for(a.x.device)
     if _has_tiles(a, target):
-        _tiles(a, kind, target)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
+        _many(a, kind, target)((x, *weights, out, a.pairs.lhs, a.pairs.rhs))
         return out
     config = config_for("gather_qmm", "grouped", f"{kind}-gated" if a.up is not None else kind, target)
     _grouped(a, x, weights, out, _constants(a), config)
@@ -60,10 +60,19 @@ def _constants(a: Arguments) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> Plan:
+def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> walkers.Launches:
     """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
-    rows = a.pairs.count * a.x.shape[-2]
     target = executor.target_for(a.x.device)
+    problem = problem_of(a)
+    if walkers.suits(problem, target):
+        config = config_for("gather_qmm", "walkers", walkers.class_of(problem), target)
+        return walkers.plan(a, config, target, types, lambda: _any_address(a, target, types))
+    return _any_address(a, target, types)
+
+
+def _any_address(a: Arguments, target: Target, types: Sequence[torch.dtype | None]) -> Plan:
+    """Plan the launch for few rows whose tensors may lie where they like."""
+    rows = a.pairs.count * a.x.shape[-2]
     if _has_diagonal(a, target):
         size = "single" if rows <= SINGLE else "several" if rows <= SEVERAL else "many"
         return _diagonal(
@@ -131,9 +140,9 @@ def plan_call(
     types = (None, words, None, None, None if a.up is None else words, None, None, None, *signed)
     kind, target = shape_class(problem_of(a)), executor.target_for(a.x.device)
     if kind == "few":
-        launched: Callable[[Sequence[torch.Tensor | None]], None] = _few(a, types)
+        launched: walkers.Launches = _few(a, types)
     elif _has_tiles(a, target):
-        launched = _tiles(a, kind, target, types)
+        launched = _many(a, kind, target, types)
     else:
         return None
     output = allocate.Output((*a.pairs.shape, m, a.n), a.dtype, a.x.device)
@@ -168,6 +177,20 @@ def _has_tiles(a: Arguments, target: Target) -> bool:
     if a.form.mode == "mxfp4":
         return a.dtype == torch.bfloat16
     return a.form.mode == "affine" and a.form.bits in {4, 8}
+
+
+def _many(
+    a: Arguments, kind: str, target: Target, types: Sequence[torch.dtype | None] = (None,) * 10
+) -> walkers.Launches:
+    """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
+    problem = problem_of(a)
+    if a.pairs.lhs is None and resident.suits(problem, target):
+        class_ = resident.class_of(problem, kind)
+        config = config_for("gather_qmm", "resident", class_, target)
+        if resident.fits(problem, config):
+            first = config_for("gather_qmm", "order", class_, target)
+            return resident.plan(a, problem, config, first, target, types, lambda: _tiles(a, kind, target, types))
+    return _tiles(a, kind, target, types)
 
 
 def _class(a: Arguments, kind: str) -> str:

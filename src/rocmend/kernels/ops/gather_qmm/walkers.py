@@ -1,0 +1,132 @@
+"""Plan the kernel whose programs walk over the tiles of chosen experts: rows by themselves, 4 bits, on Hopper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+
+from rocmend.kernels.arithmetic import next_power_of_2
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.ops.gather_qmm import Problem
+from rocmend.kernels.ops.gather_qmm.arguments import Arguments
+from rocmend.kernels.ops.quantized_matmul import few
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config
+
+Launches = Callable[[Sequence[torch.Tensor | None]], None]
+CHUNK = 128
+"""Codes that four lanes take of a row at once."""
+MOST_PARTS = 7
+"""Of K, each of which is code of its own."""
+MOST_PAIRS = 128
+"""Pairs up to which few rows share an expert."""
+MOST_EXPERTS = 256
+"""Whose pairs can be brought together."""
+GROUPS = (64, 128)
+ALIGNED = 16
+"""Bytes that a lane reads at once, at most."""
+
+
+class Cut(NamedTuple):
+    """How K is cut: wavefronts that share a tile, and chunks of 128 codes that each takes at a step."""
+
+    slices: int
+    per: int
+
+
+def suits(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes a problem on a target.
+
+    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
+    """
+    return (
+        few.SUITED
+        and target.vendor == "nvidia"
+        and target.generation // 10 == 9  # Hopper
+        and problem.dtype == "bfloat16"
+        and (problem.mode, problem.bits) == ("affine", 4)
+        and problem.group_size in GROUPS
+        and problem.transpose
+        and problem.m == 1
+        and problem.pairs <= MOST_PAIRS
+        and problem.n % few.TILE == 0
+        and cut_of(problem.k) is not None
+    )
+
+
+def cut_of(k: int) -> Cut | None:
+    """Return how K is cut, or None where it cannot be."""
+    for slices, per in ((4, 4), (4, 3), (2, 4), (2, 3)):
+        step = slices * per * CHUNK
+        if k % step == 0 and k <= step * MOST_PARTS:
+            return Cut(slices, per)
+    return None
+
+
+def class_of(problem: Problem) -> str:
+    """Name the class of tuning records: what registers depend on, which decide how many programs are resident."""
+    cut = cut_of(problem.k)
+    if cut is None or cut.per == 3:
+        return "three"
+    return "long-gated" if problem.gated and problem.k > cut.slices * cut.per * CHUNK else "*"
+
+
+def plan(
+    a: Arguments, config: Config, target: Target, types: Sequence[torch.dtype | None], otherwise: Callable[[], Launches]
+) -> Launches:
+    """Plan the launch of x, weights, second weights, the output and indices.
+
+    Args:
+        a: Arguments of a problem that the kernel takes.
+        config: The kernel's record: ``fill`` programs of 4 wavefronts that a compute unit should have.
+        target: Whose compute units count.
+        types: What the tensors are seen as.
+        otherwise: Plans the kernel that takes tensors at any address.
+    """
+    planned = _planned(a, config, target, types)
+    unaligned: list[Launches] = []
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        low = 0
+        for one in tensors[:7]:
+            low |= 0 if one is None else one.data_ptr()
+        if low % ALIGNED:
+            if not unaligned:
+                unaligned.append(otherwise())
+            unaligned[0](tensors)
+        else:
+            planned(tensors)
+
+    return launches
+
+
+def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch.dtype | None]) -> Plan:
+    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
+    from rocmend.kernels.ops.gather_qmm.kernels.walkers import walkers_kernel
+
+    k = a.x.shape[-1]
+    cut = cut_of(k)
+    if cut is None:
+        raise ValueError(f"[gather_qmm] expected K that wavefronts can share, got {k}.")
+    if config.get("slices", 0):
+        each = k // CHUNK // config["slices"]
+        cut = Cut(config["slices"], next(per for per in (4, 3, 2) if each % per == 0))
+    tiles = a.n // few.TILE
+    mates = config["MATES"] if a.experts <= MOST_EXPERTS else 1
+    constants = {
+        "DEPTH": k, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
+        "HAS_LHS": a.pairs.lhs is not None, "MATES": mates,
+        "ROWS": max(32, next_power_of_2(a.pairs.count)) if mates > 1 else 1,
+        "SLICES": cut.slices, "PER": cut.per, "PDL": bool(config.get("launch_pdl", 0)),
+    }  # fmt: skip
+    programs = min(config["fill"] * 4 // cut.slices * (target.compute_units or 132), a.pairs.count * tiles)
+    return Plan(
+        walkers_kernel,
+        (programs,),
+        constants,
+        few.with_warps(config, cut.slices),
+        (a.pairs.count, a.pairs.divisor),
+        types,
+    )
