@@ -23,6 +23,11 @@ __all__ = ["Driver", "driver", "module"]
 LOG = logging.getLogger("rocmend.kernels")
 NAME = "rocmend_kernels_replay"
 VARIABLE = "ROCMEND_KERNELS_NATIVE"
+GRAPHS = (
+    "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamIsCapturing",
+)  # fmt: skip
+"""In the order of ``graph.c``."""
 
 
 class Driver(NamedTuple):
@@ -33,12 +38,14 @@ class Driver(NamedTuple):
         context: ``cuCtxGetCurrent``, or 0 where there is nothing to ask.
         name: ``cuGetErrorString``, or 0.
         sizes: ``cuFuncGetParamInfo``, or None: sizes are then taken for what they should be.
+        graphs: Those of ``GRAPHS``, or none.
     """
 
     launch: int
     context: int
     name: int
     sizes: Any
+    graphs: tuple[int, ...] = ()
 
 
 @functools.cache
@@ -62,13 +69,12 @@ def driver() -> Driver | None:
     try:
         library = ctypes.CDLL("libcuda.so.1")
         sizes = library.cuFuncGetParamInfo
-        addresses = [
-            ctypes.cast(one, ctypes.c_void_p).value
-            for one in (library.cuLaunchKernelEx, library.cuCtxGetCurrent, library.cuGetErrorString)
-        ]
+        launch, context, name, *graphs = (
+            ctypes.cast(getattr(library, one), ctypes.c_void_p).value or 0
+            for one in ("cuLaunchKernelEx", "cuCtxGetCurrent", "cuGetErrorString", *GRAPHS)
+        )
     except (OSError, AttributeError) as error:
         LOG.debug("recorded calls in Python: %s", error)
         return None
-    launch, context, name = (one or 0 for one in addresses)
     sizes.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
-    return Driver(launch, context, name, sizes)
+    return Driver(launch, context, name, sizes, tuple(graphs))

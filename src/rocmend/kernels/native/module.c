@@ -1,9 +1,11 @@
-/* What a recorded call does at run time: finding the record (memo.c), and launching it (replay.c). */
+/* What a recorded call does at run time: finding the record (memo.c), launching it (replay.c, graph.c). */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "replay.c"

@@ -16,6 +16,8 @@ _INTEGERS = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
 }  # fmt: skip
 _FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
+LEAST_OF_GRAPH = 1 << 30
+"""Launches of a call that are made as one graph: so many or more."""
 MOST_SCRATCH = 2
 """Pointers that Triton puts behind a kernel's own parameters."""
 
@@ -43,11 +45,14 @@ def replay(
         steps = tuple([_step(one, functions) for one in launches])
     except UnknownError:
         return None
+    # A kernel of a graph waits for the one in front of it.
+    several = len(steps) >= LEAST_OF_GRAPH and not any(one.compiled.run.launch_pdl for one in launches)
+    graphs = functions.graphs if several else ()
     found: Callable[[Given], Any] = module().Replay(
         tuple(given), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
         other.room, steps, tuple([-1 if one is None else one for one in results]), kind, _data_ptr(), fast.runtime,
         fast.current_device, fast.stream_of, tuple(dict.fromkeys(other.kernels)), vars(allocate), other.index,
-        other.plain, other.carefully, functions[:3],
+        other.plain, other.carefully, functions[:3], graphs,
     )  # fmt: skip
     return found
 

@@ -37,6 +37,8 @@ typedef struct {
 
 typedef struct { PyObject *function, *args; } Make;
 
+#include "graph.c"
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -54,6 +56,7 @@ typedef struct {
     Launch launch;
     Current context;
     ErrorName name;
+    Graph graph;
 } Replay;
 
 static PyObject *name_enter, *name_exit, *name_calls, *name_hooks, *name_zero, *name_poison;
@@ -138,7 +141,8 @@ static int launched(Replay *self, const uint64_t *addresses, void *stream)
         pointers[i] = &values[i];
     int code = 0;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < self->steps && !code; i++) {
+    int all = graph_launched(&self->graph, self->launches, self->steps, pointers, stream, &code);
+    for (Py_ssize_t i = 0; i < self->steps && !all && !code; i++) {
         const Step *step = &self->launches[i];
         Attribute attribute;
         Config config = {
@@ -338,16 +342,24 @@ static int within(const Py_ssize_t *places, Py_ssize_t count, Py_ssize_t least, 
 static int read_all(Replay *self, PyObject *args)
 {
     PyObject *present, *makes, *zeroed, *steps, *results;
+    PyObject *graphs;
     unsigned long long launch, context, name;
     if (!PyArg_ParseTuple(
-            args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
+            args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)O!", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
             &self->room, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
             &self->current_device, &self->stream_of, &PyTuple_Type, &self->kernels, &PyDict_Type, &self->switches,
-            &self->index_object, &self->plain, &self->carefully, &launch, &context, &name))
+            &self->index_object, &self->plain, &self->carefully, &launch, &context, &name,
+            &PyTuple_Type, &graphs))
         return -1;
     self->launch = (Launch)(uintptr_t)launch;
     self->context = (Current)(uintptr_t)context;
     self->name = (ErrorName)(uintptr_t)name;
+    self->graph.wanted = PyTuple_GET_SIZE(graphs) == GRAPH_FUNCTIONS;
+    void *functions[GRAPH_FUNCTIONS];
+    for (size_t i = 0; self->graph.wanted && i < GRAPH_FUNCTIONS; i++)
+        functions[i] = PyLong_AsVoidPtr(PyTuple_GET_ITEM(graphs, i));
+    if (self->graph.wanted)
+        memcpy(&self->graph.driver, functions, sizeof functions);
     self->index = PyLong_AsLong(self->index_object);
     if (PyErr_Occurred())
         return -1;
@@ -383,6 +395,7 @@ static PyObject *replay_new(PyTypeObject *type, PyObject *args, PyObject *names)
     if (!self)
         return NULL;
     self->call = replay_call;
+    pthread_mutex_init(&self->graph.lock, NULL);
     self->held = Py_NewRef(args);
     if (read_all(self, args)) {
         if (!PyErr_Occurred())
@@ -409,6 +422,8 @@ static void replay_dealloc(Replay *self)
 {
     PyObject_GC_UnTrack(self);
     replay_clear(self);
+    graph_free(&self->graph);
+    pthread_mutex_destroy(&self->graph.lock);
     PyMem_Free(self->present);
     PyMem_Free(self->wanted);
     PyMem_Free(self->makes);
