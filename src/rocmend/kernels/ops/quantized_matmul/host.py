@@ -12,7 +12,16 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format, as_int32
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, few_class, reference, tuning_class, walkers
+from rocmend.kernels.ops.quantized_matmul import (
+    FEW,
+    Problem,
+    few,
+    few_class,
+    reference,
+    tuning_class,
+    walkers,
+    warpgroups,
+)
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.kept import kept_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.planes import planes_kernel, spread_kernel
@@ -112,13 +121,13 @@ def _class_of(problem: Problem, kernel: str) -> str:
     return few_class(problem) if kernel == "lanes" else tuning_class(problem)
 
 
-def kernel_of(problem: Problem, target: Target) -> str:
-    """Return which kernel computes a problem on a target."""
+def kernel_of(problem: Problem, target: Target, *, aligned: bool = True) -> str:
+    """Return which kernel computes a problem on a target; ``aligned``: of tensors at multiples of 16 bytes."""
     if not problem.transpose:
         return "columns"
     interpreted = target.vendor == "cpu"
     matrix = problem.dtype != "float32" and (bool(target.matrix_dtypes) or interpreted)
-    by_lanes = _by_lanes(problem, target, matrix=matrix)
+    by_lanes = _by_lanes(problem, target, matrix=matrix, aligned=aligned)
     if by_lanes:
         return by_lanes
     if problem.rows == 1 and problem.mode == "affine" and problem.bits in (2, 4, 8):
@@ -133,8 +142,10 @@ def kernel_of(problem: Problem, target: Target) -> str:
     return "rows" if problem.rows <= 4 and (not matrix or 32 % problem.bits != 0) else "tiles"
 
 
-def _by_lanes(problem: Problem, target: Target, *, matrix: bool) -> str | None:
-    """Return which kernel takes a few rows of x where lanes hold matrices as it means them to; None for none."""
+def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) -> str | None:
+    """Return which kernel takes a problem where lanes hold matrices as it means them to; None for none."""
+    if aligned and warpgroups.suits(problem, target):
+        return "warpgroups"
     if walkers.suits(problem, target):
         return "walkers"
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
@@ -284,6 +295,31 @@ def _launch_walkers(ops: Operands, out: torch.Tensor, config: Config, target: Ta
     _walkers(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
 
+def warpgroups_plan(ops: Operands, config: Config, target: Target) -> few.Launches:
+    """Plan the launches of ``x, w, scales, biases, out`` for many rows on Hopper."""
+    problem = ops.problem
+
+    def otherwise() -> few.Launches:
+        kernel = kernel_of(problem, target, aligned=False)
+        record = config_for(NAME, kernel, _class_of(problem, kernel), target)
+        if kernel in _PLANS:
+            return _PLANS[kernel](ops, record, target)
+
+        def launches(
+            x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+        ) -> None:
+            _LAUNCHES[kernel](Operands(x, w, scales, biases, problem), out, record, target)
+
+        return launches
+
+    small = (config_for(NAME, "ordered", "*", target), config_for(NAME, "sum", "*", target))
+    return warpgroups.plan(ops, config, target, small, otherwise)
+
+
+def _launch_warpgroups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    warpgroups_plan(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
+
+
 def _launch_groups(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
@@ -360,8 +396,9 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     _sum(parts, out, splits, target)
 
 
-_PLANS = {"lanes": few.plan, "stream": _stream, "walkers": _walkers}
+_PLANS = {"lanes": few.plan, "stream": _stream, "walkers": _walkers, "warpgroups": warpgroups_plan}
 _LAUNCHES = {
+    "warpgroups": _launch_warpgroups,
     "walkers": _launch_walkers,
     "lanes": _launch_lanes,
     "rows": _launch_rows,

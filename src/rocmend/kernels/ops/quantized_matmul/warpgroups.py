@@ -1,0 +1,133 @@
+"""Plan the kernel whose left operand comes from registers: 9 rows of x or more, 4 bits, on NVIDIA's Hopper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from rocmend.kernels import allocate
+from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.ops.quantized_matmul import Problem, few
+from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
+from rocmend.kernels.ops.quantized_matmul.kernels.tiles import sum_kernel
+from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config
+
+LEAST_ROWS = 9
+CHUNK = 128
+"""Codes of a row that lanes take at once."""
+STEP = 4 * CHUNK
+"""K is a multiple of these: scales of four chunks are read at once, at most."""
+ROWS = 128
+"""The number of rows of weights is a multiple of these."""
+GROUPS = (64, 128)
+DTYPES = ("bfloat16", "float16")
+ALIGNED = 16
+"""Bytes that a lane reads at once, at most."""
+MOST_SPLITS = 8
+FILL = 1
+"""Programs of a compute unit, in whose number parts of K may end."""
+
+
+def suits(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes a problem on a target.
+
+    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
+    """
+    return (
+        few.SUITED
+        and target.vendor == "nvidia"
+        and target.generation // 10 == 9  # Hopper
+        and problem.dtype in DTYPES
+        and (problem.mode, problem.bits) == ("affine", 4)
+        and problem.group_size in GROUPS
+        and problem.transpose
+        and problem.batch == 1
+        and problem.rows >= LEAST_ROWS
+        and problem.columns % ROWS == 0
+        and problem.depth % STEP == 0
+    )
+
+
+def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
+    """Return into how many parts K is cut, so that few tiles still give every compute unit work.
+
+    Args:
+        problem: One that the kernel takes.
+        config: ``BLOCK_M`` by ``ROWS`` of a tile, ``CHUNKS`` of a step.
+        compute_units: Of the target.
+    """
+    tiles = cdiv(problem.rows, config["BLOCK_M"]) * (problem.columns // config["ROWS"])
+    steps = problem.depth // (CHUNK * config["CHUNKS"])
+    fitting = [n for n in range(1, MOST_SPLITS + 1) if steps % n == 0 and (n == 1 or n * tiles <= FILL * compute_units)]
+    return fitting[-1]
+
+
+def plan(
+    ops: Operands,
+    config: Config,
+    target: Target,
+    small: tuple[Config, Config],
+    otherwise: Callable[[], few.Launches],
+) -> few.Launches:
+    """Plan the launch of ``x, w, scales, biases, out``.
+
+    Args:
+        ops: A problem's tensors.
+        config: The kernel's record.
+        target: Whose compute units count.
+        small: The records of the kernels that bring x into order before it and add up parts of K behind it.
+        otherwise: Plans a kernel that takes tensors that stand at any address.
+    """
+    planned = _planned(ops, config, target, small)
+    unaligned: list[few.Launches] = []
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        low = x.data_ptr() | w.data_ptr() | scales.data_ptr() | (0 if biases is None else biases.data_ptr())
+        if low % ALIGNED:
+            if not unaligned:
+                unaligned.append(otherwise())
+            unaligned[0](x, w, scales, biases, out)
+        else:
+            planned(x, w, scales, biases, out)
+
+    return launches
+
+
+def _planned(ops: Operands, config: Config, target: Target, small: tuple[Config, Config]) -> few.Launches:
+    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
+    from rocmend.kernels.ops.quantized_matmul.kernels.warpgroups import warpgroups_kernel
+
+    p, device, block = ops.problem, ops.x.device, config["BLOCK_M"]
+    stride, chunks = ops.x.stride(-2), p.depth // CHUNK
+    splits, tiles = splits_of(p, config, target.compute_units or 132), cdiv(p.rows, block)
+    constants = {"GROUP": p.group_size, "PDL": bool(config.get("launch_pdl", 0))}
+    numbers = (p.rows, p.columns, p.depth // 8, p.depth // STEP, stride, chunks // config["CHUNKS"] // splits)
+    grid = (tiles * (p.columns // config["ROWS"]), splits)
+    main = Plan(warpgroups_kernel, grid, constants, config, numbers, few.TYPES)
+    ordered = allocate.Output((tiles * block, p.depth), ops.x.dtype, device)
+    parts = allocate.Output((splits, p.rows, p.columns), torch.float32, device)
+    order, total = small
+    shape = {"BLOCK_M": block, "WIDTH": CHUNK // config["PIECES"], "PDL": bool(order.get("launch_pdl", 0))}
+    first = Plan(ordered_kernel, (tiles * block // order["LINES"], chunks), shape, order, (p.rows, stride, chunks))
+    size = p.rows * p.columns
+    last = Plan(sum_kernel, (cdiv(size, total["BLOCK"]),), {"SPLITS": splits}, total, (size,))
+
+    def launches(
+        x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
+    ) -> None:
+        if not config["OWN"]:
+            of = x
+            x = ordered()
+            first((of, x))
+        sums = out if splits == 1 else parts()
+        main((x, w, scales, biases, sums))
+        if splits > 1:
+            last((sums, out))
+
+    return launches

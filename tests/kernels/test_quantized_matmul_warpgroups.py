@@ -1,0 +1,170 @@
+"""The kernel whose left operand comes from registers: its PTX, the order of x, where it is taken, and its launches.
+
+Gluon has no interpreter: on a GPU the suite has cases that take the kernel.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from rocmend.kernels import allocate, executor
+from rocmend.kernels.launch import launch
+from rocmend.kernels.ops.quantized_matmul import Problem, few, host, tuning_class, warpgroups
+from rocmend.kernels.ops.quantized_matmul.kernels import terms
+from rocmend.kernels.ops.quantized_matmul.operands import Operands
+from rocmend.kernels.target import by_name
+from rocmend.kernels.tuning import Config, config_for
+
+pytestmark = pytest.mark.cpu
+
+H200 = by_name("sm90", compute_units=132)
+TORCH = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+
+def _halves(word: int, kind: str) -> Any:
+    """Return the two numbers of a word, the low one first."""
+    return torch.tensor([word & 0xFFFF, word >> 16], dtype=torch.uint16).view(TORCH[kind]).double()
+
+
+def _word(halves: Any, kind: str) -> int:
+    low, high = halves.to(TORCH[kind]).view(torch.uint16).tolist()
+    return int(low | high << 16)
+
+
+def _run(block: str, held: dict[str, int], kind: str) -> list[int]:
+    """Return the four results of a block for one lane."""
+    for statement in re.split(r";\s*", block.strip().strip("{}").strip()):
+        if not statement or statement.startswith(".reg"):
+            continue
+        name, rest = statement.split(None, 1)
+        to, *of = re.split(r",\s*", rest)
+        one, *more = (held[source] if source in held else int(source, 0) for source in of)
+        if name == "mov.b32":
+            held[to] = one
+        elif name == "shr.u32":
+            held[to] = one >> more[0]
+        elif name == "lop3.b32":
+            assert more[2] == 0xEA
+            held[to] = (one & more[0]) | more[1]
+        elif name == f"add.rn.{kind}x2":
+            held[to] = _word(_halves(one, kind) + _halves(more[0], kind), kind)
+        elif name == f"fma.rn.{kind}x2":
+            held[to] = _word(_halves(one, kind) * _halves(more[0], kind) + _halves(more[1], kind), kind)
+        else:
+            raise AssertionError(name)
+    return [held[f"${at}"] for at in range(4)]
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_a_words_codes_are_weights_rounded_once(kind: str) -> None:
+    drawn = np.random.default_rng(3)
+    for _ in range(20):
+        codes = drawn.integers(0, 16, 8)
+        word = int(sum(int(code) << 4 * place for place, code in enumerate(codes)))
+        scale, bias = torch.from_numpy(drawn.standard_normal(2)).to(TORCH[kind]).double()
+        operands = [word, _word(scale.repeat(2), kind), _word(bias.repeat(2), kind)]
+        held = {f"${4 + 8 * at + copy}": one for at, one in enumerate(operands) for copy in range(8)}
+        pairs = torch.stack([_halves(one, kind) for one in _run(terms.unpacked(kind), held, kind)])
+        wanted = (torch.from_numpy(codes).double() * scale + bias).to(TORCH[kind]).double()
+        assert torch.equal(pairs, wanted.view(2, 4).T)
+
+
+@pytest.mark.parametrize(("rows", "block", "width"), [(33, 32, 128), (33, 32, 64), (16, 16, 64)])
+def test_x_is_in_the_order_of_the_terms(rows: int, block: int, width: int) -> None:
+    chunks = 3
+    x = torch.randn(rows, chunks * 128 + 8)[:, : chunks * 128].half()
+    tiles = -(-rows // block)
+    out = torch.full((tiles, chunks, 128 // width, block, width), float("nan"), dtype=torch.float16)
+    grid = (tiles * block // 16, chunks)
+    constants = {"BLOCK_M": block, "LINES": 16, "WIDTH": width, "PDL": False}
+    launch(terms.ordered_kernel, grid, (x, out, rows, x.stride(0), chunks), constants, Config({"num_warps": 4}))
+    ordered = out.permute(0, 3, 1, 2, 4).reshape(tiles * block, chunks, 128)
+    assert not ordered.isnan().any()
+    for term in range(128):
+        instruction, place = divmod(term, 16)
+        half, number = divmod(place, 8)
+        quarter, second = divmod(number, 2)
+        word, pair = instruction // 2, instruction % 2 * 2 + half
+        code = 32 * quarter + 8 * word + pair + 4 * second
+        assert torch.equal(ordered[:rows, :, term], x.view(rows, chunks, 128)[:, :, code])
+
+
+def _problem(**change: Any) -> Problem:
+    plain = Problem("bfloat16", "affine", 4, 64, transpose=True, batch=1, rows=32, columns=14336, depth=4096)
+    return plain._replace(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dtype": "float32"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32},
+        {"transpose": False}, {"batch": 2}, {"rows": 8}, {"columns": 14336 + 64}, {"depth": 4096 + 256},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few, "SUITED", True)
+    assert host.kernel_of(_problem(), H200) == "warpgroups"
+    assert host.kernel_of(_problem(), H200, aligned=False) != "warpgroups"
+    assert host.kernel_of(_problem(**change), H200) != "warpgroups"
+
+
+@pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "sm100", "cpu"])
+def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few, "SUITED", True)
+    assert host.kernel_of(_problem(), by_name(name)) != "warpgroups"
+
+
+def test_other_releases_of_triton_take_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few, "SUITED", False)
+    assert host.kernel_of(_problem(), H200) != "warpgroups"
+
+
+@pytest.mark.parametrize("rows", [9, 17, 64, 100, 300, 2048])
+@pytest.mark.parametrize("columns", [128, 1024, 4096, 14336, 151936 // 128 * 128])
+@pytest.mark.parametrize("depth", [512, 1536, 4096, 14336])
+def test_parts_of_k_are_whole_steps(rows: int, columns: int, depth: int) -> None:
+    problem = _problem(rows=rows, columns=columns, depth=depth)
+    config = config_for("quantized_matmul", "warpgroups", tuning_class(problem), H200)
+    splits = warpgroups.splits_of(problem, config, 132)
+    assert depth % (splits * config["CHUNKS"] * warpgroups.CHUNK) == 0
+    tiles = -(-rows // config["BLOCK_M"]) * (columns // config["ROWS"])
+    assert splits == 1 or splits * tiles <= 132 * warpgroups.FILL
+
+
+def _launched(x: Any, scales: Any, rows_of_x: int) -> list[executor.Launch]:
+    """Return the launches for tensors at some addresses."""
+    problem = _problem(rows=rows_of_x, columns=256, depth=1024)
+    w = torch.zeros(256, 128, dtype=torch.int32)
+    recorder = executor.Recorder(H200)
+    with executor.using(recorder):
+        out = allocate.empty((rows_of_x, 256), dtype=torch.bfloat16, device=x.device)
+        ops = Operands(x, w, scales, scales, problem)
+        config = config_for("quantized_matmul", "warpgroups", tuning_class(problem), H200)
+        host.warpgroups_plan(ops, config, H200)(x, w, scales, scales, out)
+    return recorder.launches
+
+
+@pytest.mark.parametrize("rows", [16, 40, 300])
+def test_tensors_at_odd_addresses_take_another_kernel(rows: int) -> None:
+    pytest.importorskip("triton.experimental.gluon")
+    folder = "rocmend.kernels.ops.quantized_matmul.kernels"
+    kernel = importlib.import_module(f"{folder}.warpgroups").warpgroups_kernel
+    x, scales = torch.zeros(rows, 1032, dtype=torch.bfloat16), torch.zeros(256 * 16 + 1, dtype=torch.bfloat16)
+    at_start = scales[:-1].view(256, 16)
+    launches = _launched(x[:, :-8], at_start, rows)
+    (own,) = [one for one in launches if one.kernel is kernel]
+    for one in launches:
+        # All that it takes is given: what is not there by position has to be a constant.
+        assert len(one.args) + len(one.constants) == len(one.kernel.arg_names)
+    assert own.args[0].shape[-1] == 1024
+    assert all(one.kernel is not kernel for one in _launched(x[:, 1:-7], at_start, rows))
+    assert all(one.kernel is not kernel for one in _launched(x[:, :-8], scales[1:].view(256, 16), rows))
