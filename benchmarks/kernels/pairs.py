@@ -11,7 +11,7 @@ from benchmarks.kernels.ratios import Ratio, ratio
 
 from rocmend.kernels.timing import Timing, captured, event_s, repeats, summary
 
-PLACINGS = 12
+PLACINGS = 20
 LEAST_PLACINGS = 6
 """Fewer have no interval of 95 %."""
 ROUNDS = (4, 16)
