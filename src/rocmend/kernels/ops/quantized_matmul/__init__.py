@@ -113,7 +113,7 @@ OP = register(
             Implementation(
                 "dequantize+matmul",
                 "vendor",
-                f"{HERE}.host:run_dequantized",
+                f"{HERE}.dequantized:run",
                 _unfit_vendor,
                 note="with many rows the vendor's matrix product earns more than writing the weights out costs",
             ),
