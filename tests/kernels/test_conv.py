@@ -15,12 +15,15 @@ from rocmend.core.errors import UsageError
 from rocmend.kernels import conv1d, conv2d, conv_general, conv_transpose2d, convolution, executor, registry, remembered
 from rocmend.kernels import target as targets
 from rocmend.kernels.choose import UnfitError, choose, prefer
-from rocmend.kernels.ops.conv import host, shape_class
+from rocmend.kernels.ops.conv import host, reference, shape_class
 from rocmend.kernels.ops.conv.cases import SHAPES
-from rocmend.kernels.ops.conv.geometry import geometry_of
+from rocmend.kernels.ops.conv.function import conv_weight_gradient
+from rocmend.kernels.ops.conv.geometry import collapsed, geometry_of, reciprocal
 from rocmend.kernels.suite import cases_of, run_case
+from rocmend.kernels.suite.compare import compare
 from rocmend.kernels.target import by_name
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
+from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 CPU = torch.device("cpu")
@@ -168,3 +171,61 @@ def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(got, again)
     torch.testing.assert_close(got.double(), wanted.movedim(1, -1), rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(biased.double(), wanted.movedim(1, -1) + bias, rtol=1e-5, atol=1e-4)
+
+
+WEIGHT_CONFIGS = {
+    "tiled": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16},
+    "three taps": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "row_taps": 3},
+    "packed": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "packed": 1},
+}
+WEIGHT_SHAPES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 4, 5, 64), (1, 1), {}),
+    ((1, 5, 4, 40), (3, 3), {"padding": 1, "stride": 2}),
+    ((1, 4, 5, 72), (3, 3), {"padding": (2, 1), "kernel_dilation": (2, 1), "groups": 2, "flip": True}),
+    ((1, 3, 4, 3, 33), (2, 1, 3), {"padding": (0, 1, 1), "stride": (1, 2, 1)}),
+]
+
+
+@pytest.mark.parametrize("shape", WEIGHT_SHAPES, ids=str)
+@pytest.mark.parametrize("name", WEIGHT_CONFIGS)
+def test_each_way_to_a_weight_gradient(name: str, shape: Any) -> None:
+    """Sums in parts: every block of pixels is one."""
+    size, taps, options = shape
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(size, generator=generator).half()
+    weight = torch.zeros(48, *taps, size[-1] // options.get("groups", 1)).half()
+    out = reference.conv_general(x, weight, **options)
+    gradient = torch.randn(out.shape, generator=generator).half()
+    config = Config(
+        {**WEIGHT_CONFIGS[name], "num_warps": 4, "num_stages": 1, "least_blocks": 1, "programs_per_unit": 9}
+    )
+    with prefer("triton"), forced("conv", "weight_tiled", config):
+        got = conv_weight_gradient(x, gradient, taps, **options)
+    wanted = reference.conv_weight_gradient(x.double(), gradient.double(), taps, **options)
+    compared = compare(got, wanted, registry.get("conv").tolerance["float16"])
+    assert compared.ok, compared.detail
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 14, 28, 49, 56, 641, 65535, (1 << 30) + 1, (1 << 31) - 1])
+def test_a_reciprocal_divides_every_number(divisor: int) -> None:
+    factor, shift = reciprocal(divisor)
+    assert -(1 << 31) <= factor < 1 << 31
+    largest = (1 << 31) - 1
+    near = [step * (largest // 97) // divisor * divisor for step in range(98)]
+    for n in (0, 1, divisor - 1, largest, *near, *(max(0, one - 1) for one in near)):
+        assert (2 * n * (factor % (1 << 32))) >> (32 + shift) == n // divisor
+
+
+def test_axes_that_are_as_good_as_one() -> None:
+    x = torch.empty(2, 3, 4, 5)
+    assert collapsed(tuple(x.shape[:3]), x.stride()[:3]) == 5
+    assert collapsed((1, 3, 1), (99, 7, 0)) == 7
+    assert collapsed((1, 1), (4, 4)) == 0
+    assert collapsed((2, 3), (5, 2)) is None
+
+
+def test_an_input_gradient_reads_the_weight_as_it_is() -> None:
+    weight = torch.empty(8, 1, 3, 3, 16).transpose(0, -1)
+    assert host.weight_steps(weight, by_name("sm90")) == (1, 16, 144)
+    assert host.weight_steps(weight, by_name("gfx942")) is None
+    assert host.weight_steps(weight.contiguous(), by_name("gfx942")) == (72, 8, 1)

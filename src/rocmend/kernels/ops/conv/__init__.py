@@ -15,6 +15,8 @@ from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.conv"
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+FEW = 1 << 21
+"""Outputs, at least 128 a pixel, of which fewer make fewer tiles than a large GPU has units."""
 
 
 class Problem(NamedTuple):
@@ -51,7 +53,7 @@ def kind(problem: Problem) -> str:
 
 
 def shape_class(problem: Problem) -> str:
-    """Kernel, width of the output and element type."""
+    """Kernel, width and number of the outputs and element type."""
     which = kind(problem)
     dtype = "fp32" if problem.dtype == "float32" else "half"
     if which == "depthwise":
@@ -60,12 +62,13 @@ def shape_class(problem: Problem) -> str:
     if which == "flat":
         return f"flat-{'wide' if outputs > 32 else 'narrow'}-{dtype}"
     width = "wide" if outputs >= 128 else "middle" if outputs > 32 else "narrow"
-    size = "" if problem.pixels_out >= 16384 else "-few"
-    return f"{width}{size}-{dtype}"
+    point = "-point" if width == "wide" and problem.taps == 1 and problem.pixels_in == problem.pixels_out else ""
+    few = "-few" if problem.pixels_out * max(outputs, 128) < FEW else ""
+    return f"{width}{point}{few}-{dtype}"
 
 
 def weight_class(problem: Problem) -> str:
-    """Class of the tuning records of ``weight_tiled``: output by input channels of a group, and element type."""
+    """Class of the records of ``weight_tiled``: taps, output by input channels of a group, pixels, element type."""
     if problem.dtype == "float32":
         return "fp32"
     groups = max(problem.groups, 1)
@@ -73,7 +76,8 @@ def weight_class(problem: Problem) -> str:
         "wide" if count >= 128 else "middle" if count > 32 else "narrow"
         for count in (problem.c_out // groups, problem.c_in // groups)
     )
-    return f"{outputs}-by-{channels}{'' if problem.pixels_out >= 16384 else '-few'}-half"
+    few = "-few" if problem.pixels_out < 16384 else ""
+    return f"{'point' if problem.taps == 1 else 'taps'}-{outputs}-by-{channels}{few}-half"
 
 
 def _vendor_unfit(problem: Problem, target: Target) -> str | None:

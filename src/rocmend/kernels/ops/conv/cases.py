@@ -83,7 +83,7 @@ LARGE = (
 HUGE = Shape("over-2^31", (1, 4, 32768, 16400), 16, (1, 1), {}, "large")
 
 
-def _forward(shape: Shape, dtype: str, *, edges: bool = False, strided: bool = False) -> Case:
+def _forward(shape: Shape, dtype: str, *, edges: bool = False, strided: bool = False, turned: bool = False) -> Case:
     def make(m: Maker) -> Call:
         taps = 1
         for number in (*shape.taps, max(shape.weight()[-1], 1)):
@@ -92,11 +92,13 @@ def _forward(shape: Shape, dtype: str, *, edges: bool = False, strided: bool = F
         if strided:
             x = m.normal(*reversed(shape.x), dtype=dtype).permute(*reversed(range(len(shape.x))))
         weight = m.normal(*shape.weight(), dtype=dtype, scale=taps**-0.5)
+        if turned:  # output channels side by side, as an input gradient's weight
+            weight = weight.transpose(0, -1).contiguous().transpose(0, -1)
         bias = m.normal(shape.outputs, dtype=dtype) if shape.bias else None
         return Call((x, weight, bias), shape.options)
 
-    marks = tuple(mark for mark, on in (("nan", edges), ("strides", strided), ("empty", 0 in shape.x)) if on)
-    name = f"{dtype}-{shape.name}{'-edges' if edges else ''}{'-strided' if strided else ''}"
+    marks = tuple(mark for mark, on in (("nan", edges), ("strides", strided or turned), ("empty", 0 in shape.x)) if on)
+    name = f"{dtype}-{shape.name}{'-edges' * edges}{'-strided' * strided}{'-turned' * turned}"
     return Case(name, make, dtype, shape.size, compiled=shape.compiled, edges=marks)
 
 
@@ -140,5 +142,8 @@ def cases() -> Iterator[Case]:
             if shape.name not in ("no-image", "no-channels"):
                 yield _weight(shape, dtype)
         yield _forward(SHAPES[2], dtype, strided=True)
+        yield _forward(SHAPES[2], dtype, turned=True)
+        yield _forward(Shape("1x1", (2, 3, 5, 48), 40, (1, 1), bias=True), dtype, turned=True)
+        yield _forward(Shape("1x1-strided", (2, 7, 5, 33), 17, (1, 1), {"stride": 2, "padding": 1}), dtype)
         yield _forward(Shape("3x3", (1, 7, 5, 33), 4, (1, 1)), dtype, edges=True)
     yield _forward(HUGE, "float16")
