@@ -312,7 +312,7 @@ def warpgroups_plan(ops: Operands, config: Config, target: Target) -> few.Launch
 
         return launches
 
-    small = (config_for(NAME, "ordered", "*", target), config_for(NAME, "sum", "*", target))
+    small = (config_for(NAME, "ordered", "*", target), config_for(NAME, "chunks", "*", target))
     return warpgroups.plan(ops, config, target, small, otherwise)
 
 

@@ -10,8 +10,8 @@ from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.quantized_matmul import Problem, few
+from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
-from rocmend.kernels.ops.quantized_matmul.kernels.tiles import sum_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
@@ -116,7 +116,8 @@ def _planned(ops: Operands, config: Config, target: Target, small: tuple[Config,
     shape = {"BLOCK_M": block, "WIDTH": CHUNK // config["PIECES"], "PDL": bool(order.get("launch_pdl", 0))}
     first = Plan(ordered_kernel, (tiles * block // order["LINES"], chunks), shape, order, (p.rows, stride, chunks))
     size = p.rows * p.columns
-    last = Plan(sum_kernel, (cdiv(size, total["BLOCK"]),), {"SPLITS": splits}, total, (size,))
+    of_parts = {"CHUNKS": splits, "PDL": bool(total.get("launch_pdl", 0))}
+    last = Plan(chunks_kernel, (cdiv(size, total["BLOCK"]),), of_parts, total, (size,))
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
