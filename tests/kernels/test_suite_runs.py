@@ -128,6 +128,33 @@ def test_a_child_that_ends_at_its_start_is_no_pass(monkeypatch: pytest.MonkeyPat
     assert (run.verdict, run.passed, run.count) == (Verdict.CRASH, 0, 1)
 
 
+def test_processes_share_small_cases_and_large_ones_come_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[tuple[str, ...], tuple[int, int], list[str]]] = []
+
+    def child(_module: str, request: Mapping[str, Any], _limit: float, _device: str) -> CommandResult:
+        share, shares = request["share"]
+        asked.append((tuple(request["sizes"]), (share, shares), list(request["done"])))
+        if request["sizes"] == ["large"]:
+            return _done(ABOUT, *_passed("large"), {"event": "end"})
+        if share == 1 and not request["done"]:
+            return _done(ABOUT, {"event": "begin", "case": "b1"}, ending=Ending.SIGNALLED, signal=6, stderr="abort")
+        return _done(ABOUT, *_passed(f"{'c' if share == 1 else 'a'}{share}"), {"event": "end"})
+
+    monkeypatch.setattr(supervise, "run_child", child)
+    run = check_op("op", "cuda", ("tiny", "large", "small"), jobs=3)
+    few = ("tiny", "small")
+    assert sorted(asked[:-1]) == [(few, (0, 3), []), (few, (1, 3), []), (few, (1, 3), ["b1"]), (few, (2, 3), [])]
+    assert asked[-1] == (("large",), (0, 1), [])
+    assert (run.passed, run.count, run.sizes) == (4, 5, ("tiny", "large", "small"))
+    assert [(one.case, one.verdict) for one in run.not_passed] == [("b1", Verdict.CRASH)]
+
+
+def test_shares_of_real_children_are_all_cases() -> None:
+    alone, shared = check_op("softmax", "cpu", ("tiny",)), check_op("softmax", "cpu", ("tiny",), jobs=2)
+    assert alone.verdict is shared.verdict is Verdict.PASS
+    assert shared.count == alone.count > 1
+
+
 def test_with_nothing_to_run_on_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = _done({"event": "infra", "reason": "torch finds no GPU here"})
     monkeypatch.setattr(supervise, "run_child", lambda *_: gone)

@@ -30,6 +30,10 @@ SIZES = ("tiny", "small", "large")
     examples=(
         ("rocmend kernels check", "every op on this machine's GPU, or in Triton's interpreter where there is none"),
         ("rocmend kernels check rms_norm --device cpu", "one op, in the interpreter"),
+        (
+            "rocmend kernels check attention --jobs 8",
+            "its cases dealt out to eight processes, which compile side by side",
+        ),
         ("rocmend kernels check --sizes tiny,small,large", "shapes beyond 2^31 elements too, where memory allows"),
         ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
     ),
@@ -41,6 +45,13 @@ SIZES = ("tiny", "small", "large")
 )
 @click.option("--case-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds for a case.")
 @click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that share an op's tiny and small cases.",
+)
+@click.option(
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Add the records to a file."
 )
 @store_option
@@ -51,6 +62,7 @@ def command(
     device: str,
     sizes: str,
     case_limit: float,
+    jobs: int,
     record: Path | None,
     store_path: Path | None,
     no_store: bool,
@@ -60,7 +72,8 @@ def command(
 
     Each op's suite runs in a child process: a case that hangs or crashes takes nothing with it. Outputs are filled with
     NaN before a kernel writes them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the
-    ladder. Exit code 1 means that something did not pass.
+    ladder. Where kernels are not compiled yet, most of the time is the compiler's: --jobs lets several processes share
+    it. Exit code 1 means that something did not pass.
     """
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.kernels import check_document, check_rows
@@ -80,7 +93,7 @@ def command(
         stack.callback(progress_done)
         for name in names:
             progress(f"rocmend kernels check: {name} ({len(runs)} of {len(names)} done)")
-            run = check_op(name, where, chosen, case_s=case_limit)
+            run = check_op(name, where, chosen, case_s=case_limit, jobs=jobs)
             runs.append(run)
             if store is not None:
                 _keep(store, run, group)

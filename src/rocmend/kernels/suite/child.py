@@ -57,12 +57,13 @@ def _suite(op: Any, device: Any, request: dict[str, Any]) -> None:
     from rocmend.kernels.suite.run import cases_of
 
     done = set(request.get("done", ()))
+    share, shares = request.get("share", (0, 1))
     try:
         cases = list(cases_of(op, tuple(request["sizes"])))
     except (ImportError, AttributeError, SyntaxError, TypeError) as error:
         say("case", case="cases", verdict="infra", detail=f"{type(error).__name__}: {error}", worst=0.0, ms=0.0)
         return
-    for case in cases:
+    for case in cases[share::shares]:
         if case.name in done:
             continue
         say("begin", case=case.name)

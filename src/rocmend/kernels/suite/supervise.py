@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,9 @@ class OpRun(msgspec.Struct, frozen=True):
     sizes: tuple[str, ...]
 
 
-def check_op(op: str, device: str, sizes: Sequence[str], *, case_s: float = 180.0, op_s: float = 3600.0) -> OpRun:
+def check_op(  # noqa: PLR0913  each is an option of the command
+    op: str, device: str, sizes: Sequence[str], *, case_s: float = 180.0, op_s: float = 3600.0, jobs: int = 1
+) -> OpRun:
     """Run the suite of an op.
 
     Args:
@@ -102,18 +105,53 @@ def check_op(op: str, device: str, sizes: Sequence[str], *, case_s: float = 180.
         sizes: ``tiny``, ``small``, ``large``.
         case_s: Seconds for a case.
         op_s: Seconds for all.
+        jobs: Processes that share tiny and small cases, side by side: most of their time is the compiler's. Large ones
+            follow in one process, as they may need all memory.
 
     Raises:
         NoDeviceError: torch, Triton or the device is not there.
     """
     started, begin = dt.datetime.now(dt.UTC), time.monotonic()
+    few = tuple(one for one in sizes if one != "large") if jobs > 1 else ()
+    rest = tuple(one for one in sizes if one not in few)
+    wanted = {"ops": [op], "device": device, "case_s": case_s}
+    found = []
+    if few:
+        small = {**wanted, "sizes": list(few)}
+        with ThreadPoolExecutor(jobs) as pool:
+            shares = [pool.submit(_share, small, begin + op_s, (share, jobs)) for share in range(jobs)]
+            found = [share.result() for share in shares]
+    if rest:
+        found.append(_share({**wanted, "sizes": list(rest)}, begin + op_s, (0, 1)))
+    outcomes = {name: outcome for some, _ in found for name, outcome in some.items()}
+    about = next((about for _, about in found if about), {})
+    return _summed(op, outcomes, about, sizes, started, (time.monotonic() - begin) * 1e3)
+
+
+def _share(
+    wanted: Mapping[str, Any], end: float, share: tuple[int, int]
+) -> tuple[dict[str, CaseOutcome], dict[str, Any]]:
+    """Run every so many-th case in children, one after the other where one ends early.
+
+    Args:
+        wanted: What a child is asked for: the op, the device, sizes, seconds for a case.
+        end: When it must be over, by the monotonic clock.
+        share: Which of how many.
+
+    Returns:
+        What came out of each case, and what the device is.
+
+    Raises:
+        NoDeviceError: torch, Triton or the device is not there.
+    """
+    device, case_s = wanted["device"], wanted["case_s"]
     outcomes: dict[str, CaseOutcome] = {}
     about: dict[str, Any] = {}
     for _ in range(MOST_CHILDREN):
-        left = op_s - (time.monotonic() - begin)
+        left = end - time.monotonic()
         if left <= 0:
             break
-        request = {"ops": [op], "device": device, "sizes": list(sizes), "case_s": case_s, "done": list(outcomes)}
+        request = {**wanted, "done": list(outcomes), "share": share}
         done = run_child("rocmend.kernels.suite.child", request, left, device)
         ended, open_case = False, ""
         for event in events(done.stdout):
@@ -136,11 +174,11 @@ def check_op(op: str, device: str, sizes: Sequence[str], *, case_s: float = 180.
             ended = ended or event["event"] == "end"
         if ended:
             break
-        name = open_case or "start"
+        name = open_case or ("start" if share[1] == 1 else f"start of share {share[0] + 1} of {share[1]}")
         outcomes[name] = CaseOutcome(name, *_how_it_ended(done, case_s))
         if not open_case:
             break
-    return _summed(op, outcomes, about, sizes, started, (time.monotonic() - begin) * 1e3)
+    return outcomes, about
 
 
 def run_child(module: str, request: Mapping[str, Any], time_limit_s: float, device: str) -> CommandResult:
