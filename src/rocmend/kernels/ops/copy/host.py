@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,11 +12,12 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.ops.copy.kernel import lines_kernel, turned_kernel
+from rocmend.kernels.ops.copy.kernel import grid_kernel, lines_kernel, turned_kernel
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import config_for
 
 _FEW = 1 << 31  # what the kernel counts in 32 bits
+_GRID = (1 << 31) - 1, 65535, 65535  # programs along each axis of a grid, on any vendor's GPUs
 
 
 class Axis(NamedTuple):
@@ -132,11 +133,44 @@ def _launch_of(
     config = config_for("copy", "lines", width, target)
     tile = config["tile"] if last.size < config["tile"] else config.get("long", config["tile"])
     block = min(tile, next_power_of_2(last.size))
+    if (grid := _grid(outer, last.size, block, tile // block)) is not None:
+        numbers = (last.size, sizes[0], last.source, last.target, *source[:3], *to[:3])
+        return Plan(grid_kernel, grid.programs, constants | grid.constants, config, numbers, types)
     group = max(1, min(tile // block, next_power_of_2(lines)))
     programs = cdiv(lines, group) * cdiv(last.size, block)
     numbers = (lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
     few = max(lines + group, last.size + block) < _FEW
     return Plan(lines_kernel, (programs,), more | {"FEW": few, "ROWS": group, "BLOCK": block}, config, numbers, types)
+
+
+class _Grid(NamedTuple):
+    programs: tuple[int, int, int]
+    constants: dict[str, int]
+
+
+def _grid(outer: Sequence[Axis], n: int, block: int, room: int) -> _Grid | None:
+    """Return a grid of programs whose axes are those of a copy; None where there are too many, or tiles stay empty.
+
+    Args:
+        outer: All axes but the last, innermost first.
+        n: Size of the last.
+        block: Elements of a line in a tile.
+        room: Lines that a tile has room for.
+    """
+    sizes = [axis.size for axis in outer] or [1]
+    pieces = cdiv(n, block)
+    rows = 1 if pieces > 1 else max(1, min(room, next_power_of_2(sizes[0])))
+    blocks = cdiv(sizes[0], rows)
+    if 3 * sizes[0] < 2 * blocks * rows or 2 * rows < min(room, next_power_of_2(math.prod(sizes))):
+        return None
+    wanted = [pieces, *sizes] if pieces > 1 else [blocks, *sizes[1:]]
+    if len(wanted) > 3 or n + block >= _FEW:
+        return None
+    x, y, z = (*wanted, 1, 1)[:3]
+    if x > _GRID[0] or y > _GRID[1] or z > _GRID[2]:
+        return None
+    full = n % block == 0 and sizes[0] % rows == 0
+    return _Grid((x, y, z), {"PIECES": pieces > 1, "FULL": full, "ROWS": rows, "BLOCK": block})
 
 
 def _in_steps(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool]) -> None:

@@ -103,6 +103,42 @@ def lines_kernel(
 
 
 @triton.jit
+def grid_kernel(
+    x_ptr, out_ptr, n, n0, x_step, out_step, x0, x1, x2, o0, o1, o2,
+    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, PIECES: tl.constexpr, FULL: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr = False,
+):  # fmt: skip
+    """Copy lines of ``n`` elements by programs in a grid that is made of the axes: nothing is divided.
+
+    Programs are (pieces of a line, n0, n1) with PIECES, else (blocks of n0, n1, n2). FULL: all tiles are whole.
+    STREAM: what is copied leaves the caches to others.
+    """
+    EARLY: tl.constexpr = "evict_first" if STREAM else ""
+    TO: tl.constexpr = ".cs" if STREAM else ""
+    first, second, third = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
+    if PIECES:
+        row = second + tl.arange(0, ROWS)
+        column = first * BLOCK + tl.arange(0, BLOCK)
+        x_ptr += third * x1
+        out_ptr += third * o1
+    else:
+        row = first.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        column = tl.arange(0, BLOCK)
+        x_ptr += second * x1 + third * x2
+        out_ptr += second * o1 + third * o2
+    at = column.to(tl.int64)[None, :]
+    source = x_ptr + (row * x0)[:, None] + at * x_step
+    target = out_ptr + (row * o0)[:, None] + at * out_step
+    if FULL:
+        x = tl.load(source, eviction_policy=EARLY)
+        tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty), cache_modifier=TO)
+    else:
+        inside = (row < n0)[:, None] & (column < n)[None, :]
+        x = tl.load(source, mask=inside, other=0, eviction_policy=EARLY)
+        tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty), mask=inside, cache_modifier=TO)
+
+
+@triton.jit
 def turned_kernel(
     x_ptr, out_ptr, m, n, x_step, out_step, n0, n1, n2, x0, x1, x2, x3, o0, o1, o2, o3,
     UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,

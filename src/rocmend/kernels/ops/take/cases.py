@@ -47,7 +47,7 @@ def _case(
         size,
         function=function,
         reference=f"{HERE}.reference:{function}",
-        compiled=dtype in ("float32", "bfloat16") and kind == "int64" and shape in ((30, 256), (5, 300)),
+        compiled=dtype in ("float32", "bfloat16") and kind == "int64" and shape in ((30, 256), (4, 9, 6), (5, 300)),
         edges=("empty",) if 0 in shape + indices else ("odd",),
     )
 
@@ -64,6 +64,8 @@ def cases() -> Iterator[Case]:
         yield _case(dtype, (30, 256), (17,), 0)
         yield _case(dtype, (5, 300), (5, 70), -1, along=True)
         yield _case(dtype, (5, 30), (1, 7), 1, along=True)
+        yield _case(dtype, (2, 5, 4200), (3,), 1)
+        yield _case(dtype, (3, 9, 64), (48,), 1, kind="int32", beyond=2)
         yield _case(dtype, (5, 30), (11,), None)
         yield _case(dtype, (40,), (), 0)
         yield _case(dtype, (5, 6), (0,), 0)

@@ -11,11 +11,12 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.ops.take.kernel import along_kernel, lines_kernel
+from rocmend.kernels.ops.take.kernel import along_kernel, grid_kernel, lines_kernel
 from rocmend.kernels.remembered import Planned
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 _FEW = 1 << 31  # what the kernel counts in 32 bits
+_GRID = 65535  # programs along the second and third axis of a grid, on any vendor's GPUs
 
 
 @Planned
@@ -38,14 +39,7 @@ def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Ca
         launched = Plan(along_kernel, (cdiv(total, config["BLOCK"]),), constants, config, numbers, types)
     else:
         config = config_for("take", "lines", width, target)
-        m = indices.numel()
-        lines = outer * m
-        block = min(config["tile"], next_power_of_2(inner))
-        group = max(1, min(config["tile"] // block, next_power_of_2(lines)))
-        grid = (cdiv(lines, group) * cdiv(inner, block),)
-        numbers = (lines, m, n, inner)
-        tiles = {"FEW": max(lines + group, inner + block) < _FEW, "ROWS": group, "BLOCK": block}
-        launched = Plan(lines_kernel, grid, constants | tiles, config, numbers, types)
+        launched = _lines(outer, indices.numel(), n, inner, config, constants, types)
 
     def call(x: torch.Tensor, indices: torch.Tensor, _axis: int, *, along: bool) -> torch.Tensor:
         del along
@@ -54,3 +48,26 @@ def run(x: torch.Tensor, indices: torch.Tensor, axis: int, *, along: bool) -> Ca
         return out
 
     return call
+
+
+def _lines(
+    outer: int, m: int, n: int, inner: int,
+    config: Config, constants: dict[str, int], types: tuple[torch.dtype | None, ...],
+) -> Plan:  # fmt: skip
+    """Plan to take ``m`` lines of ``inner`` elements from each of ``outer`` times ``n``."""
+    block = min(config["tile"], next_power_of_2(inner))
+    room, pieces = config["tile"] // block, cdiv(inner, block)
+    rows = 1 if pieces > 1 else max(1, min(room, next_power_of_2(m)))
+    blocks = cdiv(m, rows)
+    y, z = (m, outer) if pieces > 1 else (outer, 1)
+    filled = 3 * m >= 2 * blocks * rows and 2 * rows >= min(room, next_power_of_2(m * outer))
+    if filled and max(y, z) <= _GRID and max(m + rows, inner + block) < _FEW:
+        full = inner % block == 0 and m % rows == 0
+        tiles = {"PIECES": pieces > 1, "FULL": full, "ROWS": rows, "BLOCK": block}
+        grid = (pieces if pieces > 1 else blocks, y, z)
+        return Plan(grid_kernel, grid, constants | tiles, config, (m, n, inner), types)
+    lines = outer * m
+    group = max(1, min(room, next_power_of_2(lines)))
+    tiles = {"FEW": max(lines + group, inner + block) < _FEW, "ROWS": group, "BLOCK": block}
+    grid = (cdiv(lines, group) * pieces, 1, 1)
+    return Plan(lines_kernel, grid, constants | tiles, config, (lines, m, n, inner), types)
