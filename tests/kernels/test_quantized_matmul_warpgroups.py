@@ -17,7 +17,7 @@ pytest.importorskip("triton")
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import Problem, few, host, tuning_class, warpgroups
+from rocmend.kernels.ops.quantized_matmul import Problem, few, host, warpgroups
 from rocmend.kernels.ops.quantized_matmul.kernels import terms
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
@@ -39,18 +39,24 @@ def _word(halves: Any, kind: str) -> int:
     return int(low | high << 16)
 
 
-def _run(block: str, held: dict[str, int], kind: str) -> list[int]:
-    """Return the four results of a block for one lane."""
+def _run(block: str, held: dict[str, int], kind: str, results: int) -> list[int]:
+    """Return the results of a block for one lane."""
     for statement in re.split(r";\s*", block.strip().strip("{}").strip()):
         if not statement or statement.startswith(".reg"):
             continue
         name, rest = statement.split(None, 1)
         to, *of = re.split(r",\s*", rest)
-        one, *more = (held[source] if source in held else int(source, 0) for source in of)
+        one, *more = (held[source] if source in held else int(re.sub("^0f", "0x", source), 0) for source in of)
         if name == "mov.b32":
             held[to] = one
         elif name == "shr.u32":
             held[to] = one >> more[0]
+        elif name == "prmt.b32":
+            both = (one | more[0] << 32).to_bytes(8, "little")
+            held[to] = int.from_bytes(bytes(both[more[1] >> 4 * at & 7] for at in range(4)), "little")
+        elif name == "add.f32":
+            total = np.uint32(one).view(np.float32) + np.uint32(more[0]).view(np.float32)
+            held[to] = int(np.float32(total).view(np.uint32))
         elif name == "lop3.b32":
             assert more[2] == 0xEA
             held[to] = (one & more[0]) | more[1]
@@ -60,41 +66,48 @@ def _run(block: str, held: dict[str, int], kind: str) -> list[int]:
             held[to] = _word(_halves(one, kind) * _halves(more[0], kind) + _halves(more[1], kind), kind)
         else:
             raise AssertionError(name)
-    return [held[f"${at}"] for at in range(4)]
+    return [held[f"${at}"] for at in range(results)]
 
 
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
-def test_a_words_codes_are_weights_rounded_once(kind: str) -> None:
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_words_codes_are_weights_rounded_once(kind: str, bits: int) -> None:
+    count = 32 // bits
     drawn = np.random.default_rng(3)
     for _ in range(20):
-        codes = drawn.integers(0, 16, 8)
-        word = int(sum(int(code) << 4 * place for place, code in enumerate(codes)))
+        codes = drawn.integers(0, 2**bits, count)
+        word = sum(int(code) << bits * place for place, code in enumerate(codes))
         scale, bias = torch.from_numpy(drawn.standard_normal(2)).to(TORCH[kind]).double()
         operands = [word, _word(scale.repeat(2), kind), _word(bias.repeat(2), kind)]
-        held = {f"${4 + 8 * at + copy}": one for at, one in enumerate(operands) for copy in range(8)}
-        pairs = torch.stack([_halves(one, kind) for one in _run(terms.unpacked(kind), held, kind)])
+        held = {f"${count // 2 + count * at + copy}": one for at, one in enumerate(operands) for copy in range(count)}
+        pairs = torch.stack([_halves(one, kind) for one in _run(terms.unpacked(kind, bits), held, kind, count // 2)])
         wanted = (torch.from_numpy(codes).double() * scale + bias).to(TORCH[kind]).double()
-        assert torch.equal(pairs, wanted.view(2, 4).T)
+        assert torch.equal(pairs, wanted.view(2, 4).T if bits == 4 else wanted.view(2, 2))
 
 
-@pytest.mark.parametrize(("rows", "block", "width"), [(33, 32, 128), (33, 32, 64), (16, 16, 64)])
-def test_x_is_in_the_order_of_the_terms(rows: int, block: int, width: int) -> None:
-    chunks = 3
-    x = torch.randn(rows, chunks * 128 + 8)[:, : chunks * 128].half()
+def _code_of(term: int, bits: int) -> int:
+    instruction, place = divmod(term, 16)
+    pair, number = divmod(place, 8)
+    quarter, second = divmod(number, 2)
+    if bits == 8:
+        return 16 * quarter + 4 * instruction + 2 * pair + second
+    word, two = divmod(instruction, 2)
+    return 32 * quarter + 8 * word + 2 * two + pair + 4 * second
+
+
+@pytest.mark.parametrize(("rows", "block", "width", "bits"), [(33, 32, 128, 4), (33, 32, 64, 4), (16, 16, 64, 8)])
+def test_x_is_in_the_order_of_the_terms(rows: int, block: int, width: int, bits: int) -> None:
+    chunks, size = 3, 512 // bits
+    x = torch.randn(rows, chunks * size + 8)[:, : chunks * size].half()
     tiles = -(-rows // block)
-    out = torch.full((tiles, chunks, 128 // width, block, width), float("nan"), dtype=torch.float16)
+    out = torch.full((tiles, chunks, size // width, block, width), float("nan"), dtype=torch.float16)
     grid = (tiles * block // 16, chunks)
-    constants = {"BLOCK_M": block, "LINES": 16, "WIDTH": width, "PDL": False}
+    constants = {"BITS": bits, "BLOCK_M": block, "LINES": 16, "WIDTH": width, "PDL": False}
     launch(terms.ordered_kernel, grid, (x, out, rows, x.stride(0), chunks), constants, Config({"num_warps": 4}))
-    ordered = out.permute(0, 3, 1, 2, 4).reshape(tiles * block, chunks, 128)
+    ordered = out.permute(0, 3, 1, 2, 4).reshape(tiles * block, chunks, size)
     assert not ordered.isnan().any()
-    for term in range(128):
-        instruction, place = divmod(term, 16)
-        half, number = divmod(place, 8)
-        quarter, second = divmod(number, 2)
-        word, pair = instruction // 2, instruction % 2 * 2 + half
-        code = 32 * quarter + 8 * word + pair + 4 * second
-        assert torch.equal(ordered[:rows, :, term], x.view(rows, chunks, 128)[:, :, code])
+    for term in range(size):
+        assert torch.equal(ordered[:rows, :, term], x.reshape(rows, chunks, size)[:, :, _code_of(term, bits)])
 
 
 def _problem(**change: Any) -> Problem:
@@ -105,7 +118,8 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dtype": "float32"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32},
+        {"dtype": "float32"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 6}, {"group_size": 32},
+        {"bits": 8, "group_size": 128},
         {"transpose": False}, {"batch": 2}, {"rows": 8}, {"columns": 14336 + 64}, {"depth": 4096 + 256},
     ],
     ids=str,
@@ -130,12 +144,12 @@ def test_other_releases_of_triton_take_other_kernels(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("rows", [9, 17, 64, 100, 300, 2048])
 @pytest.mark.parametrize("columns", [128, 1024, 4096, 14336, 151936 // 128 * 128])
-@pytest.mark.parametrize("depth", [512, 1536, 4096, 14336])
-def test_parts_of_k_are_whole_steps(rows: int, columns: int, depth: int) -> None:
-    problem = _problem(rows=rows, columns=columns, depth=depth)
-    config = config_for("quantized_matmul", "warpgroups", tuning_class(problem), H200)
+@pytest.mark.parametrize(("depth", "bits"), [(512, 4), (1536, 4), (4096, 4), (14336, 8), (256, 8)])
+def test_parts_of_k_are_whole_steps(rows: int, columns: int, depth: int, bits: int) -> None:
+    problem = _problem(rows=rows, columns=columns, depth=depth, bits=bits)
+    config = config_for("quantized_matmul", "warpgroups", warpgroups.record_class(problem), H200)
     splits = warpgroups.splits_of(problem, config, 132)
-    assert depth % (splits * config["CHUNKS"] * warpgroups.CHUNK) == 0
+    assert depth % (splits * config["CHUNKS"] * 512 // bits) == 0
     tiles = -(-rows // config["BLOCK_M"]) * (columns // config["ROWS"])
     assert splits == 1 or splits * tiles <= 132 * warpgroups.FILL
 
@@ -148,7 +162,7 @@ def _launched(x: Any, scales: Any, rows_of_x: int) -> list[executor.Launch]:
     with executor.using(recorder):
         out = allocate.empty((rows_of_x, 256), dtype=torch.bfloat16, device=x.device)
         ops = Operands(x, w, scales, scales, problem)
-        config = config_for("quantized_matmul", "warpgroups", tuning_class(problem), H200)
+        config = config_for("quantized_matmul", "warpgroups", warpgroups.record_class(problem), H200)
         host.warpgroups_plan(ops, config, H200)(x, w, scales, scales, out)
     return recorder.launches
 

@@ -118,6 +118,8 @@ def run(
 
 def _class_of(problem: Problem, kernel: str) -> str:
     """Return the class of a kernel's tuning records."""
+    if kernel == "warpgroups":
+        return warpgroups.record_class(problem)
     return few_class(problem) if kernel == "lanes" else tuning_class(problem)
 
 

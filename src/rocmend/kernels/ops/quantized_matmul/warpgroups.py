@@ -1,4 +1,4 @@
-"""Plan the kernel whose left operand comes from registers: 9 rows of x or more, 4 bits, on NVIDIA's Hopper."""
+"""Plan the kernel whose left operand comes from registers: 9 rows of x or more, 4 or 8 bits, on NVIDIA's Hopper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.ops.quantized_matmul import Problem, few
+from rocmend.kernels.ops.quantized_matmul import Problem, few, rows_class
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
@@ -17,13 +17,13 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
 LEAST_ROWS = 9
-CHUNK = 128
-"""Codes of a row that lanes take at once."""
-STEP = 4 * CHUNK
-"""K is a multiple of these: scales of four chunks are read at once, at most."""
+CHUNK_BITS = 512
+"""Of a row, which lanes take at once."""
+FOUR = 4
+"""K is a multiple of so many chunks: their scales are read at once, at most."""
 ROWS = 128
 """The number of rows of weights is a multiple of these."""
-GROUPS = (64, 128)
+BITS = (4, 8)
 DTYPES = ("bfloat16", "float16")
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
@@ -42,14 +42,26 @@ def suits(problem: Problem, target: Target) -> bool:
         and target.vendor == "nvidia"
         and target.generation // 10 == 9  # Hopper
         and problem.dtype in DTYPES
-        and (problem.mode, problem.bits) == ("affine", 4)
-        and problem.group_size in GROUPS
+        and problem.mode == "affine"
+        and problem.bits in BITS
+        and problem.group_size in (chunk_of(problem), chunk_of(problem) // 2)
         and problem.transpose
         and problem.batch == 1
         and problem.rows >= LEAST_ROWS
         and problem.columns % ROWS == 0
-        and problem.depth % STEP == 0
+        and problem.depth % (FOUR * chunk_of(problem)) == 0
     )
+
+
+def chunk_of(problem: Problem) -> int:
+    """Return the codes of a chunk."""
+    return CHUNK_BITS // problem.bits
+
+
+def record_class(problem: Problem) -> str:
+    """Name the class of tuning records: rows of x, apart for 8 bits."""
+    rows = rows_class(problem.rows)
+    return rows if problem.bits == BITS[0] else f"b{problem.bits}-{rows}"
 
 
 def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
@@ -61,7 +73,7 @@ def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
         compute_units: Of the target.
     """
     tiles = cdiv(problem.rows, config["BLOCK_M"]) * (problem.columns // config["ROWS"])
-    steps = problem.depth // (CHUNK * config["CHUNKS"])
+    steps = problem.depth // (chunk_of(problem) * config["CHUNKS"])
     fitting = [n for n in range(1, MOST_SPLITS + 1) if steps % n == 0 and (n == 1 or n * tiles <= FILL * compute_units)]
     return fitting[-1]
 
@@ -104,16 +116,20 @@ def _planned(ops: Operands, config: Config, target: Target, small: tuple[Config,
     from rocmend.kernels.ops.quantized_matmul.kernels.warpgroups import warpgroups_kernel
 
     p, device, block = ops.problem, ops.x.device, config["BLOCK_M"]
-    stride, chunks = ops.x.stride(-2), p.depth // CHUNK
+    stride, chunk = ops.x.stride(-2), chunk_of(p)
+    chunks = p.depth // chunk
     splits, tiles = splits_of(p, config, target.compute_units or 132), cdiv(p.rows, block)
-    constants = {"GROUP": p.group_size, "PDL": bool(config.get("launch_pdl", 0))}
-    numbers = (p.rows, p.columns, p.depth // 8, p.depth // STEP, stride, chunks // config["CHUNKS"] // splits)
+    constants = {"BITS": p.bits, "GROUP": p.group_size, "PDL": bool(config.get("launch_pdl", 0))}
+    steps = chunks // config["CHUNKS"] // splits
+    numbers = (p.rows, p.columns, ops.w.shape[-1], chunks // FOUR, stride, steps)
     grid = (tiles * (p.columns // config["ROWS"]), splits)
     main = Plan(warpgroups_kernel, grid, constants, config, numbers, few.TYPES)
     ordered = allocate.Output((tiles * block, p.depth), ops.x.dtype, device)
     parts = allocate.Output((splits, p.rows, p.columns), torch.float32, device)
     order, total = small
-    shape = {"BLOCK_M": block, "WIDTH": CHUNK // config["PIECES"], "PDL": bool(order.get("launch_pdl", 0))}
+    shape = {
+        "BITS": p.bits, "BLOCK_M": block, "WIDTH": chunk // config["PIECES"], "PDL": bool(order.get("launch_pdl", 0)),
+    }  # fmt: skip
     first = Plan(ordered_kernel, (tiles * block // order["LINES"], chunks), shape, order, (p.rows, stride, chunks))
     size = p.rows * p.columns
     of_parts = {"CHUNKS": splits, "PDL": bool(total.get("launch_pdl", 0))}

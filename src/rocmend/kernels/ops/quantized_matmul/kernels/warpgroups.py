@@ -1,10 +1,10 @@
-"""9 rows of x or more against 4-bit weights on Hopper's matrix unit, whose left operand comes from registers.
+"""9 rows of x or more against weights of 4 or 8 bits on Hopper's matrix unit, whose left operand comes from registers.
 
 Weights are the left operand: four wavefronts multiply 64 rows of them by a tile of x, which is in shared memory. A lane
 loads the words that it multiplies, and unpacks them where the matrix unit wants them, so that nothing is exchanged:
 lane ``l`` is in row ``l // 4`` and quarter ``q = l % 4``, and holds of each 16 terms of a sum those at ``2 q``,
 ``2 q + 1``, ``2 q + 8`` and ``2 q + 9``. Which code is which term is free as long as x has the same order
-(``terms.py``). A chunk is 128 codes of a row: a quarter has four words of it, of one group of 64 or 128.
+(``terms.py``). A chunk is 16 words of a row: a quarter has four of them, of one group.
 
 While the matrix unit multiplies a piece of a chunk, the next one is unpacked.
 """
@@ -18,10 +18,19 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from rocmend.kernels.ops.quantized_matmul.kernels import terms
 
-UNPACK_OF = gl.constexpr(terms.UNPACK_OF)
-BF16 = gl.constexpr(terms.unpacked("bf16"))
-F16 = gl.constexpr(terms.unpacked("f16"))
+BF16_4, F16_4, OF_4 = (
+    gl.constexpr(t) for t in (terms.unpacked("bf16", 4), terms.unpacked("f16", 4), terms.unpacked_of(4))
+)
+BF16_8, F16_8, OF_8 = (
+    gl.constexpr(t) for t in (terms.unpacked("bf16", 8), terms.unpacked("f16", 8), terms.unpacked_of(8))
+)
 SPREAD = gl.constexpr("prmt.b32 $0, $1, $1, $2;")
+
+
+@gluon.constexpr_function
+def _bases(count, axis, rank):
+    """Return one base for each bit of a place along an axis."""
+    return [[1 << at if other == axis else 0 for other in range(rank)] for at in range(count.bit_length() - 1)]
 
 
 @gluon.constexpr_function
@@ -35,35 +44,35 @@ def _over_rows(inner, lanes, rows, warps, rank):
 
 
 @gluon.constexpr_function
-def _codes(rows, warps, words):
+def _codes(rows, warps, words, codes):
     """Return the layout of rows, quarters, words of a quarter, and codes of a word."""
-    inner = [[0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 0, 4], *([0, 0, 1 << at, 0] for at in range(words.bit_length() - 1))]
-    reg, lane, warp = _over_rows(inner, [[0, 1, 0, 0], [0, 2, 0, 0]], rows, warps, 4)
-    return gl.DistributedLinearLayout(reg, lane, warp, [], [rows, 4, words, 8])
+    inner = [*_bases(codes, 3, 4), *_bases(words, 2, 4)]
+    reg, lane, warp = _over_rows(inner, _bases(4, 1, 4), rows, warps, 4)
+    return gl.DistributedLinearLayout(reg, lane, warp, [], [rows, 4, words, codes])
 
 
 @gluon.constexpr_function
 def _scales(rows, warps, chunks):
     """Return the layout of rows and of words of scales, one for each chunk: all quarters have the same."""
-    inner = [[0, 1 << at] for at in range(chunks.bit_length() - 1)]
-    reg, lane, warp = _over_rows(inner, [[0, 0], [0, 0]], rows, warps, 2)
+    reg, lane, warp = _over_rows(_bases(chunks, 1, 2), [[0, 0], [0, 0]], rows, warps, 2)
     return gl.DistributedLinearLayout(reg, lane, warp, [], [rows, chunks])
 
 
 @gluon.constexpr_function
-def _numbers(lines, warps):
-    """Return the layout of rows of x, 16 words of codes, and the eight numbers for a word's codes.
+def _numbers(lines, warps, codes):
+    """Return the layout of rows of x, 16 words of codes, and the numbers for a word's codes.
 
-    Lanes load 16 bytes. They have all of the words' places in a quarter, of quarters as few as there are lanes left.
+    Lanes load 16 bytes at most. They have all of the words' places in a quarter, of quarters as few as there are lanes
+    left, so that they store what stands together.
     """
-    quarters = [[0, 4, 0], [0, 8, 0]]
-    spare = max(0, min(2, (8 * warps // lines).bit_length() - 1))
-    rows = [[1 << at, 0, 0] for at in range(lines.bit_length() - 1)]
-    threads = [*quarters[:spare], [0, 1, 0], [0, 2, 0], *rows]
-    threads += [[0, 0, 0]] * (5 + (warps - 1).bit_length() - len(threads))
-    reg = [[0, 0, 1], [0, 0, 2], [0, 0, 4], *quarters[spare:], *threads[5 + (warps - 1).bit_length() :]]
-    lane, warp = threads[:5], threads[5 : 5 + (warps - 1).bit_length()]
-    return gl.DistributedLinearLayout(reg, lane, warp, [], [lines, 16, 8])
+    places, numbers = _bases(16, 1, 3), _bases(codes, 2, 3)
+    words, quarters, rows = places[:2], places[2:], _bases(lines, 0, 3)
+    total = 5 + (warps - 1).bit_length()
+    spare = max(0, min(2, total - len(words) - len(rows)))
+    threads = [*quarters[:spare], *words, *rows]
+    threads += [[0, 0, 0]] * (total - len(threads))
+    reg = [*numbers, *quarters[spare:], *threads[total:]]
+    return gl.DistributedLinearLayout(reg, threads[:5], threads[5:total], [], [lines, 16, codes])
 
 
 @gluon.constexpr_function
@@ -120,9 +129,9 @@ def _column(words, C: gl.constexpr, rows: gl.constexpr):
 
 
 @gluon.jit
-def _paired(word, quarter, GROUP: gl.constexpr):
+def _paired(word, quarter, TWO: gl.constexpr):
     """Return [rows, quarters] words of twice the scale of a quarter, of [rows] words: of two groups, or of one."""
-    if GROUP == 64:
+    if TWO:
         word, pick = gl.broadcast(word.expand_dims(1), gl.where(quarter < 2, 0x1010, 0x3232))
         both = gl.inline_asm_elementwise(SPREAD, "=r,r,r", [word, pick], gl.int32, is_pure=True, pack=1)
     else:
@@ -142,25 +151,31 @@ def _piece(words, PIECE: gl.constexpr, PIECES: gl.constexpr, layout: gl.constexp
 
 
 @gluon.jit
-def _weights(words, scale, bias, dtype: gl.constexpr, layout: gl.constexpr, mma: gl.constexpr):
+def _weights(words, scale, bias, BITS: gl.constexpr, dtype: gl.constexpr, layout: gl.constexpr, mma: gl.constexpr):
     """Return the matrix unit's left operand of [rows, quarters, words], and of scales and biases in pairs.
 
     Codes are numbers exactly, their product with the scale and the sum with the bias are rounded once.
     """
     ROWS: gl.constexpr = words.shape[0]
     WORDS: gl.constexpr = words.shape[2]
+    CODES: gl.constexpr = 32 // BITS
     quarters: gl.constexpr = gl.SliceLayout(2, gl.SliceLayout(3, layout))
-    shape: gl.constexpr = [ROWS, 4, WORDS, 8]
-    full = gl.full(shape, 0, gl.int32, layout=layout)
+    full = gl.full([ROWS, 4, WORDS, CODES], 0, gl.int32, layout=layout)
     word, _ = gl.broadcast(words.expand_dims(3), full)
     s, _ = gl.broadcast(gl.convert_layout(scale, quarters, assert_trivial=True).expand_dims(2).expand_dims(3), full)
     b, _ = gl.broadcast(gl.convert_layout(bias, quarters, assert_trivial=True).expand_dims(2).expand_dims(3), full)
+    of: gl.constexpr = OF_4 if BITS == 4 else OF_8
     if dtype == gl.bfloat16:
-        v = gl.inline_asm_elementwise(BF16, UNPACK_OF, [word, s, b], gl.bfloat16, is_pure=True, pack=8)
+        unpack: gl.constexpr = BF16_4 if BITS == 4 else BF16_8
+        v = gl.inline_asm_elementwise(unpack, of, [word, s, b], gl.bfloat16, is_pure=True, pack=CODES)
     else:
-        v = gl.inline_asm_elementwise(F16, UNPACK_OF, [word, s, b], gl.float16, is_pure=True, pack=8)
-    # Rows, quarters, words, pairs by two bits, and codes of a pair: see ``terms.py``.
-    v = v.reshape([ROWS, 4, WORDS, 2, 2, 2]).permute((0, 2, 3, 4, 1, 5)).reshape([ROWS, 32 * WORDS])
+        unpack: gl.constexpr = F16_4 if BITS == 4 else F16_8
+        v = gl.inline_asm_elementwise(unpack, of, [word, s, b], gl.float16, is_pure=True, pack=CODES)
+    # Rows, quarters, words, instructions of a word, pairs of one, and codes of a pair: see ``terms.py``.
+    if BITS == 4:
+        v = v.reshape([ROWS, 4, WORDS, 2, 2, 2]).permute((0, 2, 3, 4, 1, 5)).reshape([ROWS, 32 * WORDS])
+    else:
+        v = v.reshape([ROWS, 4, WORDS, 2, 2]).permute((0, 2, 3, 1, 4)).reshape([ROWS, 16 * WORDS])
     return gl.convert_layout(v, gl.DotOperandLayout(0, mma, 2), assert_trivial=True)
 
 
@@ -192,6 +207,7 @@ def warpgroups_kernel(
     fours,
     x_stride,
     steps,
+    BITS: gl.constexpr,
     GROUP: gl.constexpr,
     ROWS: gl.constexpr,
     BLOCK_M: gl.constexpr,
@@ -208,17 +224,18 @@ def warpgroups_kernel(
 
     Args:
         x_ptr: [M, K]; without OWN in the order of ``ordered_kernel``.
-        w_ptr: [N, K / 8] words.
+        w_ptr: [N, words].
         scales_ptr: [N, K / GROUP].
         biases_ptr: The same.
         out_ptr: [parts, M, N], in fp32 where there are several.
         M: Rows of x.
         N: Rows of weights, a multiple of ROWS.
-        words: K / 8.
-        fours: K / 512, rounded down only where K has no part of it.
+        words: Of a row, 16 in a chunk.
+        fours: Four chunks of a row.
         x_stride: Elements from a row of x to the next, with OWN.
-        steps: Of CHUNKS * 128 codes, in each part of K.
-        GROUP: 64 or 128.
+        steps: Of CHUNKS chunks, in each part of K.
+        BITS: 4 or 8, in chunks of 128 or 64 codes.
+        GROUP: A chunk or half of one.
         ROWS: Of weights in a tile, 16 or 32 for each wavefront.
         BLOCK_M: Rows of x in a tile.
         CHUNKS: Whose scales are read at once: 1, 2 or 4.
@@ -231,16 +248,19 @@ def warpgroups_kernel(
     # The operand of the product under way is in registers that the next step would write, if it had no others.
     gl.static_assert(CHUNKS * PIECES > 1)
     WARPS: gl.constexpr = gl.num_warps()
-    WIDTH: gl.constexpr = 128 // PIECES
+    CODES: gl.constexpr = 32 // BITS
+    CHUNK: gl.constexpr = 16 * CODES
+    WIDTH: gl.constexpr = CHUNK // PIECES
+    TWO: gl.constexpr = GROUP < CHUNK
     dtype: gl.constexpr = x_ptr.dtype.element_ty
     mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, BLOCK_M, 16])
     left: gl.constexpr = gl.DotOperandLayout(0, mma, 2)
-    of_words: gl.constexpr = gl.SliceLayout(3, _codes(ROWS, WARPS, 4))
-    piece: gl.constexpr = _codes(ROWS, WARPS, 4 // PIECES)
+    of_words: gl.constexpr = gl.SliceLayout(3, _codes(ROWS, WARPS, 4, CODES))
+    piece: gl.constexpr = _codes(ROWS, WARPS, 4 // PIECES, CODES)
     of_piece: gl.constexpr = gl.SliceLayout(3, piece)
     rows: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(2, of_words))
     of_scales: gl.constexpr = _scales(ROWS, WARPS, CHUNKS)
-    kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
+    kind: gl.constexpr = gl.int32 if TWO else gl.int16
     tiles_m = gl.cdiv(M, BLOCK_M)
     tile_m = gl.program_id(0) % tiles_m
     first_row = (gl.program_id(0) // tiles_m).to(gl.int64) * ROWS
@@ -267,14 +287,16 @@ def warpgroups_kernel(
     held = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, WIDTH], gl.NVMMASharedLayout(128, 16, rank=2))
     ahead = ()
     if OWN > 0:
-        numbers: gl.constexpr = _numbers(BLOCK_M, WARPS)
+        numbers: gl.constexpr = _numbers(BLOCK_M, WARPS, CODES)
         line = gl.minimum(tile_m * BLOCK_M + _along(0, BLOCK_M, numbers, 3), M - 1)
-        x_at = x_ptr + first * 128 + (line * x_stride + _along(1, 16, numbers, 3) * 8 + _along(2, 8, numbers, 3))
+        x_at = (
+            x_ptr + first * CHUNK + (line * x_stride + _along(1, 16, numbers, 3) * CODES + _along(2, CODES, numbers, 3))
+        )
         for early in gl.static_range(OWN):
-            ahead = ahead + (gl.load(x_at + gl.minimum(early, count - 1) * 128),)
+            ahead = ahead + (gl.load(x_at + gl.minimum(early, count - 1) * CHUNK),)
     else:
         loads: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [WARPS, 1], [1, 0])
-        tile = (tile_m.to(gl.int64) * (words // 16) + first) * (BLOCK_M * 128)
+        tile = (tile_m.to(gl.int64) * (words // 16) + first) * (BLOCK_M * CHUNK)
         x_at = x_ptr + tile + (_along(0, BLOCK_M, loads, 2) * WIDTH + _along(1, WIDTH, loads, 2))
         for early in gl.static_range(STAGES - 2):
             _copied(held, x_at, early, count * PIECES)
@@ -289,20 +311,23 @@ def warpgroups_kernel(
         b_next = gl.load(b_at + later)
         for c in gl.static_range(CHUNKS):
             chunk = step * CHUNKS + c
-            scale = _paired(_column(s_now, c, rows), quarter, GROUP)
-            bias = _paired(_column(b_now, c, rows), quarter, GROUP)
+            scale = _paired(_column(s_now, c, rows), quarter, TWO)
+            bias = _paired(_column(b_now, c, rows), quarter, TWO)
             now = held_words[0]
             held_words = _rest(held_words) + (_words(w_at, chunk + AHEAD, count - 1),)
             for part in gl.static_range(PIECES):
                 at = chunk * PIECES + part
-                w = _weights(_piece(now, part, PIECES, of_piece), scale, bias, dtype, piece, mma)
+                w = _weights(_piece(now, part, PIECES, of_piece), scale, bias, BITS, dtype, piece, mma)
                 stage = held.index(at % STAGES)
                 # Triton has all wavefronts meet where shared memory is written and read: behind the products of two
                 # pieces ago, whose stage is written next.
                 if OWN > 0:
-                    x = ahead[0].reshape([BLOCK_M, 4, 4, 2, 2, 2]).permute((0, 2, 4, 5, 1, 3))
-                    ahead = _rest(ahead) + (gl.load(x_at + gl.minimum(chunk + OWN, count - 1) * 128),)
-                    stage.store(x.reshape([BLOCK_M, 128]))
+                    if BITS == 4:
+                        x = ahead[0].reshape([BLOCK_M, 4, 4, 2, 2, 2]).permute((0, 2, 4, 5, 1, 3))
+                    else:
+                        x = ahead[0].reshape([BLOCK_M, 4, 4, 2, 2]).permute((0, 2, 3, 1, 4))
+                    ahead = _rest(ahead) + (gl.load(x_at + gl.minimum(chunk + OWN, count - 1) * CHUNK),)
+                    stage.store(x.reshape([BLOCK_M, CHUNK]))
                     hopper.fence_async_shared()
                 else:
                     async_copy.wait_group(STAGES - 3)
