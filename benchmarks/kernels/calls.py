@@ -2,7 +2,8 @@
 
 Each round begins with nothing queued, and queues as many calls as the driver takes without waiting for the GPU: it
 holds 1,024 launches. The figure is the least mean of several rounds, in microseconds, with the median of the rounds,
-how many kernels a call launches, and torch's own function beside it where there is one. Most shapes are those of one
+how many kernels a call launches, and torch's own function beside it where there is one. The driver takes about 3 us of
+a launch. Most shapes are those of one
 token of a model with a hidden size of 4096.
 
 ``python -m benchmarks.kernels.calls --host [OUT.json]`` needs no GPU: it measures what of a call is Python, with
@@ -28,7 +29,8 @@ from rocmend import kernels
 from rocmend.kernels import choose
 
 CALLS, FEW_CALLS = 200, 50
-ROUNDS, WARM_CALLS, COUNTED = 30, 100, 10
+PASSES, ROUNDS, WARM_CALLS, COUNTED = 3, 10, 100, 10
+"""A pass is over all ops, so that a slow while of the host does not make one of them slow."""
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -54,20 +56,8 @@ class Timed(NamedTuple):
         return contextlib.nullcontext() if self.tier is None else choose.prefer(self.tier)
 
 
-class Busy(NamedTuple):
-    """CPU time of a warm call.
-
-    Args:
-        least_us: The least of all rounds' means.
-        median_us: The median of them.
-    """
-
-    least_us: float
-    median_us: float
-
-
-def microseconds(call: Callable[[], Any], calls: int) -> Busy:
-    """Return the CPU time of a warm call, of the means over so many of them."""
+def microseconds(call: Callable[[], Any], calls: int) -> list[float]:
+    """Return the CPU time of a warm call, for each round the mean over so many of them."""
     wait: Callable[[], object] = torch.cuda.synchronize if torch.cuda.is_available() else int
     for _ in range(4 * WARM_CALLS // calls + 1):
         for _ in range(calls):
@@ -81,7 +71,7 @@ def microseconds(call: Callable[[], Any], calls: int) -> Busy:
             call()
         rounds.append((time.perf_counter() - begin) / calls * 1e6)
     wait()
-    return Busy(min(rounds), statistics.median(rounds))
+    return rounds
 
 
 def launches(timed: Sequence[Timed]) -> list[int]:
@@ -273,24 +263,31 @@ SOURCES = (rows, attention, products, orders, recurrences, gradients)
 
 def measure() -> dict[str, dict[str, float | None]]:
     """Time every call, print a line each, and return what was found."""
-    found: dict[str, dict[str, float | None]] = {}
     gpu = DEVICE == "cuda"
     with torch.inference_mode():
         timed = [one for source in SOURCES for one in source()]
-        for one in timed:
-            with one.asked():
-                ours = microseconds(one.ours, one.calls)
-            torchs = microseconds(one.torchs, one.calls) if one.torchs and gpu else None
-            found[one.name] = {
-                "ours_us": round(ours.least_us, 2),
-                "median_us": round(ours.median_us, 2),
-                "torch_us": None if torchs is None else round(torchs.least_us, 2),
-            }
-            beside = "" if torchs is None else f"   torch {torchs.least_us:6.2f}"
-            sys.stdout.write(f"{one.name:30} {ours.least_us:6.2f} us, median {ours.median_us:6.2f}{beside}\n")
-            sys.stdout.flush()
-        for one, count in zip(timed, launches(timed) if gpu else (), strict=gpu):
-            found[one.name]["kernels"] = count
+        ours: list[list[float]] = [[] for _ in timed]
+        torchs: list[list[float]] = [[] for _ in timed]
+        for _ in range(PASSES):
+            for one, by_us, by_torch in zip(timed, ours, torchs, strict=True):
+                with one.asked():
+                    by_us.extend(microseconds(one.ours, one.calls))
+                if one.torchs and gpu:
+                    by_torch.extend(microseconds(one.torchs, one.calls))
+        counts = launches(timed) if gpu else [0] * len(timed)
+    found: dict[str, dict[str, float | None]] = {}
+    for one, by_us, by_torch, count in zip(timed, ours, torchs, counts, strict=True):
+        found[one.name] = {
+            "ours_us": round(min(by_us), 2),
+            "median_us": round(statistics.median(by_us), 2),
+            "torch_us": round(min(by_torch), 2) if by_torch else None,
+            "kernels": count,
+        }
+        several = f"   {count} kernels, {min(by_us) / count:5.2f} each" if count > 1 else ""
+        beside = f"   torch {min(by_torch):6.2f}" if by_torch else ""
+        sys.stdout.write(
+            f"{one.name:30} {min(by_us):6.2f} us, median {statistics.median(by_us):6.2f}{beside}{several}\n"
+        )
     return found
 
 

@@ -100,6 +100,7 @@ def no_launches(name: str = "sm90") -> Iterator[None]:
         mock.patch.object(packed, "driver", _driver),
         mock.patch.object(arrivals, "room", _room(arrivals.room)),
         mock.patch.object(torch, "matmul", _product),
+        mock.patch.object(torch, "mm", _product),
         mock.patch.object(torch, "convolution", _convolution),
         mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attention),
     )
