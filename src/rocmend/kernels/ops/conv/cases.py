@@ -62,6 +62,8 @@ LARGE = (
     Shape("resnet-stem", (32, 224, 224, 3), 64, (7, 7), {"padding": 3, "stride": 2}, "large", compiled=True),
     Shape("resnet-56", (32, 56, 56, 64), 64, (3, 3), {"padding": 1}, "large", compiled=True),
     Shape("resnet-expand", (32, 56, 56, 64), 256, (1, 1), {}, "large", compiled=True),
+    Shape("resnet-28", (32, 28, 28, 128), 128, (3, 3), {"padding": 1}, "large", compiled=True),
+    Shape("resnet-28-expand", (32, 28, 28, 128), 512, (1, 1), {}, "large", compiled=True),
     Shape("resnet-14", (32, 14, 14, 256), 256, (3, 3), {"padding": 1}, "large", compiled=True),
     Shape("resnet-7", (8, 7, 7, 512), 512, (3, 3), {"padding": 1}, "large", bias=True, compiled=True),
     Shape("narrow", (4, 112, 112, 64), 24, (3, 3), {"padding": 1}, "large", compiled=True),

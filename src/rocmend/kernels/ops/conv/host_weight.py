@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 import triton
 
@@ -68,7 +66,8 @@ def _tiled(
     config = config_for("conv", "weight_tiled", weight_class(problem), target)
     block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     packed = config.get("packed", 0) == 1 and x.element_size() == 2
-    three = not packed and axes[2].taps == 3 and config.get("row_taps", 1) == 3
+    # Without loads of 16 bytes three taps' addresses do not fit in registers.
+    three = not packed and axes[2].taps == config.get("row_taps", 1) == 3 and channels % 8 == outputs % 8 == 0
     tiles = triton.cdiv(outputs, block_m) * triton.cdiv(channels, block_n) * (geometry.taps // (3 if three else 1))
     splits, per_split = _parts_of(tiles * groups, geometry.pixels_out, block_k, config, target)
     out = allocate.empty(shape, dtype=x.dtype, device=x.device)
@@ -107,8 +106,7 @@ def _any(
     tiles = triton.cdiv(outputs, config["BLOCK_M"]) * triton.cdiv(geometry.taps * channels, config["BLOCK_N"])
     splits, per_split = _parts_of(tiles * geometry.groups, geometry.pixels_out, config["BLOCK_K"], config, target)
     out = allocate.empty(shape, dtype=x.dtype, device=x.device)
-    whole = splits == 1 and x.dtype == torch.float32
-    part = out if whole else allocate.empty((splits, math.prod(shape)), dtype=torch.float32, device=x.device)
+    part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
     numbers = (*numbers_of(geometry), *x.stride(), *dy.stride())
     args = (x, dy, part, geometry.batch, channels, outputs, geometry.groups, per_split, *numbers)
     constants = {
@@ -117,7 +115,7 @@ def _any(
         "WIDE": is_wide(x, dy),
     }
     launch(weight_kernel, (tiles, splits, geometry.groups), args, constants, config)
-    if not whole:
+    if splits > 1:
         add_parts(part, None, out, splits)
     return out
 
@@ -131,7 +129,8 @@ def _depthwise(
     blocks = triton.cdiv(geometry.c_out, config["BLOCK_C"])
     outputs = geometry.c_out // geometry.groups
     splits, per_split = _parts_of(blocks * geometry.taps, geometry.pixels_out, config["BLOCK_P"], config, target)
-    part = allocate.empty((splits, geometry.taps, geometry.c_out), dtype=torch.float32, device=x.device)
+    out = allocate.empty(shape, dtype=x.dtype, device=x.device)
+    part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
     numbers = (*numbers_of(geometry), *x.stride(), *dy.stride())
     args = (x, dy, part, geometry.batch, geometry.c_out, outputs, per_split, *numbers)
     constants = {
@@ -140,4 +139,6 @@ def _depthwise(
         "WIDE": is_wide(x, dy),
     }
     launch(depthwise_weight_kernel, (blocks, geometry.taps, splits), args, constants, config)
-    return part.sum(0).t().reshape(shape).to(x.dtype)
+    if splits > 1:
+        add_parts(part, None, out, splits)
+    return out

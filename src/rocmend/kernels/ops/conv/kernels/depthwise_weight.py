@@ -5,10 +5,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from rocmend.kernels.language import narrow
+
 
 @triton.jit
 def depthwise_weight_kernel(
-    x_ptr, dy_ptr, part_ptr,
+    x_ptr, dy_ptr, out_ptr,
     batch, outputs, multiplier, per_split,
     x_d, x_h, x_w, y_d, y_h, y_w, k_d, k_h, k_w,
     stride_d, stride_h, stride_w, pad_d, pad_h, pad_w,
@@ -16,7 +18,7 @@ def depthwise_weight_kernel(
     xs_n, xs_d, xs_h, xs_w, xs_c, ys_n, ys_d, ys_h, ys_w, ys_c,
     FLIP: tl.constexpr, PHASED: tl.constexpr, WIDE: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Part is fp32 [splits, taps, outputs]; each split sums ``per_split`` pixels."""
+    """Out is [splits, outputs, taps]; each split sums ``per_split`` pixels."""
     if WIDE:
         one = (tl.program_id(0) * 0 + 1).to(tl.int64)
         xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
@@ -61,5 +63,5 @@ def depthwise_weight_kernel(
         x = tl.load(x_ptr + x_row[:, None] + x_column[None, :], mask=both, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + y_row[:, None] + y_column[None, :], mask=both, other=0.0).to(tl.float32)
         acc += x * dy
-    row = (split * tl.num_programs(1) + place).to(tl.int64) * outputs
-    tl.store(part_ptr + row + o, tl.sum(acc, axis=0), mask=o_in)
+    row = (split * outputs + o).to(tl.int64) * tl.num_programs(1)
+    tl.store(out_ptr + row + place, narrow(tl.sum(acc, axis=0), out_ptr.dtype.element_ty), mask=o_in)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.language import dot
+from rocmend.kernels.language import dot, narrow
 
 
 @triton.jit
 def weight_kernel(
-    x_ptr, dy_ptr, part_ptr,
+    x_ptr, dy_ptr, out_ptr,
     batch, channels, outputs, groups, per_split,
     x_d, x_h, x_w, y_d, y_h, y_w, k_d, k_h, k_w,
     stride_d, stride_h, stride_w, pad_d, pad_h, pad_w,
@@ -19,7 +19,7 @@ def weight_kernel(
     FLIP: tl.constexpr, PHASED: tl.constexpr, WIDE: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Part is fp32 [splits, groups·outputs, taps, channels]; each split sums ``per_split`` pixels."""
+    """Out is [splits, groups·outputs, taps, channels]; each split sums ``per_split`` pixels."""
     if WIDE:
         one = (tl.program_id(0) * 0 + 1).to(tl.int64)
         xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
@@ -75,4 +75,8 @@ def weight_kernel(
         x = tl.load(x_ptr + x_at, mask=inside, other=0.0)
         acc = dot(tl.trans(dy), x, acc)
     row = (split * groups * outputs + group * outputs + o).to(tl.int64) * width
-    tl.store(part_ptr + row[:, None] + column[None, :], acc, mask=o_in[:, None] & column_in[None, :])
+    tl.store(
+        out_ptr + row[:, None] + column[None, :],
+        narrow(acc, out_ptr.dtype.element_ty),
+        mask=o_in[:, None] & column_in[None, :],
+    )
