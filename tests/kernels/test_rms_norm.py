@@ -53,12 +53,15 @@ def test_residual_gradients_are_autograd_s() -> None:
         torch.testing.assert_close(one, other, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("record", [{"EARLY": True}, {"EARLY": True, "RELOAD": True}, {"RELOAD": True}])
+@pytest.mark.parametrize(
+    "record", [{"EARLY": True}, {"EARLY": True, "RELOAD": True}, {"RELOAD": True}, {"EARLY": True, "full": True}]
+)
+@pytest.mark.parametrize("shape", [(5, 33), (4, 64), (3, 64)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_records_change_no_bit(dtype: str, record: dict[str, bool]) -> None:
+def test_records_change_no_bit(dtype: str, shape: tuple[int, int], record: dict[str, bool]) -> None:
     """What other GPUs' records ask of the kernel: in the interpreter no record of its own does."""
-    x, r = (torch.randn(5, 33).to(getattr(torch, dtype)) for _ in range(2))
-    w = torch.randn(33).to(x.dtype)
+    x, r = (torch.randn(shape).to(getattr(torch, dtype)) for _ in range(2))
+    w = torch.randn(shape[1]).to(x.dtype)
     for weight in (w, None):
         with prefer("triton"):
             plain = (rms_norm(x, weight, 1e-5), *add_rms_norm(x, r, weight, 1e-5))

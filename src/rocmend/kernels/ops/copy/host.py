@@ -131,12 +131,12 @@ def _launch_of(
         numbers = (m, n, last.source, turning[0].target, *sizes[:-1], *source, *to)
         return Plan(turned_kernel, (tiles * lines,), more, config, numbers, types)
     config = config_for("copy", "lines", width, target)
-    tile = config["tile"] if last.size < config["tile"] else config.get("long", config["tile"])
-    block = min(tile, next_power_of_2(last.size))
-    if (grid := _grid(outer, last.size, block, tile // block)) is not None:
+    block = min(config["tile"], next_power_of_2(last.size))
+    room = config["tile"] // block
+    if (grid := _grid(outer, last.size, block, room)) is not None:
         numbers = (last.size, sizes[0], last.source, last.target, *source[:3], *to[:3])
         return Plan(grid_kernel, grid.programs, constants | grid.constants, config, numbers, types)
-    group = max(1, min(tile // block, next_power_of_2(lines)))
+    group = max(1, min(room, next_power_of_2(lines)))
     programs = cdiv(lines, group) * cdiv(last.size, block)
     numbers = (lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
     few = max(lines + group, last.size + block) < _FEW

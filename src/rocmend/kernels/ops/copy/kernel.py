@@ -106,15 +106,12 @@ def lines_kernel(
 def grid_kernel(
     x_ptr, out_ptr, n, n0, x_step, out_step, x0, x1, x2, o0, o1, o2,
     UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, PIECES: tl.constexpr, FULL: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr = False,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Copy lines of ``n`` elements by programs in a grid that is made of the axes: nothing is divided.
 
     Programs are (pieces of a line, n0, n1) with PIECES, else (blocks of n0, n1, n2). FULL: all tiles are whole.
-    STREAM: what is copied leaves the caches to others.
     """
-    EARLY: tl.constexpr = "evict_first" if STREAM else ""
-    TO: tl.constexpr = ".cs" if STREAM else ""
     first, second, third = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
     if PIECES:
         row = second + tl.arange(0, ROWS)
@@ -130,12 +127,12 @@ def grid_kernel(
     source = x_ptr + (row * x0)[:, None] + at * x_step
     target = out_ptr + (row * o0)[:, None] + at * out_step
     if FULL:
-        x = tl.load(source, eviction_policy=EARLY)
-        tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty), cache_modifier=TO)
+        x = tl.load(source)
+        tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty))
     else:
         inside = (row < n0)[:, None] & (column < n)[None, :]
-        x = tl.load(source, mask=inside, other=0, eviction_policy=EARLY)
-        tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty), mask=inside, cache_modifier=TO)
+        x = tl.load(source, mask=inside, other=0)
+        tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit

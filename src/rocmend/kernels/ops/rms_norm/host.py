@@ -46,6 +46,7 @@ def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | 
         "HAS_WEIGHT": weight is not None,
         "BLOCK": block,
         "ROWS": together,
+        "FULL": bool(config.get("full", 0)) and rows % together == 0 and n == block,
     }
     numbers = (stride, residual_stride, rows, n, float(eps))
     return Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)

@@ -28,20 +28,25 @@ def _weighted(normal, weight, dtype: tl.constexpr, HAS_WEIGHT: tl.constexpr):
 def held_kernel(
     x_ptr, residual_ptr, weight_ptr, sum_ptr, out_ptr, x_stride, residual_stride, rows, n, eps,
     HAS_RESIDUAL: tl.constexpr, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
-    EARLY: tl.constexpr = False, RELOAD: tl.constexpr = False,
+    EARLY: tl.constexpr = False, RELOAD: tl.constexpr = False, FULL: tl.constexpr = False,
 ):  # fmt: skip
     """ROWS rows a program, read once from memory.
 
     With EARLY the weight is on its way before the sum is waited for. With RELOAD a row without a residual is read
     again from the caches, which keep it that long and no longer, so that registers hold more rows at a time.
+    FULL: there are no rows and columns but those of whole tiles.
     """
     TWICE: tl.constexpr = RELOAD and not HAS_RESIDUAL
     FIRST: tl.constexpr = "evict_last" if TWICE else ""
     KEPT: tl.constexpr = "evict_last" if TWICE else ""
     TO: tl.constexpr = ".cs" if TWICE else ""
+    if FULL:
+        n = BLOCK
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
+    if FULL:
+        inside = tl.full((ROWS, BLOCK), True, tl.int1)
     weight = 0.0
     if HAS_WEIGHT and EARLY:
         weight = tl.load(weight_ptr + column, mask=column < n, other=0.0, eviction_policy=KEPT)

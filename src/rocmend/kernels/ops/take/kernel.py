@@ -42,15 +42,11 @@ def lines_kernel(
 def grid_kernel(
     x_ptr, index_ptr, out_ptr, m, n, inner,
     UNSIGNED: tl.constexpr, PIECES: tl.constexpr, FULL: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-    STREAM: tl.constexpr = False,
 ):  # fmt: skip
     """Copy lines as ``lines_kernel`` does, by programs in a grid of the axes' sizes: nothing is divided.
 
     Programs are (pieces of a line, m, outer) with PIECES, else (blocks of m, outer). FULL: all tiles are whole.
-    STREAM: what is copied leaves the caches to others.
     """
-    EARLY: tl.constexpr = "evict_first" if STREAM else ""
-    TO: tl.constexpr = ".cs" if STREAM else ""
     if PIECES:
         line = tl.program_id(1) + tl.arange(0, ROWS)
         column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -67,10 +63,10 @@ def grid_kernel(
     source = x_ptr + ((outer * n + place) * inner)[:, None] + column[None, :]
     target = out_ptr + ((outer * m + line) * inner)[:, None] + column[None, :]
     if FULL:
-        tl.store(target, tl.load(source, eviction_policy=EARLY), cache_modifier=TO)
+        tl.store(target, tl.load(source))
     else:
         inside = (line < m)[:, None] & (column < inner)[None, :]
-        tl.store(target, tl.load(source, mask=inside, other=0, eviction_policy=EARLY), mask=inside, cache_modifier=TO)
+        tl.store(target, tl.load(source, mask=inside, other=0), mask=inside)
 
 
 @triton.jit
