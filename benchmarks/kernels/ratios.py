@@ -1,9 +1,9 @@
 """Ratios of a peer's times to ours, measured in turn, and what a target makes of them.
 
 Two kernels that are measured one after the other differ by up to half a per cent for reasons that are not theirs:
-clocks move, and where outputs lie in memory matters. So both are captured several times, each time with outputs
-elsewhere (a placing), and replayed in turn (``pairs``). A placing's ratio is the median of its rounds'; reported are
-the median over placings, and the interval between two of them that covers it with 95 %.
+clocks move, and where arguments and outputs lie in memory matters. So both are captured several times, each time with
+these elsewhere (a placing), and replayed in turn (``pairs``). A placing's ratio is the median of its rounds'; reported
+are the median over placings, and the interval between two of them that covers it with 95 %.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def _pair_up(bench: Bench, calls: Sequence[Call], options: Options, row: dict[st
             if not near(least, alone, cell["us"]):
                 continue
             try:
-                pair = _pair(bench, bench.peers[name], calls, options)
+                pair = _pair(bench, bench.peers[name], len(calls), options)
             except RuntimeError as error:
                 cell["not_paired"] = f"{type(error).__name__}: {error}"[:300]
                 continue
@@ -163,12 +163,16 @@ def _pair_up(bench: Bench, calls: Sequence[Call], options: Options, row: dict[st
             paired = True
 
 
-def _pair(bench: Bench, peer: Callable[..., Any] | Peer, calls: Sequence[Call], options: Options) -> Pair | None:
-    function, theirs = _taken(peer, calls)
+def _pair(bench: Bench, peer: Callable[..., Any] | Peer, sets: int, options: Options) -> Pair | None:
+    ours, device = bench.ours(), options.device
+
+    def place() -> tuple[list[Callable[[], Any]], list[Callable[[], Any]]]:
+        calls = [bench.make(benching.maker(device, number)) for number in range(sets)]
+        function, theirs = _taken(peer, calls)
+        return _thunks(ours, calls), _thunks(function, theirs)
+
     with choose.prefer(bench.prefer) if bench.prefer else contextlib.nullcontext():
-        return measured_in_turn(
-            _thunks(bench.ours(), calls), _thunks(function, theirs), options.device, budget_s=options.budget_s
-        )
+        return measured_in_turn(place, device, budget_s=options.budget_s)
 
 
 def _taken(peer: Callable[..., Any] | Peer, calls: Sequence[Call]) -> tuple[Callable[..., Any], Sequence[Call]]:

@@ -29,10 +29,10 @@ _METHOD = (
 )
 _IN_TURN = (
     "Where a peer comes within 5 % of a target, ours and the peer are measured again, in turn: each captured up to "
-    "twenty times, with outputs in other places in memory, and replayed in an order that is swapped each round. The "
-    "target then shows the median of the ratios and an interval that covers it with 95 %. It is *reached* or *missed* "
-    "where the whole interval lies on one side of the target. Where the target lies within the interval, both are "
-    "*level* if the interval is at most half a per cent wide; else there is *no verdict*."
+    "twenty times, with arguments and outputs in other places in memory, and replayed in an order that is swapped each "
+    "round. The target then shows the median of the ratios and an interval that covers it with 95 %. It is *reached* "
+    "or *missed* where the whole interval lies on one side of the target. Where the target lies within the interval, "
+    "both are *level* if the interval is at most half a per cent wide; else there is *no verdict*."
 )
 
 

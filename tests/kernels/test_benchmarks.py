@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -218,8 +219,11 @@ def test_a_pair_is_captured_as_often_as_memory_allows(
 
     monkeypatch.setattr(pairs, "captured", captured)
     monkeypatch.setattr(pairs, "event_s", event_s)
-    calls = [lambda: 1e-4] * 2, [lambda: 1.02e-4] * 2
-    pair = pairs.measured_in_turn(*calls, torch.device("cuda"), budget_s=0.2)
+
+    def place() -> tuple[list[Any], list[Any]]:
+        return [lambda: 1e-4] * 2, [lambda: 1.02e-4] * 2
+
+    pair = pairs.measured_in_turn(place, torch.device("cuda"), budget_s=0.2)
     if not placings:
         assert pair is None
         return
@@ -229,7 +233,25 @@ def test_a_pair_is_captured_as_often_as_memory_allows(
     assert (pair.ours.us, pair.peer.us) == pytest.approx((100.0, 102.0))
     assert pair.rounds % 2 == 0
     assert pair.ours.samples == pair.rounds * placings
-    assert pairs.measured_in_turn(*calls, CPU, budget_s=0.2) is None
+    assert pairs.measured_in_turn(place, CPU, budget_s=0.2) is None
+
+
+def test_placings_end_where_they_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    made: list[list[Any]] = []
+
+    def place() -> tuple[list[Any], list[Any]]:
+        now[0] += 1.0
+        made.append([object()])
+        return made[-1], made[-1]
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pairs, "captured", lambda thunks: (len(made), thunks))
+    assert len(pairs._placings(place, 0.5)) == pairs.LEAST_PLACINGS
+    made.clear()
+    found = pairs._placings(place, 7.5)
+    assert len(found) == 8
+    assert [placing[2] for placing in found] == made
 
 
 def test_a_peer_near_a_target_is_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,11 +262,19 @@ def test_a_peer_near_a_target_is_measured_in_turn(monkeypatch: pytest.MonkeyPatc
     ours, peer = (Timing(us, us - 0.1, us + 0.1, "graph", 72) for us in (10.1, 10.2))
     found = pairs.Pair(ratios.Ratio(1.01, 1.005, 1.015), ours, peer, 12, 6)
     monkeypatch.setattr(run, "timed", alone)
-    monkeypatch.setattr(run, "measured_in_turn", lambda *_, **__: found)
+    placed: list[Any] = []
+
+    def in_turn(place: Any, _device: Any, *, budget_s: float) -> pairs.Pair:
+        assert budget_s == 1.0
+        placed.append(place())
+        return found
+
+    monkeypatch.setattr(run, "measured_in_turn", in_turn)
     peers = {"torch.compile": lambda *_: "near", "torch": lambda *_: "far"}
     bench = _bench(call=lambda *_: "rms", gate=lambda *_: None, goals=(("of_peer:torch", 1.0),), peers=peers)
     monkeypatch.setattr(benching, "distance", lambda *_: None)
     row = measure(bench, Options(CPU), CEILINGS)
+    assert [[thunk() for thunk in thunks] for thunks in placed[0]] == [["rms"], ["near"]]
     assert row["ours"]["us"] == 10.1
     assert row["ours"]["of_floor"] == pytest.approx(row["floor_us"] / 10.1)
     assert row["peers"]["torch.compile"]["us"] == 10.2
