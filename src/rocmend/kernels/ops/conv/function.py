@@ -17,6 +17,8 @@ from rocmend.kernels.ops.conv.vendor import plain_as
 from rocmend.kernels.repeated import RepeatedPlan
 
 Padding = int | tuple[int, ...] | tuple[Sequence[int], Sequence[int]]
+Options = tuple[Any, Any, Any, Any, int, bool]
+"""Stride, padding, dilation of the kernel and of the input, groups, flip."""
 
 
 def conv_general(
@@ -54,18 +56,23 @@ def conv_general(
 
     Cost: 2 · N · output pixels · O · taps · C / groups operations.
     """
-    if torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-    ):
-        geometry = _geometry(x, weight, bias, (stride, padding, kernel_dilation, input_dilation, groups, flip))
-        wired: torch.Tensor = _Convolution.apply(_five(x), _five(weight), bias, geometry)  # type: ignore[no-untyped-call]
-        return wired.reshape(_shape(x, geometry))
     options = (
         stride if stride.__class__ is int else _hashable(stride),
         padding if padding.__class__ is int else _hashable(padding),
         kernel_dilation if kernel_dilation.__class__ is int else _hashable(kernel_dilation),
         input_dilation if input_dilation.__class__ is int else _hashable(input_dilation), groups, flip,
     )  # fmt: skip
+    return convolve(x, weight, bias, options)
+
+
+def convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: Options) -> torch.Tensor:
+    """Convolve with the options of ``conv_general``, hashable, one after another."""
+    if torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        geometry = _geometry(x, weight, bias, options)
+        wired: torch.Tensor = _Convolution.apply(_five(x), _five(weight), bias, geometry)  # type: ignore[no-untyped-call]
+        return wired.reshape(_shape(x, geometry))
     out: torch.Tensor = _convolved((x, weight, bias), options)
     return out
 

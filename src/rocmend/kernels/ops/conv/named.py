@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.ops.conv.function import conv_general
+from rocmend.kernels.ops.conv.function import Options, conv_general, convolve
 from rocmend.kernels.ops.conv.geometry import checked
 
 Numbers = int | tuple[int, ...]
@@ -176,23 +178,23 @@ def _transpose(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: Numbers, padding: Numbers,
     dilation: Numbers, output_padding: Numbers, groups: int,
 ) -> torch.Tensor:  # fmt: skip
-    axes = x.dim() - 2
+    given = (stride, padding, dilation, output_padding)
+    options = _options(weight.shape[1:-1], *[one if one.__class__ is int else tuple(one) for one in given], groups)  # type: ignore[arg-type]  # no int is asked for a tuple
+    return convolve(x, weight, bias, options)
+
+
+@functools.lru_cache(maxsize=4096)
+def _options(
+    taps: tuple[int, ...], stride: Numbers, padding: Numbers, dilation: Numbers, output_padding: Numbers, groups: int
+) -> Options:
+    """Return the options of the convolution that a transposed one is."""
     pads, steps, extra = (
-        checked("conv_transpose", what, value, axes)
+        checked("conv_transpose", what, value, len(taps))
         for what, value in (("padding", padding), ("dilation", dilation), ("output_padding", output_padding))
     )
-    before = [step * (weight.shape[1 + i] - 1) - pad for i, (step, pad) in enumerate(zip(steps, pads, strict=True))]
+    before = [step * (count - 1) - pad for count, step, pad in zip(taps, steps, pads, strict=True)]
     after = [one + more for one, more in zip(before, extra, strict=True)]
-    return conv_general(
-        x,
-        weight,
-        bias,
-        padding=(before, after),
-        kernel_dilation=dilation,
-        input_dilation=stride,
-        groups=groups,
-        flip=True,
-    )
+    return 1, (tuple(before), tuple(after)), dilation, stride, groups, True
 
 
 def convolution(
