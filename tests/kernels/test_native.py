@@ -18,13 +18,14 @@ triton = pytest.importorskip("triton")
 from rocmend.kernels import allocate, fast, native
 from rocmend.kernels.launch import launch
 from rocmend.kernels.native import packed
-from rocmend.kernels.repeated import Repeated
+from rocmend.kernels.repeated import NumberedPlan, Repeated
 from rocmend.kernels.replay import Address
 from rocmend.kernels.tuning import Config
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
 
 CONFIG = Config({"BLOCK": 64})
+_drivers: list[Any] = []
 STREAM = 42
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "fp16": 2, "bf16": 2, "i32": 4, "fp32": 4}
 
@@ -37,6 +38,17 @@ class _Config(ctypes.Structure):
         ("stream", ctypes.c_void_p),
         ("attributes", ctypes.POINTER(ctypes.c_uint * 18)),
         ("count", ctypes.c_uint),
+    )
+
+
+class _Node(ctypes.Structure):
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("parameters", ctypes.POINTER(ctypes.c_void_p)),
+        ("rest", ctypes.c_void_p * 3),
     )
 
 
@@ -102,16 +114,21 @@ class _Driver:
         self._kept = (kind(self._launch), current(self._current))
         launch, context = (ctypes.cast(one, ctypes.c_void_p).value or 0 for one in self._kept)
         self.told = native.Driver(launch, context, 0, self._size)
+        self.graph = _Graphs(self)
 
     def _launch(self, config: Any, function: int, parameters: Any, _extra: Any) -> int:
         one = config.contents
-        raw = [ctypes.string_at(parameters[i], size) for i, size in enumerate(self.sizes[function])]
         attributes = tuple([(one.attributes[i][0], one.attributes[i][2]) for i in range(one.count)])
+        values = self.values(function, parameters)
         self.launches.append(
-            _Launch(function, tuple(one.grid), one.block[0], one.shared, one.stream, attributes,
-                    tuple([int.from_bytes(bits, "little") for bits in raw]))
-        )  # fmt: skip
+            _Launch(function, tuple(one.grid), one.block[0], one.shared, one.stream, attributes, values)
+        )
         return self.code
+
+    def values(self, function: int, parameters: Any) -> tuple[int, ...]:
+        """Return a kernel's parameters."""
+        raw = [ctypes.string_at(parameters[i], size) for i, size in enumerate(self.sizes[function])]
+        return tuple([int.from_bytes(bits, "little") for bits in raw])
 
     def _current(self, context: Any) -> int:
         context[0] = self.context
@@ -125,10 +142,70 @@ class _Driver:
         return 0
 
 
+class _Graphs:
+    """The driver's graphs: a graph's launch notes its nodes."""
+
+    def __init__(self, driver: _Driver) -> None:
+        self._driver = driver
+        self.nodes: list[_Launch] = []
+        self.launched: list[tuple[int, list[_Launch]]] = []
+        self.capturing = self.refused = self.destroyed = 0
+        number, pointer = ctypes.c_int, ctypes.c_void_p
+        out, node = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Node)
+        self._kept = (
+            ctypes.CFUNCTYPE(number, out, ctypes.c_uint)(self._create),
+            ctypes.CFUNCTYPE(number, out, pointer, out, ctypes.c_size_t, node)(self._add),
+            ctypes.CFUNCTYPE(number, out, pointer, ctypes.c_ulonglong)(self._instantiate),
+            ctypes.CFUNCTYPE(number, pointer, pointer, node)(self._set),
+            ctypes.CFUNCTYPE(number, pointer, pointer)(self._launch),
+            ctypes.CFUNCTYPE(number, pointer)(self._destroy),
+            ctypes.CFUNCTYPE(number, pointer)(self._destroy),
+            ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._capturing),
+        )
+        self.functions = tuple([ctypes.cast(one, pointer).value or 0 for one in self._kept])
+
+    def _node(self, parameters: Any) -> _Launch:
+        one = parameters.contents
+        values = self._driver.values(one.function, one.parameters)
+        return _Launch(one.function, tuple(one.grid), one.block[0], one.shared, 0, (), values)
+
+    def _create(self, graph: Any, _flags: int) -> int:
+        graph[0] = 1
+        return 0
+
+    def _add(self, node: Any, _graph: int, behind: Any, count: int, parameters: Any) -> int:
+        if [behind[i] for i in range(count)] != ([len(self.nodes)] if self.nodes else []):
+            return 1  # not behind the one before
+        self.nodes.append(self._node(parameters))
+        node[0] = len(self.nodes)
+        return 0
+
+    def _instantiate(self, runnable: Any, _graph: int, _flags: int) -> int:
+        runnable[0] = 2
+        return self.refused
+
+    def _set(self, _runnable: int, node: int, parameters: Any) -> int:
+        self.nodes[node - 1] = self._node(parameters)
+        return 0
+
+    def _launch(self, _runnable: int, stream: int) -> int:
+        self.launched.append((stream, list(self.nodes)))
+        return self._driver.code
+
+    def _destroy(self, _graph: int) -> int:
+        self.destroyed += 1
+        return 0
+
+    def _capturing(self, _stream: int, status: Any) -> int:
+        status[0] = self.capturing
+        return 0
+
+
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Driver]:
     """Take the CPU for a GPU whose driver notes launches."""
     made = _Driver()
+    _drivers.append(made)  # objects that are freed later call it
     monkeypatch.setattr(fast, "_JIT_FUNCTION", _Kernel)
     monkeypatch.setattr(fast, "HIP", False)
     monkeypatch.setattr(fast, "current_device", lambda: -1)
@@ -223,6 +300,71 @@ def test_odd_addresses_hooks_poison_and_threads_leave_the_fast_way(
     assert len(driver.launches) == 4
 
 
+@pytest.fixture
+def graphs(driver: _Driver, monkeypatch: pytest.MonkeyPatch) -> _Graphs:
+    """Have calls of two launches made as graphs."""
+    driver.told = driver.told._replace(graphs=driver.graph.functions)
+    monkeypatch.setattr(packed, "LEAST_OF_GRAPH", 2)
+    return driver.graph
+
+
+def test_several_launches_are_one_graph(driver: _Driver, graphs: _Graphs) -> None:
+    compute = _adding(*_kernels(driver))
+    x, others = torch.zeros(16), [torch.zeros(16) for _ in range(3)]
+    for _ in range(2):
+        compute((x, x), 9)
+    outs = [compute((x, other), 9)[0] for other in others]
+    assert not driver.launches
+    assert [stream for stream, _ in graphs.launched] == [STREAM] * 3
+    for (_, (first, second)), other, out in zip(graphs.launched, others, outs, strict=True):
+        assert (first.function, first.grid, first.threads, first.shared) == (7, (3, 2, 1), 128, 1024)
+        assert first.values[:2] == (x.data_ptr() + 16, 0)
+        assert second.values[:3] == (first.values[2], other.data_ptr(), out.data_ptr())
+    compute.calls._kept.clear()
+    compute.calls.recent.clear()
+    gc.collect()
+    assert graphs.destroyed == 2
+
+
+def test_a_stream_that_is_captured_gets_launches(driver: _Driver, graphs: _Graphs) -> None:
+    compute = _adding(*_kernels(driver))
+    x = torch.zeros(16)
+    graphs.capturing = 1
+    for _ in range(3):
+        compute((x, x), 9)
+    assert (len(driver.launches), graphs.launched) == (2, [])
+    graphs.capturing = 0
+    compute((x, x), 9)
+    assert (len(driver.launches), len(graphs.launched)) == (2, 1)
+
+
+def test_a_driver_that_makes_no_graph_gets_launches(driver: _Driver, graphs: _Graphs) -> None:
+    compute = _adding(*_kernels(driver))
+    x = torch.zeros(16)
+    graphs.refused = 1
+    for _ in range(4):
+        compute((x, x), 9)
+    assert (len(driver.launches), graphs.launched) == (4, [])
+
+
+def test_launches_that_may_begin_early_are_no_graph(driver: _Driver, graphs: _Graphs) -> None:
+    compute = _adding(*_kernels(driver, launch_pdl=True))
+    for _ in range(3):
+        compute((torch.zeros(16), torch.zeros(16)), 9)
+    assert (len(driver.launches), graphs.launched) == (2, [])
+
+
+def test_a_graph_that_the_driver_refuses_is_an_error(driver: _Driver, graphs: _Graphs) -> None:
+    compute = _adding(*_kernels(driver))
+    x = torch.zeros(16)
+    for _ in range(3):
+        compute((x, x), 9)
+    driver.code = 700
+    with pytest.raises(RuntimeError, match="700"):
+        compute((x, x), 9)
+    assert len(graphs.launched) == 2
+
+
 def test_what_the_driver_refuses_is_an_error(driver: _Driver) -> None:
     compute = _adding(*_kernels(driver))
     x, y = torch.zeros(16), torch.zeros(16)
@@ -301,3 +443,68 @@ def test_wrong_arguments_are_refused(driver: _Driver) -> None:
             call(*args)
     with pytest.raises(TypeError):
         native.module().Replay()
+
+
+def test_numbers_of_the_call_are_handed_to_the_kernel(driver: _Driver) -> None:
+    kernel = _Kernel(9, {"a": "*fp32", "n": "i32", "BLOCK": "constexpr"})
+    driver.sizes[9] = [8, 4]
+
+    @NumberedPlan
+    def plan(_x: Any, _number: Any, option: str) -> Callable[..., Any]:
+        assert option == "some"
+
+        def call(x: Any, number: Any) -> Any:
+            launch(kernel, (1,), (x, number), {}, CONFIG)
+            return x
+
+        return call
+
+    x = torch.zeros(16)
+    for number in (3, 5, 7, -9, 2, 11):
+        plan((x,), (number,), "some")
+    assert [one.values[1] for one in driver.launches] == [7, 2**32 - 9, 2, 11]
+    for number in (16, 1, 1 << 40):  # compiled to other kernels
+        plan((x,), (number,), "some")
+    assert len(driver.launches) == 4
+
+
+def test_a_number_that_is_computed_with_is_in_no_record(driver: _Driver) -> None:
+    kernel = _Kernel(9, {"a": "*fp32", "n": "i32", "BLOCK": "constexpr"})
+    driver.sizes[9] = [8, 4]
+
+    @NumberedPlan
+    def plan(*_: Any) -> Callable[..., Any]:
+        def call(x: Any, number: Any) -> Any:
+            launch(kernel, (1,), (x, number + 1), {}, CONFIG)
+            return x
+
+        return call
+
+    x = torch.zeros(16)
+    for number in (3, 5, 7, 9):
+        plan((x,), (number,))
+    assert not driver.launches
+    assert "plain" in repr(_recorded(plan))
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_torchs_compiler_runs_calls_as_they_are(driver: _Driver, built: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not built:
+        monkeypatch.setattr(native, "module", lambda: None)
+        monkeypatch.setattr(packed, "module", lambda: None)
+    first, second = _kernels(driver)
+    compute = _adding(first, second)
+    y = torch.ones(16)
+
+    def block(x: Any) -> Any:
+        out, _ = compute((x * 2, y), 9)
+        return out.shape, x + 1
+
+    compiled = torch.compile(block, backend="eager")
+    x = torch.arange(16.0)
+    for _ in range(5):
+        shape, after = compiled(x)
+        assert shape == (2, 2)
+        assert torch.equal(after, x + 1)
+    assert len(driver.launches) == (6 if built else 0)
+    torch._dynamo.reset()
