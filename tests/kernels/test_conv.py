@@ -176,7 +176,8 @@ def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) ->
 WEIGHT_CONFIGS = {
     "tiled": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16},
     "three taps": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "row_taps": 3},
-    "packed": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "packed": 1},
+    "packed": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "AHEAD": True},
+    "packed, loaded behind": {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "AHEAD": False},
 }
 WEIGHT_SHAPES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 4, 5, 64), (1, 1), {}),

@@ -51,26 +51,33 @@ def _parts_of(programs: int, pixels: int, block: int, config: Config, target: Ta
     return triton.cdiv(pixels, per_split), per_split
 
 
+def _paired(x: torch.Tensor) -> bool:
+    """Return whether a tensor of 16-bit elements can be seen as one of pairs along its last axis."""
+    return x.element_size() == 2 and x.storage_offset() % 2 == 0 and all(step % 2 == 0 for step in x.stride()[:-1])
+
+
 def _tiled(
     x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
 ) -> torch.Tensor:
     """Sum a tile of output and input channels at one tap over pixels."""
-    axes, groups = geometry.axes, geometry.groups
+    axes, groups, dtype = geometry.axes, geometry.groups, x.dtype
     channels, outputs = geometry.c_in // groups, geometry.c_out // groups
-    across = collapsed(tuple(dy.shape[:4]), dy.stride()[:4])
-    if across is None:
-        dy = dy.contiguous()
-        across = geometry.c_out
-    pixel = pixel_step(x, geometry)
     target = executor.target_for(x.device)
     config = config_for("conv", "weight_tiled", weight_class(problem), target)
+    if collapsed(tuple(dy.shape[:4]), dy.stride()[:4]) is None:
+        dy = dy.contiguous()
+    packed = "AHEAD" in config.constants
+    if packed:
+        if channels % 2 or outputs % 2 or not (_paired(x) and _paired(dy)):
+            return _any(x, dy, geometry, problem, shape)
+        x, dy = x.view(torch.int32), dy.view(torch.int32)
+    pixel, across = pixel_step(x, geometry), collapsed(tuple(dy.shape[:4]), dy.stride()[:4])
     block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
-    packed = config.get("packed", 0) == 1 and x.element_size() == 2
     # Without loads of 16 bytes three taps' addresses do not fit in registers.
     three = not packed and axes[2].taps == config.get("row_taps", 1) == 3 and channels % 8 == outputs % 8 == 0
     tiles = triton.cdiv(outputs, block_m) * triton.cdiv(channels, block_n) * (geometry.taps // (3 if three else 1))
     splits, per_split = _parts_of(tiles * groups, geometry.pixels_out, block_k, config, target)
-    out = allocate.empty(shape, dtype=x.dtype, device=x.device)
+    out = allocate.empty(shape, dtype=dtype, device=x.device)
     part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
     args = (
         x, dy, part, channels, outputs, geometry.pixels_out, per_split,
@@ -87,7 +94,7 @@ def _tiled(
         "WIDE": is_wide(x, dy),
     }
     if packed:
-        kernel = weight_packed_kernel
+        kernel, constants["BF16"] = weight_packed_kernel, dtype == torch.bfloat16
     else:
         kernel, constants["THREE"], constants["EVEN_K"] = weight_tiled_kernel, three, geometry.pixels_out % block_k == 0
     launch(kernel, (tiles, splits, groups), args, constants, config)
