@@ -15,13 +15,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.kernels.test_quantized_matmul_walkers import QUARTER, ROW, Wavefront
+from tests.kernels.wavefront import INSTRUCTIONS, QUARTER, ROW, Wavefront, narrow, wide
 
 from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.ops.gather_qmm import Problem, walkers
 from rocmend.kernels.ops.gather_qmm.kernels import blocks
 from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import by_name
+from rocmend.kernels.tuning import config_for
 
 pytestmark = pytest.mark.cpu
 H200 = by_name("sm90", compute_units=132)
@@ -33,56 +34,48 @@ SPECIAL = {
 }
 
 
-class Voters:
-    """Registers of 32 lanes, and the instructions of ``ranks``."""
-
-    def __init__(self, operands: list[Any], results: int) -> None:
-        self.results = results
-        self.held: dict[str, Any] = {
-            f"${results + at}": np.asarray(one, np.int64).astype(np.uint32) for at, one in enumerate(operands)
-        }
-
-    def value(self, name: str) -> Any:
-        if name in self.held:
-            return self.held[name]
-        return SPECIAL[name] if name in SPECIAL else np.full(32, int(name, 0) & 0xFFFFFFFF, np.uint32)
-
-    def run(self, block: str) -> list[Any]:
-        for statement in re.split(r";\s*", block.strip().strip("{}").strip()):
-            if statement and not statement.startswith(".reg"):
-                self.step(*statement.split(None, 1))
-        return [self.held[f"${at}"] for at in range(self.results)]
-
-    def step(self, name: str, rest: str) -> None:
-        to, *of = re.split(r",\s*", rest)
-        self.held[to] = DOES[name](*(self.value(each) for each in of))
-
-
 def _voted(lanes: Any, _members: Any) -> Any:
     return np.full(32, sum(1 << lane for lane in range(32) if lanes[lane]), np.uint32)
 
 
-def _agreeing(a: Any, b: Any, c: Any, table: Any) -> Any:
-    assert int(table[0]) == 0x90
-    return a & ~(b ^ c)
+def _logic(a: Any, b: Any, c: Any, table: Any) -> Any:
+    return {0x90: a & ~(b ^ c), 0xEA: (a & b) | c}[int(table[0])]
 
 
-DOES: dict[str, Any] = {
-    "mov.b32": lambda a: a,
+def _of_lane(a: Any, lane: Any, clamp: Any, members: Any) -> Any:
+    assert (int(clamp[0]), int(members[0])) == (31, 0xFFFFFFFF)
+    return a[lane]
+
+
+MORE: dict[str, Any] = {
+    **INSTRUCTIONS,
     "mov.u32": lambda a: a,
-    "and.b32": lambda a, b: a & b,
     "or.b32": lambda a, b: a | b,
-    "shl.b32": lambda a, b: a << b,
     "shr.s32": lambda a, b: (a.view(np.int32) >> b.view(np.int32)).view(np.uint32),
-    "lop3.b32": _agreeing,
+    "lop3.b32": _logic,
     "popc.b32": lambda a: np.array([int(one).bit_count() for one in a], np.uint32),
     "add.u32": lambda a, b: a + b,
     "setp.ne.u32": lambda a, b: a != b,
     "setp.eq.u32": lambda a, b: a == b,
+    "setp.ge.s32": lambda a, b: a.view(np.int32) >= b.view(np.int32),
     "setp.ge.and.s32": lambda a, b, p: (a.view(np.int32) >= b.view(np.int32)) & p,
-    "selp.b32": lambda a, b, p: np.where(p, a, b),
     "vote.sync.ballot.b32": _voted,
+    "shfl.sync.idx.b32": _of_lane,
 }
+
+
+class Lanes(Wavefront):
+    """A wavefront that knows its lanes' numbers, and what else these blocks do."""
+
+    def _value(self, name: str) -> Any:
+        return SPECIAL[name] if name in SPECIAL else super()._value(name)
+
+    def _step(self, name: str, rest: str) -> None:
+        if name in MORE:
+            to, *of = re.split(r",\s*", rest)
+            self.held[to] = MORE[name](*(self._value(one) for one in of))
+        else:
+            super()._step(name, rest)
 
 
 @pytest.mark.parametrize("words", [1, 2, 4])
@@ -92,7 +85,7 @@ def test_list_of_items(words: int, experts: int, missing: int) -> None:
     chosen = np.random.default_rng(words).integers(0, experts, 32 * words)
     if missing:
         chosen[-missing:] = -1
-    packed = np.concatenate(Voters(list(chosen.reshape(words, 32)), words).run(blocks.ranks(words)))
+    packed = np.concatenate(Lanes(list(chosen.reshape(words, 32)), words).run(blocks.ranks(words), words))
     seen: dict[int, int] = {}
     items = 0
     for pair, expert in enumerate(chosen[: len(chosen) - missing]):
@@ -101,46 +94,87 @@ def test_list_of_items(words: int, experts: int, missing: int) -> None:
         place = blocks.NOWHERE
         if before % blocks.MATES == 0:
             place, items = items, items + 1
-        assert (packed[pair] >> 16, packed[pair] & 0xFFFF) == (place, before)
-    assert all(packed[len(chosen) - missing :] >> 16 == blocks.NOWHERE)
+        assert packed[pair] == place << 16 | before << 8 | expert
+    assert all(packed[len(chosen) - missing :] == blocks.NOBODY)
 
 
-def _narrow(numbers: Any) -> Any:
-    """Return the bits of bfloat16, cut off."""
-    return np.asarray(numbers, np.float32).view(np.uint32) >> 16
+def _two(low: Any, high: Any) -> Any:
+    return narrow(low) | narrow(high) << 16
 
 
-def _wide(halves: Any) -> Any:
-    return (np.asarray(halves, np.uint32) << 16).view(np.float32)
+OFFSET = {4: 128, 8: 128 * 17}
+"""What the matrix unit's numbers are more than the codes."""
 
 
+def _ordered(x: Any, bits: int) -> list[list[Any]]:
+    """Return x of a chunk for each of a lane's four words; columns 2 r and 2 r + 1 are its two halves of row r of x.
+
+    Args:
+        x: ``[4, 512 / bits]``.
+        bits: Of a code.
+    """
+    codes = 32 // bits
+    own = QUARTER // 2 == ROW % 2
+    found = []
+    for word in range(4):
+        first = QUARTER * 4 * codes + word * codes
+        # Of 8 bits each pair comes twice.
+        places = [2 * (at * codes // 8) for at in range(4)]
+        given = [np.where(own, _two(x[ROW // 2, first + at], x[ROW // 2, first + at + 1]), 0) for at in places]
+        found.append(Lanes(given).run(blocks.pairs(bits)))
+    return found
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_chunk_is_multiplied_with_four_rows_of_x(bits: int) -> None:
+    drawn = np.random.default_rng(bits)
+    count = 512 // bits
+    codes = drawn.integers(0, 1 << bits, (16, count))
+    x = wide(narrow(drawn.standard_normal((4, count))))
+    words = np.zeros((16, 16), np.uint32)
+    for place in range(32 // bits):
+        words |= codes[:, place :: 32 // bits].astype(np.uint32) << np.uint32(bits * place)
+    low, high = ([words[ROW + by, 4 * QUARTER + word] for word in range(4)] for by in (0, 8))
+    ordered = _ordered(x, bits)
+    got = Lanes([*low, *high, *(one for word in ordered for one in word)]).run(blocks.product(bits))
+    totals = Lanes([one for word in ordered for one in word]).run(blocks.sums(bits))
+    halves = x.reshape(4, 2, count // 2).astype(np.float64)
+    wanted = np.einsum("rhk,qhk->rqh", codes.reshape(16, 2, count // 2) + OFFSET[bits], halves)
+    for at in range(4):
+        row, half = ROW + at // 2 * 8, at % 2
+        near = 1e-5 * OFFSET[bits] * count
+        np.testing.assert_allclose(got[at].view(np.float32), wanted[row, QUARTER, half], atol=near)
+        np.testing.assert_allclose(totals[at].view(np.float32), halves.sum(2)[QUARTER, half], atol=1e-4)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("chunks", [2, 3, 4])
-def test_a_step_is_scaled_and_summed_for_each_row_of_x(chunks: int) -> None:
-    """A quarter has a row of x: its two columns are a chunk's groups, and the two parts of its sums."""
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_step_is_scaled_and_summed_for_each_row_of_x(chunks: int, step: int, bits: int) -> None:
+    """A quarter has a row of x: its two columns are a chunk's halves, and the two parts of their sums."""
     drawn = np.random.default_rng(chunks)
-    sums = drawn.standard_normal((4, 8)).astype(np.float32)
-    sums[:, 2 * chunks :] = 0
-    products = drawn.standard_normal((16, 4, 2 * chunks)).astype(np.float32)
-    scales, biases = _narrow(drawn.standard_normal((2, 16, 8)))
-    scales[:, 2 * chunks :] = biases[:, 2 * chunks :] = 0
-    wanted = np.einsum("rqg,rg->rq", products.astype(np.float64), _wide(scales[:, : 2 * chunks]))
-    wanted += np.einsum("qg,rg->rq", sums.astype(np.float64), _wide(biases) - 128 * _wide(scales))
+    # Of two steps' chunks, of rows of x, of halves.
+    totals = drawn.standard_normal((2 * chunks, 4, 2)).astype(np.float32)
+    sums = [totals[chunk, QUARTER, at % 2].view(np.uint32) for chunk in range(2 * chunks) for at in range(4)]
+    sides = Lanes(sums).run(blocks.spread(chunks, bits))
 
-    of_chunks = []
-    for chunk in range(chunks):
-        for half in range(2):
-            of_chunks += [products[ROW + 8 * half, QUARTER, 2 * chunk + group].view(np.uint32) for group in range(2)]
+    products = drawn.standard_normal((16, 4, 2 * chunks)).astype(np.float32)
+    scales, biases = narrow(drawn.standard_normal((2, 16, 8)))
+    scales[:, 2 * chunks :] = biases[:, 2 * chunks :] = 0
+    wanted = np.einsum("rqg,rg->rq", products.astype(np.float64), wide(scales[:, : 2 * chunks]))
+    of_step = totals.reshape(2, chunks, 4, 2)[step].transpose(1, 0, 2).reshape(4, 2 * chunks).astype(np.float64)
+    wanted += np.einsum("qg,rg->rq", of_step, (wide(biases) - OFFSET[bits] * wide(scales))[:, : 2 * chunks])
+
+    of_chunks = [products[ROW + at // 2 * 8, QUARTER, 2 * chunk + at % 2].view(np.uint32)
+                 for chunk in range(chunks) for at in range(4)]  # fmt: skip
     words = [scales[ROW + 8 * half, 2 * one] | scales[ROW + 8 * half, 2 * one + 1] << 16
              for half in range(2) for one in range(4)]  # fmt: skip
     mixed = [of[ROW + 8 * half, 2 * QUARTER] | of[ROW + 8 * half, 2 * QUARTER + 1] << 16
              for of in (biases, scales) for half in range(2)]  # fmt: skip
-    high = _wide(_narrow(sums))
-    parts = np.stack([high, _wide(_narrow(sums - high))])[ROW % 2, ROW // 2]  # of lanes, by groups
-    own = [np.float32(factor) * parts[LANE, 2 * QUARTER + group] for factor in (1, -128) for group in range(2)]
-    results = Wavefront([*of_chunks, *words, *mixed, *(one.view(np.uint32) for one in own)]).run(blocks.finish(chunks))
+    results = Lanes([*of_chunks, *words, *mixed, *sides]).run(blocks.finish(chunks, step))
     got = [one.view(np.float32) for one in results]
     for half in range(2):
-        np.testing.assert_allclose(got[half], wanted[ROW + 8 * half, QUARTER], atol=0.05)
+        np.testing.assert_allclose(got[half], wanted[ROW + 8 * half, QUARTER], atol=4e-4 * OFFSET[bits])
         np.testing.assert_array_equal(got[half], got[2 + half])
 
 
@@ -152,8 +186,9 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32}, {"m": 2},
-        {"transpose": False}, {"pairs": 129}, {"n": 760}, {"k": 2880}, {"k": 512 * 4 * 8},
+        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 6}, {"group_size": 32}, {"m": 2},
+        {"bits": 8}, {"bits": 8, "group_size": 128, "pairs": 64}, {"transpose": False}, {"pairs": 129}, {"n": 760},
+        {"k": 2880}, {"k": 512 * 4 * 8},
     ],
     ids=str,
 )  # fmt: skip
@@ -163,17 +198,48 @@ def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: 
     assert not walkers.suits(_problem(**change), H200)
 
 
+def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few, "SUITED", True)
+    assert walkers.suits(_problem(bits=8, pairs=32), H200)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({}, "short"), ({"pairs": 128}, "short-shared"), ({"gated": True}, "short-gated"),
+        ({"gated": True, "pairs": 128}, "short-gated-shared"), ({"k": 4096}, "long"),
+        ({"k": 4096, "pairs": 128}, "long"), ({"k": 6144}, "deep"), ({"k": 1536, "pairs": 128}, "three-shared"), ({"bits": 8}, "bytes"),
+        ({"experts": 8}, "short-shared"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_records_are_filed_by_what_registers_depend_on(change: dict[str, Any], name: str) -> None:
+    assert walkers.class_of(_problem(**change)) == name
+
+
+@pytest.mark.parametrize("k", [768, 1024, 2048, 4096])
+@pytest.mark.parametrize("experts", [1, 16, 256])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_each_class_has_a_record(k: int, experts: int, bits: int) -> None:
+    """Only what was not measured takes the record of no class, whose programs are few."""
+    for gated in (False, True):
+        class_ = walkers.class_of(_problem(k=k, experts=experts, bits=bits, pairs=32, gated=gated))
+        config = config_for("gather_qmm", "walkers", class_, H200)
+        assert config["fill"] >= 3
+
+
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few, "SUITED", True)
     assert not walkers.suits(_problem(), by_name(name))
 
 
-@pytest.mark.parametrize("k", [768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 14336])
-def test_k_is_cut_without_a_rest(k: int) -> None:
-    cut = walkers.cut_of(k)
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("k", [768, 1024, 1536, 2048, 3072, 4096])
+def test_k_is_cut_without_a_rest(k: int, bits: int) -> None:
+    cut = walkers.cut_of(k, bits)
     assert cut is not None
-    assert k % (cut.slices * cut.per * walkers.CHUNK) == 0
+    assert k * bits % (cut.slices * cut.per * walkers.CHUNK_BITS) == 0
 
 
 def _experts(n: int, k: int, offset: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Plan the kernel whose programs walk over the tiles of chosen experts: rows by themselves, 4 bits, on Hopper."""
+"""Plan the kernel whose programs walk over the tiles of chosen experts: few rows, 4 or 8 bits, on Hopper."""
 
 from __future__ import annotations
 
@@ -16,21 +16,28 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
-CHUNK = 128
-"""Codes that four lanes take of a row at once."""
-MOST_PARTS = 7
+CHUNK_BITS = 512
+"""Of the codes that four lanes take of a row at once."""
+MOST_PARTS = 4
 """Of K, each of which is code of its own."""
+FEWEST_PAIRS = {4: 1, 8: 32}
+"""By bits of a code."""
 MOST_PAIRS = 128
 """Pairs up to which few rows share an expert."""
 MOST_EXPERTS = 256
 """Whose pairs can be brought together."""
-GROUPS = (64, 128)
+DEEPEST = 2048 * 4
+"""Bits of a row up to which rows of x of several pairs leave the caches enough of what LDS is a part of."""
+SHARED = 0.7
+"""Experts for each pair below which it pays to bring pairs together."""
+GROUP_BITS = (256, 512)
+"""Of a group's codes: half a chunk, or a whole one."""
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
 
 
 class Cut(NamedTuple):
-    """How K is cut: wavefronts that share a tile, and chunks of 128 codes that each takes at a step."""
+    """How K is cut: wavefronts that share a tile, and chunks that each takes at a step."""
 
     slices: int
     per: int
@@ -46,31 +53,49 @@ def suits(problem: Problem, target: Target) -> bool:
         and target.vendor == "nvidia"
         and target.generation // 10 == 9  # Hopper
         and problem.dtype == "bfloat16"
-        and (problem.mode, problem.bits) == ("affine", 4)
-        and problem.group_size in GROUPS
+        and problem.mode == "affine"
+        and problem.bits in FEWEST_PAIRS
+        and problem.group_size * problem.bits in GROUP_BITS
         and problem.transpose
         and problem.m == 1
-        and problem.pairs <= MOST_PAIRS
+        and FEWEST_PAIRS[problem.bits] <= problem.pairs <= MOST_PAIRS
         and problem.n % few.TILE == 0
-        and cut_of(problem.k) is not None
+        and cut_of(problem.k, problem.bits) is not None
     )
 
 
-def cut_of(k: int) -> Cut | None:
+def cut_of(k: int, bits: int) -> Cut | None:
     """Return how K is cut, or None where it cannot be."""
     for slices, per in ((4, 4), (4, 3), (2, 4), (2, 3)):
-        step = slices * per * CHUNK
+        step = slices * per * CHUNK_BITS // bits
         if k % step == 0 and k <= step * MOST_PARTS:
             return Cut(slices, per)
     return None
 
 
 def class_of(problem: Problem) -> str:
-    """Name the class of tuning records: what registers depend on, which decide how many programs are resident."""
-    cut = cut_of(problem.k)
-    if cut is None or cut.per == 3:
-        return "three"
-    return "long-gated" if problem.gated and problem.k > cut.slices * cut.per * CHUNK else "*"
+    """Name the class of tuning records: what registers depend on, which decide how many programs are resident.
+
+    These are how K is cut, whether there is a gate, and whether pairs of one expert are brought together, which pays
+    where many of them are.
+    """
+    cut = cut_of(problem.k, problem.bits)
+    if cut is None:
+        return "*"
+    if problem.bits == 8:
+        kind = "bytes"
+    elif cut.per == 3:
+        kind = "three"
+    else:
+        parts = problem.k * problem.bits // (cut.slices * cut.per * CHUNK_BITS)
+        kind = ("short", "long")[parts - 1] if parts <= 2 else "deep"
+    shared = problem.k * problem.bits <= DEEPEST and _experts_chosen(problem) < SHARED * problem.pairs
+    return f"{kind}{'-gated' if problem.gated else ''}{'-shared' if shared else ''}"
+
+
+def _experts_chosen(problem: Problem) -> float:
+    """Return how many experts as many pairs choose, on average."""
+    return problem.experts * (1 - (1 - 1 / problem.experts) ** problem.pairs)
 
 
 def plan(
@@ -106,17 +131,17 @@ def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.walkers import walkers_kernel
 
-    k = a.x.shape[-1]
-    cut = cut_of(k)
+    k, bits = a.x.shape[-1], a.form.bits
+    cut = cut_of(k, bits)
     if cut is None:
         raise ValueError(f"[gather_qmm] expected K that wavefronts can share, got {k}.")
     if config.get("slices", 0):
-        each = k // CHUNK // config["slices"]
+        each = k * bits // CHUNK_BITS // config["slices"]
         cut = Cut(config["slices"], next(per for per in (4, 3, 2) if each % per == 0))
     tiles = a.n // few.TILE
     mates = config["MATES"] if a.experts <= MOST_EXPERTS else 1
     constants = {
-        "DEPTH": k, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
+        "DEPTH": k, "BITS": bits, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
         "HAS_LHS": a.pairs.lhs is not None, "MATES": mates,
         "ROWS": max(32, next_power_of_2(a.pairs.count)) if mates > 1 else 1,
         "SLICES": cut.slices, "PER": cut.per, "PDL": bool(config.get("launch_pdl", 0)),

@@ -13,15 +13,18 @@ from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.ops.gather_qmm.kernels import blocks
 
-PAIRS = gl.constexpr(blocks.pairs())
+PAIRS = gl.constexpr({bits: blocks.pairs(bits) for bits in (4, 8)})
 PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
-PRODUCT = gl.constexpr(blocks.product())
+PRODUCT = gl.constexpr({bits: blocks.product(bits) for bits in (4, 8)})
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
 RANKS = gl.constexpr({words: blocks.ranks(words) for words in (1, 2, 4)})
 RANKS_OF = gl.constexpr({words: blocks.ranks_of(words) for words in (1, 2, 4)})
-FINISH_2, FINISH_2_OF = gl.constexpr(blocks.finish(2)), gl.constexpr(blocks.constraints("f", "ffrrrr"))
-FINISH_3, FINISH_3_OF = gl.constexpr(blocks.finish(3)), gl.constexpr(blocks.constraints("f", "fffrrrr"))
-FINISH_4, FINISH_4_OF = gl.constexpr(blocks.finish(4)), gl.constexpr(blocks.constraints("f", "ffffrrrr"))
+SUMS = gl.constexpr({bits: blocks.sums(bits) for bits in (4, 8)})
+SUMS_OF = gl.constexpr(blocks.constraints("f", "rrrr"))
+SPREAD = gl.constexpr({16 * bits + chunks: blocks.spread(chunks, bits) for chunks in (2, 3, 4) for bits in (4, 8)})
+SPREAD_OF = gl.constexpr({chunks: blocks.constraints("r", "f" * 2 * chunks) for chunks in (2, 3, 4)})
+FINISH = gl.constexpr({2 * chunks + step: blocks.finish(chunks, step) for chunks in (2, 3, 4) for step in (0, 1)})
+FINISH_OF = gl.constexpr({chunks: blocks.constraints("f", "f" * chunks + "rrrr") for chunks in (2, 3, 4)})
 
 
 @gluon.constexpr_function
@@ -63,102 +66,114 @@ def _codes(at, here, PART: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr
 
 
 @gluon.jit
-def _by_two(scales, GROUP: gl.constexpr):
-    """Return words of two groups' scales: as they stand, or one of 128 codes as two."""
-    return scales if GROUP == 64 else (scales.to(gl.int32) & 0xFFFF) * 0x10001
-
-
-@gluon.jit
-def _read(row_ptr, PARTS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr):
-    """Load a row of x in the order of ``held``: chunks, words of a lane's four, wavefronts, odd columns, quarters."""
-    NUMBER: gl.constexpr = _ceil2(PARTS * PER) * 32 * SLICES
-    spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
-    number = gl.arange(0, NUMBER, layout=gl.SliceLayout(1, spread))
-    chunk = number // (32 * SLICES)
-    word = ((chunk // PER * SLICES + number // 8 % SLICES) * PER + chunk % PER) * 16
-    word += number % 4 * 4 + number // (8 * SLICES) % 4
-    # Even columns have the first group of a chunk, which quarters 0 and 1 hold; half of it are zeros.
-    given = (number % 4 // 2 == number // 4 % 2) & (chunk < PARTS * PER)
-    at = row_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + word.expand_dims(1) * 4
-    at += gl.arange(0, 4, layout=gl.SliceLayout(0, spread)).expand_dims(0)
-    return gl.load(at, mask=given.expand_dims(1), other=0)
-
-
-@gluon.jit
-def _read_sums(row_ptr, PARTS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr):
-    """Load a row of x by groups of 64."""
-    grouped: gl.constexpr = gl.BlockedLayout([1, 1, 16], [1, 8, 4], [SLICES, 1, 1], [2, 1, 0])
-    group = _along(1, 8, grouped, 3)
-    at = _along(0, SLICES, grouped, 3) * (PER * 128) + group * 64 + _along(2, 64, grouped, 3)
-    found = ()
-    for part in gl.static_range(PARTS):
-        if PER == 4:
-            found = found + (gl.load(row_ptr + (part * SLICES * 512 + at)),)
-        else:
-            found = found + (gl.load(row_ptr + (part * SLICES * PER * 128 + at), mask=group < 2 * PER, other=0.0),)
-    return found
-
-
-@gluon.jit
-def _hold(memory, xs, sums, lanes: gl.constexpr, PARTS: gl.constexpr, SLICES: gl.constexpr, MATES: gl.constexpr):
-    NUMBER: gl.constexpr = memory.shape[0]
-    """Bring rows of x into order in shared memory, and return sums of their groups as operands of a product.
-
-    A sum is in two parts of bfloat16, in the even columns and the odd ones; the second half of it is -128 times that.
-    """
-    for mate in gl.static_range(MATES):
-        x = gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [xs[mate]], gl.int32, is_pure=True, pack=4)
-        memory.slice(mate, 1, dim=2).store(x.reshape([NUMBER, SLICES, 1, 8, 4]))
-    parts = ()
-    for part in gl.static_range(PARTS):
-        own = _parts(sums[part], lanes, SLICES)
-        for mate in gl.static_range(1, MATES):
-            own = gl.where(_along(1, 4, lanes, 5) == mate, _parts(sums[mate * PARTS + part], lanes, SLICES), own)
-        parts = parts + (own,)
-    # Said here, or Triton has a barrier where x is first read: for each tile.
-    gl.thread_barrier()
-    return parts
-
-
-@gluon.jit
-def _parts(rows, lanes: gl.constexpr, SLICES: gl.constexpr):
-    """Return sums of groups of a row as ``_hold`` does, the same for each row."""
-    odd = _along(2, 2, lanes, 5) + _along(1, 4, lanes, 5) * 0
-    total = gl.sum(rows.to(gl.float32), axis=2)
-    total = gl.join(total, total * -128.0).reshape([SLICES, 4, 2, 2]).permute([0, 1, 3, 2]).reshape([SLICES, 4, 4])
-    total = gl.convert_layout(total, gl.SliceLayout(1, gl.SliceLayout(2, lanes))).expand_dims(1).expand_dims(2)
-    one = total.to(gl.bfloat16).to(gl.float32)
-    two = (total - one).to(gl.bfloat16).to(gl.float32)
-    return gl.where(odd == 0, one, two).to(gl.int32, bitcast=True)
+def _by_two(scales, HALVES: gl.constexpr):
+    """Return words of the scales of a chunk's halves: of groups as they stand, or one's as two."""
+    return scales if HALVES else (scales.to(gl.int32) & 0xFFFF) * 0x10001
 
 
 @gluon.jit
 def _rows(
-    x_ptr, lhs_ptr, mates, divisor,
-    DEPTH: gl.constexpr, HAS_LHS: gl.constexpr, PARTS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
+    x_ptr, lhs_ptr, mates, divisor, FIRST: gl.constexpr, CHUNKS: gl.constexpr,
+    DEPTH: gl.constexpr, BITS: gl.constexpr, HAS_LHS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
     MATES: gl.constexpr,
 ):  # fmt: skip
-    """Load the rows of x of some pairs, as ``_read`` and ``_read_sums`` do."""
-    xs, sums = (), ()
-    for mate in gl.static_range(MATES):
-        source = gl.load(lhs_ptr + mates[mate]).to(gl.int32) if HAS_LHS else mates[mate] // divisor
-        row_ptr = x_ptr + source.to(gl.int64) * DEPTH
-        xs = xs + (_read(row_ptr, PARTS, SLICES, PER),)
-        sums = sums + _read_sums(row_ptr, PARTS, SLICES, PER)
-    return xs, sums
+    """Load pairs' rows of x in the order of ``held``: some chunks, words, wavefronts, mates, columns, quarters."""
+    NUMBER: gl.constexpr = _ceil2(CHUNKS) * 32 * SLICES * MATES
+    spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
+    number = gl.arange(0, NUMBER, layout=gl.SliceLayout(1, spread))
+    behind = number // (8 * MATES)
+    chunk = behind // (4 * SLICES) + FIRST
+    word = ((chunk // PER * SLICES + behind % SLICES) * PER + chunk % PER) * 16
+    word += number % 4 * 4 + behind // SLICES % 4
+    # Even columns have the first half of a chunk, which quarters 0 and 1 hold; half of it are zeros.
+    given = (number % 4 // 2 == number // 4 % 2) & (chunk < FIRST + CHUNKS)
+    at = word * (16 // BITS)
+    if MATES == 1:
+        row_ptr = x_ptr + _source(lhs_ptr, mates[0], divisor, HAS_LHS).to(gl.int64) * DEPTH
+        at = row_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + at
+    else:
+        source = at * 0
+        for mate in gl.static_range(MATES):
+            source = gl.where(number // 8 % MATES == mate, _source(lhs_ptr, mates[mate], divisor, HAS_LHS), source)
+        at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (source.to(gl.int64) * (DEPTH // 2) + at)
+    four = gl.arange(0, 4, layout=gl.SliceLayout(0, spread))
+    if BITS == 8:
+        four = four // 2  # each twice
+    at = at.expand_dims(1) + four.expand_dims(0)
+    return gl.load(at, mask=given.expand_dims(1), other=0)
 
 
 @gluon.jit
-def _find(chosen, ranks, number, item, MATES: gl.constexpr):
+def _source(lhs_ptr, pair, divisor, HAS_LHS: gl.constexpr):
+    """Return a pair's row of x."""
+    return gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // divisor
+
+
+@gluon.jit
+def _held(held, chunk, lanes: gl.constexpr, MATES: gl.constexpr):
+    """Return x for each of the four words that a lane has of a chunk."""
+    xs = ()
+    for k in gl.static_range(4):
+        if MATES == 1:
+            # Without rows: what differs in every second of them alone.
+            xs = xs + (held.index(chunk * 4 + k).load(gl.SliceLayout(1, lanes)).expand_dims(1),)
+        else:
+            xs = xs + (held.index(chunk * 4 + k).load(lanes),)
+    return xs
+
+
+@gluon.jit
+def _hold(
+    memory, held, x, x_ptr, lhs_ptr, mates, divisor, lanes: gl.constexpr, AT_ONCE: gl.constexpr,
+    DEPTH: gl.constexpr, BITS: gl.constexpr, HAS_LHS: gl.constexpr, SLICES: gl.constexpr, PER: gl.constexpr,
+    MATES: gl.constexpr,
+):  # fmt: skip
+    """Bring rows of x into order in shared memory, and return sums of their groups as operands: of two steps each.
+
+    The first AT_ONCE chunks of each wavefront are loaded already.
+    """
+    PARTS: gl.constexpr = DEPTH * BITS // (512 * PER * SLICES)
+    SIZE: gl.constexpr = _ceil2(AT_ONCE) * 32 * SLICES * MATES
+    for first in gl.static_range(0, PARTS * PER, AT_ONCE):
+        if first > 0:
+            x = _rows(x_ptr, lhs_ptr, mates, divisor, first, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
+        into = memory.slice(first // AT_ONCE * SIZE, SIZE)
+        into.store(gl.inline_asm_elementwise(PAIRS[BITS], PAIRS_OF, [x], gl.int32, is_pure=True, pack=4))
+    # Said here, or Triton has a barrier where x is first read: for each tile.
+    gl.thread_barrier()
+    nothing = gl.full([SLICES, 4, 2, 4, 4], 0, gl.int32, layout=lanes)
+    parts = ()
+    for step in gl.static_range(0, PARTS, 2):
+        sums = ()
+        for c in gl.static_range(2 * PER):
+            x = _held(held, (step * PER + c) % (PARTS * PER), lanes, MATES)
+            sums = sums + (
+                gl.inline_asm_elementwise(
+                    SUMS[BITS], SUMS_OF, [x[0] + nothing, x[1], x[2], x[3]], gl.float32, is_pure=True, pack=4
+                ),
+            )
+        if PER == 4:
+            of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]]
+        elif PER == 3:
+            of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]]
+        else:
+            of = [sums[0], sums[1], sums[2], sums[3]]
+        parts = parts + (
+            gl.inline_asm_elementwise(SPREAD[16 * BITS + PER], SPREAD_OF[PER], of, gl.int32, is_pure=True, pack=4),
+        )
+    return parts
+
+
+@gluon.jit
+def _find(listed, number, item, MATES: gl.constexpr):
     """Return the expert of an item of the list, and its pairs: the first again where there are fewer than MATES."""
-    first = gl.max(gl.where(ranks >> 16 == item, number, -1), axis=0)
-    expert = gl.max(gl.where(number == first, chosen, -1), axis=0)
-    before = gl.max(gl.where(number == first, ranks & 0xFFFF, -1), axis=0)
+    found = gl.max(gl.where(listed >> 16 == item, number << 16 | listed & 0xFFFF, -1), axis=0)
+    first = found >> 16
     mates = (first,)
     for mate in gl.static_range(1, MATES):
-        other = gl.max(gl.where((chosen == expert) & ((ranks & 0xFFFF) == before + mate), number, -1), axis=0)
+        other = gl.max(gl.where(listed & 0xFFFF == (found & 0xFFFF) + mate * 256, number, -1), axis=0)
         mates = mates + (gl.where(other < 0, first, other),)
-    return expert, mates
+    return found & 0xFF, mates
 
 
 @gluon.jit
@@ -176,6 +191,7 @@ def walkers_kernel(
     pairs,
     divisor,
     DEPTH: gl.constexpr,
+    BITS: gl.constexpr,
     GROUP: gl.constexpr,
     TILES: gl.constexpr,
     GATED: gl.constexpr,
@@ -190,7 +206,7 @@ def walkers_kernel(
 
     Args:
         x_ptr: [rows, DEPTH].
-        w_ptr: [experts, 16 * TILES, DEPTH / 8] words.
+        w_ptr: [experts, 16 * TILES, DEPTH * BITS / 32] words.
         scales_ptr: [experts, 16 * TILES, DEPTH / GROUP].
         biases_ptr: The same.
         up_ptr: Of the second matrices, with GATED.
@@ -201,31 +217,32 @@ def walkers_kernel(
         rhs_ptr: Experts.
         pairs: How many there are.
         divisor: Pairs that share a row of x.
-        DEPTH: K, a multiple of SLICES * PER * 128.
-        GROUP: 64 or 128.
+        DEPTH: K, whose words are a multiple of SLICES * PER * 16.
+        BITS: 4 or 8.
+        GROUP: Of 256 or 512 bits.
         TILES: Of 16 rows of a matrix.
         GATED: Whether there are two matrices.
         HAS_LHS: Whether rows of x are named.
         MATES: Pairs of one expert that share a tile: 1 or 4.
         ROWS: With MATES, the power of two from ``pairs``, 32 to 128.
         SLICES: Wavefronts.
-        PER: Chunks of 128 codes that a wavefront takes at a step: 3 or 4.
+        PER: Chunks of 16 words that a wavefront takes at a step: 2, 3 or 4.
         PDL: Whether the kernel begins before the one before it is done.
     """
-    PARTS: gl.constexpr = DEPTH // (128 * PER * SLICES)
+    WORDS: gl.constexpr = DEPTH * BITS // 32
+    PARTS: gl.constexpr = WORDS // (16 * PER * SLICES)
     EACH: gl.constexpr = 2 if GATED else 1
-    # Elements of a tensor of scales in a row: words of two groups, or groups.
-    QUADS: gl.constexpr = DEPTH // 128
-    kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
+    # Elements of a tensor of scales in a row, of a chunk each: words of its halves, or one for both.
+    QUADS: gl.constexpr = WORDS // 16
+    HALVES: gl.constexpr = BITS * GROUP == 256
+    kind: gl.constexpr = gl.int32 if HALVES else gl.int16
     # Wavefronts, rows (pairs of them, one of two), quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
-    # Without rows, if there is one of x: what differs in every second of them alone.
-    columns: gl.constexpr = gl.SliceLayout(1, lanes)
     wavefront = _along(0, SLICES, lanes, 5)
     r = _along(1, 4, lanes, 5) * 2 + _along(2, 2, lanes, 5)
     q = _along(3, 4, lanes, 5)
     four = _along(4, 4, lanes, 5)
-    w_of = r * (DEPTH // 8) + wavefront * (PER * 16) + q * 4 + four
+    w_of = r * WORDS + wavefront * (PER * 16) + q * 4 + four
     s_of = r * QUADS + wavefront * PER + q * 0 + four
     both_of = (r + four % 2 * 8) * QUADS + wavefront * PER + q
     s_here = four + (r + q + wavefront) * 0 < PER
@@ -234,13 +251,13 @@ def walkers_kernel(
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     if MATES > 1:
-        listed: gl.constexpr = gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [SLICES, 1], [1, 0]))
-        number = gl.arange(0, ROWS, layout=listed)
+        spread: gl.constexpr = gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [SLICES, 1], [1, 0]))
+        number = gl.arange(0, ROWS, layout=spread)
         chosen = gl.load(rhs_ptr + number, mask=number < pairs, other=-1).to(gl.int32)
-        ranks = gl.inline_asm_elementwise(
+        listed = gl.inline_asm_elementwise(
             RANKS[ROWS // 32], RANKS_OF[ROWS // 32], [chosen], gl.int32, is_pure=True, pack=ROWS // 32
         )
-        items = gl.max(gl.where(ranks >> 16 < 0x4000, ranks >> 16, -1), axis=0) + 1
+        items = gl.max(gl.where(listed >> 16 < 0x4000, listed >> 16, -1), axis=0) + 1
     else:
         items = pairs
     units = items * TILES
@@ -248,37 +265,44 @@ def walkers_kernel(
     turns = ((gl.program_id(0) + 1) * units // gl.num_programs(0) - begin) * EACH
     item = begin // TILES
     if MATES > 1:
-        expert, mates = _find(chosen, ranks, number, item, MATES)
+        expert, mates = _find(listed, number, item, MATES)
         soon = expert
     else:
         expert = gl.load(rhs_ptr + item).to(gl.int32)
         mates = (item,)
         # The next tile's expert is looked up a tile before.
         soon = gl.load(rhs_ptr + gl.minimum((begin + 1 // EACH) // TILES, items - 1)).to(gl.int32)
-    given, sums = _rows(x_ptr, lhs_ptr, mates, divisor, DEPTH, HAS_LHS, PARTS, SLICES, PER, MATES)
+    # All of a row of x at once, but of several rows what registers hold.
+    AT_ONCE: gl.constexpr = PARTS * PER if MATES == 1 or PER == 3 else PER
+    given = _rows(x_ptr, lhs_ptr, mates, divisor, 0, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
     row = (expert.to(gl.int64) * TILES + begin % TILES) * 16
-    w_at = w_ptr + row * (DEPTH // 8) + w_of
+    w_at = w_ptr + row * WORDS + w_of
     s_at = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
     b_at = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
-    words = _codes(w_at, True, 0, SLICES, PER, DEPTH)
+    words = _codes(w_at, True, 0, SLICES, PER, 8 * WORDS)
     s_low = gl.load(s_at + s_of, mask=s_here, other=0)
     s_high = gl.load(s_at + (s_of + 8 * QUADS), mask=s_here, other=0)
     s_both = gl.load(gl.where(four < 2, b_at + both_of, s_at + both_of), mask=both_here, other=0)
-    NUMBER: gl.constexpr = _ceil2(PARTS * PER) * 4
+    NUMBER: gl.constexpr = PARTS * PER // AT_ONCE * _ceil2(AT_ONCE) * 4
     memory = gl.allocate_shared_memory(
-        gl.int32, [NUMBER, SLICES, MATES, 8, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
-    )
-    held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
-        gl.int32, [NUMBER, SLICES, MATES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
+        gl.int32, [NUMBER * SLICES * MATES * 8, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     )
     if MATES == 1:
-        held = memory._reinterpret(  # noqa: SLF001
+        held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
             gl.int32, [NUMBER, SLICES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
         )
-    parts = _hold(memory, given, sums, lanes, PARTS, SLICES, MATES)
-    # Lanes keep results of eight tiles, of both matrices of four. With one row of x all quarters have the same.
+    else:
+        held = memory._reinterpret(  # noqa: SLF001
+            gl.int32, [NUMBER, SLICES, MATES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
+        )
+    parts = _hold(
+        memory, held, given, x_ptr, lhs_ptr, mates, divisor, lanes, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES
+    )
+    # Lanes keep results of some tiles, with a gate of both matrices. With one row of x all quarters have the same.
+    KEPT: gl.constexpr = 1 if MATES == 1 else 2
+    TURNS: gl.constexpr = 8 if MATES == 1 else 2 * KEPT
     kept = ()
-    for _ in gl.static_range(MATES):
+    for _ in gl.static_range(KEPT):
         kept = kept + (gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes),)
     keeper = q * 2 if MATES == 1 else q * 0
     keeper = keeper + four // 2 + (r + wavefront) * 0
@@ -291,17 +315,17 @@ def walkers_kernel(
         onto = mates
         if MATES > 1:
             if more & (following != item):
-                soon, onto = _find(chosen, ranks, number, following, MATES)
+                soon, onto = _find(listed, number, following, MATES)
         else:
             onto = (following,)
         row = (soon.to(gl.int64) * TILES + unit % TILES) * 16
         if GATED:
             second = (turn + 1) % 2 == 1
-            w_next = gl.where(second, up_ptr, w_ptr) + row * (DEPTH // 8) + w_of
+            w_next = gl.where(second, up_ptr, w_ptr) + row * WORDS + w_of
             s_next = gl.where(second, up_scales_ptr, scales_ptr).to(gl.pointer_type(kind), bitcast=True) + row * QUADS
             b_next = gl.where(second, up_biases_ptr, biases_ptr).to(gl.pointer_type(kind), bitcast=True) + row * QUADS
         else:
-            w_next = w_ptr + row * (DEPTH // 8) + w_of
+            w_next = w_ptr + row * WORDS + w_of
             s_next = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
             b_next = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
         if MATES == 1:
@@ -309,13 +333,13 @@ def walkers_kernel(
         for part in gl.static_range(PARTS):
             here, low, high, mixed = words, s_low, s_high, s_both
             if part + 1 < PARTS:
-                words = _codes(w_at, True, part + 1, SLICES, PER, DEPTH)
-                by: gl.constexpr = (part + 1) * SLICES * PER
-                s_low = gl.load(s_at + (s_of + by), mask=s_here, other=0)
-                s_high = gl.load(s_at + (s_of + (by + 8 * QUADS)), mask=s_here, other=0)
-                s_both = gl.load(gl.where(four < 2, b_at + both_of, s_at + both_of) + by, mask=both_here, other=0)
+                words = _codes(w_at, True, part + 1, SLICES, PER, 8 * WORDS)
+                s_low = gl.load(s_at + (s_of + (part + 1) * SLICES * PER), mask=s_here, other=0)
+                s_high = gl.load(s_at + (s_of + ((part + 1) * SLICES * PER + 8 * QUADS)), mask=s_here, other=0)
+                of_both = both_of + (part + 1) * SLICES * PER
+                s_both = gl.load(gl.where(four < 2, b_at + of_both, s_at + of_both), mask=both_here, other=0)
             else:
-                words = _codes(w_next, more, 0, SLICES, PER, DEPTH)
+                words = _codes(w_next, more, 0, SLICES, PER, 8 * WORDS)
                 s_low = gl.load(s_next + s_of, mask=s_here & more, other=0)
                 s_high = gl.load(s_next + (s_of + 8 * QUADS), mask=s_here & more, other=0)
                 s_both = gl.load(gl.where(four < 2, b_next + both_of, s_next + both_of), mask=both_here & more, other=0)
@@ -323,44 +347,32 @@ def walkers_kernel(
             gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
             products = ()
             for c in gl.static_range(PER):
-                xs = ()
-                for k in gl.static_range(4):
-                    one = held.index((part * PER + c) * 4 + k)
-                    if MATES == 1:
-                        xs = xs + (one.load(columns).expand_dims(1),)
-                    else:
-                        xs = xs + (one.load(lanes),)
+                xs = _held(held, part * PER + c, lanes, MATES)
                 products = products + (
                     gl.inline_asm_elementwise(
-                        PRODUCT, PRODUCT_OF, [here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3]], gl.float32,
-                        is_pure=True, pack=4,
+                        PRODUCT[BITS], PRODUCT_OF, [here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3]],
+                        gl.float32, is_pure=True, pack=4,
                     ),
                 )  # fmt: skip
-            low, high, mixed = _by_two(low, GROUP), _by_two(high, GROUP), _by_two(mixed, GROUP)
+            low, high, mixed = _by_two(low, HALVES), _by_two(high, HALVES), _by_two(mixed, HALVES)
+            own = parts[part // 2]
             if PER == 4:
-                value += gl.inline_asm_elementwise(
-                    FINISH_4, FINISH_4_OF,
-                    [products[0], products[1], products[2], products[3], low, high, mixed, parts[part]],
-                    gl.float32, is_pure=True, pack=4,
-                )  # fmt: skip
+                of = [products[0], products[1], products[2], products[3], low, high, mixed, own]
             elif PER == 3:
-                value += gl.inline_asm_elementwise(
-                    FINISH_3, FINISH_3_OF, [products[0], products[1], products[2], low, high, mixed, parts[part]],
-                    gl.float32, is_pure=True, pack=4,
-                )  # fmt: skip
+                of = [products[0], products[1], products[2], low, high, mixed, own]
             else:
-                value += gl.inline_asm_elementwise(
-                    FINISH_2, FINISH_2_OF, [products[0], products[1], low, high, mixed, parts[part]],
-                    gl.float32, is_pure=True, pack=4,
-                )  # fmt: skip
+                of = [products[0], products[1], low, high, mixed, own]
+            value += gl.inline_asm_elementwise(
+                FINISH[2 * PER + part % 2], FINISH_OF[PER], of, gl.float32, is_pure=True, pack=4
+            )
         w_at, s_at, b_at = w_next, s_next, b_next
         taken = ()
-        for one in gl.static_range(MATES):
+        for one in gl.static_range(KEPT):
             taken = taken + (gl.where(keeper + 2 * one == turn - since, value, kept[one]),)
         kept = taken
-        if (turn - since == 7) | (not more) | (following != item):
+        if (turn - since == TURNS - 1) | (not more) | (following != item):
             first = (begin + since // EACH) % TILES
-            for one in gl.static_range(MATES):
+            for one in gl.static_range(KEPT):
                 _give(kept[one], out_ptr, mates, first, 2 * one, turn - since, lanes, TILES, GATED, MATES)
             since = turn + 1
         if more & (following != item):
@@ -370,8 +382,11 @@ def walkers_kernel(
                 again = again | HAS_LHS | (onto[mate] // divisor != mates[mate] // divisor)
             mates = onto
             if again:
-                others, of_others = _rows(x_ptr, lhs_ptr, mates, divisor, DEPTH, HAS_LHS, PARTS, SLICES, PER, MATES)
-                parts = _hold(memory, others, of_others, lanes, PARTS, SLICES, MATES)
+                others = _rows(x_ptr, lhs_ptr, mates, divisor, 0, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
+                parts = _hold(
+                    memory, held, others, x_ptr, lhs_ptr, mates, divisor, lanes, AT_ONCE,
+                    DEPTH, BITS, HAS_LHS, SLICES, PER, MATES,
+                )  # fmt: skip
 
 
 @gluon.jit
