@@ -149,7 +149,8 @@ class _Graphs:
         self._driver = driver
         self.nodes: list[_Launch] = []
         self.launched: list[tuple[int, list[_Launch]]] = []
-        self.capturing = self.refused = self.destroyed = 0
+        self.runnables: list[int] = []
+        self.capturing = self.refused = self.destroyed = self.priority = self.made = 0
         number, pointer = ctypes.c_int, ctypes.c_void_p
         out, node = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Node)
         self._kept = (
@@ -161,6 +162,7 @@ class _Graphs:
             ctypes.CFUNCTYPE(number, pointer)(self._destroy),
             ctypes.CFUNCTYPE(number, pointer)(self._destroy),
             ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._capturing),
+            ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._priority),
         )
         self.functions = tuple([ctypes.cast(one, pointer).value or 0 for one in self._kept])
 
@@ -181,14 +183,16 @@ class _Graphs:
         return 0
 
     def _instantiate(self, runnable: Any, _graph: int, _flags: int) -> int:
-        runnable[0] = 2
+        self.made += 1
+        runnable[0] = 1 + self.made
         return self.refused
 
     def _set(self, _runnable: int, node: int, parameters: Any) -> int:
         self.nodes[node - 1] = self._node(parameters)
         return 0
 
-    def _launch(self, _runnable: int, stream: int) -> int:
+    def _launch(self, runnable: int, stream: int) -> int:
+        self.runnables.append(runnable)
         self.launched.append((stream, list(self.nodes)))
         return self._driver.code
 
@@ -198,6 +202,10 @@ class _Graphs:
 
     def _capturing(self, _stream: int, status: Any) -> int:
         status[0] = self.capturing
+        return 0
+
+    def _priority(self, _stream: int, priority: Any) -> int:
+        priority[0] = self.priority
         return 0
 
 
@@ -336,6 +344,33 @@ def test_a_stream_that_is_captured_gets_launches(driver: _Driver, graphs: _Graph
     graphs.capturing = 0
     compute((x, x), 9)
     assert (len(driver.launches), len(graphs.launched)) == (2, 1)
+
+
+def test_each_stream_has_a_graph_of_its_own(driver: _Driver, graphs: _Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams: list[int] = [STREAM]
+    monkeypatch.setattr(fast, "stream_of", lambda _index: streams[-1])
+    compute = _adding(*_kernels(driver))
+    x = torch.zeros(16)
+    for _ in range(2):
+        compute((x, x), 9)
+    for stream in (10, 11, 10, 12, 13, 11, 14, 10):
+        streams.append(stream)
+        compute((x, x), 9)
+    assert [stream for stream, _ in graphs.launched] == [10, 11, 10, 12, 13, 11, 10]
+    assert graphs.runnables == [2, 3, 2, 4, 5, 3, 2]
+    assert [one.stream for one in driver.launches] == [14, 14]
+
+
+@pytest.mark.parametrize(("stream", "priority"), [(STREAM, -1), (2, 0)])
+def test_streams_that_a_graph_does_not_suit_get_launches(
+    driver: _Driver, graphs: _Graphs, monkeypatch: pytest.MonkeyPatch, stream: int, priority: int
+) -> None:
+    monkeypatch.setattr(fast, "stream_of", lambda _index: stream)
+    graphs.priority = priority
+    compute = _adding(*_kernels(driver))
+    for _ in range(4):
+        compute((torch.zeros(16), torch.zeros(16)), 9)
+    assert (len(driver.launches), graphs.launched) == (4, [])
 
 
 def test_a_driver_that_makes_no_graph_gets_launches(driver: _Driver, graphs: _Graphs) -> None:

@@ -25,7 +25,7 @@ NAME = "rocmend_kernels_replay"
 VARIABLE = "ROCMEND_KERNELS_NATIVE"
 GRAPHS = (
     "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
-    "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamIsCapturing",
+    "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamIsCapturing", "cuStreamGetPriority",
 )  # fmt: skip
 """In the order of ``graph.c``."""
 

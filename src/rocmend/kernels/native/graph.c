@@ -1,6 +1,9 @@
-/* Several launches as one: a graph of the driver whose parameters are set before each launch.
+/* A recorded call's launches as a graph of the driver, whose parameters are set before each launch.
 
-   The driver takes 3 us for a launch, and less for a graph of many. */
+   A launch takes the driver 3 us, and a graph of several takes it no longer than that.
+
+   A graph waits for the end of its own launch before, on whatever stream that is: each stream has one of its own, so
+   that streams do not wait for each other. */
 
 typedef struct {
     void *function;
@@ -18,14 +21,23 @@ typedef struct {
     int (*destroy)(void *graph);
     int (*destroy_runnable)(void *runnable);
     int (*capturing)(void *stream, int *status);
+    int (*priority)(void *stream, int *priority);
 } GraphDriver;
 
 #define GRAPH_FUNCTIONS (sizeof(GraphDriver) / sizeof(void *))
+#define MOST_STREAMS 4
+#define STREAM_PER_THREAD ((void *)2) /* one name for many streams */
+
+typedef struct {
+    void *stream, *runnable;
+} StreamGraph;
 
 typedef struct {
     GraphDriver driver;
     int wanted;
-    void *graph, *runnable, **nodes;
+    void *graph, **nodes;
+    StreamGraph streams[MOST_STREAMS];
+    int known;
     pthread_mutex_t lock; /* from setting parameters to the launch */
 } Graph;
 
@@ -38,11 +50,13 @@ static NodeParameters node_of(const Step *step, void **pointers)
 
 static void graph_free(Graph *self)
 {
-    if (self->runnable)
-        self->driver.destroy_runnable(self->runnable);
+    for (int i = 0; i < self->known; i++)
+        if (self->streams[i].runnable)
+            self->driver.destroy_runnable(self->streams[i].runnable);
     if (self->graph)
         self->driver.destroy(self->graph);
-    self->runnable = self->graph = NULL;
+    self->graph = NULL;
+    self->known = 0;
     free(self->nodes);
     self->nodes = NULL;
 }
@@ -56,9 +70,30 @@ static int graph_make(Graph *self, const Step *steps, Py_ssize_t count, void **p
         NodeParameters one = node_of(&steps[i], pointers);
         code = self->driver.add(&self->nodes[i], self->graph, i ? &self->nodes[i - 1] : NULL, i ? 1 : 0, &one);
     }
-    if (!code)
-        code = self->driver.instantiate(&self->runnable, self->graph, 0);
     return code;
+}
+
+/* Return a stream's own, made where there is none; NULL where its launches are to be made one by one. */
+static void *graph_of(Graph *self, void *stream, const Step *steps, Py_ssize_t count, void **pointers)
+{
+    for (int i = 0; i < self->known; i++)
+        if (self->streams[i].stream == stream)
+            return self->streams[i].runnable;
+    if (self->known == MOST_STREAMS || stream == STREAM_PER_THREAD)
+        return NULL;
+    if (!self->nodes && graph_make(self, steps, count, pointers)) {
+        graph_free(self);
+        self->wanted = 0;
+        return NULL;
+    }
+    int priority = 0;
+    StreamGraph made = {stream, NULL};
+    /* Kernels of a graph have a priority of their own, not their stream's. */
+    if (self->driver.priority(stream, &priority) || priority
+        || self->driver.instantiate(&made.runnable, self->graph, 0))
+        made.runnable = NULL;
+    self->streams[self->known++] = made;
+    return made.runnable;
 }
 
 /* Launch all steps: 1, or 0 where they are to be launched one by one. The lock of Python need not be held. */
@@ -69,20 +104,16 @@ static int graph_launched(Graph *self, const Step *steps, Py_ssize_t count, void
     if (!self->wanted || self->driver.capturing(stream, &status) || status)
         return 0;
     pthread_mutex_lock(&self->lock);
-    if (!self->runnable && graph_make(self, steps, count, pointers)) {
-        graph_free(self);
-        self->wanted = 0;
-    }
-    int made = self->runnable != NULL;
-    if (made) {
+    void *runnable = self->wanted ? graph_of(self, stream, steps, count, pointers) : NULL;
+    if (runnable) {
         *code = 0;
         for (Py_ssize_t i = 0; i < count && !*code; i++) {
             NodeParameters one = node_of(&steps[i], pointers);
-            *code = self->driver.set(self->runnable, self->nodes[i], &one);
+            *code = self->driver.set(runnable, self->nodes[i], &one);
         }
         if (!*code)
-            *code = self->driver.launch(self->runnable, stream);
+            *code = self->driver.launch(runnable, stream);
     }
     pthread_mutex_unlock(&self->lock);
-    return made;
+    return runnable != NULL;
 }
