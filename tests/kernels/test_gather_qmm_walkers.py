@@ -208,8 +208,8 @@ def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPa
     [
         ({}, "short"), ({"pairs": 128}, "short-shared"), ({"gated": True}, "short-gated"),
         ({"gated": True, "pairs": 128}, "short-gated-shared"), ({"k": 4096}, "long"),
-        ({"k": 4096, "pairs": 128}, "long"), ({"k": 6144}, "deep"), ({"k": 1536, "pairs": 128}, "three-shared"), ({"bits": 8}, "bytes"),
-        ({"experts": 8}, "short-shared"),
+        ({"k": 4096, "pairs": 128}, "long"), ({"k": 6144}, "deep"), ({"k": 1536, "pairs": 128}, "three-shared"),
+        ({"bits": 8}, "bytes"), ({"experts": 8}, "short-shared"),
     ],
     ids=str,
 )  # fmt: skip
