@@ -9,10 +9,13 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.scan.kernel import once_kernel, scan_kernel
+from rocmend.kernels.ops.scan.kernel import scan_kernel, tiles_kernel, wholes_kernel
 from rocmend.kernels.tuning import config_for
 
 _ACC = {torch.float32: tl.float32, torch.float64: tl.float64, torch.int32: tl.int32, torch.int64: tl.int64}
+
+_OF_WHOLES = ("OP", "REVERSE", "FLIP", "ACC")
+_GRID = 65535  # programs along the second axis of a grid
 
 
 def _computed(dtype: torch.dtype) -> torch.dtype:
@@ -47,27 +50,28 @@ def run(x: torch.Tensor, axis: int, *, op: str, reverse: bool, inclusive: bool, 
         data = x.to(torch.float32)
     to = out if out.dtype.is_floating_point else axes.raw(out)
     sizes = axes.split(x.shape, axis)
-    if not _once(data, to, sizes, computed, constants):
+    if not _tiles(data, to, sizes, computed, constants):
         _pieces(data, to, sizes, computed, constants)
     return out
 
 
-def _once(
+def _tiles(
     data: torch.Tensor, out: torch.Tensor, sizes: axes.Split, computed: torch.dtype, constants: dict[str, object]
 ) -> bool:
-    """Scan long rows in one pass, whose programs wait for each other; False where that is not for such rows."""
+    """Scan long rows in two launches: what tiles come to, then the tiles; False where that is not for such rows."""
     outer, n, inner = sizes
     target = executor.target_for(data.device)
-    # On AMD, where a wait between compute units was never tried, rows are read twice.
+    # Measured on NVIDIA alone; on AMD pieces of rows are walked over.
     if inner != 1 or computed.itemsize != 4 or target.vendor == "amd":
         return False
-    config = config_for("scan", "once", "*", target)
+    config = config_for("scan", "tiles", "*", target)
     tiles = cdiv(n, config["LINES"] * config["LANES"])
-    few = outer * n < config["elements"] or data.element_size() < config["bytes"]
-    if few or not config["least"] <= tiles <= config["most"]:
+    if outer * n < config["elements"] or outer > _GRID or not config["least"] <= tiles <= config["most"]:
         return False
-    ready = allocate.empty((1 + outer * tiles,), dtype=torch.int64, device=data.device).zero_()
-    launch(once_kernel, (outer * tiles,), (data, out, ready, n, tiles), constants, config)
+    wholes = allocate.empty((outer, tiles), dtype=computed, device=data.device)
+    grid = (tiles, outer)
+    launch(wholes_kernel, grid, (data, wholes, n), {name: constants[name] for name in _OF_WHOLES}, config)
+    launch(tiles_kernel, grid, (data, wholes, out, n), constants, config)
     return True
 
 

@@ -192,44 +192,72 @@ def _last_lane(x, lane, LANES: tl.constexpr):
 
 
 @triton.jit
-def once_kernel(
-    x_ptr, out_ptr, ready_ptr, n, tiles,
+def _tile(
+    x_ptr, outer, number, n,
+    OP: tl.constexpr, REVERSE: tl.constexpr, FLIP: tl.constexpr, ACC: tl.constexpr,
+    LINES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Read a tile of a row: ``LINES`` times ``LANES`` neighbours. Returns elements, their places, steps, and inside."""
+    line, lane = tl.arange(0, LINES), tl.arange(0, LANES)
+    step = number * (LINES * LANES) + line[:, None] * LANES + lane[None, :]
+    inside = step < n
+    place = outer * n + (n - 1 - step if REVERSE else step)
+    x = _widen(tl.load(x_ptr + place, mask=inside, other=0), ACC, FLIP)
+    return tl.where(inside, x, _identity(OP, ACC)), place, step, inside
+
+
+@triton.jit
+def _lines(x, OP: tl.constexpr, LANES: tl.constexpr):
+    """Scan each line, and what the lines come to: no wavefront waits for another to scan its lines."""
+    scanned = _scan(x, OP, 1)
+    return scanned, _scan(_last_lane(scanned, tl.arange(0, LANES), LANES), OP)
+
+
+@triton.jit
+def wholes_kernel(
+    x_ptr, whole_ptr, n,
+    OP: tl.constexpr, REVERSE: tl.constexpr, FLIP: tl.constexpr, ACC: tl.constexpr,
+    LINES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Write what each tile of each row comes to. Programs: (tiles, rows)."""
+    number, outer = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    x, _, _, _ = _tile(x_ptr, outer, number, n, OP, REVERSE, FLIP, ACC, LINES, LANES)
+    if OP == "sum":
+        whole = tl.sum(tl.sum(x, 0), 0)
+    else:
+        _, lines = _lines(x, OP, LANES)
+        whole = _last(lines, tl.arange(0, LINES), LINES)
+    tl.store(whole_ptr + outer * tl.num_programs(0) + number, whole)
+
+
+@triton.jit
+def tiles_kernel(
+    x_ptr, whole_ptr, out_ptr, n,
     OP: tl.constexpr, REVERSE: tl.constexpr, EXCLUSIVE: tl.constexpr,
     FLIP: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, ACC: tl.constexpr,
     LINES: tl.constexpr, LANES: tl.constexpr, BEFORE: tl.constexpr,
 ):  # fmt: skip
-    """Scan a tile of a row: read it, tell what it comes to, wait for what all tiles before it come to, and write it.
+    """Scan each tile, and join it with the wholes of all tiles before it. Programs: (tiles, rows).
 
-    ``ready`` holds, zero at first, a count of tiles that were begun and for each tile ``1 · 2^32 + bits of its whole``.
-    A program takes the next tile as it begins: those before it have begun, and wait for nothing behind them. Each joins
-    all wholes before it in the same order, whichever came first. A tile is ``LINES`` times ``LANES`` neighbours: no
-    wavefront waits for another to scan its lines.
+    The last tiles come first: they were read last, and caches still hold some; what is written leaves them first.
     """
-    ticket = tl.atomic_add(ready_ptr, 1, sem="relaxed")
-    number, outer = ticket % tiles, ticket // tiles
+    tiles = tl.num_programs(0)
+    number = (tiles - 1 - tl.program_id(0)).to(tl.int64)
+    outer = (tl.num_programs(1) - 1 - tl.program_id(1)).to(tl.int64)
     nothing = _identity(OP, ACC)
     TO: tl.constexpr = out_ptr.dtype.element_ty
-    line, lane = tl.arange(0, LINES), tl.arange(0, LANES)
-    step = (number * LINES + line[:, None]) * LANES + lane[None, :]
-    inside = step < n
-    place = outer * n + (n - 1 - step if REVERSE else step)
-    x = _widen(tl.load(x_ptr + place, mask=inside, other=0), ACC, FLIP)
-    scanned = _scan(tl.where(inside, x, nothing), OP, 1)
-    lines = _scan(_last_lane(scanned, lane, LANES), OP)
-    bits = _last(lines, line, LINES).to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
-    tl.store(ready_ptr + 1 + ticket, bits + 4294967296)
-    above = tl.where(line == 0, nothing, tl.gather(lines, tl.maximum(line - 1, 0), 0))
-    first_ptr = ready_ptr + 1 + outer * tiles
+    x, place, step, inside = _tile(x_ptr, outer, number, n, OP, REVERSE, FLIP, ACC, LINES, LANES)
     carry = nothing
     slot = tl.arange(0, BEFORE)
     for first in range(0, number, BEFORE):
-        before = first + slot < number
-        word = tl.load(first_ptr + first + slot, mask=before, other=4294967296, volatile=True)
-        while tl.min(word, 0) < 4294967296:
-            word = tl.load(first_ptr + first + slot, mask=before, other=4294967296, volatile=True)
-        wholes = word.to(tl.int32).to(ACC, bitcast=True)
-        joined = _scan(tl.where(before, wholes, nothing), OP)
-        carry = _join(carry, _last(joined, slot, BEFORE), OP)
+        wholes = tl.load(whole_ptr + outer * tiles + first + slot, mask=first + slot < number, other=nothing)
+        if OP == "sum":
+            carry += tl.sum(wholes, 0)
+        else:
+            carry = _join(carry, _last(_scan(wholes, OP), slot, BEFORE), OP)
+    scanned, lines = _lines(x, OP, LANES)
+    line = tl.arange(0, LINES)
+    above = tl.where(line == 0, nothing, tl.gather(lines, tl.maximum(line - 1, 0), 0))
     above = _join(tl.broadcast_to(carry, (LINES,)), above, OP)
     scanned = _join(tl.broadcast_to(above[:, None], (LINES, LANES)), scanned, OP)
     out = _narrow(scanned, TO, FLIP, LOW, HIGH)
@@ -237,6 +265,6 @@ def once_kernel(
         # Its results go one place further; the very first place holds what stands before it.
         edge = outer * n + (n - 1 if REVERSE else 0)
         tl.store(out_ptr + edge, _narrow(carry, TO, FLIP, LOW, HIGH), mask=number == 0)
-        tl.store(out_ptr + (place - 1 if REVERSE else place + 1), out, mask=step + 1 < n)
+        tl.store(out_ptr + (place - 1 if REVERSE else place + 1), out, mask=step + 1 < n, cache_modifier=".cs")
     else:
-        tl.store(out_ptr + place, out, mask=inside)
+        tl.store(out_ptr + place, out, mask=inside, cache_modifier=".cs")
