@@ -15,9 +15,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import allocate, executor
+from rocmend.kernels import allocate, choose, executor, remembered
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import Problem, few, host, warpgroups
+from rocmend.kernels.ops.quantized_matmul import OP, Problem, few, host, warpgroups
 from rocmend.kernels.ops.quantized_matmul.kernels import terms
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
@@ -140,6 +140,19 @@ def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyP
 def test_other_releases_of_triton_take_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few, "SUITED", False)
     assert host.kernel_of(_problem(), H200) != "warpgroups"
+
+
+@pytest.mark.parametrize(
+    ("rows", "suited", "implementation"),
+    [(512, True, "fused"), (2048, True, "fused"), (4096, True, "dequantize+matmul"), (512, False, "dequantize+matmul")],
+)
+def test_many_rows_are_unpacked_on_the_way(
+    rows: int, suited: bool, implementation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(few, "SUITED", suited)
+    remembered.forget()
+    assert choose.choose(OP, _problem(rows=rows), H200).implementation == implementation
+    remembered.forget()
 
 
 @pytest.mark.parametrize("rows", [9, 17, 64, 100, 300, 2048])

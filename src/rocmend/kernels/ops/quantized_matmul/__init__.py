@@ -65,12 +65,25 @@ def many_rows(problem: Problem, target: Target) -> bool:
     """Return whether the weights are worth dequantizing once: that is little work against the product."""
     if problem.dtype == "float32":
         return problem.rows >= 32
+    if _by_warpgroups(problem, target):
+        return problem.rows >= FUSED_CROSSOVER
     slow = target.vendor == "nvidia" and (problem.mode != "affine" or 32 % problem.bits != 0)
     return problem.rows >= (SLOW_CROSSOVER if slow else CROSSOVER)
 
 
+def _by_warpgroups(problem: Problem, target: Target) -> bool:
+    if target.vendor != "nvidia":
+        return False
+    # It asks for Triton's version: where only rules are read, none need be there for other targets.
+    from rocmend.kernels.ops.quantized_matmul import warpgroups
+
+    return warpgroups.suits(problem, target)
+
+
 CROSSOVER = 160
 """Rows of x from which it is so: on an H200, 4 bits, 14336 by 4096, 128 take 62 µs fused, 75 apart; 192 115 and 77."""
+FUSED_CROSSOVER = 3072
+"""The same where weights are unpacked for wgmma: there 512 rows take 101 µs fused, 126 apart; 2048 355 and 376."""
 SLOW_CROSSOVER = 33
 """The same where tiles gather or convert code by code: there 32 rows of 3 bits take 200 µs in tiles, of mxfp4 95."""
 

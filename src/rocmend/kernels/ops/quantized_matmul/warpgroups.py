@@ -24,6 +24,8 @@ FOUR = 4
 ROWS = 128
 """The number of rows of weights is a multiple of these."""
 BITS = (4, 8)
+HALF_TILE = 128
+"""Rows of x that are half of a tile of many."""
 DTYPES = ("bfloat16", "float16")
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
@@ -59,8 +61,8 @@ def chunk_of(problem: Problem) -> int:
 
 
 def record_class(problem: Problem) -> str:
-    """Name the class of tuning records: rows of x, apart for 8 bits."""
-    rows = rows_class(problem.rows)
+    """Name the class of tuning records: rows of x (up to 128 of their own), apart for 8 bits."""
+    rows = "m128" if HALF_TILE // 2 < problem.rows <= HALF_TILE else rows_class(problem.rows)
     return rows if problem.bits == BITS[0] else f"b{problem.bits}-{rows}"
 
 
