@@ -88,5 +88,11 @@ def cases() -> Iterator[Case]:
             yield _case(function, dtype, (2, 10, 3), 1)
             yield _case(function, dtype, (2, 2000, 700), 1, inclusive=False)
             yield _case(function, dtype, (64, 4096), -1, reverse=True)
+    # Long rows, in tiles.
+    for function in ("cumsum", "cummax", "logcumsumexp"):
+        for dtype in ("float32", "bfloat16"):
+            yield _case(function, dtype, (3, 1_000_003), -1)
+            yield _case(function, dtype, (3, 1_000_003), -1, reverse=True, inclusive=False)
+    yield _case("cumsum", "int32", (1, 16_000_000), -1)
     yield _case("cumsum", "float32", (30_000_001,), 0)
     yield Case("cumsum-int32-beyond-2^31", _beyond, "int32", "large", reference=f"{HERE}.reference:cumsum_flat")
