@@ -62,7 +62,9 @@ def shape_class(problem: Problem) -> str:
     if which == "flat":
         return f"flat-{'wide' if outputs > 32 else 'narrow'}-{dtype}"
     width = "wide" if outputs >= 128 else "middle" if outputs > 32 else "narrow"
-    point = "-point" if width == "wide" and problem.taps == 1 and problem.pixels_in == problem.pixels_out else ""
+    point = ""
+    if width == "wide" and problem.taps == 1:
+        point = "-point" if problem.pixels_in == problem.pixels_out else "-strided-point"
     few = "-few" if problem.pixels_out * max(outputs, 128) < FEW else ""
     return f"{width}{point}{few}-{dtype}"
 

@@ -206,7 +206,7 @@ def reciprocals(geometry: Geometry) -> tuple[int, ...]:
 
 def parts_config(splits: int, target: Target) -> Config:
     """Return the record with which that many parts are added."""
-    return config_for("conv", "parts", "few" if splits <= 16 else "many", target)
+    return config_for("conv", "parts", "few" if splits <= 16 else "many" if splits <= 100 else "most", target)
 
 
 def add_parts(parts: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, splits: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import triton
 
-from rocmend.kernels import allocate, executor
+from rocmend.kernels import allocate, arithmetic, executor
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.conv import Problem, kind, shape_class, weight_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
@@ -25,6 +25,9 @@ from rocmend.kernels.ops.conv.kernels.weight_packed import weight_packed_kernel
 from rocmend.kernels.ops.conv.kernels.weight_tiled import weight_tiled_kernel
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
+
+MOST_TAPS = 4
+"""Taps along a row that a program of a depthwise gradient takes."""
 
 
 def weight_gradient(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry) -> torch.Tensor:
@@ -130,22 +133,28 @@ def _any(
 def _depthwise(
     x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
 ) -> torch.Tensor:
-    """Sum one tap of a block of channels over pixels."""
+    """Sum a row of taps of a block of channels over pixels."""
     target = executor.target_for(x.device)
     config = config_for("conv", "depthwise_weight", shape_class(problem), target)
-    blocks = triton.cdiv(geometry.c_out, config["BLOCK_C"])
-    outputs = geometry.c_out // geometry.groups
-    splits, per_split = _parts_of(blocks * geometry.taps, geometry.pixels_out, config["BLOCK_P"], config, target)
+    outputs, along = geometry.c_out, geometry.axes[2].taps
+    taps = min(arithmetic.next_power_of_2(along), MOST_TAPS)
+    rows = geometry.taps // along * triton.cdiv(along, taps)
+    blocks = triton.cdiv(outputs, config["BLOCK_C"])
+    splits, per_split = _parts_of(blocks * rows, geometry.pixels_out, config["BLOCK_P"], config, target)
     out = allocate.empty(shape, dtype=x.dtype, device=x.device)
     part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
-    numbers = (*numbers_of(geometry), *x.stride(), *dy.stride())
-    args = (x, dy, part, geometry.batch, geometry.c_out, outputs, per_split, *numbers)
+    numbers = numbers_of(geometry)
+    args = (
+        x, dy, part, outputs, outputs // geometry.groups, geometry.pixels_out, per_split,
+        *numbers[:6], *reciprocals(geometry), *numbers[6:], *x.stride(), *dy.stride(),
+    )  # fmt: skip
     constants = {
         "FLIP": geometry.flip,
         "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
         "WIDE": is_wide(x, dy),
+        "TAPS": taps,
     }
-    launch(depthwise_weight_kernel, (blocks, geometry.taps, splits), args, constants, config)
+    launch(depthwise_weight_kernel, (blocks, rows, splits), args, constants, config)
     if splits > 1:
         add_parts(part, None, out, splits)
     return out

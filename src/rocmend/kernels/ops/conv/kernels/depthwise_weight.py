@@ -6,62 +6,68 @@ import triton
 import triton.language as tl
 
 from rocmend.kernels.language import narrow
+from rocmend.kernels.ops.conv.kernels.geometry import divided
 
 
 @triton.jit
 def depthwise_weight_kernel(
     x_ptr, dy_ptr, out_ptr,
-    batch, outputs, multiplier, per_split,
-    x_d, x_h, x_w, y_d, y_h, y_w, k_d, k_h, k_w,
-    stride_d, stride_h, stride_w, pad_d, pad_h, pad_w,
-    dil_d, dil_h, dil_w, in_d, in_h, in_w,
+    outputs, multiplier, pixels, per_split,
+    x_d, x_h, x_w, y_d, y_h, y_w, d_factor, d_shift, h_factor, h_shift, w_factor, w_shift,
+    k_d, k_h, k_w, stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dil_d, dil_h, dil_w, in_d, in_h, in_w,
     xs_n, xs_d, xs_h, xs_w, xs_c, ys_n, ys_d, ys_h, ys_w, ys_c,
-    FLIP: tl.constexpr, PHASED: tl.constexpr, WIDE: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
+    FLIP: tl.constexpr, PHASED: tl.constexpr, WIDE: tl.constexpr, TAPS: tl.constexpr,
+    BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """Out is [splits, outputs, taps]; each split sums ``per_split`` pixels."""
+    """Out is [splits, outputs, taps]; each split sums ``per_split`` pixels.
+
+    A program takes up to TAPS taps along a row: they share what is loaded of the gradient, and read x where their
+    neighbours did.
+    """
     if WIDE:
         one = (tl.program_id(0) * 0 + 1).to(tl.int64)
         xs_n, xs_d, xs_h, xs_w, xs_c = xs_n * one, xs_d * one, xs_h * one, xs_w * one, xs_c * one
         ys_n, ys_d, ys_h, ys_w, ys_c = ys_n * one, ys_d * one, ys_h * one, ys_w * one, ys_c * one
     o = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
-    tap = tl.program_id(1)
-    split = tl.program_id(2)
     o_in = o < outputs
-    place = tap
+    split = tl.program_id(2)
+    blocks = tl.cdiv(k_w, TAPS)
+    row = tl.program_id(1) // blocks
+    place = (tl.program_id(1) % blocks) * TAPS + tl.arange(0, TAPS)
+    taken = place < k_w
+    t_d, t_h, t_w = row // k_h, row % k_h, place
     if FLIP:
-        tap = k_d * k_h * k_w - 1 - tap
-    t_w = tap % k_w
-    t_h = (tap // k_w) % k_h
-    t_d = tap // (k_w * k_h)
+        t_d, t_h, t_w = k_d - 1 - t_d, k_h - 1 - t_h, k_w - 1 - place
     x_column = (o // multiplier) * xs_c
     y_column = o * ys_c
-    pixels = batch * y_d * y_h * y_w
     end = tl.minimum(pixels, (split + 1) * per_split)
-    acc = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
+    acc = tl.zeros((BLOCK_P, TAPS, BLOCK_C), tl.float32)
     for start in range(split * per_split, end, BLOCK_P):
         m = start + tl.arange(0, BLOCK_P)
-        row_in = m < end
-        o_w = m % y_w
-        rest = m // y_w
-        o_h = rest % y_h
-        rest = rest // y_h
-        o_d = rest % y_d
-        image = rest // y_d
+        rest_h = divided(m, w_factor, w_shift)
+        rest_d = divided(rest_h, h_factor, h_shift)
+        image = divided(rest_d, d_factor, d_shift)
+        o_w, o_h, o_d = m - rest_h * y_w, rest_h - rest_d * y_h, rest_d - image * y_d
         p_d = o_d * stride_d - pad_d + t_d * dil_d
         p_h = o_h * stride_h - pad_h + t_h * dil_h
-        p_w = o_w * stride_w - pad_w + t_w * dil_w
-        inside = row_in
+        p_w = (o_w * stride_w - pad_w)[:, None] + (t_w * dil_w)[None, :]
+        row_in = m < end
+        inside = row_in[:, None] & taken[None, :]
         if PHASED:
-            inside &= (p_d % in_d == 0) & (p_h % in_h == 0) & (p_w % in_w == 0)
+            row_in &= (p_d % in_d == 0) & (p_h % in_h == 0)
+            inside &= p_w % in_w == 0
             p_d = p_d // in_d
             p_h = p_h // in_h
             p_w = p_w // in_w
-        inside &= (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h) & (p_w >= 0) & (p_w < x_w)
-        x_row = image * xs_n + p_d * xs_d + p_h * xs_h + p_w * xs_w
-        y_row = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
-        both = inside[:, None] & o_in[None, :]
-        x = tl.load(x_ptr + x_row[:, None] + x_column[None, :], mask=both, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + y_row[:, None] + y_column[None, :], mask=both, other=0.0).to(tl.float32)
-        acc += x * dy
-    row = (split * outputs + o).to(tl.int64) * tl.num_programs(1)
-    tl.store(out_ptr + row + place, narrow(tl.sum(acc, axis=0), out_ptr.dtype.element_ty), mask=o_in)
+        row_in &= (p_d >= 0) & (p_d < x_d) & (p_h >= 0) & (p_h < x_h)
+        inside &= row_in[:, None] & (p_w >= 0) & (p_w < x_w)
+        x_at = (image * xs_n + p_d * xs_d + p_h * xs_h)[:, None] + p_w * xs_w
+        y_at = image * ys_n + o_d * ys_d + o_h * ys_h + o_w * ys_w
+        both = inside[:, :, None] & o_in[None, None, :]
+        x = tl.load(x_ptr + x_at[:, :, None] + x_column[None, None, :], mask=both, other=0.0)
+        y_at = dy_ptr + y_at[:, None] + y_column[None, :]
+        dy = tl.load(y_at, mask=row_in[:, None] & o_in[None, :], other=0.0)
+        acc += x.to(tl.float32) * dy.to(tl.float32)[:, None, :]
+    at = (split * outputs + o).to(tl.int64)[None, :] * (k_d * k_h * k_w) + (row * k_w + place)[:, None]
+    result = narrow(tl.sum(acc, axis=0), out_ptr.dtype.element_ty)
+    tl.store(out_ptr + at, result, mask=taken[:, None] & o_in[None, :])
