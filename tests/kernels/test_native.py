@@ -150,6 +150,7 @@ class _Graphs:
         self.nodes: list[_Launch] = []
         self.launched: list[tuple[int, list[_Launch]]] = []
         self.runnables: list[int] = []
+        self.edges: list[tuple[int, int, int]] = []
         self.capturing = self.refused = self.destroyed = self.priority = self.made = 0
         number, pointer = ctypes.c_int, ctypes.c_void_p
         out, node = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Node)
@@ -163,6 +164,7 @@ class _Graphs:
             ctypes.CFUNCTYPE(number, pointer)(self._destroy),
             ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._capturing),
             ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._priority),
+            ctypes.CFUNCTYPE(number, pointer, out, out, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)(self._link),
         )
         self.functions = tuple([ctypes.cast(one, pointer).value or 0 for one in self._kept])
 
@@ -176,10 +178,13 @@ class _Graphs:
         return 0
 
     def _add(self, node: Any, _graph: int, behind: Any, count: int, parameters: Any) -> int:
-        if [behind[i] for i in range(count)] != ([len(self.nodes)] if self.nodes else []):
-            return 1  # not behind the one before
+        self.edges += [(behind[i], len(self.nodes) + 1, 0) for i in range(count)]
         self.nodes.append(self._node(parameters))
         node[0] = len(self.nodes)
+        return 0
+
+    def _link(self, _graph: int, begin: Any, end: Any, edges: Any, count: int) -> int:
+        self.edges += [(begin[i], end[i], edges[i]) for i in range(count)]
         return 0
 
     def _instantiate(self, runnable: Any, _graph: int, _flags: int) -> int:
@@ -382,11 +387,24 @@ def test_a_driver_that_makes_no_graph_gets_launches(driver: _Driver, graphs: _Gr
     assert (len(driver.launches), graphs.launched) == (4, [])
 
 
-def test_launches_that_may_begin_early_are_no_graph(driver: _Driver, graphs: _Graphs) -> None:
+def test_a_first_launch_that_may_begin_early_is_in_no_graph(driver: _Driver, graphs: _Graphs) -> None:
     compute = _adding(*_kernels(driver, launch_pdl=True))
     for _ in range(3):
         compute((torch.zeros(16), torch.zeros(16)), 9)
     assert (len(driver.launches), graphs.launched) == (2, [])
+
+
+@pytest.mark.parametrize(("early", "edge"), [(True, 0x010001), (False, 0)])
+def test_a_second_launch_that_may_begin_early_has_an_edge_that_says_so(
+    driver: _Driver, graphs: _Graphs, early: bool, edge: int
+) -> None:
+    first, second = _kernels(driver)
+    second.launcher["launch_pdl"] = early
+    compute = _adding(first, second)
+    for _ in range(3):
+        compute((torch.zeros(16), torch.zeros(16)), 9)
+    assert len(graphs.launched) == 1
+    assert graphs.edges == [(1, 2, edge)]
 
 
 def test_a_graph_that_the_driver_refuses_is_an_error(driver: _Driver, graphs: _Graphs) -> None:

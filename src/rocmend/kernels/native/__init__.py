@@ -26,6 +26,7 @@ VARIABLE = "ROCMEND_KERNELS_NATIVE"
 GRAPHS = (
     "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamIsCapturing", "cuStreamGetPriority",
+    "cuGraphAddDependencies_v2",
 )  # fmt: skip
 """In the order of ``graph.c``."""
 
@@ -69,12 +70,20 @@ def driver() -> Driver | None:
     try:
         library = ctypes.CDLL("libcuda.so.1")
         sizes = library.cuFuncGetParamInfo
-        launch, context, name, *graphs = (
-            ctypes.cast(getattr(library, one), ctypes.c_void_p).value or 0
-            for one in ("cuLaunchKernelEx", "cuCtxGetCurrent", "cuGetErrorString", *GRAPHS)
+        launch, context, name = (
+            _address(library, one) for one in ("cuLaunchKernelEx", "cuCtxGetCurrent", "cuGetErrorString")
         )
     except (OSError, AttributeError) as error:
         LOG.debug("recorded calls in Python: %s", error)
         return None
     sizes.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
-    return Driver(launch, context, name, sizes, tuple(graphs))
+    try:
+        graphs = tuple([_address(library, one) for one in GRAPHS])
+    except AttributeError as error:
+        LOG.debug("recorded calls without graphs: %s", error)
+        graphs = ()
+    return Driver(launch, context, name, sizes, graphs)
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0

@@ -22,6 +22,7 @@ typedef struct {
     int (*destroy_runnable)(void *runnable);
     int (*capturing)(void *stream, int *status);
     int (*priority)(void *stream, int *priority);
+    int (*link)(void *graph, void *const *from, void *const *to, const unsigned char (*edges)[8], size_t count);
 } GraphDriver;
 
 #define GRAPH_FUNCTIONS (sizeof(GraphDriver) / sizeof(void *))
@@ -61,6 +62,9 @@ static void graph_free(Graph *self)
     self->nodes = NULL;
 }
 
+/* An edge to a kernel that may begin before the one in front of it is done: from which of its ports, to which, a kind. */
+static const unsigned char early_edge[1][8] = {{1, 0, 1}};
+
 /* Make the graph: each step behind the one before it. */
 static int graph_make(Graph *self, const Step *steps, Py_ssize_t count, void **pointers)
 {
@@ -68,7 +72,10 @@ static int graph_make(Graph *self, const Step *steps, Py_ssize_t count, void **p
     int code = self->nodes ? self->driver.create(&self->graph, 0) : 1;
     for (Py_ssize_t i = 0; i < count && !code; i++) {
         NodeParameters one = node_of(&steps[i], pointers);
-        code = self->driver.add(&self->nodes[i], self->graph, i ? &self->nodes[i - 1] : NULL, i ? 1 : 0, &one);
+        int behind = i && !steps[i].early;
+        code = self->driver.add(&self->nodes[i], self->graph, behind ? &self->nodes[i - 1] : NULL, behind, &one);
+        if (!code && i && steps[i].early)
+            code = self->driver.link(self->graph, &self->nodes[i - 1], &self->nodes[i], early_edge, 1);
     }
     return code;
 }

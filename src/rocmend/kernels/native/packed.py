@@ -45,8 +45,8 @@ def replay(
         steps = tuple([_step(one, functions) for one in launches])
     except UnknownError:
         return None
-    # A kernel of a graph waits for the one in front of it.
-    several = len(steps) >= LEAST_OF_GRAPH and not any(one.compiled.run.launch_pdl for one in launches)
+    # A graph waits for what is in front of it: a first kernel that may begin early would not.
+    several = len(steps) >= LEAST_OF_GRAPH and not launches[0].compiled.run.launch_pdl
     graphs = functions.graphs if several else ()
     found: Callable[[Given], Any] = module().Replay(
         tuple(given), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
