@@ -170,6 +170,13 @@ def _weights(
         raise UsageError(
             "conv_weight_gradient", f"expected a gradient of shape {expected}, got {tuple(gradient.shape)}."
         )
+    compute = implementation(OP, x.device, _problem("weight", x.dtype, geometry))
+    if compute.__module__.endswith(".vendor") and x.numel() and gradient.numel():
+        from rocmend.kernels.ops.conv import vendor_plans
+
+        found = vendor_plans.plan_weight_gradient(x, gradient, geometry)
+        if found is not None:
+            return found
     run = _planned(_five(x), _five(gradient), "weight", geometry)
     return lambda x, gradient: run(_five(x), _five(gradient), None).reshape(weight_shape)
 
