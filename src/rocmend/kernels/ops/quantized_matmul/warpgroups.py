@@ -9,7 +9,7 @@ import torch
 from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.ops.quantized_matmul import Problem, few, rows_class
+from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, rows_class
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
@@ -17,6 +17,8 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
 LEAST_ROWS = 9
+MANY = 1 << 25
+"""Weights of 4 bits from which it is taken up to 16 rows: else ``lanes`` is as fast, with one launch."""
 CHUNK_BITS = 512
 """Of a row, which lanes take at once."""
 FOUR = 4
@@ -49,10 +51,14 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.group_size in (chunk_of(problem), chunk_of(problem) // 2)
         and problem.transpose
         and problem.batch == 1
-        and problem.rows >= LEAST_ROWS
+        and (problem.rows > FEW or (problem.rows >= LEAST_ROWS and problem.bits == BITS[0] and _many(problem)))
         and problem.columns % ROWS == 0
         and problem.depth % (FOUR * chunk_of(problem)) == 0
     )
+
+
+def _many(problem: Problem) -> bool:
+    return problem.columns * problem.depth >= MANY
 
 
 def chunk_of(problem: Problem) -> int:
