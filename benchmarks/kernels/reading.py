@@ -1,4 +1,8 @@
-"""What a decode step of a mixture of experts must read, and nothing else done: the floor that small reads have."""
+"""What a decode step of a mixture of experts must read, and nothing else done, by small programs of a few rows each.
+
+How long it takes tells what launches and latencies cost so small a read. It is no bound: of larger ones, and where rows
+are short, kernels whose programs stay and have the next rows under way read faster.
+"""
 
 from __future__ import annotations
 
