@@ -154,6 +154,13 @@ def _real() -> Iterator[Case]:
     for n, k, group in ((8208, 4096, 64), (14336, 4096, 128), (16400, 5120, 64), (12304, 3072, 128), (4256, 14336, 64)):
         yield _case("bfloat16", (1,), n, k, group=group, size="large")
 
+    # Rows of x that are no tile's, and both groups of each width that wgmma's operand is unpacked from.
+    for rows, n, k, bits, group in (
+        (9, 14336, 4096, 4, 64), (33, 1280, 1536, 4, 128), (100, 4096, 4096, 4, 64), (300, 2176, 1024, 8, 32),
+        (515, 128, 512, 4, 64), (129, 4224, 7168, 4, 128),
+    ):  # fmt: skip
+        yield _case("bfloat16", (rows,), n, k, bits=bits, group=group, size="large")
+
 
 def _large() -> Iterator[Case]:
     """Yield more than 2³¹ weights."""
