@@ -111,6 +111,15 @@ def cases() -> Iterator[Case]:
         for gated in (False, True):
             label = f"{name}-gated" if gated else name
             yield _case(label, "bfloat16", ("affine", 4, group), 5, tokens, 3, n, k, gated=gated, indices=indices)
+    # Whole tiles of programs that stay: experts with no rows, with all, with more than a tile has.
+    for form in (four, ("affine", 8, 64), ("mxfp4", 4, 32)):
+        for name, tokens, n, k, indices in (
+            ("random", 48, 512, 768, "random"), ("gap", 150, 256, 1024, "gap"), ("one", 61, 256, 2048, "one"),
+            ("sorted", 40, 768, 1536, "sorted"),
+        ):  # fmt: skip
+            for gated in (False, True):
+                label = f"stay-{name}-{form[0]}{form[1]}{'-gated' if gated else ''}"
+                yield _case(label, "bfloat16", form, 7, tokens, 4, n, k, gated=gated, indices=indices, size="large")
     for dtype in ("float16", "bfloat16"):
         yield _case("decode", dtype, four, 128, 1, 8, 768, 2048, size="large", compiled=True)
         yield _case("decode-gated", dtype, four, 128, 1, 8, 768, 2048, gated=True, size="large", compiled=True)
