@@ -28,13 +28,16 @@ pytestmark = pytest.mark.cpu
 H200 = by_name("sm90", compute_units=132)
 
 
-def test_blocks_multiply_a_wavefronts_share() -> None:
+@pytest.mark.parametrize("bits", [4, 8])
+def test_blocks_multiply_a_wavefronts_share(bits: int) -> None:
     drawn = np.random.default_rng(1)
-    codes = drawn.integers(0, 16, (16, 512))
-    words = code_words(codes)
-    x = narrow(drawn.standard_normal(512))
+    depth, group = 2048 // bits, 256 // bits
+    codes = drawn.integers(0, 1 << bits, (16, depth))
+    words = code_words(codes, bits)
+    x = narrow(drawn.standard_normal(depth))
     scales, biases = narrow(drawn.standard_normal((2, 16, 8)))
-    dense = (codes.reshape(16, 8, 64) * wide(scales)[:, :, None] + wide(biases)[:, :, None]).reshape(16, 512)
+    dense = codes.reshape(16, 8, group) * wide(scales)[:, :, None] + wide(biases)[:, :, None]
+    dense = dense.reshape(16, depth)
     wanted = dense @ wide(x).astype(np.float64)
 
     # Even columns have the first group of a chunk, which quarters 0 and 1 hold, odd ones the second.
@@ -43,19 +46,26 @@ def test_blocks_multiply_a_wavefronts_share() -> None:
     for chunk in range(4):
         ordered = []
         for word in range(4):
-            eight = (chunk * 128 + QUARTER * 32 + word * 8) // 2
-            ordered += Wavefront([np.where(own, packed(x)[eight + at], 0) for at in range(4)]).run(blocks.pairs())
+            # Pairs of elements of x, half as many where codes are twice as wide.
+            held = 16 // bits
+            at = (chunk * 16 + QUARTER * 4 + word) * held
+            given = [np.where(own, packed(x)[at + pair % held], 0) for pair in range(4)]
+            ordered += Wavefront(given).run(blocks.pairs() if bits == 4 else blocks.pairs_of_bytes())
         at = [chunk * 16 + QUARTER * 4 + word for word in range(4)]
         low, high = ([words[ROW + by, one] for one in at] for by in (0, 8))
         products += Wavefront([*low, *high, *ordered]).run(blocks.product())
 
     # A sum of x has three parts, in columns of their own; the same for scales, times -128.
-    left = wide(x).reshape(8, 64).sum(1)
-    parts = np.zeros((8, 8), np.float32)
-    for column in range(3):
-        parts[column] = wide(narrow(left))
-        left = left - parts[column]
-    own_parts = [bits_of(factor * parts[ROW, 2 * QUARTER + group]) for factor in (1, -128) for group in (0, 1)]
+    left = wide(x).reshape(8, group).sum(1)
+    beside = -128 if bits == 4 else -128 * 17
+    own_parts = []
+    for sums in (left, np.float32(beside) * left):
+        parts = np.zeros((8, 8), np.float32)
+        rest = sums.copy()
+        for column in range(3):
+            parts[column] = wide(narrow(rest))
+            rest -= parts[column]
+        own_parts += [bits_of(parts[ROW, 2 * QUARTER + of]) for of in (0, 1)]
     fours = [packed(scales)[ROW + by, word] for by in (0, 8) for word in range(4)]
     mixed = [packed(one)[ROW + by, QUARTER] for one in (biases, scales) for by in (0, 8)]
     results = Wavefront([*products, *fours, *mixed, *own_parts]).run(blocks.finish())
@@ -73,7 +83,8 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32},
+        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 2}, {"group_size": 32},
+        {"bits": 8, "depth": 5120}, {"bits": 8, "group_size": 128},
         {"transpose": False}, {"batch": 2}, {"rows": 2}, {"columns": 14344}, {"depth": 4096 + 512}, {"columns": 4096},
         {"depth": 2 * 4096 * 4096},
     ],

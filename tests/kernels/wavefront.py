@@ -33,11 +33,12 @@ def packed(halves: Any) -> Any:
     return halves[..., 0::2] | (halves[..., 1::2] << 16)
 
 
-def code_words(codes: Any) -> Any:
-    """Return codes of four bits in words, the first one lowest."""
-    words = np.zeros((*codes.shape[:-1], codes.shape[-1] // 8), np.uint32)
-    for place in range(8):
-        words |= codes[..., place::8].astype(np.uint32) << np.uint32(4 * place)
+def code_words(codes: Any, bits: int = 4) -> Any:
+    """Return codes in words, the first one lowest."""
+    each = 32 // bits
+    words = np.zeros((*codes.shape[:-1], codes.shape[-1] // each), np.uint32)
+    for place in range(each):
+        words |= codes[..., place::each].astype(np.uint32) << np.uint32(bits * place)
     return words
 
 
@@ -67,6 +68,11 @@ def _f32(number: Any) -> Any:
     return number.view(np.float32)
 
 
+def _twice(one: Any, other: Any) -> Any:
+    low, high = (narrow(wide(one >> np.uint32(by) & 0xFFFF) * wide(other >> np.uint32(by) & 0xFFFF)) for by in (0, 16))
+    return low | (high << 16)
+
+
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {
     "mov.b32": lambda one: one,
     "mov.f32": lambda one: one,
@@ -83,6 +89,7 @@ INSTRUCTIONS: dict[str, Callable[..., Any]] = {
     "add.f32": lambda one, other: bits_of(_f32(one) + _f32(other)),
     "sub.f32": lambda one, other: bits_of(_f32(one) - _f32(other)),
     "mul.f32": lambda one, other: bits_of(_f32(one) * _f32(other)),
+    "mul.rn.bf16x2": _twice,
     "fma.rn.f32": lambda one, two, more: bits_of(_f32(one).astype(np.float64) * _f32(two) + _f32(more)),
 }
 
@@ -91,18 +98,19 @@ class Wavefront:
     """Registers of 32 lanes.
 
     Args:
-        operands: What a block takes, ``[32]`` each; it gives four registers before them.
+        operands: What a block takes, ``[32]`` each.
+        first: The number of the first one, behind those that it gives.
     """
 
-    def __init__(self, operands: list[Any]) -> None:
-        self.held: dict[str, Any] = {f"${4 + at}": np.asarray(one, np.uint32) for at, one in enumerate(operands)}
+    def __init__(self, operands: list[Any], first: int = 4) -> None:
+        self.held: dict[str, Any] = {f"${first + at}": np.asarray(one, np.uint32) for at, one in enumerate(operands)}
 
-    def run(self, block: str) -> list[Any]:
-        """Run a block, and return what it gives."""
+    def run(self, block: str, results: int = 4) -> list[Any]:
+        """Run a block, and return the registers that it gives, which are the first ones."""
         for statement in re.split(r";\s*", block.strip().strip("{}").strip()):
             if statement and not statement.startswith(".reg"):
                 self._step(*statement.split(None, 1))
-        return [self.held[f"${at}"] for at in range(4)]
+        return [self.held[f"${at}"] for at in range(results)]
 
     def _value(self, name: str) -> Any:
         if name in self.held:

@@ -92,6 +92,7 @@ def cases() -> Iterator[Case]:
     yield from _formats()
     yield from _shapes()
     yield from _real()
+    yield from _walks()
     yield from _large()
 
 
@@ -150,16 +151,27 @@ def _real() -> Iterator[Case]:
             yield _case(dtype, (rows,), 2048, 4096, transpose=False, compiled=dtype == "bfloat16", size="large")
     for rows in (1, 48):
         yield _case("float32", (rows,), 2048, 2048, compiled=True, size="large")
-    # Tiles that do not come out even among programs, and K in two to seven parts.
-    for n, k, group in ((8208, 4096, 64), (14336, 4096, 128), (16400, 5120, 64), (12304, 3072, 128), (4256, 14336, 64)):
-        yield _case("bfloat16", (1,), n, k, group=group, size="large")
-
     # Rows of x that are no tile's, and both groups of each width that wgmma's operand is unpacked from.
     for rows, n, k, bits, group in (
         (9, 14336, 4096, 4, 64), (33, 1280, 1536, 4, 128), (100, 4096, 4096, 4, 64), (300, 2176, 1024, 8, 32),
         (515, 128, 512, 4, 64), (129, 4224, 7168, 4, 128),
     ):  # fmt: skip
         yield _case("bfloat16", (rows,), n, k, bits=bits, group=group, size="large")
+
+
+def _walks() -> Iterator[Case]:
+    """Yield what kernels take whose programs walk over tiles of weights."""
+    # Tiles that do not come out even among programs, and K in two to seven parts.
+    for n, k, group in ((8208, 4096, 64), (14336, 4096, 128), (16400, 5120, 64), (12304, 3072, 128), (4256, 14336, 64)):
+        yield _case("bfloat16", (1,), n, k, group=group, size="large")
+    # The same with 8 bits, and with several rows of x, in parts of their own.
+    for n, k in ((14336, 4096), (8208, 6144)):
+        yield _case("bfloat16", (1,), n, k, bits=8, size="large")
+    for rows, n, k, group in (
+        (8, 14336, 4096, 64), (2, 8208, 4096, 128), (5, 12304, 3072, 64), (7, 16400, 5120, 64), (3, 8192, 8192, 128),
+        (8, 28672, 8192, 64),
+    ):  # fmt: skip
+        yield _case("bfloat16", (rows,), n, k, group=group, size="large")
 
 
 def _large() -> Iterator[Case]:

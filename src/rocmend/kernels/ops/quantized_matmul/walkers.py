@@ -1,4 +1,4 @@
-"""Plan the kernel whose programs walk over rows of weights: one row of x, 4 bits, on NVIDIA."""
+"""Plan the kernel whose programs walk over rows of weights: one row of x, 4 or 8 bits, on NVIDIA."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from rocmend.kernels.tuning import Config
 MOST_ROUNDS = 8
 """Of a program, which keeps what it has in that many registers of its lanes."""
 SLICE = 512
-"""Codes of a wavefront."""
+"""Codes of four bits of a wavefront; one of eight counts as two."""
 MOST_PARTS = 7
 """Of K, each of which is code of its own."""
 MANY = 1 << 25
 """Weights from which it is taken: with fewer, most of the time is not theirs."""
 RESIDENT = 2
 """Programs of a compute unit. With tiles for no more than these, weights of a next one cannot be under way."""
-GROUPS = (64, 128)
+FORMS = ((4, 64), (4, 128), (8, 64))
+"""Bits of a code, and codes of a group."""
+SHARES = {4: (4, 2), 8: (8,)}
+"""How many wavefronts may share a tile, by bits: with 8, a program of 4 has tiles that come out less even."""
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
 
@@ -46,8 +49,8 @@ def suits(problem: Problem, target: Target) -> bool:
         and target.vendor == "nvidia"
         and target.generation // 10 == 9  # Hopper
         and problem.dtype == "bfloat16"
-        and (problem.mode, problem.bits) == ("affine", 4)
-        and problem.group_size in GROUPS
+        and problem.mode == "affine"
+        and (problem.bits, problem.group_size) in FORMS
         and problem.transpose
         and problem.batch == 1
         and problem.rows == 1
@@ -59,9 +62,10 @@ def suits(problem: Problem, target: Target) -> bool:
 
 
 def slices_of(problem: Problem) -> int:
-    """Return how many wavefronts share a tile, 4 or 2, or 0 where K cannot be cut so."""
-    fit = (n for n in (4, 2) if problem.depth % (n * SLICE) == 0 and problem.depth <= n * SLICE * MOST_PARTS)
-    return next(fit, 0)
+    """Return how many wavefronts share a tile, 4 or 2, with 8 bits 8; or 0 where K cannot be cut so."""
+    fours = problem.depth * problem.bits // 4
+    fit = SHARES[problem.bits]
+    return next((n for n in fit if fours % (n * SLICE) == 0 and fours <= n * SLICE * MOST_PARTS), 0)
 
 
 def walk_of(problem: Problem, config: Config, compute_units: int) -> Walk:
@@ -116,7 +120,7 @@ def _planned(ops: Operands, config: Config, target: Target) -> Plan:
     p = ops.problem
     walk = walk_of(p, config, target.compute_units or 132)
     constants = {
-        "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "ROUNDS": walk.rounds,
+        "DEPTH": p.depth, "GROUP": p.group_size, "BITS": p.bits, "SLICES": walk.slices, "ROUNDS": walk.rounds,
         "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.columns // few.TILE,)

@@ -42,8 +42,9 @@ def block(*lines: str) -> str:
 
 
 def constraints(results: str, tensors: str) -> str:
-    """Return the constraints of a block: the kind of its results, then a letter for each tensor; ``f`` or ``r``."""
-    return ",".join([f"=&{results}"] * 4 + [kind for kind in tensors for _ in range(4)])
+    """Return the constraints of a block: a letter for each tensor that it gives and for each it takes; f or r."""
+    given = [f"=&{kind}" for kind in results for _ in range(4)]
+    return ",".join(given + [kind for kind in tensors for _ in range(4)])
 
 
 def pairs() -> str:
@@ -53,6 +54,18 @@ def pairs() -> str:
         f"prmt.b32 ${v}, {low}, {high}, {pick};"
         for v, (low, high, pick) in enumerate(((a, c, "0x5410"), (a, c, "0x7632"), (b, d, "0x5410"), (b, d, "0x7632")))
     )
+
+
+def pairs_of_bytes() -> str:
+    """Four codes' numbers of x as they stand, in two registers and once more, to the pairs of a word of 8-bit codes.
+
+    Such a word is taken as eight codes of four bits: of code ``v`` the low half has x, the high half 16 times that.
+    """
+    a, b, _, _ = operands(4)
+    lines = [".reg .b32 o;", "mov.b32 o, 0x41804180;"]
+    for v, pick in ((0, "0x5410"), (2, "0x7632")):
+        lines += [f"prmt.b32 ${v}, {a}, {b}, {pick};", f"mul.rn.bf16x2 ${v + 1}, ${v}, o;"]
+    return block(*lines)
 
 
 def multiplied(low: str, high: str, x: list[str], to: str, start: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""One row of x in bfloat16 against 4-bit weights in groups of 64 or 128, on NVIDIA: programs that walk over rows.
+"""One row of x in bfloat16 against weights of 4 or 8 bits, on NVIDIA: programs that walk over rows.
 
 A program of a few wavefronts takes 16 rows of weights after another. Its wavefronts have neighbouring parts of K, the
 same ones for all rows, so that x is brought into order once, in shared memory. The next rows' weights are under way
@@ -13,6 +13,7 @@ from triton.experimental.gluon import language as gl
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks
 
 PAIRS = gl.constexpr(blocks.pairs())
+PAIRS_OF_BYTES = gl.constexpr(blocks.pairs_of_bytes())
 PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
 PRODUCT = gl.constexpr(blocks.product())
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
@@ -59,9 +60,9 @@ def _codes(at, here, FIRST: gl.constexpr, SLICES: gl.constexpr, CHUNKS: gl.const
 
 
 @gluon.jit
-def _by_two(scales, GROUP: gl.constexpr):
-    """Return words of two groups' scales: as they stand, or one of 128 codes as two."""
-    return scales if GROUP == 64 else (scales.to(gl.int32) & 0xFFFF) * 0x10001
+def _by_two(scales, EACH: gl.constexpr):
+    """Return words of two groups' scales: as they stand, or one of 128 codes of four bits as two."""
+    return scales if EACH == 64 else (scales.to(gl.int32) & 0xFFFF) * 0x10001
 
 
 @gluon.jit
@@ -74,6 +75,7 @@ def walkers_kernel(
     tiles,
     DEPTH: gl.constexpr,
     GROUP: gl.constexpr,
+    BITS: gl.constexpr,
     SLICES: gl.constexpr,
     ROUNDS: gl.constexpr,
     CHUNKS: gl.constexpr,
@@ -84,24 +86,28 @@ def walkers_kernel(
 
     Args:
         x_ptr: [DEPTH].
-        w_ptr: [16 * tiles, DEPTH / 8] words.
+        w_ptr: [16 * tiles, DEPTH * BITS / 32] words.
         scales_ptr: [16 * tiles, DEPTH / GROUP].
         biases_ptr: The same.
         out_ptr: [16 * tiles].
         tiles: How many there are.
-        DEPTH: K, a multiple of SLICES * 512.
-        GROUP: 64 or 128.
+        DEPTH: K, a multiple of SLICES * 512, or of half as much with 8 bits.
+        GROUP: 64 or 128 with 4 bits, 32 or 64 with 8.
+        BITS: 4 or 8; a code of 8 bits is taken as two of 4, the second of which has 16 times the first one's x.
         SLICES: Wavefronts, each with 512 codes of every SLICES * 512.
         ROUNDS: Tiles of a program at most, 8 at most.
         CHUNKS: Of 128 codes that a wavefront multiplies at a step: 1, 2 or 4.
         AHEAD: Steps whose weights are under way.
         PDL: Weights are read before x is there.
     """
-    PARTS: gl.constexpr = DEPTH // (512 * SLICES)
+    # Codes of four bits, of a row and of a group.
+    FOURS: gl.constexpr = DEPTH * BITS // 4
+    EACH: gl.constexpr = GROUP * BITS // 4
+    PARTS: gl.constexpr = FOURS // (512 * SLICES)
     STEPS: gl.constexpr = PARTS * 4 // CHUNKS
     # Elements of a tensor of scales in a row: words of two groups, or groups.
-    QUADS: gl.constexpr = DEPTH // 128
-    kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
+    QUADS: gl.constexpr = FOURS // 128
+    kind: gl.constexpr = gl.int32 if EACH == 64 else gl.int16
     # Wavefronts, rows (pairs of them, one of two), quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
     # Without rows: what differs in every second of them alone.
@@ -114,17 +120,17 @@ def walkers_kernel(
     first = gl.program_id(0)
     programs = gl.num_programs(0)
     row = first.to(gl.int64) * 16
-    w_at = w_ptr + row * (DEPTH // 8) + (r * (DEPTH // 8) + wavefront * 64 + q * 4 + four)
+    w_at = w_ptr + row * (FOURS // 8) + (r * (FOURS // 8) + wavefront * 64 + q * 4 + four)
     s_all = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
     b_all = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + row * QUADS
     s_at = s_all + (r * QUADS + wavefront * 4 + q * 0 + four)
     both = (r + four % 2 * 8) * QUADS + wavefront * 4 + q
     both_at = gl.where(four < 2, b_all + both, s_all + both)
-    w_round = programs.to(gl.int64) * (DEPTH * 2)
+    w_round = programs.to(gl.int64) * (FOURS * 2)
     s_round = programs.to(gl.int64) * (16 * QUADS)
     words = ()
     for step in gl.static_range(AHEAD):
-        words = words + _codes(w_at, True, step * CHUNKS, SLICES, CHUNKS, DEPTH)
+        words = words + _codes(w_at, True, step * CHUNKS, SLICES, CHUNKS, FOURS)
     s_low = gl.load(s_at)
     s_high = gl.load(s_at + 8 * QUADS)
     s_both = gl.load(both_at)
@@ -140,22 +146,25 @@ def walkers_kernel(
     word = ((part_of * SLICES + number // 8 % SLICES) * 4 + number // (32 * SLICES) % 4) * 16
     word += number % 4 * 4 + number // (8 * SLICES) % 4
     given = (number % 4 // 2 == number // 4 % 2) & (part_of < PARTS)
-    x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + word.expand_dims(1) * 4
-    x_at += gl.arange(0, 4, layout=gl.SliceLayout(0, spread)).expand_dims(0)
+    x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + word.expand_dims(1) * (16 // BITS)
+    x_at += gl.arange(0, 4, layout=gl.SliceLayout(0, spread)).expand_dims(0) % (16 // BITS)
     x = gl.load(x_at, mask=given.expand_dims(1), other=0)
-    x = gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [x], gl.int32, is_pure=True, pack=4)
+    x = gl.inline_asm_elementwise(PAIRS if BITS == 4 else PAIRS_OF_BYTES, PAIRS_OF, [x], gl.int32, is_pure=True, pack=4)
     memory = gl.allocate_shared_memory(gl.int32, [ALL // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     memory.store(x)
     held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
         gl.int32, [ALL // (32 * SLICES), SLICES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
-    # Sums of x by 64 codes, each in three parts of bfloat16, which columns hold: two groups, and -128 times both.
-    grouped: gl.constexpr = gl.BlockedLayout([1, 1, 16], [1, 8, 4], [SLICES, 1, 1], [2, 1, 0])
-    group_at = _along(0, SLICES, grouped, 3) * 512 + _along(1, 8, grouped, 3) * 64 + _along(2, 64, grouped, 3)
+    # Sums of x by 64 codes of four bits, each in three parts of bfloat16, which columns hold: two groups, and -128
+    # times both, for halves of a code 17 times that.
+    SUM: gl.constexpr = 256 // BITS
+    BESIDE: gl.constexpr = -128.0 if BITS == 4 else -128.0 * 17
+    grouped: gl.constexpr = gl.BlockedLayout([1, 1, SUM // 4], [1, 8, 4], [SLICES, 1, 1], [2, 1, 0])
+    group_at = _along(0, SLICES, grouped, 3) * (SUM * 8) + _along(1, 8, grouped, 3) * SUM + _along(2, SUM, grouped, 3)
     parts = ()
     for part in gl.static_range(PARTS):
-        total = gl.sum(gl.load(x_ptr + (part * SLICES * 512 + group_at)).to(gl.float32), axis=2)
-        total = gl.join(total, total * -128.0).reshape([SLICES, 4, 2, 2]).permute([0, 1, 3, 2]).reshape([SLICES, 4, 4])
+        total = gl.sum(gl.load(x_ptr + (part * SLICES * SUM * 8 + group_at)).to(gl.float32), axis=2)
+        total = gl.join(total, total * BESIDE).reshape([SLICES, 4, 2, 2]).permute([0, 1, 3, 2]).reshape([SLICES, 4, 4])
         total = gl.convert_layout(total, gl.SliceLayout(1, gl.SliceLayout(2, lanes))).expand_dims(1).expand_dims(2)
         one = total.to(gl.bfloat16).to(gl.float32)
         two = (total - one).to(gl.bfloat16).to(gl.float32)
@@ -179,9 +188,9 @@ def walkers_kernel(
             for k in gl.static_range((AHEAD - 1) * 2 * CHUNKS):
                 later = later + (words[k + 2 * CHUNKS],)
             if step + AHEAD < STEPS:
-                words = later + _codes(w_at, True, (step + AHEAD) * CHUNKS, SLICES, CHUNKS, DEPTH)
+                words = later + _codes(w_at, True, (step + AHEAD) * CHUNKS, SLICES, CHUNKS, FOURS)
             else:
-                words = later + _codes(w_next, more, (step + AHEAD - STEPS) * CHUNKS, SLICES, CHUNKS, DEPTH)
+                words = later + _codes(w_next, more, (step + AHEAD - STEPS) * CHUNKS, SLICES, CHUNKS, FOURS)
             if step * CHUNKS % 4 == 0:
                 low, high, mixed = s_low, s_high, s_both
                 products = ()
@@ -211,8 +220,8 @@ def walkers_kernel(
                 value += gl.inline_asm_elementwise(
                     FINISH, FINISH_OF,
                     [
-                        products[0], products[1], products[2], products[3], _by_two(low, GROUP), _by_two(high, GROUP),
-                        _by_two(mixed, GROUP), parts[step * CHUNKS // 4],
+                        products[0], products[1], products[2], products[3], _by_two(low, EACH), _by_two(high, EACH),
+                        _by_two(mixed, EACH), parts[step * CHUNKS // 4],
                     ],
                     gl.float32, is_pure=True, pack=4,
                 )  # fmt: skip
