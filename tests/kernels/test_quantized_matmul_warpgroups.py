@@ -164,7 +164,7 @@ def test_parts_of_k_are_whole_steps(rows: int, columns: int, depth: int, bits: i
     splits = warpgroups.splits_of(problem, config, 132)
     assert depth % (splits * config["CHUNKS"] * 512 // bits) == 0
     tiles = -(-rows // config["BLOCK_M"]) * (columns // config["ROWS"])
-    assert splits == 1 or splits * tiles <= 132 * warpgroups.FILL
+    assert splits == 1 or splits * tiles <= 132 * 128 // config["ROWS"]
 
 
 def _launched(x: Any, scales: Any, rows_of_x: int) -> list[executor.Launch]:

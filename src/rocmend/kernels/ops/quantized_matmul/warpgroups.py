@@ -32,8 +32,8 @@ DTYPES = ("bfloat16", "float16")
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
 MOST_SPLITS = 8
-FILL = 1
-"""Programs of a compute unit, in whose number parts of K may end."""
+FILL = 128
+"""Rows of weights whose programs a compute unit holds at once: parts of K may make as many programs as that gives."""
 
 
 def suits(problem: Problem, target: Target) -> bool:
@@ -82,7 +82,8 @@ def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
     """
     tiles = cdiv(problem.rows, config["BLOCK_M"]) * (problem.columns // config["ROWS"])
     steps = problem.depth // (chunk_of(problem) * config["CHUNKS"])
-    fitting = [n for n in range(1, MOST_SPLITS + 1) if steps % n == 0 and (n == 1 or n * tiles <= FILL * compute_units)]
+    resident = FILL // config["ROWS"] * compute_units
+    fitting = [n for n in range(1, MOST_SPLITS + 1) if steps % n == 0 and (n == 1 or n * tiles <= resident)]
     return fitting[-1]
 
 
