@@ -78,7 +78,8 @@ def driver() -> Driver | None:
         return None
     sizes.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
     try:
-        graphs = tuple([_address(library, one) for one in GRAPHS])
+        blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in {"", "0"}  # which is said of launches
+        graphs = () if blocking else tuple([_address(library, one) for one in GRAPHS])
     except AttributeError as error:
         LOG.debug("recorded calls without graphs: %s", error)
         graphs = ()

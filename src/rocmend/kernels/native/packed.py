@@ -16,7 +16,7 @@ _INTEGERS = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
 }  # fmt: skip
 _FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
-LEAST_OF_GRAPH = 2
+LEAST_OF_GRAPH = 1
 """Launches of a call that are made as one graph: so many or more."""
 MOST_SCRATCH = 2
 """Pointers that Triton puts behind a kernel's own parameters."""

@@ -8,16 +8,14 @@ from typing import Any
 
 import torch
 
+from rocmend.kernels.ops.attention import MANY
 from rocmend.kernels.remembered import Planned
-
-MANY = 1 << 20  # products of lengths from which on cuDNN is asked
 
 
 def _preferred(device: torch.device, products: int) -> contextlib.AbstractContextManager[None]:
     """Say which of torch's ways is taken first.
 
-    On NVIDIA GPUs from compute capability 9 on cuDNN is twice as fast as the others. It takes 30 ms to prepare for each
-    new length, and every prompt has another one: a short one is not worth it.
+    On NVIDIA GPUs from compute capability 9 on cuDNN is twice as fast as the others; see ``MANY``.
     """
     if not _says(device):
         return contextlib.nullcontext()
