@@ -177,6 +177,10 @@ def _weights(
         found = vendor_plans.plan_weight_gradient(x, gradient, geometry)
         if found is not None:
             return found
+    if compute.__module__.endswith(".host"):
+        from rocmend.kernels.ops.conv.host_weight import plan_weight_gradient
+
+        return plan_weight_gradient(_five(x), _five(gradient), geometry, weight_shape)
     run = _planned(_five(x), _five(gradient), "weight", geometry)
     return lambda x, gradient: run(_five(x), _five(gradient), None).reshape(weight_shape)
 
@@ -230,6 +234,12 @@ def _planned(x: torch.Tensor, other: torch.Tensor, direction: str, geometry: Geo
             gradient = vendor_plans.plan_weight_gradient(x, other, geometry)
             if gradient is not None:
                 return lambda x, other, _bias: gradient(x, other)
+    if compute.__module__.endswith(".host") and direction == "weight":
+        from rocmend.kernels.ops.conv.host_weight import plan_weight_gradient
+
+        shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), geometry.c_in // geometry.groups)
+        weights = plan_weight_gradient(x, other, geometry, shape)
+        return lambda x, other, _bias: weights(x, other)
     return lambda x, other, bias: compute(direction, x, other, bias, geometry)
 
 
@@ -250,6 +260,15 @@ def _inputs(
         found = vendor_plans.plan_input_gradient(gradient, weight, geometry)
         if found is not None:
             return found
+
+    if compute.__module__.endswith(".host") and geometry.groups == 1:
+        from rocmend.kernels.ops.conv.host import plan_forward as plan
+
+        # Without groups the weight with its axes swapped is the same memory, which is all that calls look at.
+        swapped, transposed = weight.transpose(0, -1), geometry.transposed
+        planned = plan(gradient, swapped, None, transposed, transposed.output_shape)
+        if planned is not None:
+            return lambda gradient, weight: planned(gradient, weight, None)
 
     def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         grouped = weight.unflatten(0, (geometry.groups, geometry.c_out // geometry.groups))

@@ -46,9 +46,10 @@ def run(
 ) -> torch.Tensor:
     """Compute the output (``forward``: other is the weight) or the weight's gradient (``weight``: the output's)."""
     if direction == "weight":
-        from rocmend.kernels.ops.conv.host_weight import weight_gradient
+        from rocmend.kernels.ops.conv.host_weight import plan_weight_gradient
 
-        return weight_gradient(x, other, geometry)
+        shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), geometry.c_in // geometry.groups)
+        return plan_weight_gradient(x, other, geometry, shape)(x, other)
     problem = problem_of(direction, x.dtype, geometry)
     out = allocate.empty(geometry.output_shape, dtype=x.dtype, device=x.device)
     if geometry.c_in == 0 or geometry.pixels_in == 0:
@@ -209,6 +210,13 @@ def parts_config(splits: int, target: Target) -> Config:
     return config_for("conv", "parts", "few" if splits <= 16 else "many" if splits <= 100 else "most", target)
 
 
+def parts_plan(splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool = False) -> Plan:
+    """Return the launch that adds parts, given them, the bias or None, and the result."""
+    config, size = parts_config(splits, executor.target_for(device)), math.prod(shape)
+    grid = (triton.cdiv(size, config["COLUMNS"]),)
+    return Plan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, shape[-1]))
+
+
 def add_parts(parts: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, splits: int) -> None:
     """Add up the parts of a sum in their order, and the bias of the last axis."""
     config = parts_config(splits, executor.target_for(out.device))
@@ -260,11 +268,8 @@ def _plan_parts(
     launched: Plan, output: allocate.Output, splits: int, shape: tuple[int, ...], device: torch.device, *, biased: bool
 ) -> Callable[..., torch.Tensor]:
     """Plan a convolution whose sum is split: parts in fp32, and a launch that adds them in their order."""
-    size = math.prod(shape)
-    parts = allocate.Output((splits, size), torch.float32, device)
-    config = parts_config(splits, executor.target_for(device))
-    grid = (triton.cdiv(size, config["COLUMNS"]),)
-    added = Plan(parts_kernel, grid, {"HAS_BIAS": biased}, config, (splits, size, shape[-1]))
+    parts = allocate.Output((splits, math.prod(shape)), torch.float32, device)
+    added = parts_plan(splits, shape, device, biased=biased)
 
     def call(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out, some = output(), parts()

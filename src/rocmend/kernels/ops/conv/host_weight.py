@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import torch
 import triton
 
 from rocmend.kernels import allocate, arithmetic, executor
-from rocmend.kernels.launch import launch
+from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.conv import Problem, kind, shape_class, weight_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
 from rocmend.kernels.ops.conv.host import (
-    add_parts,
     channels_contiguous,
     is_wide,
     numbers_of,
+    parts_plan,
     pixel_step,
     problem_of,
     reciprocals,
@@ -30,19 +34,87 @@ MOST_TAPS = 4
 """Taps along a row that a program of a depthwise gradient takes."""
 
 
-def weight_gradient(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry) -> torch.Tensor:
-    """Return the weight's gradient ``[O, D, H, W, C / groups]`` of ``x`` and the output's gradient."""
-    shape = (geometry.c_out, *(axis.taps for axis in geometry.axes), geometry.c_in // geometry.groups)
+class _Cut(NamedTuple):
+    """A launch, but for its tensors.
+
+    Args:
+        kernel: The Triton function; it takes x, the output's gradient and the result or its parts.
+        grid: Programs.
+        splits: Parts that the sum is split in.
+        numbers: Run-time numbers.
+        constants: Compile-time constants.
+        config: The tuning record.
+        paired: The kernel sees pairs of 16-bit elements as int32.
+    """
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    splits: int
+    numbers: tuple[int, ...]
+    constants: dict[str, Any]
+    config: Config
+    paired: bool = False
+
+
+def plan_weight_gradient(
+    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, shape: tuple[int, ...]
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Plan calls that return the weight's gradient of x and the output's gradient.
+
+    Args:
+        x: ``[N, D, H, W, C]``; the calls may be given it with fewer axes.
+        dy: The output's gradient, the like.
+        geometry: Of the convolution.
+        shape: Of the result, ``[O, taps..., C / groups]``.
+    """
     if geometry.pixels_out == 0 or geometry.pixels_in == 0 or 0 in shape:
-        return torch.zeros(shape, dtype=x.dtype, device=x.device)
-    x, dy = channels_contiguous(x), channels_contiguous(dy)
+        return lambda x, _dy: torch.zeros(shape, dtype=x.dtype, device=x.device)
+    as_x, as_dy = channels_contiguous(x), channels_contiguous(dy)
+    if collapsed(tuple(as_dy.shape[:4]), as_dy.stride()[:4]) is None:
+        as_dy = as_dy.contiguous()
+    copied_x, copied_dy = as_x is not x, as_dy is not dy
     problem = problem_of("weight", x.dtype, geometry)
     which = kind(problem)
-    if which == "depthwise":
-        return _depthwise(x, dy, geometry, problem, shape)
-    if which == "tiled" and all(axis.input_dilation == 1 for axis in geometry.axes):
-        return _tiled(x, dy, geometry, problem, shape)
-    return _any(x, dy, geometry, problem, shape)
+    tiled = which == "tiled" and all(axis.input_dilation == 1 for axis in geometry.axes)
+    cut = (_depthwise if which == "depthwise" else _tiled if tiled else _any)(as_x, as_dy, geometry, problem)
+    compute = _planned(cut, shape, x.dtype, x.device)
+    if not (copied_x or copied_dy or cut.paired):
+        return compute
+
+    def call(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+        x, dy = x.contiguous() if copied_x else x, dy.contiguous() if copied_dy else dy
+        if cut.paired:
+            if int(x.storage_offset()) % 2 or int(dy.storage_offset()) % 2:
+                return _planned(_any(as_x, as_dy, geometry, problem), shape, x.dtype, x.device)(x, dy)
+            x, dy = x.view(torch.int32), dy.view(torch.int32)
+        return compute(x, dy)
+
+    return call
+
+
+def _planned(
+    cut: _Cut, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Return what launches, and adds up the parts."""
+    launched = Plan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
+    output, size = allocate.Output(shape, dtype, device), math.prod(shape)
+
+    def whole(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+        out = output()
+        launched((x, dy, out))
+        return out
+
+    if cut.splits == 1:
+        return whole
+    parts, added = allocate.Output((cut.splits, size), torch.float32, device), parts_plan(cut.splits, shape, device)
+
+    def in_parts(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+        out, some = output(), parts()
+        launched((x, dy, some))
+        added((some, None, out))
+        return out
+
+    return in_parts
 
 
 def _parts_of(programs: int, pixels: int, block: int, config: Config, target: Target) -> tuple[int, int]:
@@ -56,38 +128,31 @@ def _parts_of(programs: int, pixels: int, block: int, config: Config, target: Ta
 
 def _paired(x: torch.Tensor) -> bool:
     """Return whether a tensor of 16-bit elements can be seen as one of pairs along its last axis."""
-    return x.element_size() == 2 and x.storage_offset() % 2 == 0 and all(step % 2 == 0 for step in x.stride()[:-1])
+    return x.element_size() == 2 and all(step % 2 == 0 for step in x.stride()[:-1])
 
 
-def _tiled(
-    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
-) -> torch.Tensor:
-    """Sum a tile of output and input channels at one tap over pixels."""
-    axes, groups, dtype = geometry.axes, geometry.groups, x.dtype
+def _tiled(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem) -> _Cut:
+    """A tile of output and input channels at one tap, summed over pixels."""
+    axes, groups = geometry.axes, geometry.groups
     channels, outputs = geometry.c_in // groups, geometry.c_out // groups
     target = executor.target_for(x.device)
     config = config_for("conv", "weight_tiled", weight_class(problem), target)
-    if collapsed(tuple(dy.shape[:4]), dy.stride()[:4]) is None:
-        dy = dy.contiguous()
     packed = "AHEAD" in config.constants
-    if packed:
-        if channels % 2 or outputs % 2 or not (_paired(x) and _paired(dy)):
-            return _any(x, dy, geometry, problem, shape)
-        x, dy = x.view(torch.int32), dy.view(torch.int32)
-    pixel, across = pixel_step(x, geometry), collapsed(tuple(dy.shape[:4]), dy.stride()[:4])
+    if packed and (channels % 2 or outputs % 2 or not (_paired(x) and _paired(dy))):
+        return _any(x, dy, geometry, problem)
+    pixel, across = pixel_step(x, geometry), collapsed(tuple(dy.shape[:4]), dy.stride()[:4]) or 0
     block_m, block_n, block_k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     # Without loads of 16 bytes three taps' addresses do not fit in registers.
     three = not packed and axes[2].taps == config.get("row_taps", 1) == 3 and channels % 8 == outputs % 8 == 0
     tiles = triton.cdiv(outputs, block_m) * triton.cdiv(channels, block_n) * (geometry.taps // (3 if three else 1))
     splits, per_split = _parts_of(tiles * groups, geometry.pixels_out, block_k, config, target)
-    out = allocate.empty(shape, dtype=dtype, device=x.device)
-    part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
-    args = (
-        x, dy, part, channels, outputs, geometry.pixels_out, per_split,
+    width = 2 if packed else 1
+    numbers = (
+        channels, outputs, geometry.pixels_out, per_split,
         *(axis.size for axis in axes), *(axis.out for axis in axes),
         *reciprocals(geometry),
         *(axis.taps for axis in axes), *(axis.stride for axis in axes), *(axis.padding for axis in axes),
-        *(axis.dilation for axis in axes), *steps_of(x, pixel)[:4], across,
+        *(axis.dilation for axis in axes), *(step // width for step in (*steps_of(x, pixel)[:4], across)),
     )  # fmt: skip
     constants = {
         "FLIP": geometry.flip,
@@ -97,43 +162,31 @@ def _tiled(
         "WIDE": is_wide(x, dy),
     }
     if packed:
-        kernel, constants["BF16"] = weight_packed_kernel, dtype == torch.bfloat16
+        kernel, constants["BF16"] = weight_packed_kernel, x.dtype == torch.bfloat16
     else:
         kernel, constants["THREE"], constants["EVEN_K"] = weight_tiled_kernel, three, geometry.pixels_out % block_k == 0
-    launch(kernel, (tiles, splits, groups), args, constants, config)
-    if splits > 1:
-        add_parts(part, None, out, splits)
-    return out
+    return _Cut(kernel, (tiles, splits, groups), splits, numbers, constants, config, packed)
 
 
-def _any(
-    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
-) -> torch.Tensor:
-    """Sum a tile of output channels by taps and input channels, whatever the steps, over pixels."""
-    channels, outputs = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
+def _any(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem) -> _Cut:
+    """A tile of output channels by taps and input channels, whatever the steps, summed over pixels."""
+    channels, outputs, groups = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups, geometry.groups
     target = executor.target_for(x.device)
     config = config_for("conv", "weight", shape_class(problem), target)
     tiles = triton.cdiv(outputs, config["BLOCK_M"]) * triton.cdiv(geometry.taps * channels, config["BLOCK_N"])
-    splits, per_split = _parts_of(tiles * geometry.groups, geometry.pixels_out, config["BLOCK_K"], config, target)
-    out = allocate.empty(shape, dtype=x.dtype, device=x.device)
-    part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
-    numbers = (*numbers_of(geometry), *x.stride(), *dy.stride())
-    args = (x, dy, part, geometry.batch, channels, outputs, geometry.groups, per_split, *numbers)
+    splits, per_split = _parts_of(tiles * groups, geometry.pixels_out, config["BLOCK_K"], config, target)
+    steps = (*x.stride(), *dy.stride())
+    numbers = (geometry.batch, channels, outputs, groups, per_split, *numbers_of(geometry), *steps)
     constants = {
         "FLIP": geometry.flip,
         "PHASED": any(axis.input_dilation > 1 for axis in geometry.axes),
         "WIDE": is_wide(x, dy),
     }
-    launch(weight_kernel, (tiles, splits, geometry.groups), args, constants, config)
-    if splits > 1:
-        add_parts(part, None, out, splits)
-    return out
+    return _Cut(weight_kernel, (tiles, splits, groups), splits, numbers, constants, config)
 
 
-def _depthwise(
-    x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem, shape: tuple[int, ...]
-) -> torch.Tensor:
-    """Sum a row of taps of a block of channels over pixels."""
+def _depthwise(x: torch.Tensor, dy: torch.Tensor, geometry: Geometry, problem: Problem) -> _Cut:
+    """A row of taps of a block of channels, summed over pixels."""
     target = executor.target_for(x.device)
     config = config_for("conv", "depthwise_weight", shape_class(problem), target)
     outputs, along = geometry.c_out, geometry.axes[2].taps
@@ -141,12 +194,10 @@ def _depthwise(
     rows = geometry.taps // along * triton.cdiv(along, taps)
     blocks = triton.cdiv(outputs, config["BLOCK_C"])
     splits, per_split = _parts_of(blocks * rows, geometry.pixels_out, config["BLOCK_P"], config, target)
-    out = allocate.empty(shape, dtype=x.dtype, device=x.device)
-    part = out if splits == 1 else allocate.empty((splits, out.numel()), dtype=torch.float32, device=x.device)
-    numbers = numbers_of(geometry)
-    args = (
-        x, dy, part, outputs, outputs // geometry.groups, geometry.pixels_out, per_split,
-        *numbers[:6], *reciprocals(geometry), *numbers[6:], *x.stride(), *dy.stride(),
+    own = numbers_of(geometry)
+    numbers = (
+        outputs, outputs // geometry.groups, geometry.pixels_out, per_split,
+        *own[:6], *reciprocals(geometry), *own[6:], *x.stride(), *dy.stride(),
     )  # fmt: skip
     constants = {
         "FLIP": geometry.flip,
@@ -154,7 +205,4 @@ def _depthwise(
         "WIDE": is_wide(x, dy),
         "TAPS": taps,
     }
-    launch(depthwise_weight_kernel, (blocks, rows, splits), args, constants, config)
-    if splits > 1:
-        add_parts(part, None, out, splits)
-    return out
+    return _Cut(depthwise_weight_kernel, (blocks, rows, splits), splits, numbers, constants, config)
