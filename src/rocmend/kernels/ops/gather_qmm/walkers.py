@@ -23,13 +23,14 @@ MOST_PARTS = 4
 FEWEST_PAIRS = {4: 1, 8: 32}
 """By bits of a code."""
 MOST_PAIRS = 128
-"""Pairs up to which few rows share an expert."""
+MOST_SHARED = 256
+"""The same where pairs of an expert are brought together."""
 MOST_EXPERTS = 256
 """Whose pairs can be brought together."""
 DEEPEST = 2048 * 4
 """Bits of a row up to which rows of x of several pairs leave the caches enough of what LDS is a part of."""
-SHARED = 0.7
-"""Experts for each pair below which it pays to bring pairs together."""
+SHARED, SPARED = 0.7, 32
+"""Experts for each pair below which it pays to bring pairs together, and how many must need no weights of their own."""
 GROUP_BITS = (256, 512)
 """Of a group's codes: half a chunk, or a whole one."""
 ALIGNED = 16
@@ -58,7 +59,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.group_size * problem.bits in GROUP_BITS
         and problem.transpose
         and problem.m == 1
-        and FEWEST_PAIRS[problem.bits] <= problem.pairs <= MOST_PAIRS
+        and FEWEST_PAIRS[problem.bits] <= problem.pairs <= (MOST_SHARED if _shares(problem) else MOST_PAIRS)
         and problem.n % few.TILE == 0
         and cut_of(problem.k, problem.bits) is not None
     )
@@ -80,22 +81,25 @@ def class_of(problem: Problem) -> str:
     where many of them are.
     """
     cut = cut_of(problem.k, problem.bits)
-    if cut is None:
-        return "*"
-    if problem.bits == 8:
+    parts = 0 if cut is None else problem.k * problem.bits // (cut.slices * cut.per * CHUNK_BITS)
+    if cut is None or parts > 2:
+        kind = "deep"
+    elif problem.bits == 8:
         kind = "bytes"
     elif cut.per == 3:
         kind = "three"
     else:
-        parts = problem.k * problem.bits // (cut.slices * cut.per * CHUNK_BITS)
-        kind = ("short", "long")[parts - 1] if parts <= 2 else "deep"
-    shared = problem.k * problem.bits <= DEEPEST and _experts_chosen(problem) < SHARED * problem.pairs
-    return f"{kind}{'-gated' if problem.gated else ''}{'-shared' if shared else ''}"
+        kind = "short" if parts == 1 else "long"
+    shared = "" if not _shares(problem) else "-shared" if problem.pairs <= MOST_PAIRS else "-many"
+    return f"{kind}{'-gated' if problem.gated else ''}{shared}"
 
 
-def _experts_chosen(problem: Problem) -> float:
-    """Return how many experts as many pairs choose, on average."""
-    return problem.experts * (1 - (1 - 1 / problem.experts) ** problem.pairs)
+def _shares(problem: Problem) -> bool:
+    """Return whether it pays to bring pairs of an expert together."""
+    if problem.bits != 4 or problem.k * problem.bits > DEEPEST or problem.experts > MOST_EXPERTS:
+        return False
+    chosen = problem.experts * (1 - (1 - 1 / problem.experts) ** problem.pairs)  # on average
+    return chosen < SHARED * problem.pairs and problem.pairs - chosen > SPARED
 
 
 def plan(
@@ -137,9 +141,9 @@ def _planned(a: Arguments, config: Config, target: Target, types: Sequence[torch
         raise ValueError(f"[gather_qmm] expected K that wavefronts can share, got {k}.")
     if config.get("slices", 0):
         each = k * bits // CHUNK_BITS // config["slices"]
-        cut = Cut(config["slices"], next(per for per in (4, 3, 2) if each % per == 0))
+        cut = Cut(config["slices"], next(per for per in (4, 3) if each % per == 0))
     tiles = a.n // few.TILE
-    mates = config["MATES"] if a.experts <= MOST_EXPERTS else 1
+    mates = config["MATES"]
     constants = {
         "DEPTH": k, "BITS": bits, "GROUP": a.form.group_size, "TILES": tiles, "GATED": a.up is not None,
         "HAS_LHS": a.pairs.lhs is not None, "MATES": mates,

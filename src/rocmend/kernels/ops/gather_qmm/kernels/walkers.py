@@ -17,14 +17,14 @@ PAIRS = gl.constexpr({bits: blocks.pairs(bits) for bits in (4, 8)})
 PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
 PRODUCT = gl.constexpr({bits: blocks.product(bits) for bits in (4, 8)})
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
-RANKS = gl.constexpr({words: blocks.ranks(words) for words in (1, 2, 4)})
-RANKS_OF = gl.constexpr({words: blocks.ranks_of(words) for words in (1, 2, 4)})
+RANKS = gl.constexpr({words: blocks.ranks(words) for words in (1, 2, 4, 8)})
+RANKS_OF = gl.constexpr({words: blocks.ranks_of(words) for words in (1, 2, 4, 8)})
 SUMS = gl.constexpr({bits: blocks.sums(bits) for bits in (4, 8)})
 SUMS_OF = gl.constexpr(blocks.constraints("f", "rrrr"))
-SPREAD = gl.constexpr({16 * bits + chunks: blocks.spread(chunks, bits) for chunks in (2, 3, 4) for bits in (4, 8)})
-SPREAD_OF = gl.constexpr({chunks: blocks.constraints("r", "f" * 2 * chunks) for chunks in (2, 3, 4)})
-FINISH = gl.constexpr({2 * chunks + step: blocks.finish(chunks, step) for chunks in (2, 3, 4) for step in (0, 1)})
-FINISH_OF = gl.constexpr({chunks: blocks.constraints("f", "f" * chunks + "rrrr") for chunks in (2, 3, 4)})
+SPREAD = gl.constexpr({16 * bits + chunks: blocks.spread(chunks, bits) for chunks in (3, 4) for bits in (4, 8)})
+SPREAD_OF = gl.constexpr({chunks: blocks.constraints("r", "f" * 2 * chunks) for chunks in (3, 4)})
+FINISH = gl.constexpr({2 * chunks + step: blocks.finish(chunks, step) for chunks in (3, 4) for step in (0, 1)})
+FINISH_OF = gl.constexpr({chunks: blocks.constraints("f", "f" * chunks + "rrrr") for chunks in (3, 4)})
 
 
 @gluon.constexpr_function
@@ -154,10 +154,8 @@ def _hold(
             )
         if PER == 4:
             of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]]
-        elif PER == 3:
-            of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]]
         else:
-            of = [sums[0], sums[1], sums[2], sums[3]]
+            of = [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]]
         parts = parts + (
             gl.inline_asm_elementwise(SPREAD[16 * BITS + PER], SPREAD_OF[PER], of, gl.int32, is_pure=True, pack=4),
         )
@@ -224,9 +222,9 @@ def walkers_kernel(
         GATED: Whether there are two matrices.
         HAS_LHS: Whether rows of x are named.
         MATES: Pairs of one expert that share a tile: 1 or 4.
-        ROWS: With MATES, the power of two from ``pairs``, 32 to 128.
+        ROWS: With MATES, the power of two from ``pairs``, 32 to 256.
         SLICES: Wavefronts.
-        PER: Chunks of 16 words that a wavefront takes at a step: 2, 3 or 4.
+        PER: Chunks of 16 words that a wavefront takes at a step: 3 or 4.
         PDL: Whether the kernel begins before the one before it is done.
     """
     WORDS: gl.constexpr = DEPTH * BITS // 32
@@ -358,10 +356,8 @@ def walkers_kernel(
             own = parts[part // 2]
             if PER == 4:
                 of = [products[0], products[1], products[2], products[3], low, high, mixed, own]
-            elif PER == 3:
-                of = [products[0], products[1], products[2], low, high, mixed, own]
             else:
-                of = [products[0], products[1], low, high, mixed, own]
+                of = [products[0], products[1], products[2], low, high, mixed, own]
             value += gl.inline_asm_elementwise(
                 FINISH[2 * PER + part % 2], FINISH_OF[PER], of, gl.float32, is_pure=True, pack=4
             )
