@@ -120,7 +120,18 @@ def _piece(base, up_base, offset, at, PART: gl.constexpr, EACH: gl.constexpr, BY
 
 
 @gluon.jit
-def _copy(ring, slot, x_ptr, rows, inside, step, WIDTH: gl.constexpr, STEP: gl.constexpr, WAVEFRONTS: gl.constexpr):
+def _copy(
+    ring,
+    slot,
+    x_ptr,
+    rows,
+    inside,
+    step,
+    DIVISOR: gl.constexpr,
+    WIDTH: gl.constexpr,
+    STEP: gl.constexpr,
+    WAVEFRONTS: gl.constexpr,
+):
     """Begin to copy a step's columns of rows of x: one copy, as Triton has a barrier between two."""
     BLOCKS: gl.constexpr = STEP // 64
     blocked: gl.constexpr = _copied(WAVEFRONTS)
@@ -131,7 +142,7 @@ def _copy(ring, slot, x_ptr, rows, inside, step, WIDTH: gl.constexpr, STEP: gl.c
     )  # fmt: skip
     block = gl.arange(0, BLOCKS, layout=gl.SliceLayout(1, gl.SliceLayout(2, blocked))).expand_dims(1).expand_dims(2)
     inside = inside.expand_dims(0).expand_dims(2) != 0
-    place = rows.expand_dims(0).expand_dims(2) * WIDTH + (step * STEP + block * 64 + column)
+    place = (rows // DIVISOR).expand_dims(0).expand_dims(2) * WIDTH + (step * STEP + block * 64 + column)
     async_copy.async_copy_global_to_shared(view.index(slot), x_ptr + place, mask=inside)
 
 
@@ -187,13 +198,15 @@ def _chunks(
 
 
 @gluon.jit
-def _copy_sums(sums, x_ptr, rows, inside, DEPTH: gl.constexpr, WIDTH: gl.constexpr, WAVEFRONTS: gl.constexpr):
+def _copy_sums(
+    sums, x_ptr, rows, inside, DIVISOR: gl.constexpr, DEPTH: gl.constexpr, WIDTH: gl.constexpr, WAVEFRONTS: gl.constexpr
+):
     """Begin to copy the sums of rows of x, which stand behind them."""
     BLOCKS: gl.constexpr = (WIDTH - DEPTH) // 64
     blocked: gl.constexpr = _copied(WAVEFRONTS)
     column = gl.arange(0, 64, layout=gl.SliceLayout(0, gl.SliceLayout(0, blocked))).expand_dims(0).expand_dims(0)
     inside = inside.expand_dims(0).expand_dims(2) != 0
-    place = rows.expand_dims(0).expand_dims(2) * WIDTH + (DEPTH + column)
+    place = (rows // DIVISOR).expand_dims(0).expand_dims(2) * WIDTH + (DEPTH + column)
     for block in gl.static_range(BLOCKS):
         view = sums._reinterpret(  # noqa: SLF001  as above
             gl.bfloat16, [BLOCKS, 1, sums.shape[1], 64],
@@ -259,7 +272,8 @@ def _operands(
 def _tile(
     held, turn, tile, later, x_at, x_later, x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr,
     out_ptr, pairs_ptr, n, ring, weights, sums, beside,
-    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DEPTH: gl.constexpr,
+    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DIVISOR: gl.constexpr,
+    DEPTH: gl.constexpr,
     WIDTH: gl.constexpr, ROWS: gl.constexpr, PARTS: gl.constexpr, WAVEFRONTS: gl.constexpr,
     TOKENS: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr,
@@ -289,7 +303,7 @@ def _tile(
     BIASED: gl.constexpr = MODE == "affine"
     if BIASED:
         gl.thread_barrier()
-        _copy_sums(sums, x_ptr, x_at[0], x_at[1], DEPTH, WIDTH, WAVEFRONTS)
+        _copy_sums(sums, x_ptr, x_at[0], x_at[1], DIVISOR, DEPTH, WIDTH, WAVEFRONTS)
         operand: gl.constexpr = gl.DotOperandLayout(0, mma, 2)
         of_row = gl.arange(0, ROWS, layout=gl.SliceLayout(1, operand))
         of_row = (_row_of_weights(of_row, EACH) * (DEPTH // GROUP)).expand_dims(1)
@@ -313,7 +327,7 @@ def _tile(
         here = ahead < STEPS
         _copy(
             ring, (turn + (STAGES - 1)) % STAGES, x_ptr, gl.where(here, x_at[0], x_later[0]),
-            gl.where(here, x_at[1], x_later[1]), gl.where(here, ahead, ahead - STEPS), WIDTH, STEP, WAVEFRONTS,
+            gl.where(here, x_at[1], x_later[1]), gl.where(here, ahead, ahead - STEPS), DIVISOR, WIDTH, STEP, WAVEFRONTS,
         )  # fmt: skip
         at = gl.where(here, own * ROW, next_own * ROW - STEPS * (STEP // CODES)) + ahead * (STEP // CODES)
         _copy_words(weights, (turn + (STAGES - 1)) % STAGES, w_ptr, up_ptr, at, ROWS * EACH, ROW, GATED, WAVEFRONTS)
@@ -407,18 +421,19 @@ def _entry(table_ptr, unit, blocks, tiles, through, TOKENS: gl.constexpr):
 
 
 @gluon.jit
-def _rows_of_x(sources_ptr, tile, there, TOKENS: gl.constexpr, WAVEFRONTS: gl.constexpr):
-    """Load which rows of x a tile's are, and say which there are."""
+def _rows_of_x(pairs_ptr, tile, there, TOKENS: gl.constexpr, WAVEFRONTS: gl.constexpr):
+    """Load a tile's pairs as copies of rows of x take them, and say which there are."""
     token = gl.arange(0, TOKENS, layout=gl.SliceLayout(0, gl.SliceLayout(2, _copied(WAVEFRONTS))))
     inside = (token < tile[3]) & there
-    source = gl.load(sources_ptr + tile[2] + token, mask=inside, other=0)
+    source = gl.load(pairs_ptr + tile[2] + token, mask=inside, other=0)
     return source, inside.to(gl.int32)
 
 
 @gluon.jit
 def resident_kernel(
-    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, table_ptr, n, experts, pairs,
-    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DEPTH: gl.constexpr,
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, table_ptr, n, experts,
+    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DIVISOR: gl.constexpr,
+    DEPTH: gl.constexpr,
     WIDTH: gl.constexpr, TOKENS: gl.constexpr, PARTS: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr,
     WAVEFRONTS: gl.constexpr, EXPERTS: gl.constexpr, PDL: gl.constexpr,
 ):  # fmt: skip
@@ -436,11 +451,11 @@ def resident_kernel(
         table_ptr: From ``order_kernel``.
         n: Rows of an expert's weights, a multiple of those of a tile.
         experts: Their number.
-        pairs: Their number.
         MODE: ``affine`` or ``mxfp4``.
         BITS: 4, or of ``affine`` 8.
         GROUP: 64; of mxfp4 32.
         GATED: There is a second matrix.
+        DIVISOR: Pairs of a row of x.
         DEPTH: K, a multiple of STEP.
         WIDTH: Of a row of x: K, and what its groups' sums take.
         TOKENS: Rows of x in a tile at most; with half of them or fewer it takes half the products.
@@ -470,7 +485,6 @@ def resident_kernel(
     if GATED:
         up_scales_ptr = up_scales_ptr.to(kind, bitcast=True)
     pairs_ptr = table_ptr + (experts + 1)
-    sources_ptr = pairs_ptr + pairs
     height: gl.constexpr = ROWS * EACH
     blocks = n // height
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0]))
@@ -505,17 +519,17 @@ def resident_kernel(
         behind = _entry(
             table_ptr, gl.where(begin + 2 * by < units, begin + 2 * by, begin), blocks, tiles, through, TOKENS
         )
-        x_at = _rows_of_x(sources_ptr, tile, True, TOKENS, WAVEFRONTS)
-        x_later = _rows_of_x(sources_ptr, later, begin + by < units, TOKENS, WAVEFRONTS)
+        x_at = _rows_of_x(pairs_ptr, tile, True, TOKENS, WAVEFRONTS)
+        x_later = _rows_of_x(pairs_ptr, later, begin + by < units, TOKENS, WAVEFRONTS)
         turn = 0
         for stage in gl.static_range(STAGES - 1):
             at = own * ROW + stage * (STEP // CODES)
             _copy_words(weights, stage, w_ptr, up_ptr, at, ROWS * EACH, ROW, GATED, WAVEFRONTS)
-            _copy(ring, stage, x_ptr, x_at[0], x_at[1], stage, WIDTH, STEP, WAVEFRONTS)
+            _copy(ring, stage, x_ptr, x_at[0], x_at[1], stage, DIVISOR, WIDTH, STEP, WAVEFRONTS)
             async_copy.commit_group()
         for unit in range(begin, units, by):
             # What they load is used a tile later.
-            x_behind = _rows_of_x(sources_ptr, behind, unit + 2 * by < units, TOKENS, WAVEFRONTS)
+            x_behind = _rows_of_x(pairs_ptr, behind, unit + 2 * by < units, TOKENS, WAVEFRONTS)
             farthest = _entry(
                 table_ptr, gl.where(unit + 3 * by < units, unit + 3 * by, begin), blocks, tiles, through, TOKENS
             )
@@ -523,13 +537,13 @@ def resident_kernel(
                 held, turn = _tile(
                     held, turn, tile, later, x_at, x_later, x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr,
                     up_biases_ptr, out_ptr, pairs_ptr, n, ring, weights, sums, beside,
-                    MODE, BITS, GROUP, GATED, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS // 2, STEP, STAGES,
+                    MODE, BITS, GROUP, GATED, DIVISOR, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS // 2, STEP, STAGES,
                 )  # fmt: skip
             else:
                 held, turn = _tile(
                     held, turn, tile, later, x_at, x_later, x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr,
                     up_biases_ptr, out_ptr, pairs_ptr, n, ring, weights, sums, beside,
-                    MODE, BITS, GROUP, GATED, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS, STEP, STAGES,
+                    MODE, BITS, GROUP, GATED, DIVISOR, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS, STEP, STAGES,
                 )  # fmt: skip
             tile, later, behind, x_at, x_later = later, behind, farthest, x_later, x_behind
         async_copy.wait_group(0)
