@@ -17,7 +17,7 @@ import torch
 import triton
 from triton import knobs
 
-from rocmend.kernels import executor, remembered
+from rocmend.kernels import carveout, executor, remembered
 from rocmend.kernels.opaque import opaque
 from rocmend.kernels.tuning import Config
 
@@ -129,6 +129,7 @@ class Bound:
         parameters = self.kernel.params
         if function is None or len(args) + len(self._names) != len(parameters):
             return None  # vetoed by a hook, or run-time parameters left to their defaults
+        carveout.ask(compiled, self.config.get("carveout", 0))
         values = {one.name: one.default for one in parameters} | self.constants
         tail = tuple(values[name] for name in self._names)
         if len(self._entries) >= MOST_ENTRIES:

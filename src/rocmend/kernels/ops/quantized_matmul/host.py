@@ -20,6 +20,7 @@ from rocmend.kernels.ops.quantized_matmul import (
     reference,
     tuning_class,
     walkers,
+    walkers_rows,
     warpgroups,
 )
 from rocmend.kernels.ops.quantized_matmul.kernels.groups import groups_kernel
@@ -118,6 +119,8 @@ def run(
 
 def _class_of(problem: Problem, kernel: str) -> str:
     """Return the class of a kernel's tuning records."""
+    if kernel == "walkers_rows":
+        return walkers_rows.depth_class(problem)
     if kernel == "warpgroups":
         return warpgroups.record_class(problem)
     return few_class(problem) if kernel == "lanes" else tuning_class(problem)
@@ -150,6 +153,8 @@ def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) 
         return "warpgroups"
     if walkers.suits(problem, target):
         return "walkers"
+    if walkers_rows.suits(problem, target):
+        return "walkers_rows"
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
     many = problem.columns * problem.depth >= walkers.MANY
     # With groups of 32 lanes would spend more on scales than on codes.
@@ -293,6 +298,14 @@ def _walkers(ops: Operands, config: Config, target: Target) -> few.Launches:
     return walkers.plan(ops, config, target, config_for(NAME, "lanes", few_class(ops.problem), target))
 
 
+def _walkers_rows(ops: Operands, config: Config, target: Target) -> few.Launches:
+    return walkers_rows.plan(ops, config, target, config_for(NAME, "lanes", few_class(ops.problem), target))
+
+
+def _launch_walkers_rows(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
+    _walkers_rows(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
+
+
 def _launch_walkers(ops: Operands, out: torch.Tensor, config: Config, target: Target) -> None:
     _walkers(ops, config, target)(ops.x, ops.w, ops.scales, ops.biases, out)
 
@@ -398,10 +411,17 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     _sum(parts, out, splits, target)
 
 
-_PLANS = {"lanes": few.plan, "stream": _stream, "walkers": _walkers, "warpgroups": warpgroups_plan}
+_PLANS = {
+    "lanes": few.plan,
+    "stream": _stream,
+    "walkers": _walkers,
+    "walkers_rows": _walkers_rows,
+    "warpgroups": warpgroups_plan,
+}
 _LAUNCHES = {
     "warpgroups": _launch_warpgroups,
     "walkers": _launch_walkers,
+    "walkers_rows": _launch_walkers_rows,
     "lanes": _launch_lanes,
     "rows": _launch_rows,
     "planes": _launch_planes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -39,15 +40,18 @@ class Walk(NamedTuple):
     slices: int
 
 
-def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem on a target.
+def on_target(target: Target) -> bool:
+    """Return whether kernels in Gluon are taken on a target.
 
-    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
+    They are of the Triton release that they were measured with, for the multiprocessors they were measured on.
     """
+    return few.SUITED and target.vendor == "nvidia" and target.generation // 10 == 9  # Hopper
+
+
+def suits(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes a problem on a target."""
     return (
-        few.SUITED
-        and target.vendor == "nvidia"
-        and target.generation // 10 == 9  # Hopper
+        on_target(target)
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and (problem.bits, problem.group_size) in FORMS
@@ -96,7 +100,16 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
         target: Whose compute units count.
         otherwise: The record of ``lanes``, which takes tensors that stand at any address.
     """
-    planned = _planned(ops, config, target)
+    return where_aligned(_planned(ops, config, target), lambda: few.plan(ops, otherwise, target))
+
+
+def where_aligned(planned: Plan, otherwise: Callable[[], few.Launches]) -> few.Launches:
+    """Return launches of a plan for tensors that stand at multiples of 16 bytes, and of another one for all others.
+
+    Args:
+        planned: Of ``x, w, scales, biases, out``.
+        otherwise: Makes the other one, where it is needed.
+    """
     unaligned: list[few.Launches] = []
 
     def launches(
@@ -105,7 +118,7 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
         low = x.data_ptr() | w.data_ptr() | scales.data_ptr() | (0 if biases is None else biases.data_ptr())
         if low % ALIGNED:
             if not unaligned:
-                unaligned.append(few.plan(ops, otherwise, target))
+                unaligned.append(otherwise())
             unaligned[0](x, w, scales, biases, out)
         else:
             planned((x, w, scales, biases, out))

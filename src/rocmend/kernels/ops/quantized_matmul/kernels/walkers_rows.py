@@ -1,7 +1,8 @@
 """Two to eight rows of x in bfloat16 against 4-bit weights in groups of 64 or 128, on NVIDIA, as ``walkers``.
 
 A program's wavefronts take parts of K (SLICES of them) of some tiles of 16 rows of weights at once (SIDE), then of the
-next ones. x is brought into order once, in shared memory. ``blocks_rows`` has what lanes do.
+next ones. x is brought into order once, in shared memory, where all wavefronts find it. ``blocks_rows`` has what lanes
+do.
 """
 
 from __future__ import annotations
@@ -25,36 +26,43 @@ OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrrrrr"))
 
 
 @gluon.jit
-def _codes(
-    at, FIRST: gl.constexpr, SLICES: gl.constexpr, CHUNKS: gl.constexpr, EIGHT: gl.constexpr, TALL: gl.constexpr
-):
-    """Return words of chunks, the one number FIRST of a wavefront's the first, of rows r, r + 8, … each."""
+def _codes(at, FIRST: gl.constexpr, SLICES: gl.constexpr, CHUNKS: gl.constexpr, EIGHT: gl.constexpr):
+    """Return words of chunks, the one number FIRST of a wavefront's the first, of rows r and r + 8 each."""
     words = ()
     for c in gl.static_range(CHUNKS):
         by = at + ((FIRST + c) % 4 * 16 + (FIRST + c) // 4 * (SLICES * 64))
-        for eight in gl.static_range(2 * TALL):
-            words = words + (gl.load(by + eight * EIGHT, eviction_policy="evict_first"),)
+        words = words + (gl.load(by, eviction_policy="evict_first"),)
+        words = words + (gl.load(by + EIGHT, eviction_policy="evict_first"),)
     return words
 
 
 @gluon.jit
-def _quads(s_at, b_at, EIGHT: gl.constexpr, TALL: gl.constexpr):
-    """Return words of two groups of biases of rows r and r + 8, then of scales, for each tile."""
-    quads = ()
-    for tile in gl.static_range(TALL):
-        low, high = 2 * tile * EIGHT, (2 * tile + 1) * EIGHT
-        quads = quads + (gl.load(b_at + low), gl.load(b_at + high), gl.load(s_at + low), gl.load(s_at + high))
-    return quads
+def _quads(s_at, b_at, EIGHT: gl.constexpr):
+    """Return words of two groups: biases of rows r and r + 8, then scales."""
+    return gl.load(b_at), gl.load(b_at + EIGHT), gl.load(s_at), gl.load(s_at + EIGHT)
 
 
 @gluon.jit
-def _added4(a0, a1, a2, a3, b0, b1, b2, b3):
-    return a0 + b0, a1 + b1, a2 + b2, a3 + b3
-
-
-@gluon.jit
-def _added7(a0, a1, a2, a3, a4, a5, a6, b0, b1, b2, b3, b4, b5, b6):
-    return a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6
+def _into_memory(x_ptr, rows, x_eights, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, memory):
+    """Bring x into order: parts of K, words of chunks, wavefronts, rows, quarters, pairs."""
+    WARPS: gl.constexpr = SIDE * SLICES
+    WIDE: gl.constexpr = 8 if WARPS > 8 else WARPS  # noqa: FURB136  min is not of constants
+    spread: gl.constexpr = gl.BlockedLayout(
+        [1, 1, 1, 1, 4], [2, 1, 4, 4, 1], [WIDE, WARPS // WIDE, 1, 1, 1], [4, 0, 3, 2, 1]
+    )
+    k = _along(0, 16, spread, 5)
+    q = _along(3, 4, spread, 5)
+    word = (_along(1, SLICES, spread, 5) * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
+    # The other quarter was given it.
+    word += gl.where(q // 2 != k % 4 // 2, 2, 0)
+    line = gl.minimum(_along(2, 8, spread, 5), rows - 1)
+    at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (line * x_eights + word) * 4 + _along(4, 4, spread, 5)
+    given = ()
+    for part in gl.static_range(PARTS):
+        given = given + (gl.load(at + part * (SLICES * 256)),)
+    for part in gl.static_range(PARTS):
+        ordered = gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [given[part]], gl.int32, is_pure=True, pack=4)
+        memory.index(part).store(ordered)
 
 
 @gluon.jit
@@ -74,13 +82,7 @@ def walkers_rows_kernel(
     ROUNDS: gl.constexpr,
     CHUNKS: gl.constexpr,
     KEPT: gl.constexpr,
-    COPIED: gl.constexpr,
     PDL: gl.constexpr,
-    X: gl.constexpr,
-    PAD: gl.constexpr,
-    TWO: gl.constexpr,
-    TALL: gl.constexpr,
-    HOLD: gl.constexpr,
 ):
     """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
 
@@ -100,12 +102,10 @@ def walkers_rows_kernel(
         ROUNDS: Tiles of a wavefront at most.
         CHUNKS: Of 128 codes that a wavefront multiplies at a step, 1, 2 or 4, while as many are under way.
         KEPT: Wavefronts add up what they have at the end, not for each tile.
-        COPIED: x is copied to shared memory and ordered there, not on its way in registers.
         PDL: Weights are read before x is there.
     """
     PARTS: gl.constexpr = DEPTH // (512 * SLICES)
     STEPS: gl.constexpr = PARTS * 4 // CHUNKS
-    WARPS: gl.constexpr = SIDE * SLICES
     # Elements of a tensor of scales in a row: words of two groups, or groups.
     QUADS: gl.constexpr = DEPTH // 128
     kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
@@ -113,14 +113,13 @@ def walkers_rows_kernel(
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 1, 8, 4, 1], [SIDE, SLICES, 1, 1, 1], [4, 3, 2, 1, 0])
     # Without tiles, which x knows nothing of.
     columns: gl.constexpr = gl.SliceLayout(0, lanes)
-    side = _along(0, SIDE, lanes, 5)
     wavefront = _along(1, SLICES, lanes, 5)
     r = _along(2, 8, lanes, 5)
     q = _along(3, 4, lanes, 5)
     four = _along(4, 4, lanes, 5)
     programs = gl.num_programs(0)
-    tile = side * programs + gl.program_id(0)
-    row = tile.to(gl.int64) * (16 * TALL)
+    tile = _along(0, SIDE, lanes, 5) * programs + gl.program_id(0)
+    row = tile.to(gl.int64) * 16
     s_all = scales_ptr.to(gl.pointer_type(kind), bitcast=True)
     b_all = biases_ptr.to(gl.pointer_type(kind), bitcast=True)
     # A wavefront without a tile reads the same few words again and again: nothing has to be masked.
@@ -131,66 +130,32 @@ def walkers_rows_kernel(
     quad = row * QUADS + (r * QUADS + wavefront * 4 + q)
     s_at, b_at = gl.where(have, s_all + quad, s_all), gl.where(have, b_all + quad, b_all)
     step = programs * SIDE
-    w_round = step.to(gl.int64) * (DEPTH * 2 * TALL)
-    s_round = step.to(gl.int64) * (16 * TALL * QUADS)
-    words = _codes(w_at, 0, SLICES, CHUNKS, DEPTH, TALL)
-    if TWO:
-        second = _codes(w_at, CHUNKS, SLICES, CHUNKS, DEPTH, TALL)
-    quads = _quads(s_at, b_at, 8 * QUADS, TALL)
+    w_round = step.to(gl.int64) * (DEPTH * 2)
+    s_round = step.to(gl.int64) * (16 * QUADS)
+    words = _codes(w_at, 0, SLICES, CHUNKS, DEPTH)
+    quads = _quads(s_at, b_at, 8 * QUADS)
     if PDL:
         # In this order: the next one may read weights that were written before this one began to wait.
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-    # x by parts: words of chunks, wavefronts, rows, quarters, pairs.
-    WIDE: gl.constexpr = 8 if WARPS > 8 else WARPS
-    spread: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [2, 1, 4, 4, 1], [WIDE, WARPS // WIDE, 1, 1, 1], [4, 0, 3, 2, 1])
-    word_of = _along(0, 16, spread, 5)
-    q_of = _along(3, 4, spread, 5)
-    word = (_along(1, SLICES, spread, 5) * 4 + word_of // 4) * 16 + word_of % 4 // 2 * 8 + q_of % 2 * 4 + word_of % 2
-    # The quarter was given it.
-    word += gl.where(q_of // 2 != word_of % 4 // 2, 2, 0)
-    line = gl.minimum(_along(2, 8, spread, 5), rows - 1)
-    x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (line * x_eights + word) * 4 + _along(4, 4, spread, 5)
-    five: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
-    memory = gl.allocate_shared_memory(gl.int32, [PARTS - HOLD + PAD, 16, SLICES, 8, 4, 4], five)
-    own = ()
-    if HOLD > 0:
-        own_word = wavefront * 64 + q % 2 * 4
-        own_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (gl.minimum(r, rows - 1) * x_eights + own_word) * 4 + four
-        for k in gl.static_range(16 * HOLD):
-            by = k // 16 * (SLICES * 64) + k // 4 % 4 * 16 + k % 4 // 2 * 8 + k % 2
-            if k % 4 // 2 == 0:
-                own = own + (gl.load(own_at + (by * 4 + q // 2 * 8)),)
-            else:
-                own = own + (gl.load(own_at + (by * 4 + (1 - q // 2) * 8)),)
-    given = ()
-    if X:
-        for part in gl.static_range(PARTS - HOLD):
-            given = given + (gl.load(x_at + (part + HOLD) * (SLICES * 256)),)
-        for part in gl.static_range(PARTS - HOLD):
-            memory.index(part).store(
-                gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [given[part]], gl.int32, is_pure=True, pack=4)
-            )
-    mine_x = ()
-    for k in gl.static_range(16 * HOLD):
-        mine_x = mine_x + (gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [own[k]], gl.int32, is_pure=True, pack=4),)
+    memory = gl.allocate_shared_memory(
+        gl.int32, [PARTS, 16, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
+    )
+    _into_memory(x_ptr, rows, x_eights, PARTS, SLICES, SIDE, memory)
     held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
-        gl.int32, [16 * (PARTS - HOLD + PAD), SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
+        gl.int32, [16 * PARTS, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
     # Sums of x by 64 codes, each in three parts of bfloat16.
-    spot = r + side * 0 + wavefront * 0 + q * 0 + four * 0
-    upper = spot * 0 + q // 2
     nothing = gl.full([SIDE, SLICES, 8, 4, 4], 0.0, gl.float32, layout=lanes)
+    spot = r + tile * 0 + wavefront * 0 + q * 0 + four * 0
+    upper = spot * 0 + q // 2
     cuts = ()
     for part in gl.static_range(PARTS):
         total = nothing
         for c in gl.static_range(4):
             of_word = ()
             for k in gl.static_range(4):
-                if part < HOLD:
-                    of_word = of_word + (mine_x[(part * 4 + c) * 4 + k],)
-                else:
-                    of_word = of_word + (held.index(((part - HOLD) * 4 + c) * 4 + k).load(columns).expand_dims(0),)
+                of_word = of_word + (held.index((part * 4 + c) * 4 + k).load(columns).expand_dims(0),)
             total += gl.inline_asm_elementwise(
                 TOTALS[c], TOTALS_OF, [of_word[0], of_word[1], of_word[2], of_word[3], spot], gl.float32,
                 is_pure=True, pack=4,
@@ -202,98 +167,59 @@ def walkers_rows_kernel(
     register = _along(3, 4, left, 4)
     column = _along(2, 4, left, 4) * 2 + register % 2
     n = _along(1, 8, left, 4) + register // 2 * 8
-    out_at = out_ptr + (column.to(gl.int64) * (tiles * (16 * TALL)) + n)
-    of = _along(0, SIDE, left, 4) * programs + gl.program_id(0)
+    out_at = out_ptr + (column.to(gl.int64) * (tiles * 16) + n)
+    first = _along(0, SIDE, left, 4) * programs + gl.program_id(0)
     kept = ()
-    for k in gl.static_range(ROUNDS * TALL if KEPT else 0):
+    for _ in gl.static_range(ROUNDS if KEPT else 0):
         kept = kept + (nothing,)
     for turn in range(ROUNDS):
-        sums, rests = (), ()
-        for k in gl.static_range(TALL):
-            sums, rests = sums + (nothing,), rests + (nothing,)
+        sums, others = nothing, nothing
         more = tile + (turn + 1) * step < tiles
         w_next = gl.where(more, w_at + w_round, w_none)
         s_next, b_next = gl.where(more, s_at + s_round, s_all), gl.where(more, b_at + s_round, b_all)
         for at in gl.static_range(STEPS):
             here = words
-            if TWO:
-                words = second
-            elif at + 1 < STEPS:
-                words = _codes(w_at, (at + 1) * CHUNKS, SLICES, CHUNKS, DEPTH, TALL)
+            if at + 1 < STEPS:
+                words = _codes(w_at, (at + 1) * CHUNKS, SLICES, CHUNKS, DEPTH)
             else:
-                words = _codes(w_next, 0, SLICES, CHUNKS, DEPTH, TALL)
+                words = _codes(w_next, 0, SLICES, CHUNKS, DEPTH)
             if at * CHUNKS % 4 == 0:
-                mixed = quads
+                b_low, b_high = _by_two(quads[0], GROUP), _by_two(quads[1], GROUP)
+                s_low, s_high = _by_two(quads[2], GROUP), _by_two(quads[3], GROUP)
                 if at * CHUNKS // 4 + 1 < PARTS:
                     by = (at * CHUNKS // 4 + 1) * (SLICES * 4)
-                    quads = _quads(s_at + by, b_at + by, 8 * QUADS, TALL)
+                    quads = _quads(s_at + by, b_at + by, 8 * QUADS)
                 else:
-                    quads = _quads(s_next, b_next, 8 * QUADS, TALL)
+                    quads = _quads(s_next, b_next, 8 * QUADS)
             # The compiler moves loads down to where their registers come free, but not past this.
             gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
             for c in gl.static_range(CHUNKS):
                 xs = ()
                 for k in gl.static_range(4):
-                    if at * CHUNKS // 4 < HOLD:
-                        xs = xs + (mine_x[(at * CHUNKS + c) * 4 + k],)
-                    else:
-                        xs = xs + (held.index((at * CHUNKS + c - 4 * HOLD) * 4 + k).load(columns).expand_dims(0),)
-                before = sums
-                sums = ()
-                for t in gl.static_range(TALL):
-                    s_low, s_high = _by_two(mixed[4 * t + 2], GROUP), _by_two(mixed[4 * t + 3], GROUP)
-                    sums = sums + (
-                        gl.inline_asm_elementwise(
-                            PRODUCTS[(at * CHUNKS + c) % 4], PRODUCT_OF,
-                            [
-                                before[t], here[2 * (c * TALL + t)], here[2 * (c * TALL + t) + 1], xs[0], xs[1], xs[2],
-                                xs[3], s_low, s_high, upper,
-                            ],
-                            gl.float32, is_pure=True, pack=4,
-                        ),
-                    )  # fmt: skip
-            if TWO:
-                if at + 2 < STEPS:
-                    second = _codes(w_at, (at + 2) * CHUNKS, SLICES, CHUNKS, DEPTH, TALL)
-                else:
-                    second = _codes(w_next, (at + 2 - STEPS) * CHUNKS, SLICES, CHUNKS, DEPTH, TALL)
+                    xs = xs + (held.index((at * CHUNKS + c) * 4 + k).load(columns).expand_dims(0),)
+                sums = gl.inline_asm_elementwise(
+                    PRODUCTS[(at * CHUNKS + c) % 4], PRODUCT_OF,
+                    [sums, here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3], s_low, s_high, upper],
+                    gl.float32, is_pure=True, pack=4,
+                )  # fmt: skip
             if (at + 1) * CHUNKS % 4 == 0:
-                earlier = rests
-                rests = ()
-                for t in gl.static_range(TALL):
-                    s_low, s_high = _by_two(mixed[4 * t + 2], GROUP), _by_two(mixed[4 * t + 3], GROUP)
-                    b_low, b_high = _by_two(mixed[4 * t], GROUP), _by_two(mixed[4 * t + 1], GROUP)
-                    rests = rests + (
-                        gl.inline_asm_elementwise(
-                            OTHERS, OTHERS_OF,
-                            [earlier[t], b_low, b_high, s_low, s_high, cuts[at * CHUNKS // 4 * 2], cuts[at * CHUNKS // 4 * 2 + 1]],
-                            gl.float32, is_pure=True, pack=4,
-                        ),
-                    )  # fmt: skip
+                others = gl.inline_asm_elementwise(
+                    OTHERS, OTHERS_OF,
+                    [others, b_low, b_high, s_low, s_high, cuts[at * CHUNKS // 4 * 2], cuts[at * CHUNKS // 4 * 2 + 1]],
+                    gl.float32, is_pure=True, pack=4,
+                )  # fmt: skip
+        sums += others
         if KEPT:
             older = kept
             kept = ()
             for k in gl.static_range(ROUNDS):
-                for t in gl.static_range(TALL):
-                    kept = kept + (gl.where(turn == k, sums[t] + rests[t], older[k * TALL + t]),)
+                kept = kept + (gl.where(turn == k, sums, older[k]),)
         else:
-            for t in gl.static_range(TALL):
-                whole = gl.sum(sums[t] + rests[t], axis=1).to(gl.bfloat16)
-                mine = of + turn * step
-                gl.store(out_at + (mine.to(gl.int64) * TALL + t) * 16, whole, mask=(column < rows) & (mine < tiles))
+            mine = first + turn * step
+            whole = gl.sum(sums, axis=1).to(gl.bfloat16)
+            gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))
         w_at, s_at, b_at = w_next, s_next, b_next
-    if KEPT:
-        if ROUNDS * TALL == 4:
-            kept = gl.reduce(kept, 1, _added4)
-        elif ROUNDS * TALL == 7:
-            kept = gl.reduce(kept, 1, _added7)
-        else:
-            older = kept
-            kept = ()
-            for k in gl.static_range(ROUNDS * TALL):
-                kept = kept + (gl.sum(older[k], axis=1),)
-        for k in gl.static_range(ROUNDS):
-            for t in gl.static_range(TALL):
-                whole = kept[k * TALL + t].to(gl.bfloat16)
-                mine = of + k * step
-                gl.store(out_at + (mine.to(gl.int64) * TALL + t) * 16, whole, mask=(column < rows) & (mine < tiles))
+    for k in gl.static_range(ROUNDS if KEPT else 0):
+        mine = first + k * step
+        whole = gl.sum(kept[k], axis=1).to(gl.bfloat16)
+        gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))

@@ -1,0 +1,51 @@
+"""How the memory of a multiprocessor is divided between shared memory and L1, on NVIDIA.
+
+Triton (3.6 to 3.9) has the driver give a kernel with more than 48 KB of shared memory as much of it as there is. On
+Hopper 28 KB are left for L1 then, which is where loads that are under way stand: a kernel that streams weights through
+registers takes up to twice as long. A tuning record says with ``carveout`` how many percent shared memory is to have.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+from typing import Any
+
+import torch
+
+_LOG = logging.getLogger(__name__)
+_PREFER_NONE = 0
+_PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+
+
+def ask(compiled: Any, percent: int) -> None:
+    """Ask for a share of a multiprocessor's memory for a kernel's launches; nothing happens where it is 0.
+
+    It is a hint: the driver takes the next division that holds a program.
+
+    Args:
+        compiled: Triton's compiled kernel, loaded.
+        percent: Of the most shared memory that a multiprocessor can have.
+    """
+    driver = _driver() if percent else None
+    if driver is None:
+        return
+    function = ctypes.c_void_p(compiled.function)
+    errors = (
+        driver.cuFuncSetCacheConfig(function, _PREFER_NONE),
+        driver.cuFuncSetAttribute(function, _PREFERRED_CARVEOUT, percent),
+    )
+    if any(errors):
+        _LOG.warning("the driver does not divide L1 and shared memory as a kernel asks: errors %d and %d", *errors)
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL | None:
+    """Return NVIDIA's driver, or None where there is none."""
+    if torch.version.hip is not None or not torch.cuda.is_available():
+        return None
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
