@@ -48,8 +48,8 @@ def test_blocks_multiply_a_wavefronts_share(bits: int) -> None:
         for word in range(4):
             # Pairs of elements of x, half as many where codes are twice as wide.
             held = 16 // bits
-            at = (chunk * 16 + QUARTER * 4 + word) * held
-            given = [np.where(own, packed(x)[at + pair % held], 0) for pair in range(4)]
+            start = (chunk * 16 + QUARTER * 4 + word) * held
+            given = [np.where(own, packed(x)[start + pair % held], 0) for pair in range(4)]
             ordered += Wavefront(given).run(blocks.pairs() if bits == 4 else blocks.pairs_of_bytes())
         at = [chunk * 16 + QUARTER * 4 + word for word in range(4)]
         low, high = ([words[ROW + by, one] for one in at] for by in (0, 8))

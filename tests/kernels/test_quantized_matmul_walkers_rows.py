@@ -46,8 +46,8 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
 
     totals = np.zeros((4, 32), np.float32)
     for chunk in range(4):
-        given = Wavefront([*ordered[chunk], *[ROW] * 4]).run(blocks_rows.totals(chunk))
-        totals += np.stack(given).view(np.float32)
+        share = Wavefront([*ordered[chunk], *[ROW] * 4]).run(blocks_rows.totals(chunk))
+        totals += np.stack(share).view(np.float32)
     left = wide(x).astype(np.float64).reshape(8, 8, 64).sum(2)
     for group in range(2):
         np.testing.assert_allclose(totals[group] + totals[2 + group], left[ROW, 2 * QUARTER + group], atol=1e-5)
@@ -56,8 +56,8 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
     sums: list[Any] = [np.zeros(32, np.uint32)] * 4
     quads = [[one[ROW + by, QUARTER]] * 4 for one in (packed(biases), packed(scales)) for by in (0, 8)]
     for chunk in range(4):
-        at = [chunk * 16 + QUARTER * 4 + word for word in range(4)]
-        low, high = ([words[ROW + by, one] for one in at] for by in (0, 8))
+        places = [chunk * 16 + QUARTER * 4 + word for word in range(4)]
+        low, high = ([words[ROW + by, one] for one in places] for by in (0, 8))
         operands = [*sums, *low, *high, *ordered[chunk], *quads[2], *quads[3], *[QUARTER // 2] * 4]
         sums = Wavefront(operands).run(blocks_rows.product(chunk))
     sums = Wavefront([*sums, *quads[0], *quads[1], *quads[2], *quads[3], *parts]).run(blocks_rows.others())
