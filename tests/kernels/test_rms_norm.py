@@ -54,7 +54,14 @@ def test_residual_gradients_are_autograd_s() -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [{"EARLY": True}, {"EARLY": True, "RELOAD": True}, {"RELOAD": True}, {"EARLY": True, "full": True}]
+    "record",
+    [
+        {"EARLY": True},
+        {"EARLY": True, "RELOAD": True},
+        {"RELOAD": True},
+        {"EARLY": True, "full": True},
+        {"full": True, "tile_added": 64},
+    ],
 )
 @pytest.mark.parametrize("shape", [(5, 33), (4, 64), (3, 64)])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -14,6 +14,9 @@ from rocmend.kernels.ops.gated_linear_unit.kernel import backward_kernel, forwar
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import Config, config_for
 
+_GRID = 65535  # programs along the second axis of a grid, on any vendor's GPUs
+_MANY = 1 << 22  # elements from which the class of shapes is large
+
 
 def _rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
     """Return tensors of one shape as rows; as one row where all are contiguous."""
@@ -26,7 +29,11 @@ def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: in
     block = min(power_of_2(n), config["tile"])
     together = config["tile"] // block if rows > 1 else 1
     constants = {"KIND": kind, "ROWS": together, "BLOCK": block}
-    return Plan(kernel, (ceil_div(rows, together) * ceil_div(n, block),), constants, config, (*strides, rows, n))
+    grid: tuple[int, ...] = (ceil_div(n, block), ceil_div(rows, together))
+    whole = kernel is forward_kernel and grid[1] <= _GRID
+    if kernel is forward_kernel:
+        constants["GRID"] = whole
+    return Plan(kernel, grid if whole else (grid[0] * grid[1],), constants, config, (*strides, rows, n))
 
 
 @Planned
@@ -37,7 +44,8 @@ def run(gate: torch.Tensor, up: torch.Tensor, kind: str) -> Callable[..., torch.
         return lambda *_: output()
     left, right = _rows(gate, up)
     rows, n = left.shape
-    config = config_for("gated_linear_unit", "forward", "*", executor.target_for(gate.device))
+    size = "large" if rows * n >= _MANY else "small"
+    config = config_for("gated_linear_unit", "forward", size, executor.target_for(gate.device))
     launched = _tiled(forward_kernel, config, (left.stride(0), right.stride(0)), rows, n, kind)
     whole = gate.is_contiguous() and up.is_contiguous()
     seen = whole or (row_stride(gate) is not None and row_stride(up) is not None)

@@ -33,12 +33,18 @@ def _activated(x, KIND: tl.constexpr):
 @triton.jit
 def forward_kernel(
     gate_ptr, up_ptr, out_ptr, gate_stride, up_stride, rows, n,
-    KIND: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    KIND: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, GRID: tl.constexpr,
 ):  # fmt: skip
-    """Write activation(gate) · up."""
-    tiles = tl.cdiv(n, BLOCK)
-    row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = (tl.program_id(0) % tiles).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    """Write activation(gate) · up. Programs: (tiles of a row, blocks of rows) with GRID, else one after the other."""
+    if GRID:
+        tile = tl.program_id(0).to(tl.int64)
+        block = tl.program_id(1).to(tl.int64)
+    else:
+        tiles = tl.cdiv(n, BLOCK)
+        tile = (tl.program_id(0) % tiles).to(tl.int64)
+        block = (tl.program_id(0) // tiles).to(tl.int64)
+    row = block * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tile * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
     gate = tl.load(gate_ptr + row * gate_stride + column, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(up_ptr + row * up_stride + column, mask=inside, other=0.0).to(tl.float32)

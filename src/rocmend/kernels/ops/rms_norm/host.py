@@ -9,7 +9,7 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, row_stride, splits, tile, units, width_class
+from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_stride, splits, tile, units, width_class
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
 from rocmend.kernels.remembered import Planned
@@ -17,6 +17,7 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 OP = "rms_norm"
+_FEW = 1 << 31  # what the kernel counts in 32 bits
 
 
 def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | None, eps: float) -> Plan | None:
@@ -40,13 +41,18 @@ def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | 
         return None
     rows = x.numel() // n
     config = config_for(OP, "held", kind if x.element_size() < 4 else f"{kind}-32", executor.target_for(x.device))
-    block, together = tile(n, config)
+    added = residual is not None
+    block = power_of_2(n)
+    held_elements = config.get("tile", 1)
+    together = max(1, (config.get("tile_added", held_elements) if added else held_elements) // block)
+    full = bool(config.get("full", 0)) and rows % together == 0 and n == block
     constants = {
-        "HAS_RESIDUAL": residual is not None,
+        "HAS_RESIDUAL": added,
         "HAS_WEIGHT": weight is not None,
         "BLOCK": block,
         "ROWS": together,
-        "FULL": bool(config.get("full", 0)) and rows % together == 0 and n == block,
+        "FULL": full,
+        "DENSE": full and added and stride == n and residual_stride == n and rows * n < _FEW,
     }
     numbers = (stride, residual_stride, rows, n, float(eps))
     return Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)

@@ -29,41 +29,55 @@ def held_kernel(
     x_ptr, residual_ptr, weight_ptr, sum_ptr, out_ptr, x_stride, residual_stride, rows, n, eps,
     HAS_RESIDUAL: tl.constexpr, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
     EARLY: tl.constexpr = False, RELOAD: tl.constexpr = False, FULL: tl.constexpr = False,
+    DENSE: tl.constexpr = False,
 ):  # fmt: skip
     """ROWS rows a program, read once from memory.
 
     With EARLY the weight is on its way before the sum is waited for. With RELOAD a row without a residual is read
     again from the caches, which keep it that long and no longer, so that registers hold more rows at a time.
-    FULL: there are no rows and columns but those of whole tiles.
+    FULL: there are no rows and columns but those of whole tiles. DENSE, of rows with a residual: nothing lies between
+    them, and 32 bits count all elements.
     """
     TWICE: tl.constexpr = RELOAD and not HAS_RESIDUAL
     FIRST: tl.constexpr = "evict_last" if TWICE else ""
-    KEPT: tl.constexpr = "evict_last" if TWICE else ""
+    KEPT: tl.constexpr = "evict_last" if TWICE or DENSE else ""
     TO: tl.constexpr = ".cs" if TWICE else ""
     if FULL:
         n = BLOCK
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0)
+    if DENSE:
+        x_stride = n
+        residual_stride = n
+    else:
+        program = program.to(tl.int64)
+    row = program * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < n)
     if FULL:
         inside = tl.full((ROWS, BLOCK), True, tl.int1)
     weight = 0.0
-    if HAS_WEIGHT and EARLY:
+    if HAS_WEIGHT and EARLY and not DENSE:
         weight = tl.load(weight_ptr + column, mask=column < n, other=0.0, eviction_policy=KEPT)
-    x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
+    x = tl.load(x_ptr + (row * x_stride + column), mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
+    total = x
     if HAS_RESIDUAL:
-        x += tl.load(residual_ptr + row * residual_stride + column, mask=inside, other=0.0).to(tl.float32)
-        total = narrow(x, sum_ptr.dtype.element_ty)
-        tl.store(sum_ptr + row * n + column, total, mask=inside)
+        residual = tl.load(residual_ptr + (row * residual_stride + column), mask=inside, other=0.0)
+        if HAS_WEIGHT and DENSE:
+            weight = tl.load(weight_ptr + column, mask=column < n, other=0.0, eviction_policy=KEPT)
+        total = narrow(x + residual.to(tl.float32), sum_ptr.dtype.element_ty)
+        if not DENSE:
+            tl.store(sum_ptr + (row * n + column), total, mask=inside)
         x = total.to(tl.float32)
     scale = inverse_root(tl.sum(x * x, axis=1)[:, None], n, eps)
     if TWICE:
-        x = tl.load(x_ptr + row * x_stride + column, mask=inside, other=0.0, eviction_policy="evict_first")
+        x = tl.load(x_ptr + (row * x_stride + column), mask=inside, other=0.0, eviction_policy="evict_first")
         x = x.to(tl.float32)
-    if HAS_WEIGHT and not EARLY:
+    if HAS_WEIGHT and not EARLY and not DENSE:
         weight = tl.load(weight_ptr + column, mask=column < n, other=0.0, eviction_policy=KEPT)
     out = _weighted(x * scale, weight, out_ptr.dtype.element_ty, HAS_WEIGHT)
-    tl.store(out_ptr + row * n + column, out, mask=inside, cache_modifier=TO)
+    if HAS_RESIDUAL and DENSE:
+        tl.store(sum_ptr + (row * n + column), total, mask=inside)
+    tl.store(out_ptr + (row * n + column), out, mask=inside, cache_modifier=TO)
 
 
 @triton.jit
