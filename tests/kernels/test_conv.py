@@ -230,3 +230,22 @@ def test_an_input_gradient_reads_the_weight_as_it_is() -> None:
     assert host.weight_steps(weight, by_name("sm90")) == (1, 16, 144)
     assert host.weight_steps(weight, by_name("gfx942")) is None
     assert host.weight_steps(weight.contiguous(), by_name("gfx942")) == (72, 8, 1)
+
+
+@pytest.mark.parametrize("name", ["tiled", "packed"])
+@pytest.mark.parametrize("how", ["channels first", "behind one element"])
+def test_a_weight_gradient_of_tensors_as_they_come(name: str, how: str) -> None:
+    """Channels that do not lie side by side are copied; pairs that lie on no four bytes are taken one by one."""
+
+    def as_they_come(x: torch.Tensor) -> torch.Tensor:
+        if how == "channels first":
+            return x.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
+        return torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape)
+
+    generator = torch.Generator().manual_seed(3)
+    x, gradient = (torch.randn(2, 3, 4, 32, generator=generator).half() for _ in range(2))
+    config = Config({**WEIGHT_CONFIGS[name], "num_warps": 4, "num_stages": 1})
+    with prefer("triton"), forced("conv", "weight_tiled", config):
+        plain = conv_weight_gradient(x, gradient, (3, 3), padding=1)
+        got = conv_weight_gradient(as_they_come(x), as_they_come(gradient), (3, 3), padding=1)
+    torch.testing.assert_close(got, plain, rtol=2e-3, atol=2e-3)
