@@ -18,8 +18,6 @@ NOWHERE = 0x7FFF
 """In the list: a pair that is not the first of an item."""
 NOBODY = 0x7FFFFFFF
 """In the list: no pair, which is like none that there is."""
-
-
 LANES = "0xffffffff"
 MINUS_4, MINUS_8 = "0fC3000000", "0fC5080000"
 """-128, and -17 times that."""

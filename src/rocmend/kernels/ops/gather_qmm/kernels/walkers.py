@@ -1,4 +1,4 @@
-"""A few rows of x in bfloat16, each against the 4-bit weights of its expert, on NVIDIA: programs that walk over tiles.
+"""A few rows of x in bfloat16, each against its expert's weights of 4 or 8 bits, on NVIDIA: programs walk over tiles.
 
 The pairs of a row and an expert, one after the other, are a list of tiles of 16 rows of weights. Each program takes a
 piece of it, so that it seldom meets another expert or another row of x; with a gate, a tile of both matrices. Its
@@ -306,7 +306,7 @@ def walkers_kernel(
     keeper = keeper + four // 2 + (r + wavefront) * 0
     since = 0
     for turn in range(turns):
-        value = kept[0] * 0.0
+        value = gl.full([SLICES, 4, 2, 4, 4], 0.0, gl.float32, layout=lanes)
         more = turn + 1 < turns
         unit = begin + (turn + 1) // EACH
         following = unit // TILES
@@ -358,9 +358,11 @@ def walkers_kernel(
                 of = [products[0], products[1], products[2], products[3], low, high, mixed, own]
             else:
                 of = [products[0], products[1], products[2], low, high, mixed, own]
-            value += gl.inline_asm_elementwise(
+            sums = gl.inline_asm_elementwise(
                 FINISH[2 * PER + part % 2], FINISH_OF[PER], of, gl.float32, is_pure=True, pack=4
             )
+            # The first is added to nothing only with a gate: as it takes fewer registers so, and without a gate more.
+            value = sums if part == 0 and not GATED else value + sums
         w_at, s_at, b_at = w_next, s_next, b_next
         taken = ()
         for one in gl.static_range(KEPT):
