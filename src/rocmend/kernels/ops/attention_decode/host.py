@@ -21,6 +21,8 @@ MOST_SPLITS = 256
 UNITS = 64
 MOST_HELD = 32
 """Elements of parts that a lane of the program which merges them holds at once."""
+MOST_MERGED = 128
+"""The same of the kernel that merges: with more, some are held in memory."""
 
 
 class Plan(NamedTuple):
@@ -155,6 +157,7 @@ def run(
         "DVB": max(power_of_two(value_dim), 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
         "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "EARLY": bool(cut.config.get("launch_pdl", 0)),
+        "AHEAD": _ahead(cut.config, k, v, lengths), "LATE": bool(cut.config.get("late", 0)) and cut.matrix and d1 == 0,
     }  # fmt: skip
     numbers = (
         float(scale), float(soft_cap or 1.0), int(window or 0), keys, cut.splits, parts * value_dim,
@@ -168,12 +171,12 @@ def run(
 
     shape = (batch, heads, queries, value_dim)
     early = cut.splits > 1 and early_merge("attention_decode", target)
-    split = planned(PDL=early, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
+    split = planned(PDL=int(cut.config.get("trigger", 3)) if early else 0, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
     merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target) if cut.splits > 1 else None
     counted = batch * kv_heads * cut.row_blocks
     needed = parts * (value_dim + 2) * 4
     finish = finishing(cut, heads // kv_heads * queries, value_dim) if arrivals.fits(counted, needed) else None
-    whole = planned(PDL=False, LAST=True, **finish) if finish else None
+    whole = planned(PDL=0, LAST=True, **finish) if finish else None
 
     def call(
         q: torch.Tensor,
@@ -201,6 +204,15 @@ def run(
         return out
 
     return call
+
+
+def _ahead(config: Config, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor | None) -> int:
+    """Return how many keys of a part are fetched before the kernel in front is done.
+
+    It must be known where they lie, without reading anything, and they must lie side by side.
+    """
+    dense = all(one.stride(3) == 1 and one.stride(2) == one.shape[3] for one in (k, v))
+    return int(config.get("ahead", 0)) if config.get("launch_pdl", 0) and lengths is None and dense else 0
 
 
 def _no_scores(out: torch.Tensor, v: torch.Tensor, group: int) -> torch.Tensor:
@@ -246,10 +258,12 @@ def merging(
     batch, heads, queries, value_dim = shape
     rows = batch * heads * queries
     config = config_for(op, "merge", "*", target)
-    block = min(max(power_of_two(value_dim), 16), int(config.constants["BLOCK_DV"]))
+    most = MOST_MERGED * 32 * int(config.get("num_warps", 4)) // power_of_two(splits)
+    block = min(max(power_of_two(value_dim), 16), int(config.constants["BLOCK_DV"]), max(most, 16))
     constants = {
         "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
         "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
+        "FIRST": bool(config.get("first", 0)),
     }  # fmt: skip
     numbers = (splits, rows * splits * value_dim, heads * queries)
     return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)

@@ -17,6 +17,16 @@ HIDDEN = tl.constexpr(-3.0e38)
 NONE = tl.constexpr(0)
 BOOLEAN = tl.constexpr(1)
 ADDITIVE = tl.constexpr(2)
+# By one thread.
+FETCH = tl.constexpr("""{
+.reg .pred first, some;
+.reg .u32 thread;
+mov.u32 thread, %tid.x;
+setp.eq.u32 first, thread, 0;
+setp.gt.and.s32 some, $2, 0, first;
+@some cp.async.bulk.prefetch.L2.global [$1], $2;
+mov.u32 $0, 0;
+}""")
 
 
 @triton.jit
@@ -73,6 +83,16 @@ def soften(s, top, total):
     p = tl.exp2(s - safe[:, None])
     factor = tl.exp2(top - safe)
     return p, factor, new_top, total * factor + tl.sum(p, axis=1)
+
+
+@triton.jit
+def fetch(pointer, size):
+    """Have the cache that all compute units share fetch ``size`` bytes, none or a multiple of 16. NVIDIA only.
+
+    Nothing is read: what another kernel still writes there is found by the loads that come later.
+    """
+    at = pointer.to(tl.int64) & -16
+    tl.inline_asm_elementwise(FETCH, "=r,l,r", [at, size], dtype=tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit
@@ -199,6 +219,8 @@ def split_kernel(
     SPLIT: tl.constexpr,
     PDL: tl.constexpr,
     EARLY: tl.constexpr,
+    AHEAD: tl.constexpr,
+    LATE: tl.constexpr,
     LAST: tl.constexpr,
     LIVE: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -207,16 +229,23 @@ def split_kernel(
     """One part of the cache for one KV head: scores, running softmax, weighted sum of values.
 
     NVIDIA only: with PDL the kernel behind it is launched at once; with EARLY it is itself, and waits for what it
-    reads.
+    reads. Until then it has its first AHEAD keys and values fetched. With LATE, rows of q come with each block of keys,
+    which so need not wait for them.
     """
-    if PDL:
+    if PDL == 1:
         tl.extra.cuda.gdc_launch_dependents()
-    if EARLY:
-        tl.extra.cuda.gdc_wait()
+    ELEMENT: tl.constexpr = k_ptr.dtype.element_ty.primitive_bitwidth // 8
     split = tl.program_id(0) % splits
     pair = tl.program_id(0) // splits
     b = (pair // KV).to(tl.int64)
     kv = (pair % KV).to(tl.int64)
+    if AHEAD > 0:
+        begin, stop = span(capacity, window, splits, split, L, BLOCK_N, WINDOW)
+        keys = tl.minimum(AHEAD, stop - begin)
+        fetch(k_ptr + b * k_sb + kv * k_sh + begin.to(tl.int64) * k_ss, keys * (D * ELEMENT // 16 * 16))
+        fetch(v_ptr + b * v_sb + kv * v_sh + begin.to(tl.int64) * v_ss, keys * (DV * ELEMENT // 16 * 16))
+    if EARLY and (LENGTHS or not LATE):
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     rows_ok = row < GROUP * L
     head = kv * GROUP + row // L
@@ -230,7 +259,8 @@ def split_kernel(
     d0 = tl.arange(0, D0)
     dv = tl.arange(0, DVB)
     q_row = q_ptr + b * q_sb + head * q_sh + query * q_sl
-    q0 = tl.load(q_row[:, None] + d0[None, :] * q_sd, mask=rows_ok[:, None] & (d0[None, :] < D), other=0.0)
+    if not LATE:
+        q0 = tl.load(q_row[:, None] + d0[None, :] * q_sd, mask=rows_ok[:, None] & (d0[None, :] < D), other=0.0)
     if D1 > 0:
         d1 = D0 + tl.arange(0, D1)
         q1 = tl.load(q_row[:, None] + d1[None, :] * q_sd, mask=rows_ok[:, None] & (d1[None, :] < D), other=0.0)
@@ -244,11 +274,23 @@ def split_kernel(
     top = tl.full((ROWS,), float("-inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     acc = tl.zeros((ROWS, DVB), tl.float32)
+    if EARLY and LATE and not LENGTHS:
+        # All that is computed of addresses is, by now.
+        tl.extra.cuda.gdc_wait()
+    if PDL == 3:
+        tl.extra.cuda.gdc_launch_dependents()
     for at in range(start, end, BLOCK_N):
         n = at + column
         far = n[:, None].to(tl.int64)
         k_row = k_base + far * k_ss
         k0 = tl.load(k_row + d0[None, :] * k_sd, mask=(n[:, None] < end) & (d0[None, :] < D), other=0.0)
+        if LATE:
+            # Not known to be the same in each turn.
+            q0 = tl.load(
+                q_row[:, None] + d0[None, :] * q_sd + tl.minimum(at, 0) * 16,
+                mask=rows_ok[:, None] & (d0[None, :] < D),
+                other=0.0,
+            )
         if DOT:
             s = dot(q0, tl.trans(k0), tl.zeros((ROWS, BLOCK_N), tl.float32))
         else:
@@ -270,6 +312,8 @@ def split_kernel(
             acc = dot(narrow(p, v_ptr.dtype.element_ty), v, acc)
         else:
             acc += tl.sum(p[:, :, None] * v.to(tl.float32)[None, :, :], axis=1)
+    if PDL == 2:
+        tl.extra.cuda.gdc_launch_dependents()
     base = pair.to(tl.int64) * (GROUP * L)
     finish_rows(
         acc, top, total, length, sinks_ptr, acc_ptr, out_ptr, base, row, rows_ok, head, split, splits,
@@ -300,16 +344,20 @@ def merge_kernel(
     SINKS: tl.constexpr,
     LENGTHS: tl.constexpr,
     PDL: tl.constexpr,
+    FIRST: tl.constexpr,
 ):
     """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written."""
-    if PDL:
-        # In this order: what comes next may read, before it waits, what was written before this began to.
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     row = tl.program_id(0).to(tl.int64)
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
     part = tl.arange(0, SPLITS)
     place = row * splits + part
+    if FIRST:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    elif PDL:
+        # In this order: what comes next may read, before it waits, what was written before this began to.
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     top = tl.load(acc_ptr + tops + 2 * place, mask=part < splits, other=float("-inf"))
     total = tl.load(acc_ptr + tops + 2 * place + 1, mask=part < splits, other=0.0)
     # A part with no key wrote a maximum of minus infinity and zeros.

@@ -65,6 +65,31 @@ def _sliced(dtype: str) -> Case:
     return Case(f"{dtype}-slice-of-a-cache", make, dtype, "small", edges=("strides",))
 
 
+def _few(dtype: str) -> Iterator[Case]:
+    """Few rows, as a step of decoding has them, of dimensions that Hopper's own kernel takes; one part and many."""
+    for bits in (4, 8):
+        yield _case("few-d128", dtype, (2, 8, 2, 1, 264, 128, 128), bits, 64)
+        yield _case("few-d256", dtype, (1, 16, 2, 1, 200, 256, 256), bits, 64)
+        yield _case("few-one-part", dtype, (1, 3, 1, 1, 24, 128, 128), bits, 64)
+        yield _case("few-queries", dtype, (1, 6, 2, 2, 136, 128, 128), bits, 64)
+        yield _case(
+            "few-lengths", dtype, (4, 4, 2, 1, 328, 128, 128), bits, 64,
+            lambda m: {"lengths": m.of([0, 1, 77, 328], "int32")},
+        )  # fmt: skip
+        yield _behind_the_end(dtype, bits)
+
+
+def _behind_the_end(dtype: str, bits: int) -> Case:
+    def make(m: Maker) -> Call:
+        k, v = (_codes(m, dtype, (1, 2, 264), 128, bits, 64) for _ in range(2))
+        for _, scales, biases in (k, v):
+            scales[:, :, 201:], biases[:, :, 201:] = float("nan"), float("inf")
+        q = m.normal(1, 8, 1, 128, dtype=dtype)
+        return Call((q, k, v), {"scale": 0.04, "bits": bits, "group_size": 64, "lengths": m.of([201], "int32")})
+
+    return Case(f"{dtype}-garbage-past-the-end-{bits}bit", make, dtype, "small", edges=("nan",))
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for dtype in DTYPES:
@@ -90,6 +115,8 @@ def cases() -> Iterator[Case]:
             "lengths", dtype, (3, 2, 2, 1, 130, 64, 64), 4, 64, lambda m: {"lengths": m.of([0, 77, 130], "int32")}
         )
         yield _sliced(dtype)
+        if dtype != "float32":
+            yield from _few(dtype)
     for dtype in ("bfloat16", "float16"):
         for bits in (4, 8):
             yield _case("32k", dtype, (1, 32, 8, 1, 32768, 128, 128), bits, 64, size="large", compiled=True)

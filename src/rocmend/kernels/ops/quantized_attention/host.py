@@ -22,7 +22,7 @@ from rocmend.kernels.ops.attention_decode.host import (
     power_of_two,
     uses_matrix,
 )
-from rocmend.kernels.ops.quantized_attention import Problem, shape_class
+from rocmend.kernels.ops.quantized_attention import Problem, shape_class, streams
 from rocmend.kernels.ops.quantized_attention.kernels.blocks import quantized_kernel
 from rocmend.kernels.ops.quantized_attention.kernels.grouped import grouped_kernel
 from rocmend.kernels.remembered import Planned
@@ -81,6 +81,73 @@ def run(
         return copying
     problem = Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size)
     target = executor.target_for(q.device)
+    # The only query sees all keys.
+    masked = mask is not None and not (isinstance(mask, str) and queries == 1)
+    if streams.suits(problem, target, q, k, v, masked=masked):
+        return _streaming(q, k, v, scale, mask, lengths, problem, target, output)
+    return _in_blocks(q, k, v, scale, mask, lengths, problem, target, output)
+
+
+def _streaming(
+    q: torch.Tensor,
+    k: Quantized,
+    v: Quantized,
+    scale: float,
+    mask: torch.Tensor | str | None,
+    lengths: torch.Tensor | None,
+    problem: Problem,
+    target: Target,
+    output: allocate.Output,
+) -> Callable[..., torch.Tensor]:
+    """Plan the kernel whose wavefronts walk over keys; the others where tensors lie at odd addresses."""
+    splits = streams.splits_of(problem, target)
+    early = early_merge("quantized_attention", target)
+    split = streams.plan(q, k, v, scale, lengths, problem, target, splits, early_merge=early)
+    shape = (problem.batch, problem.heads, problem.queries, problem.value_dim)
+    merged = merging("quantized_attention", shape, None, lengths, splits, target) if splits > 1 else None
+    parts = problem.batch * problem.heads * problem.queries * splits
+    workspace = allocate.Output((parts * (problem.value_dim + 2),), torch.float32, q.device)
+    others: list[Callable[..., torch.Tensor]] = []
+
+    def call(
+        q: torch.Tensor,
+        k: Quantized,
+        v: Quantized,
+        scale: float,
+        mask: torch.Tensor | str | None = mask,
+        group_size: int = 64,
+        bits: int = 8,
+        lengths: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        if not streams.aligned(q, k, v):
+            if not others:
+                others.append(_in_blocks(q, k, v, scale, mask, lengths, problem, target, output))
+            return others[0](q, k, v, scale, mask, group_size, bits, lengths)
+        out = output()
+        if merged is None:
+            split((q, *k, *v, lengths, None, out))
+            return out
+        some = workspace()
+        split((q, *k, *v, lengths, some, out))
+        merged((some, None, lengths, out))
+        return out
+
+    return call
+
+
+def _in_blocks(
+    q: torch.Tensor,
+    k: Quantized,
+    v: Quantized,
+    scale: float,
+    mask: torch.Tensor | str | None,
+    lengths: torch.Tensor | None,
+    problem: Problem,
+    target: Target,
+    output: allocate.Output,
+) -> Callable[..., torch.Tensor]:
+    """Plan the portable kernels."""
+    batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size = problem[1:]
     cut, grouped = _cut(problem, target)
     splits = cut.splits
     _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))

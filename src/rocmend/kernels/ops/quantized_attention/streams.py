@@ -1,0 +1,104 @@
+"""Plan the kernel whose wavefronts walk over keys of their own: few rows, 4 or 8 bits in groups of 64, on NVIDIA."""
+
+from __future__ import annotations
+
+import torch
+import triton
+
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.ops.attention_decode.host import choose_splits
+from rocmend.kernels.ops.quantized_attention import Problem, shape_class
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import config_for
+
+SUITED = triton.__version__.startswith("3.6.")
+"""The Triton release that the kernel, which is written in Gluon, was measured with."""
+DIMS = (128, 256)
+MOST_ROWS = 8
+"""Columns of a matrix instruction."""
+GROUP_SIZE = 64
+ALIGNED_BYTES = 16
+"""What a lane reads at once, at most."""
+
+Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def suits(problem: Problem, target: Target, q: torch.Tensor, k: Quantized, v: Quantized, *, masked: bool) -> bool:
+    """Return whether the kernel takes a problem on a target.
+
+    Args:
+        problem: The problem.
+        target: Where it runs.
+        q: With dense rows.
+        k: With dense rows, and scales and biases of the same strides; so are v's.
+        v: See k.
+        masked: Whether anything is hidden but by its length.
+    """
+    return (
+        SUITED
+        and target.vendor == "nvidia"
+        and target.generation // 10 == 9  # Hopper
+        and problem.dtype in ("float16", "bfloat16")
+        and problem.bits in (4, 8)
+        and problem.group_size == GROUP_SIZE
+        and problem.head_dim == problem.value_dim
+        and problem.head_dim in DIMS
+        and problem.heads // problem.kv_heads * problem.queries <= MOST_ROWS
+        and not masked
+        and all(_fits(one, q.dtype, problem.head_dim // GROUP_SIZE) for one in (k, v))
+    )
+
+
+def _fits(quantized: Quantized, dtype: torch.dtype, groups: int) -> bool:
+    """Return whether words can be read by fours, and scales and biases of neighbouring keys."""
+    words, scales, biases = quantized
+    return (
+        scales.dtype == biases.dtype == dtype
+        and scales.stride(2) == groups
+        and not any(stride % 8 for stride in scales.stride()[:2])
+        and not any(stride % 4 for stride in words.stride()[:3])
+    )
+
+
+def splits_of(problem: Problem, target: Target) -> int:
+    """Return into how many parts the cache is cut."""
+    config = config_for("quantized_attention", "streams", shape_class(problem), target)
+    tile = 16 * 4 * GROUP_SIZE // problem.head_dim * int(config["num_warps"])
+    per_unit = config["programs_per_unit" if problem.bits == 4 else "programs_per_unit_8bit"]
+    return choose_splits(config, target, problem.batch * problem.kv_heads, problem.keys, tile, per_unit)
+
+
+def plan(
+    q: torch.Tensor, k: Quantized, v: Quantized, scale: float, lengths: torch.Tensor | None, problem: Problem,
+    target: Target, splits: int, *, early_merge: bool,
+) -> Plan:  # fmt: skip
+    """Plan the launch of ``q, words, scales and biases of k and of v, lengths, sums of the parts, output``."""
+    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
+    from rocmend.kernels.ops.quantized_attention.kernels.streams import streams_kernel
+
+    config = config_for("quantized_attention", "streams", shape_class(problem), target)
+    rows = problem.heads // problem.kv_heads * problem.queries
+    early = splits > 1 and early_merge
+    constants: dict[str, object] = {
+        "KV": problem.kv_heads, "GROUP": problem.heads // problem.kv_heads, "D": problem.head_dim,
+        "BITS": problem.bits, "WAVES": int(config["num_warps"]), "ROWS": rows, "LENGTHS": lengths is not None,
+        "SPLIT": splits > 1, "PDL": int(config.get("trigger", 3)) if early else 0,
+        "EARLY": bool(config.get("launch_pdl", 0)),
+        "STAGES": int(config["stages" if problem.bits == 4 else "stages_8bit"]),
+    }  # fmt: skip
+    parts = problem.batch * problem.heads * problem.queries * splits
+    numbers = (
+        float(scale), problem.keys, splits, parts * problem.value_dim, problem.queries, *q.stride()[:3],
+        *k[0].stride()[:3], *k[1].stride()[:2], *v[0].stride()[:3], *v[1].stride()[:2],
+    )  # fmt: skip
+    types = (None, torch.int32, None, None, torch.int32, None, None, None, torch.float32, None)
+    grid = (splits * problem.batch * problem.kv_heads, 1)
+    return Plan(streams_kernel, grid, constants, config, numbers, types)
+
+
+def aligned(q: torch.Tensor, k: Quantized, v: Quantized) -> bool:
+    """Return whether all lie where lanes read by 16 bytes."""
+    low = 0
+    for one in (q, *k, *v):
+        low |= one.data_ptr()
+    return low % ALIGNED_BYTES == 0
