@@ -84,7 +84,7 @@ def _problem(**change: Any) -> Problem:
     "change",
     [
         {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 2}, {"group_size": 32},
-        {"bits": 8, "depth": 5120}, {"bits": 8, "group_size": 128},
+        {"bits": 8, "depth": 5120}, {"bits": 8, "depth": 8192}, {"bits": 8, "group_size": 128},
         {"transpose": False}, {"batch": 2}, {"rows": 2}, {"columns": 14344}, {"depth": 4096 + 512}, {"columns": 4096},
         {"depth": 2 * 4096 * 4096},
     ],

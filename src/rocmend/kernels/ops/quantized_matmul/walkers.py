@@ -28,6 +28,8 @@ FORMS = ((4, 64), (4, 128), (8, 64))
 """Bits of a code, and codes of a group."""
 SHARES = {4: (4, 2), 8: (8,)}
 """How many wavefronts may share a tile, by bits: with 8, a program of 4 has tiles that come out less even."""
+MOST_FOURS = {4: 1 << 30, 8: 8192}
+"""Codes of four bits in a row up to which it is taken, by bits, as measured."""
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
 
@@ -69,6 +71,8 @@ def slices_of(problem: Problem) -> int:
     """Return how many wavefronts share a tile, 4 or 2, with 8 bits 8; or 0 where K cannot be cut so."""
     fours = problem.depth * problem.bits // 4
     fit = SHARES[problem.bits]
+    if fours > MOST_FOURS[problem.bits]:
+        return 0
     return next((n for n in fit if fours % (n * SLICE) == 0 and fours <= n * SLICE * MOST_PARTS), 0)
 
 

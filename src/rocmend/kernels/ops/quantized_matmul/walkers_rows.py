@@ -21,6 +21,10 @@ NARROW = 4096
 """K up to which x takes no more than 64 KB of shared memory."""
 MOST_DEPTH = 8192
 """K for which x takes 128 KB."""
+MANY = 3 << 24
+"""Weights from which it is taken, as measured."""
+FULL = 0.6
+"""Of the wavefronts that there are, how many are to have a tile at least."""
 MOST_PARTS = 8
 """Of K, each of which is code of its own."""
 MOST_KEPT = 8
@@ -46,7 +50,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.transpose
         and problem.batch == 1
         and 1 < problem.rows <= ROWS
-        and problem.columns * problem.depth >= walkers.MANY
+        and problem.columns * problem.depth >= MANY
         and problem.columns % few.TILE == 0
         and problem.depth <= MOST_DEPTH
         and problem.depth % SLICE == 0
@@ -75,7 +79,11 @@ def walk_of(problem: Problem, config: Config, compute_units: int) -> Walk:
         compute_units: Of the target.
     """
     tiles = problem.columns // few.TILE
+    at_once = config["fill"] * compute_units * config["num_warps"]
     slices = _slices(problem, config["slices"]) or _slices(problem, ROWS)
+    # With few tiles more wavefronts share one.
+    while tiles * slices < FULL * at_once and 2 * slices <= ROWS and problem.depth % (2 * slices * SLICE) == 0:
+        slices *= 2
     side = max(1, config["num_warps"] // slices)
     programs = min(cdiv(tiles, side), config["fill"] * compute_units)
     return Walk(programs, cdiv(tiles, programs * side), side, slices)
