@@ -27,6 +27,7 @@ typedef struct {
 
 #define GRAPH_FUNCTIONS (sizeof(GraphDriver) / sizeof(void *))
 #define MOST_STREAMS 4
+#define MOST_GRAPHS 1024 /* of the process: each takes memory of the GPU */
 #define STREAM_PER_THREAD ((void *)2) /* one name for many streams */
 
 typedef struct {
@@ -42,6 +43,8 @@ typedef struct {
     pthread_mutex_t lock; /* from setting parameters to the launch */
 } Graph;
 
+static int graphs_there; /* that there are */
+
 static NodeParameters node_of(const Step *step, void **pointers)
 {
     NodeParameters one = {step->function, {step->grid[0], step->grid[1], step->grid[2]}, {step->threads, 1, 1},
@@ -52,8 +55,10 @@ static NodeParameters node_of(const Step *step, void **pointers)
 static void graph_free(Graph *self)
 {
     for (int i = 0; i < self->known; i++)
-        if (self->streams[i].runnable)
+        if (self->streams[i].runnable) {
             self->driver.destroy_runnable(self->streams[i].runnable);
+            __atomic_sub_fetch(&graphs_there, 1, __ATOMIC_RELAXED);
+        }
     if (self->graph)
         self->driver.destroy(self->graph);
     self->graph = NULL;
@@ -86,7 +91,8 @@ static void *graph_of(Graph *self, void *stream, const Step *steps, Py_ssize_t c
     for (int i = 0; i < self->known; i++)
         if (self->streams[i].stream == stream)
             return self->streams[i].runnable;
-    if (self->known == MOST_STREAMS || stream == STREAM_PER_THREAD)
+    if (self->known == MOST_STREAMS || stream == STREAM_PER_THREAD
+        || __atomic_load_n(&graphs_there, __ATOMIC_RELAXED) >= MOST_GRAPHS)
         return NULL;
     if (!self->nodes && graph_make(self, steps, count, pointers)) {
         graph_free(self);
@@ -99,6 +105,8 @@ static void *graph_of(Graph *self, void *stream, const Step *steps, Py_ssize_t c
     if (self->driver.priority(stream, &priority) || priority
         || self->driver.instantiate(&made.runnable, self->graph, 0))
         made.runnable = NULL;
+    else
+        __atomic_add_fetch(&graphs_there, 1, __ATOMIC_RELAXED);
     self->streams[self->known++] = made;
     return made.runnable;
 }
