@@ -171,12 +171,12 @@ def run(
 
     shape = (batch, heads, queries, value_dim)
     early = cut.splits > 1 and early_merge("attention_decode", target)
-    split = planned(PDL=int(cut.config.get("trigger", 3)) if early else 0, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
+    split = planned(PDL=early, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
     merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target) if cut.splits > 1 else None
     counted = batch * kv_heads * cut.row_blocks
     needed = parts * (value_dim + 2) * 4
     finish = finishing(cut, heads // kv_heads * queries, value_dim) if arrivals.fits(counted, needed) else None
-    whole = planned(PDL=0, LAST=True, **finish) if finish else None
+    whole = planned(PDL=False, LAST=True, **finish) if finish else None
 
     def call(
         q: torch.Tensor,
@@ -263,7 +263,6 @@ def merging(
     constants = {
         "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
         "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
-        "FIRST": bool(config.get("first", 0)),
     }  # fmt: skip
     numbers = (splits, rows * splits * value_dim, heads * queries)
     return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)

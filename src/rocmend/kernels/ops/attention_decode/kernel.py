@@ -232,7 +232,7 @@ def split_kernel(
     reads. Until then it has its first AHEAD keys and values fetched. With LATE, rows of q come with each block of keys,
     which so need not wait for them.
     """
-    if PDL == 1:
+    if PDL and not LATE:
         tl.extra.cuda.gdc_launch_dependents()
     ELEMENT: tl.constexpr = k_ptr.dtype.element_ty.primitive_bitwidth // 8
     split = tl.program_id(0) % splits
@@ -277,8 +277,6 @@ def split_kernel(
     if EARLY and LATE and not LENGTHS:
         # All that is computed of addresses is, by now.
         tl.extra.cuda.gdc_wait()
-    if PDL == 3:
-        tl.extra.cuda.gdc_launch_dependents()
     for at in range(start, end, BLOCK_N):
         n = at + column
         far = n[:, None].to(tl.int64)
@@ -312,7 +310,8 @@ def split_kernel(
             acc = dot(narrow(p, v_ptr.dtype.element_ty), v, acc)
         else:
             acc += tl.sum(p[:, :, None] * v.to(tl.float32)[None, :, :], axis=1)
-    if PDL == 2:
+    if PDL and LATE:
+        # Later: what is launched then is there in time, and takes nothing from what is under way.
         tl.extra.cuda.gdc_launch_dependents()
     base = pair.to(tl.int64) * (GROUP * L)
     finish_rows(
@@ -344,17 +343,13 @@ def merge_kernel(
     SINKS: tl.constexpr,
     LENGTHS: tl.constexpr,
     PDL: tl.constexpr,
-    FIRST: tl.constexpr,
 ):
     """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written."""
     row = tl.program_id(0).to(tl.int64)
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
     part = tl.arange(0, SPLITS)
     place = row * splits + part
-    if FIRST:
-        tl.extra.cuda.gdc_launch_dependents()
-        tl.extra.cuda.gdc_wait()
-    elif PDL:
+    if PDL:
         # In this order: what comes next may read, before it waits, what was written before this began to.
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()

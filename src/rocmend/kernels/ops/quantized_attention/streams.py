@@ -82,7 +82,7 @@ def plan(
     constants: dict[str, object] = {
         "KV": problem.kv_heads, "GROUP": problem.heads // problem.kv_heads, "D": problem.head_dim,
         "BITS": problem.bits, "WAVES": int(config["num_warps"]), "ROWS": rows, "LENGTHS": lengths is not None,
-        "SPLIT": splits > 1, "PDL": int(config.get("trigger", 3)) if early else 0,
+        "SPLIT": splits > 1, "PDL": early,
         "EARLY": bool(config.get("launch_pdl", 0)),
         "STAGES": int(config["stages" if problem.bits == 4 else "stages_8bit"]),
     }  # fmt: skip

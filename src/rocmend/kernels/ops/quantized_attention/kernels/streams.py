@@ -72,7 +72,7 @@ def streams_kernel(
 
     With PDL the merging kernel is launched at once; with EARLY this one was, and waits for what it reads.
     """
-    if PDL == 1:
+    if PDL:
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     DTYPE: gl.constexpr = q_ptr.dtype.element_ty
     KIND: gl.constexpr = _kind(DTYPE)
@@ -131,8 +131,6 @@ def streams_kernel(
     )
     if EARLY and not LENGTHS:
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-    if PDL == 3:
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     for stage in gl.static_range(STAGES - 1):
         copied(
             kmem, vmem, beside, stage, kw, vw, affine, kw_ss, vw_ss, start + stage * WAVES * TILE, row, word, whole,
@@ -292,54 +290,36 @@ def streams_kernel(
                                 ),
                             )  # fmt: skip
             accs, biases, offsets = new_accs, new_biases, new_offsets
-    if PDL == 2:
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     # Wavefronts: the highest maximum, and what is left of each one's sums.
     highest = gl.reduce(top, 0, _greater).expand_dims(0)
     safe = gl.where(highest == float("-inf"), 0.0, highest)
     fade = gl.exp2(top - safe)
     total = gl.sum(gl.sum(total * fade, axis=0).expand_dims(0), axis=1).expand_dims(1)
     totalled = gl.inline_asm_elementwise(_text("halves"), _of("f", "f"), [total], gl.float32, is_pure=True, pack=4)
-    # Sums of all wavefronts meet in shared memory, each tile on its own, as above.
-    scratch = ()
+    # Lanes hold, of row 2 t + four % 2, columns 64 g + 8 r + 2 tile + four // 2.
+    row = 2 * t + four % 2 + r * 0
+    place = pair.to(gl.int64) * ROWS + row % GROUP * L + row // GROUP
+    live = row < ROWS
+    column = 8 * r + four // 2
+    # One wavefront stores.
     for two in gl.static_range(PAIRS):
         sums = gl.sum(biases[two], axis=1).expand_dims(1) + offsets[two]
         for one in gl.static_range(2):
             extra = gl.inline_asm_elementwise(
-                _text("spread", one), _of("f", "f"), [sums], gl.float32, is_pure=True, pack=4
+                _text("spread", one),
+                _of("f", "f"), [sums], gl.float32, is_pure=True, pack=4,
             )  # fmt: skip
             for tile in gl.static_range(4):
-                acc = (accs[8 * two + 4 * one + tile] + extra) * fade
-                if WAVES > 1:
-                    one_tile = gl.allocate_shared_memory(
-                        gl.float32, [WAVES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
-                    )
-                    one_tile.store(acc)
-                    scratch = scratch + (one_tile,)
+                acc = gl.sum((accs[8 * two + 4 * one + tile] + extra) * fade, axis=0).expand_dims(0)
+                at = column + (64 * (2 * two + one) + 2 * tile)
+                if SPLIT:
+                    gl.store(acc_ptr + (place * splits + split) * D + at, acc, mask=live)
                 else:
-                    scratch = scratch + (acc,)
-    # All wavefronts have all then; one of them stores.
-    over: gl.constexpr = gl.BlockedLayout([WAVES, 1, 1, 4], [1, 8, 4, 1], [1, 1, 1, WAVES], [3, 2, 1, 0])
-    final: gl.constexpr = over if WAVES > 1 else lanes
-    # Lanes hold, of row 2 t + four % 2, columns 64 g + 8 r + 2 tile + four // 2.
-    half = along(3, 4, final, 4)
-    row = along(2, 4, final, 4) * 2 + half % 2 + along(1, 8, final, 4) * 0
-    place = pair.to(gl.int64) * ROWS + row % GROUP * L + row // GROUP
-    live = row < ROWS
-    column = along(1, 8, final, 4) * 8 + half // 2
-    whole_of = gl.convert_layout(totalled, final)
-    for i in gl.static_range(4 * GROUPS):
-        if WAVES > 1:
-            acc = gl.sum(scratch[i].load(final), axis=0).expand_dims(0)
-        else:
-            acc = scratch[i]
-        at = column + (64 * (i // 4) + 2 * (i % 4))
-        if SPLIT:
-            gl.store(acc_ptr + (place * splits + split) * D + at, acc, mask=live)
-        else:
-            out = gl.where(length > 0, acc / whole_of, 0.0)
-            gl.store(out_ptr + place * D + at, out.to(DTYPE), mask=live)
+                    out = gl.where(length > 0, acc / totalled, 0.0)
+                    gl.store(out_ptr + place * D + at, out.to(DTYPE), mask=live)
     if SPLIT:
+        most = highest
+        whole = totalled
         first = live & (column == 0)
-        gl.store(acc_ptr + tops + 2 * (place * splits + split), gl.convert_layout(highest, final), mask=first)
-        gl.store(acc_ptr + tops + 2 * (place * splits + split) + 1, whole_of, mask=first)
+        gl.store(acc_ptr + tops + 2 * (place * splits + split), most, mask=first)
+        gl.store(acc_ptr + tops + 2 * (place * splits + split) + 1, whole, mask=first)
