@@ -154,16 +154,17 @@ def test_pairs_stand_by_expert_and_x_in_order(tokens: int, experts: int, block: 
         chosen = chosen // 3 * 3
     x = torch.randn(tokens, k, generator=generator).bfloat16()
     pairs, width = tokens * top, k + 64
-    table = torch.full((experts + 1 + pairs,), -7, dtype=torch.int32)
+    table = torch.full((experts + 1 + 2 * pairs,), -7, dtype=torch.int32)
     ordered = torch.full((tokens * width,), torch.nan, dtype=torch.bfloat16)
     order_kernel[(experts + -(-tokens // 4),)](
-        x, chosen, ordered, table, pairs, experts, tokens, k, width, BITS=4, GROUP=64,
-        BLOCK=block, ONCE=pairs <= block, ORDERED=indices == "sorted", LINES=4, WIDTH=128, PDL=False,
+        x, chosen, ordered, table, pairs, experts, tokens, k, width, top, BITS=4, GROUP=64, BLOCK=block,
+        ONCE=pairs <= block, ORDERED=indices == "sorted", LINES=4, WIDTH=128, PDL=False,
     )  # fmt: skip
-    before, by_expert = table[: experts + 1], table[experts + 1 :].long()
+    before, (by_expert, sources) = table[: experts + 1], table[experts + 1 :].long().chunk(2)
     counts = torch.bincount(chosen, minlength=experts)
     assert torch.equal(before, torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]).int())
     assert torch.equal(by_expert, chosen.sort(stable=True).indices)
+    assert torch.equal(sources, by_expert // top)
     ordered = ordered.view(tokens, width)
     assert torch.equal(ordered[:, :k], x[:, _places(k, 4)])
     # The sums of groups in two parts, of 32 groups at a time, zeros where there are fewer.

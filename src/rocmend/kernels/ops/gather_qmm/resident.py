@@ -137,7 +137,7 @@ def _planned(
     slots = p.pairs // config["TOKENS"] + p.experts
     width = p.k + _sums(p)
     ordered_of = allocate.Output((x_rows * width,), torch.bfloat16, a.x.device)
-    table_of = allocate.Output((p.experts + 1 + p.pairs,), torch.int32, a.x.device)
+    table_of = allocate.Output((p.experts + 1 + 2 * p.pairs,), torch.int32, a.x.device)
     block = min(first["BLOCK"], max(16, next_power_of_2(p.pairs)))
     order = Plan(
         order_kernel,
@@ -152,7 +152,7 @@ def _planned(
             "PDL": bool(first.get("launch_pdl", 0)),
         },
         first,
-        (p.pairs, p.experts, x_rows, p.k, width),
+        (p.pairs, p.experts, x_rows, p.k, width, a.pairs.divisor),
         (None, types[9], None, None),
     )
     programs = min(config["fill"] * (target.compute_units or 132), slots * (p.n // height_of(p, config)))
@@ -164,7 +164,6 @@ def _planned(
             "BITS": p.bits,
             "GROUP": p.group_size,
             "GATED": p.gated,
-            "DIVISOR": a.pairs.divisor,
             "DEPTH": p.k,
             "WIDTH": width,
             "STEP": step_of(p, config),
@@ -173,7 +172,7 @@ def _planned(
             "PDL": bool(config.get("launch_pdl", 0)),
         },
         config,
-        (p.n, p.experts),
+        (p.n, p.experts, p.pairs),
         (None, *types[1:7], None, None),
     )
 

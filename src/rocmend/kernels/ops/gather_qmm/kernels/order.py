@@ -9,53 +9,36 @@ from rocmend.kernels.language import narrow
 
 
 @triton.jit
-def _places(chosen, expert, pair, before, order_ptr, ORDERED: tl.constexpr):
-    """Write the numbers of those pairs that chose an expert behind those before them."""
-    hit = (chosen == expert).to(tl.int32)
-    place = pair
-    if not ORDERED:
-        place = before + tl.cumsum(hit, axis=0) - 1
-    tl.store(order_ptr + place, pair, mask=hit != 0)
-
-
-@triton.jit
 def _places_of(
-    expert,
-    rhs_ptr,
-    table_ptr,
-    pairs,
-    experts,
-    BLOCK: tl.constexpr,
-    ONCE: tl.constexpr,
-    ORDERED: tl.constexpr,
+    expert, rhs_ptr, table_ptr, pairs, experts, divisor, BLOCK: tl.constexpr, ONCE: tl.constexpr, ORDERED: tl.constexpr
 ):
-    """Write how many pairs the experts before one have, and behind all of those its pairs."""
+    """Write how many pairs the experts before one have, and behind all of those its pairs and their rows of x."""
     order_ptr = table_ptr + experts + 1
-    if ONCE:
-        pair = tl.arange(0, BLOCK)
+    less = tl.zeros([BLOCK], tl.int32)
+    for start in range(0, pairs, BLOCK):
+        pair = start + tl.arange(0, BLOCK)
         chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
-        before = tl.sum((chosen < expert).to(tl.int32), axis=0)
-        _places(chosen, expert, pair, before, order_ptr, ORDERED)
-    else:
-        less = tl.zeros([BLOCK], tl.int32)
-        for start in range(0, pairs, BLOCK):
-            pair = start + tl.arange(0, BLOCK)
-            less += (tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32) < expert).to(tl.int32)
-        before = tl.sum(less, axis=0)
-        place = before
-        for start in range(0, pairs, BLOCK):
-            pair = start + tl.arange(0, BLOCK)
-            chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
-            _places(chosen, expert, pair, place, order_ptr, ORDERED)
-            place += tl.sum((chosen == expert).to(tl.int32), axis=0)
+        less += (chosen < expert).to(tl.int32)
+    before = tl.sum(less, axis=0)
     tl.store(table_ptr + expert, before)
     if expert == 0:
         tl.store(table_ptr + experts, pairs)
+    for start in range(0, pairs, BLOCK):
+        pair = start + tl.arange(0, BLOCK)
+        chosen = tl.load(rhs_ptr + pair, mask=pair < pairs, other=experts).to(tl.int32)
+        hit = (chosen == expert).to(tl.int32)
+        place = pair
+        if not ORDERED:
+            place = before + tl.cumsum(hit, axis=0) - 1
+        tl.store(order_ptr + place, pair, mask=hit != 0)
+        tl.store(order_ptr + pairs + place, pair // divisor, mask=hit != 0)
+        if not ONCE:
+            before += tl.sum(hit, axis=0)
 
 
 @triton.jit
 def order_kernel(
-    x_ptr, rhs_ptr, ordered_ptr, table_ptr, pairs, experts, rows, k, width,
+    x_ptr, rhs_ptr, ordered_ptr, table_ptr, pairs, experts, rows, k, width, divisor,
     BITS: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr, ORDERED: tl.constexpr,
     LINES: tl.constexpr, WIDTH: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
@@ -66,12 +49,13 @@ def order_kernel(
         rhs_ptr: [pairs], each pair's expert.
         ordered_ptr: [rows, width]: x in the order of unpacked words, that of ``place_in_order``; behind it, of
             32 groups and then of the next 32, the sums of x rounded and what is left of them.
-        table_ptr: [experts + 1 + pairs]: pairs before each expert's, and all; the numbers of pairs by expert.
+        table_ptr: [experts + 1 + 2 * pairs]: pairs before each expert's, and all; pairs by expert; their rows of x.
         pairs: Their number.
         experts: Their number.
         rows: Of x.
         k: Columns of x, a multiple of 16 words' codes.
         width: Of a row of x in order: k, and 64 for each 32 groups where GROUP.
+        divisor: Pairs of a row of x.
         BITS: Of a code.
         GROUP: Columns that a sum is of; 0 for none.
         BLOCK: Pairs that are looked at at a time.
@@ -86,7 +70,7 @@ def order_kernel(
         tl.extra.cuda.gdc_launch_dependents()
     program = tl.program_id(0)
     if program < experts:
-        _places_of(program, rhs_ptr, table_ptr, pairs, experts, BLOCK, ONCE, ORDERED)
+        _places_of(program, rhs_ptr, table_ptr, pairs, experts, divisor, BLOCK, ONCE, ORDERED)
     else:
         # Of 16 words: lanes, words of a lane, halves of a word, codes of a half; neighbours are loaded and stored.
         CODES: tl.constexpr = 32 // BITS

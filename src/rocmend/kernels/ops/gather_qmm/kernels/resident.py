@@ -1,9 +1,9 @@
 """Many rows of one expert each against quantized weights in bfloat16, on Hopper: programs that walk over tiles.
 
-A program takes a block of rows of an expert's weights, against the rows of x that chose the expert, then another one. A
-lane loads weights where the matrix unit wants them, and unpacks them in its registers (``codes.py``), in parts: one is
-multiplied, out of registers, while the next is unpacked. Weights of the next step, which may be the next tile's, are
-under way meanwhile; x goes through shared memory some steps ahead, across tiles as well.
+A program takes a block of rows of an expert's weights, against the rows of x that chose the expert, then another one.
+Weights and x go through shared memory, steps of K ahead and across tiles. Out of there a lane has words where the
+matrix unit wants weights, and unpacks them in its registers (``codes.py``), in parts: one is multiplied, out of
+registers, while the next is unpacked. Biases are a product with the sums of groups of x, at the end.
 """
 
 from __future__ import annotations
@@ -13,267 +13,28 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.hopper import async_copy
 
-from rocmend.kernels.ops.gather_qmm.kernels import codes
-
-FORMATS = (("affine", 4), ("affine", 8), ("mxfp4", 4))
-UNPACK = {of: codes.unpack(*of) for of in FORMATS}
-PICK = {mode: codes.pick(mode) for mode, _ in FORMATS}
-THIRD = gl.constexpr(codes.third())
-
-
-@gluon.constexpr_function
-def _unpack(mode, bits):
-    return UNPACK[mode, bits][0]
-
-
-@gluon.constexpr_function
-def _unpack_of(mode, bits):
-    return UNPACK[mode, bits][1]
-
-
-@gluon.constexpr_function
-def _pick(mode):
-    return PICK[mode]
-
-
-@gluon.constexpr_function
-def _bits(count):
-    """Return 1, 2, 4 … below a power of two."""
-    return [1 << bit for bit in range((count - 1).bit_length())]
-
-
-@gluon.constexpr_function
-def _lanes(wavefronts, each):
-    """Return how rows, quarters, words of a quarter and codes of a word are held: as the unit takes a left operand."""
-    return gl.DistributedLinearLayout(
-        reg_bases=[[0, 0, 0, e] for e in _bits(each)] + [[0, 0, 1, 0], [0, 0, 2, 0], [8, 0, 0, 0]],
-        lane_bases=[[0, 1, 0, 0], [0, 2, 0, 0], [1, 0, 0, 0], [2, 0, 0, 0], [4, 0, 0, 0]],
-        warp_bases=[[16 * w, 0, 0, 0] for w in _bits(wavefronts)],
-        block_bases=[],
-        shape=[16 * wavefronts, 4, 4, each],
-    )
-
-
-@gluon.constexpr_function
-def _beside(wavefronts, words):
-    """Return how rows and words of scales are held: all quarters have the same."""
-    return gl.DistributedLinearLayout(
-        reg_bases=[[0, w] for w in _bits(words)] + [[8, 0]],
-        lane_bases=[[0, 0], [0, 0], [1, 0], [2, 0], [4, 0]],
-        warp_bases=[[16 * w, 0] for w in _bits(wavefronts)],
-        block_bases=[],
-        shape=[16 * wavefronts, words],
-    )
-
-
-@gluon.constexpr_function
-def _unpacked(wavefronts, each, matrices, chunks):
-    """Return how a step's rows and words of weights come out of shared memory: each lane's as it multiplies them."""
-    rows = [[row, 0] for row in _bits(2 * each)] + [[16 * each * wavefronts * m, 0] for m in _bits(matrices)]
-    return gl.DistributedLinearLayout(
-        reg_bases=[[0, 1], [0, 2]] + [[0, 16 * c] for c in _bits(chunks)] + rows,
-        lane_bases=[[0, 4], [0, 8], [2 * each, 0], [4 * each, 0], [8 * each, 0]],
-        warp_bases=[[16 * each * w, 0] for w in _bits(wavefronts)],
-        block_bases=[],
-        shape=[16 * each * wavefronts * matrices, 16 * chunks],
-    )
-
-
-@gluon.constexpr_function
-def _words_copied(wavefronts, words):
-    """Return how rows and words of weights are copied: 16 bytes a lane."""
-    return gl.BlockedLayout([1, 4], [128 // words, words // 4], [wavefronts, 1], [1, 0])
-
-
-@gluon.constexpr_function
-def _copied(wavefronts):
-    """Return how blocks of 64 columns, rows and columns of x are copied: 16 bytes a lane, 128 of a row."""
-    return gl.BlockedLayout([1, 1, 8], [1, 4, 8], [1, wavefronts, 1], [2, 1, 0])
-
-
-@gluon.constexpr_function
-def _outputs(wavefronts, each, tokens):
-    """Return how a tile's outputs are held: what the matrix unit gives, neighbours of a row of the result first."""
-    return gl.DistributedLinearLayout(
-        reg_bases=[[e, 0] for e in _bits(2 * each)] + [[0, 1]] + [[0, 8 * t] for t in _bits(tokens // 8)],
-        lane_bases=[[0, 2], [0, 4], [2 * each, 0], [4 * each, 0], [8 * each, 0]],
-        warp_bases=[[16 * each * w, 0] for w in _bits(wavefronts)],
-        block_bases=[],
-        shape=[16 * each * wavefronts, tokens],
-    )
-
-
-@gluon.jit
-def _row_of_weights(place, PARTS: gl.constexpr):
-    """Return which row of weights is at a place of the matrix unit's 16: a lane has neighbours, PARTS of them twice."""
-    return place // 16 * (16 * PARTS) + place % 8 * (2 * PARTS) + place // 8 % 2
-
-
-@gluon.jit
-def _piece(base, up_base, offset, at, PART: gl.constexpr, EACH: gl.constexpr, BY: gl.constexpr):
-    """Load a part's words of scales, two rows of which are BY apart; from EACH on the second matrix's."""
-    if PART >= EACH:
-        from_ = up_base + at + (offset + (PART - EACH) * BY)
-    else:
-        from_ = base + at + (offset + PART * BY)
-    return gl.load(from_)
-
-
-@gluon.jit
-def _copy(
-    ring,
-    slot,
-    x_ptr,
-    rows,
-    inside,
-    step,
-    DIVISOR: gl.constexpr,
-    WIDTH: gl.constexpr,
-    STEP: gl.constexpr,
-    WAVEFRONTS: gl.constexpr,
-):
-    """Begin to copy a step's columns of rows of x: one copy, as Triton has a barrier between two."""
-    BLOCKS: gl.constexpr = STEP // 64
-    blocked: gl.constexpr = _copied(WAVEFRONTS)
-    column = gl.arange(0, 64, layout=gl.SliceLayout(0, gl.SliceLayout(0, blocked))).expand_dims(0).expand_dims(0)
-    view = ring._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
-        gl.bfloat16, [ring.shape[0] // BLOCKS, BLOCKS, ring.shape[1], 64],
-        gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=3),
-    )  # fmt: skip
-    block = gl.arange(0, BLOCKS, layout=gl.SliceLayout(1, gl.SliceLayout(2, blocked))).expand_dims(1).expand_dims(2)
-    inside = inside.expand_dims(0).expand_dims(2) != 0
-    place = (rows // DIVISOR).expand_dims(0).expand_dims(2) * WIDTH + (step * STEP + block * 64 + column)
-    async_copy.async_copy_global_to_shared(view.index(slot), x_ptr + place, mask=inside)
-
-
-@gluon.jit
-def _copy_words(
-    weights,
-    slot,
-    w_ptr,
-    up_ptr,
-    at,
-    HALF: gl.constexpr,
-    ROW: gl.constexpr,
-    GATED: gl.constexpr,
-    WAVEFRONTS: gl.constexpr,
-):
-    """Begin to copy a step's words of a tile's rows: HALF of a matrix, behind them those of the second one."""
-    WORDS: gl.constexpr = weights.shape[2]
-    copied: gl.constexpr = _words_copied(WAVEFRONTS, WORDS)
-    row = gl.arange(0, weights.shape[1], layout=gl.SliceLayout(1, copied)).expand_dims(1)
-    word = gl.arange(0, WORDS, layout=gl.SliceLayout(0, copied)).expand_dims(0)
-    if GATED:
-        from_ = gl.where(row < HALF, w_ptr + at, up_ptr + (at - HALF * ROW)) + (row * ROW + word)
-    else:
-        from_ = w_ptr + at + (row * ROW + word)
-    async_copy.async_copy_global_to_shared(weights.index(slot), from_, eviction_policy="evict_first")
-
-
-@gluon.jit
-def _chunks(
-    weights, slot, WAVEFRONTS: gl.constexpr, EACH: gl.constexpr, PARTS: gl.constexpr, CHUNKS: gl.constexpr,
-    lanes: gl.constexpr,
-):  # fmt: skip
-    """Return a step's words by part and chunk: [rows, 4, 4] each."""
-    MATRICES: gl.constexpr = PARTS // EACH
-    of_lanes: gl.constexpr = gl.SliceLayout(3, lanes)
-    words = weights.index(slot).load(_unpacked(WAVEFRONTS, EACH, MATRICES, CHUNKS))
-    # Matrices, wavefronts, eighths, neighbours (of parts, and two of a lane), chunks, quarters, words.
-    words = words.reshape([MATRICES, WAVEFRONTS, 8, EACH, 2, CHUNKS, 4, 4]).permute((1, 4, 2, 6, 7, 5, 0, 3))
-    found = ()
-    if PARTS == 2:
-        words = words.reshape([16 * WAVEFRONTS, 4, 4, CHUNKS, 2])
-        first, second = gl.split(words)
-        parts = (first, second)
-    else:
-        parts = (words.reshape([16 * WAVEFRONTS, 4, 4, CHUNKS]),)
-    for part in gl.static_range(PARTS):
-        if CHUNKS == 2:
-            first, second = gl.split(parts[part])
-            found = found + (gl.convert_layout(first, of_lanes), gl.convert_layout(second, of_lanes))
-        else:
-            found = found + (gl.convert_layout(parts[part].reshape([16 * WAVEFRONTS, 4, 4]), of_lanes),)
-    return found
-
-
-@gluon.jit
-def _copy_sums(
-    sums, x_ptr, rows, inside, DIVISOR: gl.constexpr, DEPTH: gl.constexpr, WIDTH: gl.constexpr, WAVEFRONTS: gl.constexpr
-):
-    """Begin to copy the sums of rows of x, which stand behind them."""
-    BLOCKS: gl.constexpr = (WIDTH - DEPTH) // 64
-    blocked: gl.constexpr = _copied(WAVEFRONTS)
-    column = gl.arange(0, 64, layout=gl.SliceLayout(0, gl.SliceLayout(0, blocked))).expand_dims(0).expand_dims(0)
-    inside = inside.expand_dims(0).expand_dims(2) != 0
-    place = (rows // DIVISOR).expand_dims(0).expand_dims(2) * WIDTH + (DEPTH + column)
-    for block in gl.static_range(BLOCKS):
-        view = sums._reinterpret(  # noqa: SLF001  as above
-            gl.bfloat16, [BLOCKS, 1, sums.shape[1], 64],
-            gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=3),
-        )  # fmt: skip
-        async_copy.async_copy_global_to_shared(view.index(block), x_ptr + (place + block * 64), mask=inside)
-    async_copy.commit_group()
-
-
-@gluon.jit
-def _number(
-    words, CHUNK: gl.constexpr, OF: gl.constexpr, WORDS: gl.constexpr, like: gl.constexpr, selector, MODE: gl.constexpr
-):
-    """Return a chunk's scales for each quarter, twice in a register; OF chunks share a word."""
-    if WORDS == 2:
-        first, second = gl.split(words)
-        if CHUNK // OF == 0:
-            word = first
-        else:
-            word = second
-    else:
-        word = words.reshape([words.shape[0]])
-    word = gl.convert_layout(word, gl.SliceLayout(1, like), assert_trivial=True).expand_dims(1)
-    return gl.inline_asm_elementwise(_pick(MODE), "=r,r,r", [word, selector], gl.int32, is_pure=True, pack=1)
-
-
-@gluon.jit
-def _operands(
-    words,
-    scale,
-    third,
-    ROWS: gl.constexpr,
-    MODE: gl.constexpr,
-    BITS: gl.constexpr,
-    lanes: gl.constexpr,
-    mma: gl.constexpr,
-):
-    """Return weights of 64 columns each: [ROWS, 4, 4] words, [ROWS, 4] scales and -128 times them."""
-    CODES: gl.constexpr = 32 // BITS
-    whole = gl.full([ROWS, 4, 4, CODES], 0, gl.int32, layout=lanes)
-    words, _ = gl.broadcast(words.expand_dims(3), whole)
-    scale, _ = gl.broadcast(scale.expand_dims(2).expand_dims(3), whole)
-    third, _ = gl.broadcast(third.expand_dims(2).expand_dims(3), whole)
-    v = gl.inline_asm_elementwise(
-        _unpack(MODE, BITS), _unpack_of(MODE, BITS), [words, scale, third], gl.bfloat16, is_pure=True, pack=CODES
-    )
-    operand: gl.constexpr = gl.DotOperandLayout(0, mma, 2)
-    # Rows, quarters, words (two by two), places (two by two), halves.
-    if BITS == 4:
-        v = v.reshape([ROWS, 4, 2, 2, 2, 2, 2]).permute((0, 3, 4, 5, 1, 6, 2))
-        first, second = gl.split(v)
-        found = (
-            gl.convert_layout(first.reshape([ROWS, 64]), operand, assert_trivial=True),
-            gl.convert_layout(second.reshape([ROWS, 64]), operand, assert_trivial=True),
-        )
-    else:
-        v = v.reshape([ROWS, 4, 4, 2, 2]).permute((0, 2, 3, 1, 4)).reshape([ROWS, 64])
-        found = (gl.convert_layout(v, operand, assert_trivial=True),)
-    return found
+from rocmend.kernels.ops.gather_qmm.kernels.resident_parts import (
+    THIRD,
+    chunks_of,
+    copy_sums,
+    copy_words,
+    copy_x,
+    held_beside,
+    held_copied,
+    held_outputs,
+    lanes_of,
+    operands_of,
+    piece,
+    row_of_weights,
+    scales_of,
+)
 
 
 @gluon.jit
 def _tile(
     held, turn, tile, later, x_at, x_later, x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr,
     out_ptr, pairs_ptr, n, ring, weights, sums, beside,
-    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DIVISOR: gl.constexpr,
-    DEPTH: gl.constexpr,
+    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DEPTH: gl.constexpr,
     WIDTH: gl.constexpr, ROWS: gl.constexpr, PARTS: gl.constexpr, WAVEFRONTS: gl.constexpr,
     TOKENS: gl.constexpr, STEP: gl.constexpr,
     STAGES: gl.constexpr,
@@ -287,11 +48,11 @@ def _tile(
     OF: gl.constexpr = CHUNKS // WORDS
     ROW: gl.constexpr = DEPTH // CODES
     BESIDE: gl.constexpr = DEPTH // GROUP // OF_WORD
-    lanes: gl.constexpr = _lanes(WAVEFRONTS, CODES)
+    lanes: gl.constexpr = lanes_of(WAVEFRONTS, CODES)
     quarters: gl.constexpr = gl.SliceLayout(2, gl.SliceLayout(3, lanes))
     mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WAVEFRONTS, 1], [16, TOKENS, 16])
     EACH: gl.constexpr = PARTS // 2 if GATED else PARTS
-    outputs: gl.constexpr = _outputs(WAVEFRONTS, EACH, TOKENS)
+    outputs: gl.constexpr = held_outputs(WAVEFRONTS, EACH, TOKENS)
     expert, block, first, rows = tile
     # Long before they are used.
     row = gl.arange(0, TOKENS, layout=gl.SliceLayout(0, outputs))
@@ -303,10 +64,10 @@ def _tile(
     BIASED: gl.constexpr = MODE == "affine"
     if BIASED:
         gl.thread_barrier()
-        _copy_sums(sums, x_ptr, x_at[0], x_at[1], DIVISOR, DEPTH, WIDTH, WAVEFRONTS)
+        copy_sums(sums, x_ptr, x_at[0], x_at[1], DEPTH, WIDTH, WAVEFRONTS)
         operand: gl.constexpr = gl.DotOperandLayout(0, mma, 2)
         of_row = gl.arange(0, ROWS, layout=gl.SliceLayout(1, operand))
-        of_row = (_row_of_weights(of_row, EACH) * (DEPTH // GROUP)).expand_dims(1)
+        of_row = (row_of_weights(of_row, EACH) * (DEPTH // GROUP)).expand_dims(1)
         group = gl.arange(0, 32, layout=gl.SliceLayout(0, operand)).expand_dims(0)
         biases = ()
         for part in gl.static_range(PARTS):
@@ -325,14 +86,14 @@ def _tile(
         async_copy.wait_group(STAGES - 2)
         ahead = step + (STAGES - 1)
         here = ahead < STEPS
-        _copy(
+        copy_x(
             ring, (turn + (STAGES - 1)) % STAGES, x_ptr, gl.where(here, x_at[0], x_later[0]),
-            gl.where(here, x_at[1], x_later[1]), gl.where(here, ahead, ahead - STEPS), DIVISOR, WIDTH, STEP, WAVEFRONTS,
+            gl.where(here, x_at[1], x_later[1]), gl.where(here, ahead, ahead - STEPS), WIDTH, STEP, WAVEFRONTS,
         )  # fmt: skip
         at = gl.where(here, own * ROW, next_own * ROW - STEPS * (STEP // CODES)) + ahead * (STEP // CODES)
-        _copy_words(weights, (turn + (STAGES - 1)) % STAGES, w_ptr, up_ptr, at, ROWS * EACH, ROW, GATED, WAVEFRONTS)
+        copy_words(weights, (turn + (STAGES - 1)) % STAGES, w_ptr, up_ptr, at, ROWS * EACH, ROW, GATED, WAVEFRONTS)
         async_copy.commit_group()
-        words = _chunks(weights, turn % STAGES, WAVEFRONTS, EACH, PARTS, CHUNKS, lanes)
+        words = chunks_of(weights, turn % STAGES, WAVEFRONTS, EACH, PARTS, CHUNKS, lanes)
         slot = turn % STAGES * (STEP // 64)
         more = step + 1 < STEPS
         at_scales = gl.where(more, own * BESIDE + (step + 1) * WORDS, next_own * BESIDE)
@@ -347,17 +108,17 @@ def _tile(
                     selector = gl.where(quarter < 2, 0x1010, 0x3232)
                 else:
                     selector = quarter * 0 + (0x1010 if chunk % 2 == 0 else 0x3232)
-                scale = _number(scales[part], chunk, OF, WORDS, quarters, selector, MODE)
+                scale = scales_of(scales[part], chunk, OF, WORDS, quarters, selector, MODE)
                 third = scale
                 if MODE == "affine" and BITS == 4:
                     third = gl.inline_asm_elementwise(THIRD, "=r,r", [scale], gl.int32, is_pure=True, pack=1)
                 picked = picked + ((scale, third),)
-            next_scales = next_scales + (_piece(scales_ptr, up_scales_ptr, beside, at_scales, part, EACH, 2 * BESIDE),)
+            next_scales = next_scales + (piece(scales_ptr, up_scales_ptr, beside, at_scales, part, EACH, 2 * BESIDE),)
             # The compiler moves loads down to where their registers come free, but not past this.
             gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
             total = totals[part]
             for chunk in gl.static_range(CHUNKS):
-                found = _operands(
+                found = operands_of(
                     words[part * CHUNKS + chunk], picked[chunk][0], picked[chunk][1], ROWS, MODE, BITS, lanes, mma
                 )
                 for half in gl.static_range(CODES // 4):
@@ -421,19 +182,18 @@ def _entry(table_ptr, unit, blocks, tiles, through, TOKENS: gl.constexpr):
 
 
 @gluon.jit
-def _rows_of_x(pairs_ptr, tile, there, TOKENS: gl.constexpr, WAVEFRONTS: gl.constexpr):
-    """Load a tile's pairs as copies of rows of x take them, and say which there are."""
-    token = gl.arange(0, TOKENS, layout=gl.SliceLayout(0, gl.SliceLayout(2, _copied(WAVEFRONTS))))
+def _rows_of_x(sources_ptr, tile, there, TOKENS: gl.constexpr, WAVEFRONTS: gl.constexpr):
+    """Load which rows of x a tile's are, and say which there are."""
+    token = gl.arange(0, TOKENS, layout=gl.SliceLayout(0, gl.SliceLayout(2, held_copied(WAVEFRONTS))))
     inside = (token < tile[3]) & there
-    source = gl.load(pairs_ptr + tile[2] + token, mask=inside, other=0)
+    source = gl.load(sources_ptr + tile[2] + token, mask=inside, other=0)
     return source, inside.to(gl.int32)
 
 
 @gluon.jit
 def resident_kernel(
-    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, table_ptr, n, experts,
-    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DIVISOR: gl.constexpr,
-    DEPTH: gl.constexpr,
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, table_ptr, n, experts, pairs,
+    MODE: gl.constexpr, BITS: gl.constexpr, GROUP: gl.constexpr, GATED: gl.constexpr, DEPTH: gl.constexpr,
     WIDTH: gl.constexpr, TOKENS: gl.constexpr, PARTS: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr,
     WAVEFRONTS: gl.constexpr, EXPERTS: gl.constexpr, PDL: gl.constexpr,
 ):  # fmt: skip
@@ -451,11 +211,11 @@ def resident_kernel(
         table_ptr: From ``order_kernel``.
         n: Rows of an expert's weights, a multiple of those of a tile.
         experts: Their number.
+        pairs: Their number.
         MODE: ``affine`` or ``mxfp4``.
         BITS: 4, or of ``affine`` 8.
         GROUP: 64; of mxfp4 32.
         GATED: There is a second matrix.
-        DIVISOR: Pairs of a row of x.
         DEPTH: K, a multiple of STEP.
         WIDTH: Of a row of x: K, and what its groups' sums take.
         TOKENS: Rows of x in a tile at most; with half of them or fewer it takes half the products.
@@ -477,14 +237,15 @@ def resident_kernel(
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     EACH: gl.constexpr = PARTS // 2 if GATED else PARTS
-    of_scales: gl.constexpr = _beside(WAVEFRONTS, WORDS)
+    of_scales: gl.constexpr = held_beside(WAVEFRONTS, WORDS)
     r = gl.arange(0, ROWS, layout=gl.SliceLayout(1, of_scales)).expand_dims(1)
-    beside = _row_of_weights(r, EACH) * BESIDE + gl.arange(0, WORDS, layout=gl.SliceLayout(0, of_scales)).expand_dims(0)
+    beside = row_of_weights(r, EACH) * BESIDE + gl.arange(0, WORDS, layout=gl.SliceLayout(0, of_scales)).expand_dims(0)
     kind: gl.constexpr = gl.pointer_type(gl.int32)
     scales_ptr = scales_ptr.to(kind, bitcast=True)
     if GATED:
         up_scales_ptr = up_scales_ptr.to(kind, bitcast=True)
     pairs_ptr = table_ptr + (experts + 1)
+    sources_ptr = pairs_ptr + pairs
     height: gl.constexpr = ROWS * EACH
     blocks = n // height
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0]))
@@ -512,24 +273,24 @@ def resident_kernel(
         own = tile[0].to(gl.int64) * n + tile[1] * height
         held = ()
         for part in gl.static_range(PARTS):
-            held = held + (_piece(scales_ptr, up_scales_ptr, beside, own * BESIDE, part, EACH, 2 * BESIDE),)
+            held = held + (piece(scales_ptr, up_scales_ptr, beside, own * BESIDE, part, EACH, 2 * BESIDE),)
         by = gl.num_programs(0)
         # Behind the last tile it is taken again: anything may be loaded, as nothing uses it.
         later = _entry(table_ptr, gl.where(begin + by < units, begin + by, begin), blocks, tiles, through, TOKENS)
         behind = _entry(
             table_ptr, gl.where(begin + 2 * by < units, begin + 2 * by, begin), blocks, tiles, through, TOKENS
         )
-        x_at = _rows_of_x(pairs_ptr, tile, True, TOKENS, WAVEFRONTS)
-        x_later = _rows_of_x(pairs_ptr, later, begin + by < units, TOKENS, WAVEFRONTS)
+        x_at = _rows_of_x(sources_ptr, tile, True, TOKENS, WAVEFRONTS)
+        x_later = _rows_of_x(sources_ptr, later, begin + by < units, TOKENS, WAVEFRONTS)
         turn = 0
         for stage in gl.static_range(STAGES - 1):
             at = own * ROW + stage * (STEP // CODES)
-            _copy_words(weights, stage, w_ptr, up_ptr, at, ROWS * EACH, ROW, GATED, WAVEFRONTS)
-            _copy(ring, stage, x_ptr, x_at[0], x_at[1], stage, DIVISOR, WIDTH, STEP, WAVEFRONTS)
+            copy_words(weights, stage, w_ptr, up_ptr, at, ROWS * EACH, ROW, GATED, WAVEFRONTS)
+            copy_x(ring, stage, x_ptr, x_at[0], x_at[1], stage, WIDTH, STEP, WAVEFRONTS)
             async_copy.commit_group()
         for unit in range(begin, units, by):
             # What they load is used a tile later.
-            x_behind = _rows_of_x(pairs_ptr, behind, unit + 2 * by < units, TOKENS, WAVEFRONTS)
+            x_behind = _rows_of_x(sources_ptr, behind, unit + 2 * by < units, TOKENS, WAVEFRONTS)
             farthest = _entry(
                 table_ptr, gl.where(unit + 3 * by < units, unit + 3 * by, begin), blocks, tiles, through, TOKENS
             )
@@ -537,13 +298,13 @@ def resident_kernel(
                 held, turn = _tile(
                     held, turn, tile, later, x_at, x_later, x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr,
                     up_biases_ptr, out_ptr, pairs_ptr, n, ring, weights, sums, beside,
-                    MODE, BITS, GROUP, GATED, DIVISOR, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS // 2, STEP, STAGES,
+                    MODE, BITS, GROUP, GATED, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS // 2, STEP, STAGES,
                 )  # fmt: skip
             else:
                 held, turn = _tile(
                     held, turn, tile, later, x_at, x_later, x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr,
                     up_biases_ptr, out_ptr, pairs_ptr, n, ring, weights, sums, beside,
-                    MODE, BITS, GROUP, GATED, DIVISOR, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS, STEP, STAGES,
+                    MODE, BITS, GROUP, GATED, DEPTH, WIDTH, ROWS, PARTS, WAVEFRONTS, TOKENS, STEP, STAGES,
                 )  # fmt: skip
             tile, later, behind, x_at, x_later = later, behind, farthest, x_later, x_behind
         async_copy.wait_group(0)
