@@ -50,21 +50,6 @@ def run_reference(
     return reference.product(x, as_int32(w), scales, biases, problem.transpose, form)
 
 
-def run_dequantized(
-    x: torch.Tensor,
-    w: torch.Tensor,
-    scales: torch.Tensor,
-    biases: torch.Tensor | None,
-    form: Format,
-    problem: Problem,
-) -> torch.Tensor:
-    """Dequantize all weights to the type of x, then multiply with torch's matmul."""
-    from rocmend.kernels.ops.dequantize.host import run as dequantize
-
-    weights = dequantize(as_int32(w), scales, biases, form, x.dtype, None)
-    return torch.matmul(x, weights.transpose(-1, -2) if problem.transpose else weights)
-
-
 @Planned
 def run(
     x: torch.Tensor,
