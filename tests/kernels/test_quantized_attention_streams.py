@@ -116,7 +116,7 @@ class Walk:
             both = []
             for register in range(8):
                 low, high = (
-                    q[ROW, 64 * group + np.array([ptx.element(self.bits, t, register, half) for t in QUARTER])]
+                    q[ROW, 64 * group + np.array([ptx.element(self.bits, int(t), register, half) for t in QUARTER])]
                     for half in range(2)
                 )
                 both.append(low | (high << np.uint32(16)))

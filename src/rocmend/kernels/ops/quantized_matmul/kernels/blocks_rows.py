@@ -49,7 +49,7 @@ def product(chunk: int) -> str:
 
 
 def totals(chunk: int) -> str:
-    """Give what a chunk, number 0 to 3, has of the sums of x by groups: row r of x, groups 2 q and 2 q + 1 of four chunks.
+    """Give what chunk 0 to 3 has of the sums of x by groups: row r of x, groups 2 q and 2 q + 1 of four chunks.
 
     x is the left operand here, half of it in rows r + 8; the right one has ones in the column of the group. What it
     gives, of one half and of the other, is where the right operand of ``others`` has it. Takes x for each of the four
