@@ -154,7 +154,7 @@ def _real() -> Iterator[Case]:
     # Rows of x that are no tile's, and both groups of each width that wgmma's operand is unpacked from.
     for rows, n, k, bits, group in (
         (9, 14336, 4096, 4, 64), (33, 1280, 1536, 4, 128), (100, 4096, 4096, 4, 64), (300, 2176, 1024, 8, 32),
-        (515, 128, 512, 4, 64), (129, 4224, 7168, 4, 128),
+        (515, 128, 512, 4, 64), (200, 4096, 1024, 4, 64), (32, 2048, 2048, 4, 64), (129, 4224, 7168, 4, 128),
     ):  # fmt: skip
         yield _case("bfloat16", (rows,), n, k, bits=bits, group=group, size="large")
 

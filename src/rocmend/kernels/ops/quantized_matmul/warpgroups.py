@@ -32,6 +32,8 @@ DTYPES = ("bfloat16", "float16")
 ALIGNED = 16
 """Bytes that a lane reads at once, at most."""
 MOST_SPLITS = 8
+LEAST_STEPS = 2
+"""Of a part of K. Triton makes a constant of a number that is 1, and its compiler fails at the loop without turns."""
 FILL = 128
 """Rows of weights whose programs a compute unit holds at once: parts of K may make as many programs as that gives."""
 
@@ -54,6 +56,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and (problem.rows > FEW or (problem.rows >= LEAST_ROWS and problem.bits == BITS[0] and _many(problem)))
         and problem.columns % ROWS == 0
         and problem.depth % (FOUR * chunk_of(problem)) == 0
+        and problem.depth >= LEAST_STEPS * FOUR * chunk_of(problem)
     )
 
 
@@ -83,8 +86,8 @@ def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
     tiles = cdiv(problem.rows, config["BLOCK_M"]) * (problem.columns // config["ROWS"])
     steps = problem.depth // (chunk_of(problem) * config["CHUNKS"])
     resident = FILL // config["ROWS"] * compute_units
-    fitting = [n for n in range(1, MOST_SPLITS + 1) if steps % n == 0 and (n == 1 or n * tiles <= resident)]
-    return fitting[-1]
+    most = min(MOST_SPLITS, steps // LEAST_STEPS)
+    return max((n for n in range(2, most + 1) if steps % n == 0 and n * tiles <= resident), default=1)
 
 
 def plan(
