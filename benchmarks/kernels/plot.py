@@ -51,6 +51,7 @@ def draw(result: dict[str, Any], path: Path, topic: str = "", rank: int = 0) -> 
             at += 1
         at += 1
     axes.set_yticks([place for place, _ in ticks], [label for _, label in ticks], fontsize=7)
+    axes.margins(y=0.003)
     axes.invert_yaxis()
     axes.axvline(1.0, color="black", linewidth=0.6, linestyle=":")
     axes.set_xlabel("fraction of the floor (measured copy bandwidth and matrix-product rate of the same run)")

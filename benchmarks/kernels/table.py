@@ -1,6 +1,7 @@
 """Turn a result into a page: each figure as a fraction of the floor, its target beside.
 
 python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md [--later other.json]
+    [--earlier before.json]
 """
 
 from __future__ import annotations
@@ -46,9 +47,31 @@ def together(result: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, A
     return {**result, "results": [*rows, *fresh.values()], "notes": notes}
 
 
+def earlier(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with what only an earlier run has, marked: figures of ours, and of MLX beside ours.
+
+    What a run measured itself is never replaced.
+    """
+    rest = {(row["op"], row["name"]): row for row in before["results"]}
+    rows = [_with_mlx(row, rest.pop((row["op"], row["name"]), None)) for row in result["results"]]
+    told = f"* Marked ³: from an earlier run, of {before['date']}; kernels may have changed since."
+    notes = [*result.get("notes", []), *before.get("notes", []), told]
+    return {**result, "results": [*rows, *({**row, "earlier": True} for row in rest.values())], "notes": notes}
+
+
+def _with_mlx(row: Row, before: Row | None) -> dict[str, Any]:
+    """Return a row with MLX's time of an earlier run, if it has none of its own."""
+    peers = dict(row.get("peers", {}))
+    cell = (before or {}).get("peers", {}).get("mlx", {})
+    if "us" in cell and "us" not in peers.get("mlx", {}):
+        peers.pop("mlx", None)
+        peers["mlx ³"] = cell
+    return {**row, "peers": peers}
+
+
 def beside(result: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result with that of other topics, which another GPU of the machine measured at the same time."""
-    told = "* Two GPUs of one machine measured some topics each, at the same time; ceilings of the second: "
+    told = "* Two GPUs of one machine measured some topics each; ceilings of the second: "
     told += ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in other["ceilings"].items())
     notes = [*result.get("notes", []), *other.get("notes", []), f"{told}."]
     joined = {name: [*result[name], *other[name]] for name in ("results", "not_measured")}
@@ -118,7 +141,7 @@ def _table(rows: Sequence[Row], known: Mapping[str, Row]) -> list[str]:
         part = f"{ours['of_floor']:.0%}" if "of_floor" in ours else ""
         peers = "; ".join(_peer(name, cell, ours["us"]) for name, cell in row.get("peers", {}).items())
         call = f"{ours['call_us']:.1f}" if "call_us" in ours else ""
-        name = f"{row['name']} ²" if "date" in row else row["name"]
+        name = f"{row['name']} ²" if "date" in row else f"{row['name']} ³" if "earlier" in row else row["name"]
         lines.append(
             f"| {row['op']} | {name} | {ours['us']:,.1f} | {ours['spread']:.0%} | {rate} | {part} "
             f"| {'; '.join(target(goal, row, known) for goal in row['goals'])} | {peers} | {call} |"
@@ -198,11 +221,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--picture", default="", help="path of the plot, as the page names it")
     made.add_argument("--append", type=Path, default=None, help="a Markdown file that is put at the end")
     made.add_argument("--later", type=Path, action="append", default=[], help="a later run of a part of it")
+    made.add_argument("--earlier", type=Path, default=None, help="an earlier run: what this one has not, marked")
     made.add_argument("--beside", type=Path, default=None, help="other topics of the same run, from another GPU")
     asked = made.parse_args(arguments)
     result = json.loads(asked.result.read_text(encoding="utf-8"))
     if asked.beside:
         result = beside(result, json.loads(asked.beside.read_text(encoding="utf-8")))
+    if asked.earlier:
+        result = earlier(result, json.loads(asked.earlier.read_text(encoding="utf-8")))
     for path in asked.later:
         result = together(result, json.loads(path.read_text(encoding="utf-8")))
     more = asked.append.read_text(encoding="utf-8") if asked.append else ""

@@ -21,7 +21,7 @@ from benchmarks.kernels.bench import Bench
 from benchmarks.kernels.ceilings import floor_us
 from benchmarks.kernels.plot import bars
 from benchmarks.kernels.run import Options, measure
-from benchmarks.kernels.table import beside, page, target, together
+from benchmarks.kernels.table import beside, earlier, page, target, together
 
 from rocmend.kernels import registry
 from rocmend.kernels.suite import Call
@@ -320,6 +320,21 @@ def test_a_page_holds_what_another_gpu_and_a_later_run_measured() -> None:
     assert "* left of one: the time was up\n* left of other: the time was up\n" in told
     assert "ceilings of the second: copy gb s 2,200." in told
     assert "Marked ²: measured on 2026-02-02 in another run, whose ceilings were copy gb s 3,300." in told
+
+
+def test_a_page_marks_what_only_an_earlier_run_has() -> None:
+    before = _result("one", 44.0, "2026-01-01")
+    before["results"][0]["peers"] = {"mlx": {"us": 22.0}, "torch": {"us": 33.0}}
+    before["results"] += _result("left", 55.0, "2026-01-01")["results"]
+    result = _result("one", 11.0, "2026-02-02")
+    result["results"][0]["peers"] = {"mlx": {"error": "no end"}, "torch": {"us": 12.1}}
+    told = page(earlier(result, before))
+    assert "| rms_norm | one | 11.0 |" in told
+    assert "torch 12.1 (1.10); mlx ³ 22.0 (2.00)" in told
+    assert "| rms_norm | left ³ | 55.0 |" in told
+    assert "Marked ³: from an earlier run, of 2026-01-01" in told
+    result["results"][0]["peers"] = {"mlx": {"us": 13.2}}
+    assert "mlx 13.2 (1.20)" in page(earlier(result, before))
 
 
 def test_a_page_says_how_verdicts_are_reached_where_there_are_pairs() -> None:
