@@ -11,6 +11,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.common.along import along, ceil2
 from rocmend.kernels.ops.gather_qmm.kernels import blocks
 
 PAIRS = gl.constexpr({bits: blocks.pairs(bits) for bits in (4, 8)})
@@ -25,33 +26,6 @@ SPREAD = gl.constexpr({16 * bits + chunks: blocks.spread(chunks, bits) for chunk
 SPREAD_OF = gl.constexpr({chunks: blocks.constraints("r", "f" * 2 * chunks) for chunks in (3, 4)})
 FINISH = gl.constexpr({2 * chunks + step: blocks.finish(chunks, step) for chunks in (3, 4) for step in (0, 1)})
 FINISH_OF = gl.constexpr({chunks: blocks.constraints("f", "f" * chunks + "rrrr") for chunks in (3, 4)})
-
-
-@gluon.constexpr_function
-def _axis(parent, axis, rank):
-    """Return the layout of one axis of a tensor."""
-    layout = parent
-    for other in reversed(range(rank)):
-        if other != axis:
-            layout = gl.SliceLayout(other, layout)
-    return layout
-
-
-@gluon.constexpr_function
-def _ceil2(count):
-    """Return the next power of two."""
-    return 1 << (count - 1).bit_length()
-
-
-@gluon.jit
-def _along(AXIS: gl.constexpr, SIZE: gl.constexpr, parent: gl.constexpr, RANK: gl.constexpr):
-    """Return 0, 1, … along an axis, the others of size one."""
-    layout: gl.constexpr = _axis(parent, AXIS, RANK)
-    t = gl.arange(0, SIZE, layout=layout)
-    for other in gl.static_range(RANK):
-        if other != AXIS:
-            t = t.expand_dims(other)
-    return t
 
 
 @gluon.jit
@@ -78,7 +52,7 @@ def _rows(
     MATES: gl.constexpr,
 ):  # fmt: skip
     """Load pairs' rows of x in the order of ``held``: some chunks, words, wavefronts, mates, columns, quarters."""
-    NUMBER: gl.constexpr = _ceil2(CHUNKS) * 32 * SLICES * MATES
+    NUMBER: gl.constexpr = ceil2(CHUNKS) * 32 * SLICES * MATES
     spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
     number = gl.arange(0, NUMBER, layout=gl.SliceLayout(1, spread))
     behind = number // (8 * MATES)
@@ -133,7 +107,7 @@ def _hold(
     The first AT_ONCE chunks of each wavefront are loaded already.
     """
     PARTS: gl.constexpr = DEPTH * BITS // (512 * PER * SLICES)
-    SIZE: gl.constexpr = _ceil2(AT_ONCE) * 32 * SLICES * MATES
+    SIZE: gl.constexpr = ceil2(AT_ONCE) * 32 * SLICES * MATES
     for first in gl.static_range(0, PARTS * PER, AT_ONCE):
         if first > 0:
             x = _rows(x_ptr, lhs_ptr, mates, divisor, first, AT_ONCE, DEPTH, BITS, HAS_LHS, SLICES, PER, MATES)
@@ -236,10 +210,10 @@ def walkers_kernel(
     kind: gl.constexpr = gl.int32 if HALVES else gl.int16
     # Wavefronts, rows (pairs of them, one of two), quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
-    wavefront = _along(0, SLICES, lanes, 5)
-    r = _along(1, 4, lanes, 5) * 2 + _along(2, 2, lanes, 5)
-    q = _along(3, 4, lanes, 5)
-    four = _along(4, 4, lanes, 5)
+    wavefront = along(0, SLICES, lanes, 5)
+    r = along(1, 4, lanes, 5) * 2 + along(2, 2, lanes, 5)
+    q = along(3, 4, lanes, 5)
+    four = along(4, 4, lanes, 5)
     w_of = r * WORDS + wavefront * (PER * 16) + q * 4 + four
     s_of = r * QUADS + wavefront * PER + q * 0 + four
     both_of = (r + four % 2 * 8) * QUADS + wavefront * PER + q
@@ -281,7 +255,7 @@ def walkers_kernel(
     s_low = gl.load(s_at + s_of, mask=s_here, other=0)
     s_high = gl.load(s_at + (s_of + 8 * QUADS), mask=s_here, other=0)
     s_both = gl.load(gl.where(four < 2, b_at + both_of, s_at + both_of), mask=both_here, other=0)
-    NUMBER: gl.constexpr = PARTS * PER // AT_ONCE * _ceil2(AT_ONCE) * 4
+    NUMBER: gl.constexpr = PARTS * PER // AT_ONCE * ceil2(AT_ONCE) * 4
     memory = gl.allocate_shared_memory(
         gl.int32, [NUMBER * SLICES * MATES * 8, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     )
@@ -408,10 +382,10 @@ def _give(
     """
     whole = gl.sum(kept, axis=0)
     left: gl.constexpr = gl.SliceLayout(0, lanes)
-    quarter = _along(2, 4, left, 4)
-    four = _along(3, 4, left, 4)
+    quarter = along(2, 4, left, 4)
+    four = along(3, 4, left, 4)
     of = four // 2 + (quarter * 2 if MATES == 1 else quarter * 0) + before
-    of += (_along(0, 4, left, 4) + _along(1, 2, left, 4)) * 0
+    of += (along(0, 4, left, 4) + along(1, 2, left, 4)) * 0
     into = of * 0 + mates[0]
     there = of <= last
     for mate in gl.static_range(1, MATES):
@@ -420,7 +394,7 @@ def _give(
         there = there & ((quarter != mate) | (mates[mate] != mates[0]))
     tile = first + (of // 2 if GATED else of)
     at = (into.to(gl.int64) * TILES + tile) * 16
-    at += four % 2 * 8 + _along(0, 4, left, 4) * 2 + _along(1, 2, left, 4)
+    at += four % 2 * 8 + along(0, 4, left, 4) * 2 + along(1, 2, left, 4)
     if GATED:
         at, _ = _matrices(at)
         there, _ = _matrices(there.to(gl.int32))

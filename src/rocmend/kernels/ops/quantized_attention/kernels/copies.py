@@ -11,27 +11,6 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 
 @gluon.constexpr_function
-def _axis(parent, axis, rank):
-    """Return the layout of one axis of a tensor."""
-    layout = parent
-    for other in reversed(range(rank)):
-        if other != axis:
-            layout = gl.SliceLayout(other, layout)
-    return layout
-
-
-@gluon.jit
-def along(AXIS: gl.constexpr, SIZE: gl.constexpr, parent: gl.constexpr, RANK: gl.constexpr):
-    """Return 0, 1, … along an axis, the others of size one."""
-    layout: gl.constexpr = _axis(parent, AXIS, RANK)
-    t = gl.arange(0, SIZE, layout=layout)
-    for other in gl.static_range(RANK):
-        if other != AXIS:
-            t = t.expand_dims(other)
-    return t
-
-
-@gluon.constexpr_function
 def _bits(axis, first, count):
     """Return bases of neighbouring bits of an axis of three."""
     return [[(1 << (first + at)) if one == axis else 0 for one in range(3)] for at in range(count)]

@@ -11,9 +11,9 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
+from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.quantized_attention.kernels import ptx
 from rocmend.kernels.ops.quantized_attention.kernels.copies import (
-    along,
     copied,
     keys_in,
     keys_layout,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.common.along import along, ceil2
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks
 
 PAIRS = gl.constexpr(blocks.pairs())
@@ -19,33 +20,6 @@ PRODUCT = gl.constexpr(blocks.product())
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
 FINISH = gl.constexpr(blocks.finish())
 FINISH_OF = gl.constexpr(blocks.constraints("f", "ffffrrrr"))
-
-
-@gluon.constexpr_function
-def _axis(parent, axis, rank):
-    """Return the layout of one axis of a tensor."""
-    layout = parent
-    for other in reversed(range(rank)):
-        if other != axis:
-            layout = gl.SliceLayout(other, layout)
-    return layout
-
-
-@gluon.constexpr_function
-def _ceil2(count):
-    """Return the next power of two."""
-    return 1 << (count - 1).bit_length()
-
-
-@gluon.jit
-def _along(AXIS: gl.constexpr, SIZE: gl.constexpr, parent: gl.constexpr, RANK: gl.constexpr):
-    """Return 0, 1, … along an axis, the others of size one."""
-    layout: gl.constexpr = _axis(parent, AXIS, RANK)
-    t = gl.arange(0, SIZE, layout=layout)
-    for other in gl.static_range(RANK):
-        if other != AXIS:
-            t = t.expand_dims(other)
-    return t
 
 
 @gluon.jit
@@ -112,11 +86,11 @@ def walkers_kernel(
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
     # Without rows: what differs in every second of them alone.
     columns: gl.constexpr = gl.SliceLayout(1, lanes)
-    wavefront = _along(0, SLICES, lanes, 5)
-    odd = _along(2, 2, lanes, 5)
-    r = _along(1, 4, lanes, 5) * 2 + odd
-    q = _along(3, 4, lanes, 5)
-    four = _along(4, 4, lanes, 5)
+    wavefront = along(0, SLICES, lanes, 5)
+    odd = along(2, 2, lanes, 5)
+    r = along(1, 4, lanes, 5) * 2 + odd
+    q = along(3, 4, lanes, 5)
+    four = along(4, 4, lanes, 5)
     first = gl.program_id(0)
     programs = gl.num_programs(0)
     row = first.to(gl.int64) * 16
@@ -139,7 +113,7 @@ def walkers_kernel(
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     # x in pairs: parts of K, chunks, words of a lane's four, wavefronts, odd columns, quarters, pairs; half are zeros.
-    ALL: gl.constexpr = _ceil2(PARTS) * 512 * SLICES
+    ALL: gl.constexpr = ceil2(PARTS) * 512 * SLICES
     spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
     number = gl.arange(0, ALL // 4, layout=gl.SliceLayout(1, spread))
     part_of = number // (128 * SLICES)
@@ -160,7 +134,7 @@ def walkers_kernel(
     SUM: gl.constexpr = 256 // BITS
     BESIDE: gl.constexpr = -128.0 if BITS == 4 else -128.0 * 17
     grouped: gl.constexpr = gl.BlockedLayout([1, 1, SUM // 4], [1, 8, 4], [SLICES, 1, 1], [2, 1, 0])
-    group_at = _along(0, SLICES, grouped, 3) * (SUM * 8) + _along(1, 8, grouped, 3) * SUM + _along(2, SUM, grouped, 3)
+    group_at = along(0, SLICES, grouped, 3) * (SUM * 8) + along(1, 8, grouped, 3) * SUM + along(2, SUM, grouped, 3)
     parts = ()
     for part in gl.static_range(PARTS):
         total = gl.sum(gl.load(x_ptr + (part * SLICES * SUM * 8 + group_at)).to(gl.float32), axis=2)
@@ -229,8 +203,8 @@ def walkers_kernel(
         kept = gl.where(keeper == turn, gl.sum(value, axis=3).expand_dims(3), kept)
     whole = gl.sum(kept, axis=0).to(gl.bfloat16)
     left: gl.constexpr = gl.SliceLayout(0, lanes)
-    place = _along(3, 4, left, 4)
-    turns = _along(2, 4, left, 4) + place // 2 * 4
+    place = along(3, 4, left, 4)
+    turns = along(2, 4, left, 4) + place // 2 * 4
     tile = first + turns * programs
-    at = tile.to(gl.int64) * 16 + (place % 2 * 8 + _along(0, 4, left, 4) * 2 + _along(1, 2, left, 4))
+    at = tile.to(gl.int64) * 16 + (place % 2 * 8 + along(0, 4, left, 4) * 2 + along(1, 2, left, 4))
     gl.store(out_ptr + at, whole, mask=(turns < ROUNDS) & (tile < tiles))

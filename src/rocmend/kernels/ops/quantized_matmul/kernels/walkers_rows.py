@@ -10,8 +10,9 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks, blocks_rows
-from rocmend.kernels.ops.quantized_matmul.kernels.walkers import _along, _by_two
+from rocmend.kernels.ops.quantized_matmul.kernels.walkers import _by_two
 
 PAIRS = gl.constexpr(blocks.pairs())
 PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
@@ -50,13 +51,13 @@ def _into_memory(x_ptr, rows, x_eights, PARTS: gl.constexpr, SLICES: gl.constexp
     spread: gl.constexpr = gl.BlockedLayout(
         [1, 1, 1, 1, 4], [2, 1, 4, 4, 1], [WIDE, WARPS // WIDE, 1, 1, 1], [4, 0, 3, 2, 1]
     )
-    k = _along(0, 16, spread, 5)
-    q = _along(3, 4, spread, 5)
-    word = (_along(1, SLICES, spread, 5) * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
+    k = along(0, 16, spread, 5)
+    q = along(3, 4, spread, 5)
+    word = (along(1, SLICES, spread, 5) * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
     # The other quarter was given it.
     word += gl.where(q // 2 != k % 4 // 2, 2, 0)
-    line = gl.minimum(_along(2, 8, spread, 5), rows - 1)
-    at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (line * x_eights + word) * 4 + _along(4, 4, spread, 5)
+    line = gl.minimum(along(2, 8, spread, 5), rows - 1)
+    at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (line * x_eights + word) * 4 + along(4, 4, spread, 5)
     given = ()
     for part in gl.static_range(PARTS):
         given = given + (gl.load(at + part * (SLICES * 256)),)
@@ -113,12 +114,12 @@ def walkers_rows_kernel(
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 1, 8, 4, 1], [SIDE, SLICES, 1, 1, 1], [4, 3, 2, 1, 0])
     # Without tiles, which x knows nothing of.
     columns: gl.constexpr = gl.SliceLayout(0, lanes)
-    wavefront = _along(1, SLICES, lanes, 5)
-    r = _along(2, 8, lanes, 5)
-    q = _along(3, 4, lanes, 5)
-    four = _along(4, 4, lanes, 5)
+    wavefront = along(1, SLICES, lanes, 5)
+    r = along(2, 8, lanes, 5)
+    q = along(3, 4, lanes, 5)
+    four = along(4, 4, lanes, 5)
     programs = gl.num_programs(0)
-    tile = _along(0, SIDE, lanes, 5) * programs + gl.program_id(0)
+    tile = along(0, SIDE, lanes, 5) * programs + gl.program_id(0)
     row = tile.to(gl.int64) * 16
     s_all = scales_ptr.to(gl.pointer_type(kind), bitcast=True)
     b_all = biases_ptr.to(gl.pointer_type(kind), bitcast=True)
@@ -164,11 +165,11 @@ def walkers_rows_kernel(
     # Said here, or Triton has a barrier where x is first read: in each round.
     gl.thread_barrier()
     left: gl.constexpr = gl.SliceLayout(1, lanes)
-    register = _along(3, 4, left, 4)
-    column = _along(2, 4, left, 4) * 2 + register % 2
-    n = _along(1, 8, left, 4) + register // 2 * 8
+    register = along(3, 4, left, 4)
+    column = along(2, 4, left, 4) * 2 + register % 2
+    n = along(1, 8, left, 4) + register // 2 * 8
     out_at = out_ptr + (column.to(gl.int64) * (tiles * 16) + n)
-    first = _along(0, SIDE, left, 4) * programs + gl.program_id(0)
+    first = along(0, SIDE, left, 4) * programs + gl.program_id(0)
     kept = ()
     for _ in gl.static_range(ROUNDS if KEPT else 0):
         kept = kept + (nothing,)

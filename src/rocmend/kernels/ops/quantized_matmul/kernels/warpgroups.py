@@ -16,6 +16,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
+from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.quantized_matmul.kernels import terms
 
 BF16_4, F16_4, OF_4 = (
@@ -80,27 +81,6 @@ def _stores(rows, warps, bits):
     """Return the layout of rows of weights and of x in which 16 bytes of neighbouring rows of weights are stored."""
     lanes = min(32, rows * bits // 128)
     return gl.BlockedLayout([128 // bits, 1], [lanes, 32 // lanes], [1, warps], [0, 1])
-
-
-@gluon.constexpr_function
-def _axis(parent, axis, rank):
-    """Return the layout of one axis of a tensor."""
-    layout = parent
-    for other in reversed(range(rank)):
-        if other != axis:
-            layout = gl.SliceLayout(other, layout)
-    return layout
-
-
-@gluon.jit
-def _along(AXIS: gl.constexpr, SIZE: gl.constexpr, parent: gl.constexpr, RANK: gl.constexpr):
-    """Return 0, 1, … along an axis, the others of size one."""
-    layout: gl.constexpr = _axis(parent, AXIS, RANK)
-    t = gl.arange(0, SIZE, layout=layout)
-    for other in gl.static_range(RANK):
-        if other != AXIS:
-            t = t.expand_dims(other)
-    return t
 
 
 @gluon.jit
@@ -268,11 +248,11 @@ def warpgroups_kernel(
     first = gl.program_id(1) * count
     # Or the compiler, for which there might be no step, has each product wait for the one before.
     gl.assume(steps > 0)
-    own_words = _along(0, ROWS, of_words, 3) * words + _along(1, 4, of_words, 3) * 4 + _along(2, 4, of_words, 3)
+    own_words = along(0, ROWS, of_words, 3) * words + along(1, 4, of_words, 3) * 4 + along(2, 4, of_words, 3)
     w_at = w_ptr + first_row * words + first * 16 + own_words
     quads = fours * 4
     of_tile = first_row * quads + first
-    own_scales = _along(0, ROWS, of_scales, 2) * quads + _along(1, CHUNKS, of_scales, 2)
+    own_scales = along(0, ROWS, of_scales, 2) * quads + along(1, CHUNKS, of_scales, 2)
     s_at = scales_ptr.to(gl.pointer_type(kind), bitcast=True) + of_tile + own_scales
     b_at = biases_ptr.to(gl.pointer_type(kind), bitcast=True) + of_tile + own_scales
     held_words = ()
@@ -288,16 +268,16 @@ def warpgroups_kernel(
     ahead = ()
     if OWN > 0:
         numbers: gl.constexpr = _numbers(BLOCK_M, WARPS, CODES)
-        line = gl.minimum(tile_m * BLOCK_M + _along(0, BLOCK_M, numbers, 3), M - 1)
+        line = gl.minimum(tile_m * BLOCK_M + along(0, BLOCK_M, numbers, 3), M - 1)
         x_at = (
-            x_ptr + first * CHUNK + (line * x_stride + _along(1, 16, numbers, 3) * CODES + _along(2, CODES, numbers, 3))
+            x_ptr + first * CHUNK + (line * x_stride + along(1, 16, numbers, 3) * CODES + along(2, CODES, numbers, 3))
         )
         for early in gl.static_range(OWN):
             ahead = ahead + (gl.load(x_at + gl.minimum(early, count - 1) * CHUNK),)
     else:
         loads: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [WARPS, 1], [1, 0])
         tile = (tile_m.to(gl.int64) * (words // 16) + first) * (BLOCK_M * CHUNK)
-        x_at = x_ptr + tile + (_along(0, BLOCK_M, loads, 2) * WIDTH + _along(1, WIDTH, loads, 2))
+        x_at = x_ptr + tile + (along(0, BLOCK_M, loads, 2) * WIDTH + along(1, WIDTH, loads, 2))
         for early in gl.static_range(STAGES - 2):
             _copied(held, x_at, early, count * PIECES)
     acc = gl.full([ROWS, BLOCK_M], 0.0, gl.float32, layout=mma)
@@ -340,7 +320,7 @@ def warpgroups_kernel(
     result = acc.to(out_ptr.dtype.element_ty)
     stores: gl.constexpr = _stores(ROWS, WARPS, out_ptr.dtype.element_ty.primitive_bitwidth)
     result = gl.convert_layout(result, stores)
-    line = tile_m * BLOCK_M + _along(1, BLOCK_M, stores, 2)
-    n = _along(0, ROWS, stores, 2)
+    line = tile_m * BLOCK_M + along(1, BLOCK_M, stores, 2)
+    n = along(0, ROWS, stores, 2)
     place = gl.program_id(1).to(gl.int64) * M * N + first_row + (line.to(gl.int64) * N + n)
     gl.store(out_ptr + place, result, mask=line + n * 0 < M)
