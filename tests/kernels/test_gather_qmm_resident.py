@@ -17,11 +17,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.formats import E2M1
 from rocmend.kernels.ops.gather_qmm import Problem, resident
 from rocmend.kernels.ops.gather_qmm.kernels import codes
 from rocmend.kernels.ops.gather_qmm.kernels.order import order_kernel
-from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.tuning.config import Value
@@ -196,14 +196,14 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert resident.suits(_problem(), H200)
     assert not resident.suits(_problem(**change), H200)
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "sm100", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert not resident.suits(_problem(), by_name(name))
 
 
@@ -248,7 +248,7 @@ def test_many_rows_on_hopper_take_the_kernel(
     form: tuple[str, int, int], gated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("triton.experimental.gluon")
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     staying = importlib.import_module("rocmend.kernels.ops.gather_qmm.kernels.resident").resident_kernel
     with forced("gather_qmm", "resident", Config(TAKEN)):
         first, second = _launches(form, gated=gated)

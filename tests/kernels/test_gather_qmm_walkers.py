@@ -18,9 +18,9 @@ pytest.importorskip("triton")
 from tests.kernels.wavefront import INSTRUCTIONS, QUARTER, ROW, Wavefront, narrow, wide
 
 from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
+from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.gather_qmm import Problem, walkers
 from rocmend.kernels.ops.gather_qmm.kernels import blocks
-from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning.lookup import records
 
@@ -194,13 +194,13 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert walkers.suits(_problem(), H200)
     assert not walkers.suits(_problem(**change), H200)
 
 
 def test_eight_bits_take_the_kernel_with_more_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert walkers.suits(_problem(bits=8, pairs=32), H200)
 
 
@@ -233,7 +233,7 @@ def test_each_class_has_a_record(k: int, experts: int, bits: int) -> None:
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert not walkers.suits(_problem(), by_name(name))
 
 
@@ -254,7 +254,7 @@ def _experts(n: int, k: int, offset: int = 0) -> Any:
 @pytest.mark.parametrize("gated", [False, True])
 def test_tensors_at_odd_addresses_take_the_other_kernel(gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     kernels = "rocmend.kernels.ops.gather_qmm.kernels"
     walking = importlib.import_module(f"{kernels}.walkers").walkers_kernel
     diagonal = importlib.import_module(f"{kernels}.diagonal").diagonal_kernel

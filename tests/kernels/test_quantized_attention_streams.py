@@ -18,7 +18,7 @@ from tests.kernels import wavefront
 from tests.kernels.wavefront import QUARTER, ROW, bits_of
 
 from rocmend.kernels import choose, executor, remembered
-from rocmend.kernels.ops.quantized_attention import streams
+from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.quantized_attention.function import quantized_attention
 from rocmend.kernels.ops.quantized_attention.kernels import ptx
 from rocmend.kernels.target import by_name
@@ -285,7 +285,7 @@ def _names(launches: list[executor.Launch]) -> list[str]:
 @pytest.fixture(autouse=True)
 def _suited(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
-    monkeypatch.setattr(streams, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     remembered.forget()
 
 
@@ -317,5 +317,5 @@ def test_others_take_other_kernels(change: dict[str, Any]) -> None:
 
 
 def test_another_release_takes_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "SUITED", False)
+    monkeypatch.setattr(gluon, "SUITED", False)
     assert "streams_kernel" not in _names(_launches())

@@ -13,6 +13,7 @@ pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose, executor
+from rocmend.kernels.common import gluon
 from rocmend.kernels.executor import Recorder
 from rocmend.kernels.ops.quantized_matmul import OP, Problem, few
 from rocmend.kernels.ops.quantized_matmul.function import quantized_matmul
@@ -160,6 +161,7 @@ def _problem(**change: Any) -> Problem:
 )
 def test_kernel_by_target(change: dict[str, Any], target: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert kernel_of(_problem(**change), by_name(target)) == kernel
 
 

@@ -17,6 +17,7 @@ pytest.importorskip("triton")
 from tests.kernels.wavefront import QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.quantized_matmul import Problem, few, host, walkers
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
@@ -91,14 +92,14 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(), H200) == "walkers"
     assert host.kernel_of(_problem(**change), H200) != "walkers"
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(), by_name(name)) != "walkers"
 
 

@@ -14,7 +14,8 @@ pytest.importorskip("triton")
 from tests.kernels.wavefront import QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.ops.quantized_matmul import Problem, few, host, walkers_rows
+from rocmend.kernels.common import gluon
+from rocmend.kernels.ops.quantized_matmul import Problem, host, walkers_rows
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks, blocks_rows
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
@@ -80,7 +81,7 @@ def _record(problem: Problem) -> Config:
 def test_two_to_eight_rows_against_many_weights_take_the_kernel(
     change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(**change), H200) == "walkers_rows"
 
 
@@ -94,13 +95,13 @@ def test_two_to_eight_rows_against_many_weights_take_the_kernel(
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(**change), H200) != "walkers_rows"
 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(), by_name(name)) != "walkers_rows"
 
 

@@ -16,8 +16,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.kernels import allocate, choose, executor, remembered
+from rocmend.kernels.common import gluon
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.quantized_matmul import OP, Problem, few, host, warpgroups
+from rocmend.kernels.ops.quantized_matmul import OP, Problem, host, warpgroups
 from rocmend.kernels.ops.quantized_matmul.kernels import terms
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
@@ -125,7 +126,7 @@ def _problem(**change: Any) -> Problem:
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(), H200) == "warpgroups"
     assert host.kernel_of(_problem(), H200, aligned=False) != "warpgroups"
     assert host.kernel_of(_problem(**change), H200) != "warpgroups"
@@ -133,12 +134,12 @@ def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: 
 
 @pytest.mark.parametrize("name", ["gfx1100", "gfx942", "sm80", "sm100", "cpu"])
 def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", True)
+    monkeypatch.setattr(gluon, "SUITED", True)
     assert host.kernel_of(_problem(), by_name(name)) != "warpgroups"
 
 
 def test_other_releases_of_triton_take_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few, "SUITED", False)
+    monkeypatch.setattr(gluon, "SUITED", False)
     assert host.kernel_of(_problem(), H200) != "warpgroups"
 
 
@@ -149,7 +150,7 @@ def test_other_releases_of_triton_take_other_kernels(monkeypatch: pytest.MonkeyP
 def test_many_rows_are_unpacked_on_the_way(
     rows: int, suited: bool, implementation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(few, "SUITED", suited)
+    monkeypatch.setattr(gluon, "SUITED", suited)
     remembered.forget()
     assert choose.choose(OP, _problem(rows=rows), H200).implementation == implementation
     remembered.forget()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
 from rocmend.kernels.ops.gather_qmm.kernels.order import order_kernel
-from rocmend.kernels.ops.quantized_matmul import few
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
@@ -24,19 +25,12 @@ MOST_PAIRS = 1 << 15
 MOST_EXPERTS = 512
 LARGEST = 1 << 31
 """Numbers of x: places are 32 bits wide."""
-ALIGNED = 16
-"""Bytes that a lane reads at once, at most."""
 
 
 def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem's types on a target.
-
-    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
-    """
+    """Return whether the kernel takes a problem's types on a target."""
     return (
-        few.SUITED
-        and target.vendor == "nvidia"
-        and target.generation // 10 == 9  # Hopper
+        gluon.on_target(target)
         and problem.dtype == "bfloat16"
         and GROUPS.get((problem.mode, problem.bits)) == problem.group_size
         and problem.transpose
@@ -111,18 +105,13 @@ def plan(
         otherwise: Plans the kernel that takes tensors at any address.
     """
     planned = _planned(a, problem, config, first, target, types)
-    unaligned: list[Launches] = []
+    unaligned = functools.cache(otherwise)
 
     def launches(tensors: Sequence[torch.Tensor | None]) -> None:
-        low = 0
-        for one in tensors[1:7]:
-            low |= 0 if one is None else one.data_ptr()
-        if low % ALIGNED:
-            if not unaligned:
-                unaligned.append(otherwise())
-            unaligned[0](tensors)
-        else:
+        if gluon.aligned(*tensors[1:7]):
             planned(tensors)
+        else:
+            unaligned()(tensors)
 
     return launches
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 
 from rocmend.kernels.arithmetic import next_power_of_2
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
@@ -33,8 +35,6 @@ SHARED, SPARED = 0.7, 32
 """Experts for each pair below which it pays to bring pairs together, and how many must need no weights of their own."""
 GROUP_BITS = (256, 512)
 """Of a group's codes: half a chunk, or a whole one."""
-ALIGNED = 16
-"""Bytes that a lane reads at once, at most."""
 
 
 class Cut(NamedTuple):
@@ -45,14 +45,9 @@ class Cut(NamedTuple):
 
 
 def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem on a target.
-
-    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
-    """
+    """Return whether the kernel takes a problem on a target."""
     return (
-        few.SUITED
-        and target.vendor == "nvidia"
-        and target.generation // 10 == 9  # Hopper
+        gluon.on_target(target)
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and problem.bits in FEWEST_PAIRS
@@ -115,18 +110,13 @@ def plan(
         otherwise: Plans the kernel that takes tensors at any address.
     """
     planned = _planned(a, config, target, types)
-    unaligned: list[Launches] = []
+    unaligned = functools.cache(otherwise)
 
     def launches(tensors: Sequence[torch.Tensor | None]) -> None:
-        low = 0
-        for one in tensors[:7]:
-            low |= 0 if one is None else one.data_ptr()
-        if low % ALIGNED:
-            if not unaligned:
-                unaligned.append(otherwise())
-            unaligned[0](tensors)
-        else:
+        if gluon.aligned(*tensors[:7]):
             planned(tensors)
+        else:
+            unaligned()(tensors)
 
     return launches
 

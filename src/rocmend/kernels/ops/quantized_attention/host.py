@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common import arrivals
+from rocmend.kernels.common import arrivals, gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.attention_decode.host import Plan as Cut
@@ -119,7 +119,7 @@ def _streaming(
         bits: int = 8,
         lengths: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        if not streams.aligned(q, k, v):
+        if not gluon.aligned(q, *k, *v):
             if not others:
                 others.append(_in_blocks(q, k, v, scale, mask, lengths, problem, target, output))
             return others[0](q, k, v, scale, mask, group_size, bits, lengths)

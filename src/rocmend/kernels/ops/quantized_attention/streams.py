@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import torch
-import triton
 
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.attention_decode.host import choose_splits
 from rocmend.kernels.ops.quantized_attention import Problem, shape_class
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
-SUITED = triton.__version__.startswith("3.6.")
-"""The Triton release that the kernel, which is written in Gluon, was measured with."""
 DIMS = (128, 256)
 MOST_ROWS = 8
 """Columns of a matrix instruction."""
 GROUP_SIZE = 64
-ALIGNED_BYTES = 16
-"""What a lane reads at once, at most."""
 
 Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -35,9 +31,7 @@ def suits(problem: Problem, target: Target, q: torch.Tensor, k: Quantized, v: Qu
         masked: Whether anything is hidden but by its length.
     """
     return (
-        SUITED
-        and target.vendor == "nvidia"
-        and target.generation // 10 == 9  # Hopper
+        gluon.on_target(target)
         and problem.dtype in ("float16", "bfloat16")
         and problem.bits in (4, 8)
         and problem.group_size == GROUP_SIZE
@@ -94,11 +88,3 @@ def plan(
     types = (None, torch.int32, None, None, torch.int32, None, None, None, torch.float32, None)
     grid = (splits * problem.batch * problem.kv_heads, 1)
     return Plan(streams_kernel, grid, constants, config, numbers, types)
-
-
-def aligned(q: torch.Tensor, k: Quantized, v: Quantized) -> bool:
-    """Return whether all lie where lanes read by 16 bytes."""
-    low = 0
-    for one in (q, *k, *v):
-        low |= one.data_ptr()
-    return low % ALIGNED_BYTES == 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 
 from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.quantized_matmul import Problem, few
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
@@ -30,8 +32,6 @@ SHARES = {4: (4, 2), 8: (8,)}
 """How many wavefronts may share a tile, by bits: with 8, a program of 4 has tiles that come out less even."""
 MOST_FOURS = {4: 1 << 30, 8: 8192}
 """Codes of four bits in a row up to which it is taken, by bits, as measured."""
-ALIGNED = 16
-"""Bytes that a lane reads at once, at most."""
 
 
 class Walk(NamedTuple):
@@ -42,18 +42,10 @@ class Walk(NamedTuple):
     slices: int
 
 
-def on_target(target: Target) -> bool:
-    """Return whether kernels in Gluon are taken on a target.
-
-    They are of the Triton release that they were measured with, for the multiprocessors they were measured on.
-    """
-    return few.SUITED and target.vendor == "nvidia" and target.generation // 10 == 9  # Hopper
-
-
 def suits(problem: Problem, target: Target) -> bool:
     """Return whether the kernel takes a problem on a target."""
     return (
-        on_target(target)
+        gluon.on_target(target)
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and (problem.bits, problem.group_size) in FORMS
@@ -114,18 +106,15 @@ def where_aligned(planned: Plan, otherwise: Callable[[], few.Launches]) -> few.L
         planned: Of ``x, w, scales, biases, out``.
         otherwise: Makes the other one, where it is needed.
     """
-    unaligned: list[few.Launches] = []
+    unaligned = functools.cache(otherwise)
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
     ) -> None:
-        low = x.data_ptr() | w.data_ptr() | scales.data_ptr() | (0 if biases is None else biases.data_ptr())
-        if low % ALIGNED:
-            if not unaligned:
-                unaligned.append(otherwise())
-            unaligned[0](x, w, scales, biases, out)
-        else:
+        if gluon.aligned(x, w, scales, biases):
             planned((x, w, scales, biases, out))
+        else:
+            unaligned()(x, w, scales, biases, out)
 
     return launches
 

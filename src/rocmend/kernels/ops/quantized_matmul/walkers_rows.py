@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.quantized_matmul import Problem, few, walkers
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
@@ -41,9 +42,9 @@ class Walk(NamedTuple):
 
 
 def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem on a target, which is as for ``walkers``."""
+    """Return whether the kernel takes a problem on a target."""
     return (
-        walkers.on_target(target)
+        gluon.on_target(target)
         and problem.dtype == "bfloat16"
         and problem.mode == "affine"
         and (problem.bits, problem.group_size) in FORMS

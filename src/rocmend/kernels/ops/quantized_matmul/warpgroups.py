@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, rows_class
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel
@@ -29,8 +31,6 @@ BITS = (4, 8)
 HALF_TILE = 128
 """Rows of x that are half of a tile of many."""
 DTYPES = ("bfloat16", "float16")
-ALIGNED = 16
-"""Bytes that a lane reads at once, at most."""
 MOST_SPLITS = 8
 LEAST_STEPS = 2
 """Of a part of K. Triton makes a constant of a number that is 1, and its compiler fails at the loop without turns."""
@@ -39,14 +39,9 @@ FILL = 128
 
 
 def suits(problem: Problem, target: Target) -> bool:
-    """Return whether the kernel takes a problem on a target.
-
-    It is written in Gluon, of the Triton release that it was measured with, for the multiprocessors it was measured on.
-    """
+    """Return whether the kernel takes a problem on a target."""
     return (
-        few.SUITED
-        and target.vendor == "nvidia"
-        and target.generation // 10 == 9  # Hopper
+        gluon.on_target(target)
         and problem.dtype in DTYPES
         and problem.mode == "affine"
         and problem.bits in BITS
@@ -107,18 +102,15 @@ def plan(
         otherwise: Plans a kernel that takes tensors that stand at any address.
     """
     planned = _planned(ops, config, target, small)
-    unaligned: list[few.Launches] = []
+    unaligned = functools.cache(otherwise)
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor
     ) -> None:
-        low = x.data_ptr() | w.data_ptr() | scales.data_ptr() | (0 if biases is None else biases.data_ptr())
-        if low % ALIGNED:
-            if not unaligned:
-                unaligned.append(otherwise())
-            unaligned[0](x, w, scales, biases, out)
-        else:
+        if gluon.aligned(x, w, scales, biases):
             planned(x, w, scales, biases, out)
+        else:
+            unaligned()(x, w, scales, biases, out)
 
     return launches
 
