@@ -151,7 +151,8 @@ class _Graphs:
         self.launched: list[tuple[int, list[_Launch]]] = []
         self.runnables: list[int] = []
         self.edges: list[tuple[int, int, int]] = []
-        self.capturing = self.refused = self.destroyed = self.priority = self.made = 0
+        self.capturing = self.refused = self.destroyed = self.priority = self.made = self.mode = 0
+        self.modes: list[tuple[str, int]] = []
         number, pointer = ctypes.c_int, ctypes.c_void_p
         out, node = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Node)
         self._kept = (
@@ -165,6 +166,7 @@ class _Graphs:
             ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._capturing),
             ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._priority),
             ctypes.CFUNCTYPE(number, pointer, out, out, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)(self._link),
+            ctypes.CFUNCTYPE(number, ctypes.POINTER(number))(self._exchange),
         )
         self.functions = tuple([ctypes.cast(one, pointer).value or 0 for one in self._kept])
 
@@ -173,7 +175,12 @@ class _Graphs:
         values = self._driver.values(one.function, one.parameters)
         return _Launch(one.function, tuple(one.grid), one.block[0], one.shared, 0, (), values)
 
+    def _exchange(self, mode: Any) -> int:
+        self.mode, mode[0] = mode[0], self.mode
+        return 0
+
     def _create(self, graph: Any, _flags: int) -> int:
+        self.modes.append(("create", self.mode))
         graph[0] = 1
         return 0
 
@@ -188,6 +195,7 @@ class _Graphs:
         return 0
 
     def _instantiate(self, runnable: Any, _graph: int, _flags: int) -> int:
+        self.modes.append(("instantiate", self.mode))
         self.made += 1
         runnable[0] = 1 + self.made
         return self.refused
@@ -197,11 +205,13 @@ class _Graphs:
         return 0
 
     def _launch(self, runnable: int, stream: int) -> int:
+        self.modes.append(("launch", self.mode))
         self.runnables.append(runnable)
         self.launched.append((stream, list(self.nodes)))
         return self._driver.code
 
     def _destroy(self, _graph: int) -> int:
+        self.modes.append(("destroy", self.mode))
         self.destroyed += 1
         return 0
 
@@ -337,6 +347,20 @@ def test_several_launches_are_one_graph(driver: _Driver, graphs: _Graphs) -> Non
     compute.calls.recent.clear()
     gc.collect()
     assert graphs.destroyed == 2
+
+
+def test_a_graph_is_made_as_if_no_thread_captured(driver: _Driver, graphs: _Graphs) -> None:
+    """What the driver refuses while any stream is captured is done in its relaxed mode (2), which ends behind it."""
+    compute = _adding(*_kernels(driver))
+    for _ in range(4):
+        compute((torch.zeros(16), torch.zeros(16)), 9)
+    assert graphs.modes == [("create", 2), ("instantiate", 2), ("launch", 2), ("launch", 0)]
+    assert graphs.mode == 0
+    graphs.modes.clear()
+    fast.forget()
+    gc.collect()
+    assert graphs.modes == [("destroy", 2)] * 2
+    assert graphs.mode == 0
 
 
 def test_a_stream_that_is_captured_gets_launches(driver: _Driver, graphs: _Graphs) -> None:

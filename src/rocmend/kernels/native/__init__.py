@@ -26,7 +26,7 @@ VARIABLE = "ROCMEND_KERNELS_NATIVE"
 GRAPHS = (
     "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamIsCapturing", "cuStreamGetPriority",
-    "cuGraphAddDependencies_v2",
+    "cuGraphAddDependencies_v2", "cuThreadExchangeStreamCaptureMode",
 )  # fmt: skip
 """In the order of ``graph.c``."""
 

@@ -23,12 +23,14 @@ typedef struct {
     int (*capturing)(void *stream, int *status);
     int (*priority)(void *stream, int *priority);
     int (*link)(void *graph, void *const *from, void *const *to, const unsigned char (*edges)[8], size_t count);
+    int (*exchange)(int *mode);
 } GraphDriver;
 
 #define GRAPH_FUNCTIONS (sizeof(GraphDriver) / sizeof(void *))
 #define MOST_STREAMS 4
 #define MOST_GRAPHS 1024 /* of the process: each takes memory of the GPU */
 #define STREAM_PER_THREAD ((void *)2) /* one name for many streams */
+#define CAPTURE_RELAXED 2
 
 typedef struct {
     void *stream, *runnable;
@@ -52,8 +54,17 @@ static NodeParameters node_of(const Step *step, void **pointers)
     return one;
 }
 
+/* While another thread captures a stream, the driver refuses this one what may wait for the GPU, and breaks off the
+   capture. What is made here waits for none: say so. Put the mode that is returned back afterwards. */
+static int relaxed(Graph *self)
+{
+    int mode = CAPTURE_RELAXED;
+    return self->driver.exchange(&mode) ? CAPTURE_RELAXED : mode;
+}
+
 static void graph_free(Graph *self)
 {
+    int there = self->known || self->graph, mode = there ? relaxed(self) : 0;
     for (int i = 0; i < self->known; i++)
         if (self->streams[i].runnable) {
             self->driver.destroy_runnable(self->streams[i].runnable);
@@ -61,6 +72,8 @@ static void graph_free(Graph *self)
         }
     if (self->graph)
         self->driver.destroy(self->graph);
+    if (there)
+        self->driver.exchange(&mode);
     self->graph = NULL;
     self->known = 0;
     free(self->nodes);
@@ -85,15 +98,25 @@ static int graph_make(Graph *self, const Step *steps, Py_ssize_t count, void **p
     return code;
 }
 
-/* Return a stream's own, made where there is none; NULL where its launches are to be made one by one. */
-static void *graph_of(Graph *self, void *stream, const Step *steps, Py_ssize_t count, void **pointers)
+/* Return what is known of a stream, or NULL. */
+static StreamGraph *graph_of(Graph *self, void *stream)
 {
     for (int i = 0; i < self->known; i++)
         if (self->streams[i].stream == stream)
-            return self->streams[i].runnable;
-    if (self->known == MOST_STREAMS || stream == STREAM_PER_THREAD
-        || __atomic_load_n(&graphs_there, __ATOMIC_RELAXED) >= MOST_GRAPHS)
-        return NULL;
+            return &self->streams[i];
+    return NULL;
+}
+
+/* Return whether a stream that is not known may have one. */
+static int graph_may(const Graph *self, void *stream)
+{
+    return self->wanted && self->known < MOST_STREAMS && stream != STREAM_PER_THREAD
+        && __atomic_load_n(&graphs_there, __ATOMIC_RELAXED) < MOST_GRAPHS;
+}
+
+/* Make a stream's own and return it; NULL where its launches are to be made one by one. */
+static void *graph_made(Graph *self, void *stream, const Step *steps, Py_ssize_t count, void **pointers)
+{
     if (!self->nodes && graph_make(self, steps, count, pointers)) {
         graph_free(self);
         self->wanted = 0;
@@ -119,7 +142,10 @@ static int graph_launched(Graph *self, const Step *steps, Py_ssize_t count, void
     if (!self->wanted || self->driver.capturing(stream, &status) || status)
         return 0;
     pthread_mutex_lock(&self->lock);
-    void *runnable = self->wanted ? graph_of(self, stream, steps, count, pointers) : NULL;
+    StreamGraph *known = graph_of(self, stream);
+    int making = !known && graph_may(self, stream);
+    int mode = making ? relaxed(self) : 0; /* to the first launch, which brings the graph to the GPU */
+    void *runnable = making ? graph_made(self, stream, steps, count, pointers) : known ? known->runnable : NULL;
     if (runnable) {
         *code = 0;
         for (Py_ssize_t i = 0; i < count && !*code; i++) {
@@ -129,6 +155,8 @@ static int graph_launched(Graph *self, const Step *steps, Py_ssize_t count, void
         if (!*code)
             *code = self->driver.launch(runnable, stream);
     }
+    if (making)
+        self->driver.exchange(&mode);
     pthread_mutex_unlock(&self->lock);
     return runnable != NULL;
 }
