@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend.kernels import allocate
+from rocmend.kernels.ops.conv import cudnn
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry
 from rocmend.kernels.ops.conv.vendor import in_full_precision, plain_as, transposed
 
@@ -52,6 +53,7 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
     out_shape = (geometry.batch, *[axis.out for axis in geometry.axes[5 - x.dim() :]], geometry.c_out)
     back = _Back(out_shape, kept)
 
+    @_precise(x.dtype)
     def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = torch.convolution(
             x.as_strided(*seen), weight.as_strided(*seen_weight), bias,
@@ -59,7 +61,20 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
         )  # fmt: skip
         return back(out)
 
-    return _precise(x.dtype, call)
+    first = x.as_strided(*seen), weight.as_strided(*seen_weight)
+    quick = cudnn.direct(*first, *options, groups, transposed=spread)
+    if quick is None:
+        return call
+    last = back.last
+
+    def directly(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        out = quick(x.as_strided(*seen), weight.as_strided(*seen_weight))
+        if out is None:
+            return call(x, weight, bias)
+        found = out.as_strided(*last)
+        return found if bias is None else found.add_(bias)
+
+    return directly
 
 
 def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> Call | None:
@@ -82,6 +97,7 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
     ]
     back = _Back((geometry.batch, *[axis.size for axis in geometry.axes[5 - gradient.dim() :]], geometry.c_in), kept)
 
+    @_precise(gradient.dtype)
     def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         out = torch.convolution(
             gradient.as_strided(*seen), weight.as_strided(*seen_weight), None,
@@ -89,7 +105,17 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
         )  # fmt: skip
         return back(out)
 
-    return _precise(gradient.dtype, call)
+    first = gradient.as_strided(*seen), weight.as_strided(*seen_weight)
+    quick = cudnn.direct(*first, *options._replace(extra=extra), groups, transposed=True)
+    if quick is None:
+        return call
+    last = back.last
+
+    def directly(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        out = quick(gradient.as_strided(*seen), weight.as_strided(*seen_weight))
+        return call(gradient, weight) if out is None else out.as_strided(*last)
+
+    return directly
 
 
 def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> Call | None:
@@ -111,6 +137,7 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
     like = allocate.Output(back.first.shape, x.dtype, x.device, back.first.strides)
     backward = torch.ops.aten.convolution_backward.default
 
+    @_precise(x.dtype)
     def call(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
         found = backward(
             gradient.as_strided(*seen_gradient), x.as_strided(*seen), like(), None, options.stride, options.padding,
@@ -118,7 +145,7 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
         )  # fmt: skip
         return back(found[1])
 
-    return _precise(x.dtype, call)
+    return call
 
 
 class _Back:
@@ -131,13 +158,13 @@ class _Back:
 
     def __init__(self, shape: tuple[int, ...], kept: Sequence[int]) -> None:
         empty = torch.empty(shape, device="meta")
-        self._shape, self._strides = shape, empty.stride()
+        self.last = View(shape, empty.stride())
         self.first = _first(empty, kept)
 
     def __call__(self, out: torch.Tensor) -> torch.Tensor:
         if out.stride() == self.first.strides:
-            return out.as_strided(self._shape, self._strides)
-        return out.movedim(1, -1).reshape(self._shape).contiguous()
+            return out.as_strided(*self.last)
+        return out.movedim(1, -1).reshape(self.last.shape).contiguous()
 
 
 def _axes(geometry: Geometry, dims: int) -> tuple[list[Axis], list[int]]:
@@ -176,13 +203,18 @@ def _first(tensor: torch.Tensor, kept: Sequence[int], *, swapped: bool = False) 
     return View(tuple([tensor.shape[axis] for axis in order]), tuple([tensor.stride(axis) for axis in order]))
 
 
-def _precise(dtype: torch.dtype, call: Call) -> Call:
-    if dtype is not torch.float32:
-        return call
+def _precise(dtype: torch.dtype) -> Callable[[Call], Call]:
+    """Return what has calls computed in full precision."""
 
-    @functools.wraps(call)
-    def precisely(*args: Any) -> torch.Tensor:
-        with in_full_precision(torch.float32):
-            return call(*args)
+    def wrapped(call: Call) -> Call:
+        if dtype is not torch.float32:
+            return call
 
-    return precisely
+        @functools.wraps(call)
+        def precisely(*args: Any) -> torch.Tensor:
+            with in_full_precision(torch.float32):
+                return call(*args)
+
+        return precisely
+
+    return wrapped
