@@ -5,7 +5,9 @@ Gluon has no interpreter: on a GPU the suite has cases that take the kernel.
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from typing import Any
 
 import numpy as np
@@ -319,3 +321,17 @@ def test_others_take_other_kernels(change: dict[str, Any]) -> None:
 def test_another_release_takes_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gluon, "SUITED", False)
     assert "streams_kernel" not in _names(_launches())
+
+
+@pytest.mark.parametrize("dim", [64, 128])
+def test_what_is_remembered_of_a_call_keeps_none_of_its_tensors(dim: int) -> None:
+    recorder = executor.Recorder(H200)
+    with executor.using(recorder), choose.prefer("triton"):  # what is remembered is forgotten at the end of it
+        q, k, v = torch.zeros(2, 8, 1, dim, dtype=torch.bfloat16), _quantized(1024, dim, 4), _quantized(1024, dim, 4)
+        given = [weakref.ref(one) for one in (q, *k, *v)]
+        quantized_attention(q, k, v, scale=0.1, bits=4, group_size=64)
+        assert ("streams_kernel" in _names(recorder.launches)) == (dim == 128)
+        del q, k, v
+        recorder.launches.clear()
+        gc.collect()
+        assert not [one for one in given if one() is not None]

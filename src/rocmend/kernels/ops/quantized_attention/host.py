@@ -23,6 +23,7 @@ from rocmend.kernels.ops.attention_decode.host import (
     uses_matrix,
 )
 from rocmend.kernels.ops.quantized_attention import Problem, shape_class, streams
+from rocmend.kernels.ops.quantized_attention.asked import Asked, Computes, Mask, Quantized
 from rocmend.kernels.ops.quantized_attention.kernels.blocks import quantized_kernel
 from rocmend.kernels.ops.quantized_attention.kernels.grouped import grouped_kernel
 from rocmend.kernels.remembered import Planned
@@ -32,7 +33,6 @@ from rocmend.kernels.tuning import config_for
 MOST_GROUPS = 8
 LEAST_ROWS = 8
 """Columns of a matrix instruction."""
-Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def _is_dense(quantized: Quantized) -> bool:
@@ -61,7 +61,7 @@ def run(
     k: Quantized,
     v: Quantized,
     scale: float,
-    mask: torch.Tensor | str | None = None,
+    mask: Mask = None,
     group_size: int = 64,
     bits: int = 8,
     lengths: torch.Tensor | None = None,
@@ -80,49 +80,41 @@ def run(
 
         return copying
     problem = Problem(NAMES[q.dtype], batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size)
-    target = executor.target_for(q.device)
+    asked = Asked(q, k, v, scale, mask, lengths, problem, executor.target_for(q.device), output)
     # The only query sees all keys.
     masked = mask is not None and not (isinstance(mask, str) and queries == 1)
-    if streams.suits(problem, target, q, k, v, masked=masked):
-        return _streaming(q, k, v, scale, mask, lengths, problem, target, output)
-    return _in_blocks(q, k, v, scale, mask, lengths, problem, target, output)
-
-
-def _streaming(
-    q: torch.Tensor,
-    k: Quantized,
-    v: Quantized,
-    scale: float,
-    mask: torch.Tensor | str | None,
-    lengths: torch.Tensor | None,
-    problem: Problem,
-    target: Target,
-    output: allocate.Output,
-) -> Callable[..., torch.Tensor]:
-    """Plan the kernel whose wavefronts walk over keys; the others where tensors lie at odd addresses."""
-    splits = streams.splits_of(problem, target)
-    early = early_merge("quantized_attention", target)
-    split = streams.plan(q, k, v, scale, lengths, problem, target, splits, early_merge=early)
-    shape = (problem.batch, problem.heads, problem.queries, problem.value_dim)
-    merged = merging("quantized_attention", shape, None, lengths, splits, target) if splits > 1 else None
-    parts = problem.batch * problem.heads * problem.queries * splits
-    workspace = allocate.Output((parts * (problem.value_dim + 2),), torch.float32, q.device)
-    others: list[Callable[..., torch.Tensor]] = []
+    computes = _streaming(asked) if streams.suits(asked, masked=masked) else _in_blocks(asked)
 
     def call(
         q: torch.Tensor,
         k: Quantized,
         v: Quantized,
-        scale: float,
-        mask: torch.Tensor | str | None = mask,
-        group_size: int = 64,
-        bits: int = 8,
+        scale: float,  # noqa: ARG001  planned, as are the width of codes and groups
+        mask: Mask = None,
+        group_size: int = 64,  # noqa: ARG001
+        bits: int = 8,  # noqa: ARG001
         lengths: torch.Tensor | None = None,
     ) -> torch.Tensor:
+        return computes(q, k, v, mask, lengths)
+
+    return call
+
+
+def _streaming(asked: Asked) -> Computes:
+    """Plan the kernel whose wavefronts walk over keys; the others where tensors lie at odd addresses."""
+    # What computes calls outlives this one, and must not keep its tensors.
+    _, _, _, scale, _, _, problem, target, output = asked
+    splits = streams.splits_of(problem, target)
+    split = streams.plan(asked, splits, early_merge=early_merge("quantized_attention", target))
+    merged = _merging(asked, splits)
+    workspace = _workspace(asked, splits)
+    others: list[Computes] = []
+
+    def computes(q: torch.Tensor, k: Quantized, v: Quantized, mask: Mask, lengths: torch.Tensor | None) -> torch.Tensor:
         if not gluon.aligned(q, *k, *v):
             if not others:
-                others.append(_in_blocks(q, k, v, scale, mask, lengths, problem, target, output))
-            return others[0](q, k, v, scale, mask, group_size, bits, lengths)
+                others.append(_in_blocks(Asked(q, k, v, scale, mask, lengths, problem, target, output)))
+            return others[0](q, k, v, mask, lengths)
         out = output()
         if merged is None:
             split((q, *k, *v, lengths, None, out))
@@ -132,26 +124,30 @@ def _streaming(
         merged((some, None, lengths, out))
         return out
 
-    return call
+    return computes
 
 
-def _in_blocks(
-    q: torch.Tensor,
-    k: Quantized,
-    v: Quantized,
-    scale: float,
-    mask: torch.Tensor | str | None,
-    lengths: torch.Tensor | None,
-    problem: Problem,
-    target: Target,
-    output: allocate.Output,
-) -> Callable[..., torch.Tensor]:
+def _merging(asked: Asked, splits: int) -> Plan | None:
+    """Plan the launch that merges the parts, where there are several."""
+    if splits == 1:
+        return None
+    return merging("quantized_attention", asked.shape, None, asked.lengths, splits, asked.target)
+
+
+def _workspace(asked: Asked, splits: int) -> allocate.Output:
+    """Return what allocates memory for the sums of all parts, and their maxima and weights."""
+    numbers = asked.parts(splits) * (asked.problem.value_dim + 2)
+    return allocate.Output((numbers,), torch.float32, asked.q.device)
+
+
+def _in_blocks(asked: Asked) -> Computes:
     """Plan the portable kernels."""
+    q, k, v, scale, mask, lengths, problem, target, output = asked
     batch, heads, kv_heads, queries, keys, dim, value_dim, bits, group_size = problem[1:]
     cut, grouped = _cut(problem, target)
     splits = cut.splits
     _, strides, kind = mask_arguments(mask, (batch, heads, queries, keys))
-    parts = batch * heads * queries * splits
+    parts = asked.parts(splits)
     constants: dict[str, object] = {
         "KV": kv_heads, "GROUP": heads // kv_heads, "D": dim, "DV": value_dim, "GROUP_SIZE": group_size, "BITS": bits,
         "ROWS": cut.rows, "CAUSAL": isinstance(mask, str), "MASK": kind, "LENGTHS": lengths is not None,
@@ -178,25 +174,15 @@ def _in_blocks(
         return Plan(grouped_kernel, grid, more, cut.config, (float(scale), ones, *numbers), types)
 
     q_dtype, device = q.dtype, q.device
-    shape = (batch, heads, queries, value_dim)
     split = planned(None)
-    merged = merging("quantized_attention", shape, None, lengths, splits, target) if splits > 1 else None
+    merged = _merging(asked, splits)
     counted, needed = batch * kv_heads * cut.row_blocks, parts * (value_dim + 2) * 4
     possible = grouped and arrivals.fits(counted, needed)
     finish = finishing(cut, heads // kv_heads * queries, value_dim) if possible else None
     whole = planned(finish) if finish else None
-    workspace = allocate.Output((parts * (value_dim + 2),), torch.float32, device)
+    workspace = _workspace(asked, splits)
 
-    def call(
-        q: torch.Tensor,
-        k: Quantized,
-        v: Quantized,
-        scale: float,  # noqa: ARG001  planned, as are the width of codes and groups
-        mask: torch.Tensor | str | None = None,
-        group_size: int = 64,  # noqa: ARG001
-        bits: int = 8,  # noqa: ARG001
-        lengths: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def computes(q: torch.Tensor, k: Quantized, v: Quantized, mask: Mask, lengths: torch.Tensor | None) -> torch.Tensor:
         out = output()
         seen = (q, *k, *v, mask if kind else None, lengths)
         if merged is None:
@@ -211,7 +197,7 @@ def _in_blocks(
         merged((some, None, lengths, out))
         return out
 
-    return call
+    return computes
 
 
 def _cut(problem: Problem, target: Target) -> tuple[Cut, bool]:

@@ -8,6 +8,7 @@ from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.attention_decode.host import choose_splits
 from rocmend.kernels.ops.quantized_attention import Problem, shape_class
+from rocmend.kernels.ops.quantized_attention.asked import Asked, Quantized
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import config_for
 
@@ -16,22 +17,12 @@ MOST_ROWS = 8
 """Columns of a matrix instruction."""
 GROUP_SIZE = 64
 
-Quantized = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
-
-def suits(problem: Problem, target: Target, q: torch.Tensor, k: Quantized, v: Quantized, *, masked: bool) -> bool:
-    """Return whether the kernel takes a problem on a target.
-
-    Args:
-        problem: The problem.
-        target: Where it runs.
-        q: With dense rows.
-        k: With dense rows, and scales and biases of the same strides; so are v's.
-        v: See k.
-        masked: Whether anything is hidden but by its length.
-    """
+def suits(asked: Asked, *, masked: bool) -> bool:
+    """Return whether the kernel takes a call; ``masked`` says whether anything is hidden but by its length."""
+    problem = asked.problem
     return (
-        gluon.on_target(target)
+        gluon.on_target(asked.target)
         and problem.dtype in ("float16", "bfloat16")
         and problem.bits in (4, 8)
         and problem.group_size == GROUP_SIZE
@@ -39,7 +30,7 @@ def suits(problem: Problem, target: Target, q: torch.Tensor, k: Quantized, v: Qu
         and problem.head_dim in DIMS
         and problem.heads // problem.kv_heads * problem.queries <= MOST_ROWS
         and not masked
-        and all(_fits(one, q.dtype, problem.head_dim // GROUP_SIZE) for one in (k, v))
+        and all(_fits(one, asked.q.dtype, problem.head_dim // GROUP_SIZE) for one in (asked.k, asked.v))
     )
 
 
@@ -62,27 +53,29 @@ def splits_of(problem: Problem, target: Target) -> int:
     return choose_splits(config, target, problem.batch * problem.kv_heads, problem.keys, tile, per_unit)
 
 
-def plan(
-    q: torch.Tensor, k: Quantized, v: Quantized, scale: float, lengths: torch.Tensor | None, problem: Problem,
-    target: Target, splits: int, *, early_merge: bool,
-) -> Plan:  # fmt: skip
-    """Plan the launch of ``q, words, scales and biases of k and of v, lengths, sums of the parts, output``."""
+def plan(asked: Asked, splits: int, *, early_merge: bool) -> Plan:
+    """Plan the launch of ``q, words, scales and biases of k and of v, lengths, sums of the parts, output``.
+
+    Args:
+        asked: The call.
+        splits: Into how many parts the cache is cut.
+        early_merge: Whether the kernel that merges them is launched while they are computed.
+    """
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.quantized_attention.kernels.streams import streams_kernel
 
+    q, k, v, scale, _, lengths, problem, target, _ = asked
     config = config_for("quantized_attention", "streams", shape_class(problem), target)
     rows = problem.heads // problem.kv_heads * problem.queries
     early = splits > 1 and early_merge
     constants: dict[str, object] = {
         "KV": problem.kv_heads, "GROUP": problem.heads // problem.kv_heads, "D": problem.head_dim,
         "BITS": problem.bits, "WAVES": int(config["num_warps"]), "ROWS": rows, "LENGTHS": lengths is not None,
-        "SPLIT": splits > 1, "PDL": early,
-        "EARLY": bool(config.get("launch_pdl", 0)),
+        "SPLIT": splits > 1, "PDL": early, "EARLY": bool(config.get("launch_pdl", 0)),
         "STAGES": int(config["stages" if problem.bits == 4 else "stages_8bit"]),
     }  # fmt: skip
-    parts = problem.batch * problem.heads * problem.queries * splits
     numbers = (
-        float(scale), problem.keys, splits, parts * problem.value_dim, problem.queries, *q.stride()[:3],
+        float(scale), problem.keys, splits, asked.parts(splits) * problem.value_dim, problem.queries, *q.stride()[:3],
         *k[0].stride()[:3], *k[1].stride()[:2], *v[0].stride()[:3], *v[1].stride()[:2],
     )  # fmt: skip
     types = (None, torch.int32, None, None, torch.int32, None, None, None, torch.float32, None)
