@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked.peer = asked.peer or ["torch", "sdpa", "cudnn"]
     names = [one for one in asked.topics.split(",") if one] or sorted(benching.topics(), key=_importance)
     if asked.list:
-        for name, bench in _chosen(names, asked):
+        for name, bench in chosen(names, asked.ops, rank=asked.rank, tiny=asked.tiny):
             print(f"{name}: {bench.op}/{bench.name}")
         return 0
     device = torch.device(asked.device)
@@ -93,12 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _keep(result, [row], asked)
     else:
         _isolated(names, asked, result)
-    _write(asked.out, result)
+    written(asked.out, result)
     if asked.out:
         Path(f"{asked.out}.ceilings").unlink(missing_ok=True)
     if asked.prepare and asked.gates:
         kept = {f"{row['op']}/{row['name']}": row["gate"] for row in result["results"]}
-        _write(asked.gates, kept)
+        written(asked.gates, kept)
     return 1 if any(not row["gate"]["ok"] for row in result["results"]) else 0
 
 
@@ -106,12 +106,22 @@ def _importance(name: str) -> int:
     return ORDER.index(name) if name in ORDER else len(ORDER)
 
 
-def _chosen(names: Sequence[str], asked: argparse.Namespace) -> Iterator[tuple[str, benching.Bench]]:
-    patterns = [one for one in asked.ops.split(",") if one]
+def chosen(
+    names: Sequence[str], ops: str, *, rank: int = 0, tiny: bool = False
+) -> Iterator[tuple[str, benching.Bench]]:
+    """Yield the benches of topics, with their topic.
+
+    Args:
+        names: Of topics.
+        ops: Comma-separated names or globs of ``OP`` or ``OP/BENCH``; empty for all.
+        rank: 1 or 2 only; 0 for all.
+        tiny: In sizes for the interpreter.
+    """
+    patterns = [one for one in ops.split(",") if one]
     for name in names:
-        for bench in benching.benches(name, tiny=asked.tiny):
+        for bench in benching.benches(name, tiny=tiny):
             full = f"{bench.op}/{bench.name}"
-            if asked.rank and bench.rank != asked.rank:
+            if rank and bench.rank != rank:
                 continue
             if not patterns or any(fnmatch.fnmatch(full, one) or fnmatch.fnmatch(bench.op, one) for one in patterns):
                 yield name, bench
@@ -127,7 +137,7 @@ def _rows(
         device, tuple(asked.peer), asked.mlx_site, asked.budget, gate_only=asked.gate_only or asked.dry, gates=gates
     )
     start = time.monotonic()
-    for name, bench in _chosen(names, asked):
+    for name, bench in chosen(names, asked.ops, rank=asked.rank, tiny=asked.tiny):
         full = f"{bench.op}/{bench.name}"
         if full in skip or (asked.time_limit and time.monotonic() - start > asked.time_limit):
             continue
@@ -173,7 +183,7 @@ def _isolated(names: Sequence[str], asked: argparse.Namespace, result: dict[str,
     env["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "4")
     scratch = Path(f"{asked.out}.ceilings") if asked.out else None
     if result["ceilings"] and scratch:
-        _write(scratch, result["ceilings"])
+        written(scratch, result["ceilings"])
         options += ["--ceilings", str(scratch)]
     plan = isolated.Plan(
         tuple(options), asked.topic_limit, asked.bench_limit, time.monotonic() + asked.budget_total, env
@@ -209,7 +219,7 @@ def _twins(names: Sequence[str], asked: argparse.Namespace) -> list[dict[str, An
             "op": one.op, "name": one.name, "twin": [one.mlx[0], dict(one.mlx[1])], "gate": {"ok": True},
             "sets": set_count(device, one.bytes),
         }
-        for _, one in _chosen(names, asked)
+        for _, one in chosen(names, asked.ops, rank=asked.rank, tiny=asked.tiny)
         if one.mlx is not None and one.rank == 1
     ]  # fmt: skip
 
@@ -221,17 +231,17 @@ def _with_mlx(result: dict[str, Any], found: dict[str, dict[str, Any]], asked: a
         if said is not None and row["gate"]["ok"]:
             row["peers"]["mlx"] = with_mlx(row, said)
             print(f"{row['op']}/{row['name']}: mlx {_cell(row['peers']['mlx'])}", flush=True)
-    _write(asked.out, result)
+    written(asked.out, result)
 
 
 def _keep(result: dict[str, Any], rows: Sequence[dict[str, Any]], asked: argparse.Namespace) -> None:
     result["results"] += rows
     for row in rows:
         print(line(row), flush=True)
-    _write(asked.out, result)
+    written(asked.out, result)
 
 
-def _write(path: Path | None, value: Any) -> None:
+def written(path: Path | None, value: Any) -> None:
     """Write JSON, whole or not at all."""
     if path is None:
         return

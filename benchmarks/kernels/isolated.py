@@ -140,7 +140,12 @@ def gates(names: Sequence[str], rank: int, jobs: int, plan: Plan) -> tuple[list[
 
 def mlx(rows: Sequence[Row], site: str, plan: Plan, limit_s: float) -> dict[str, dict[str, Any]]:
     """Time the twins of rows in MLX; return what its children said by ``OP/NAME``."""
-    waiting = [
+    return mlx_told(requests(rows), site, plan, limit_s)
+
+
+def requests(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what MLX's child is asked of the rows that have a twin."""
+    return [
         {
             "key": f"{row['op']}/{row['name']}",
             "target": row["twin"][0],
@@ -150,6 +155,21 @@ def mlx(rows: Sequence[Row], site: str, plan: Plan, limit_s: float) -> dict[str,
         for row in rows
         if row["gate"]["ok"] and "twin" in row
     ]
+
+
+def mlx_told(
+    asked: Sequence[Mapping[str, Any]], site: str, plan: Plan, limit_s: float, options: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Send requests to MLX's child, and to another where one ends early; return what they said by key.
+
+    Args:
+        asked: See ``mlx_child``.
+        site: Folder that has MLX.
+        plan: Its end and its environment are used.
+        limit_s: Seconds for all.
+        options: Of the child.
+    """
+    waiting = list(asked)
     found: dict[str, dict[str, Any]] = {}
     paths = os.pathsep.join([site, *(entry for entry in sys.path if entry), str(Path.cwd())])
     end = time.monotonic() + min(limit_s, plan.left())
@@ -160,7 +180,7 @@ def mlx(rows: Sequence[Row], site: str, plan: Plan, limit_s: float) -> dict[str,
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(waiting, file)
             file.flush()
-            command = (sys.executable, "-m", "benchmarks.kernels.mlx_child", file.name)
+            command = (sys.executable, "-m", "benchmarks.kernels.mlx_child", file.name, *options)
             text, errors, why = run(command, left, {**plan.env, "PYTHONPATH": paths})
         open_one, told = "", 0
         for event in events(text):

@@ -15,6 +15,7 @@ import triton.language as tl
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.suite import Call
 
+NAME = "plain read"
 ROWS = 8
 
 

@@ -1,7 +1,7 @@
 """Turn a result into a page: each figure as a fraction of the floor, its target beside.
 
 python -m benchmarks.kernels.table result.json docs/reference/kernels-speed.md [--later other.json]
-    [--earlier before.json]
+    [--mlx twins.json] [--earlier before.json]
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kernels.ratios import Ratio, verdict
+from benchmarks.kernels.reading import NAME as READING
+from benchmarks.kernels.run import with_mlx
 
 Row = Mapping[str, Any]
 TITLES = {
@@ -69,9 +71,21 @@ def _with_mlx(row: Row, before: Row | None) -> dict[str, Any]:
     return {**row, "peers": peers}
 
 
+def with_twins(result: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with what MLX was timed at by itself (``benchmarks.kernels.twins``); no error replaces a time."""
+    rows = []
+    for row in result["results"]:
+        said = found["found"].get(f"{row['op']}/{row['name']}")
+        told = {} if said is None or "ours" not in row else {"mlx": with_mlx(row, said)}
+        if "us" in row.get("peers", {}).get("mlx", {}) and "us" not in told.get("mlx", {}):
+            told = {}
+        rows.append({**row, "peers": {**row.get("peers", {}), **told}} if told else row)
+    return {**result, "results": rows}
+
+
 def beside(result: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result with that of other topics, which another GPU of the machine measured at the same time."""
-    told = "* Two GPUs of one machine measured some topics each; ceilings of the second: "
+    told = "* Several GPUs of one kind measured some topics each; ceilings of another one: "
     told += ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in other["ceilings"].items())
     notes = [*result.get("notes", []), *other.get("notes", []), f"{told}."]
     joined = {name: [*result[name], *other[name]] for name in ("results", "not_measured")}
@@ -182,6 +196,9 @@ def target(goal: Sequence[Any], row: Row, known: Mapping[str, Row]) -> str:
         return f"{said}: {shown}, {f'**{found}**' if found == 'missed' else found}"
     holds = value <= least if kind == "times" else value >= least
     shown = f"{value:.0f}" if kind == "tflops" else f"{value:.2f}" if kind == "times" else f"{value:.0%}"
+    reading = row.get("peers", {}).get(READING, {})
+    if kind == "of_floor" and "of_floor" in reading:
+        shown += f" ({READING} {reading['of_floor']:.0%})"
     return f"{said}: {shown}, {'reached' if holds else '**missed**'}"
 
 
@@ -222,11 +239,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--append", type=Path, default=None, help="a Markdown file that is put at the end")
     made.add_argument("--later", type=Path, action="append", default=[], help="a later run of a part of it")
     made.add_argument("--earlier", type=Path, default=None, help="an earlier run: what this one has not, marked")
-    made.add_argument("--beside", type=Path, default=None, help="other topics of the same run, from another GPU")
+    made.add_argument(
+        "--beside", type=Path, action="append", default=[], help="other topics of the same run, from another GPU"
+    )
+    made.add_argument("--mlx", type=Path, action="append", default=[], help="what MLX was timed at: of twins")
+    made.add_argument("--joined", type=Path, default=None, help="where the result, that beside it and MLX's go as one")
     asked = made.parse_args(arguments)
     result = json.loads(asked.result.read_text(encoding="utf-8"))
-    if asked.beside:
-        result = beside(result, json.loads(asked.beside.read_text(encoding="utf-8")))
+    for path in asked.beside:
+        result = beside(result, json.loads(path.read_text(encoding="utf-8")))
+    for path in asked.mlx:
+        result = with_twins(result, json.loads(path.read_text(encoding="utf-8")))
+    if asked.joined:
+        asked.joined.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if asked.earlier:
         result = earlier(result, json.loads(asked.earlier.read_text(encoding="utf-8")))
     for path in asked.later:

@@ -21,7 +21,8 @@ from benchmarks.kernels.bench import Bench
 from benchmarks.kernels.ceilings import floor_us
 from benchmarks.kernels.plot import bars
 from benchmarks.kernels.run import Options, measure
-from benchmarks.kernels.table import beside, earlier, page, target, together
+from benchmarks.kernels.table import beside, earlier, page, target, together, with_twins
+from benchmarks.kernels.table import main as write_page
 
 from rocmend.kernels import registry
 from rocmend.kernels.suite import Call
@@ -318,7 +319,7 @@ def test_a_page_holds_what_another_gpu_and_a_later_run_measured() -> None:
     assert "| rms_norm | other | 22.0 |" in told
     assert "11.0" not in told
     assert "* left of one: the time was up\n* left of other: the time was up\n" in told
-    assert "ceilings of the second: copy gb s 2,200." in told
+    assert "ceilings of another one: copy gb s 2,200." in told
     assert "Marked ²: measured on 2026-02-02 in another run, whose ceilings were copy gb s 3,300." in told
 
 
@@ -367,6 +368,34 @@ def test_mlx_is_timed_meanwhile_or_after_ours(
     assert program.main(["--device", "cpu", "--mlx-site", "folder", "--out", str(out), *other]) == 0
     assert json.loads(out.read_text())["results"][0]["peers"]["mlx"]["us"] == 7.0
     assert asked == ([(0, "1")] if other else [(1, None)])
+
+
+SAID = {"us": 7.0, "low_us": 6.0, "high_us": 8.0, "samples": 3, "method": "eval", "version": "0", "device": "gpu"}
+
+
+def test_a_page_has_what_mlx_was_timed_at_by_itself_and_keeps_what_it_had(tmp_path: Path) -> None:
+    result = _result("one", 14.0, "2026-01-01")
+    found = {"found": {"rms_norm/one": SAID, "rms_norm/not-here": SAID}}
+    assert "mlx 7.0 (0.50)" in page(with_twins(result, found))
+    kept = with_twins(with_twins(result, found), {"found": {"rms_norm/one": {"error": "no end"}}})
+    assert "mlx 7.0 (0.50)" in page(kept)
+    assert "mlx: no end" in page(with_twins(result, {"found": {"rms_norm/one": {"error": "no end"}}}))
+    paths = {name: tmp_path / f"{name}.json" for name in ("result", "beside", "mlx", "joined")}
+    for name, value in (("result", result), ("beside", _result("other", 22.0, "2026-01-01")), ("mlx", found)):
+        paths[name].write_text(json.dumps(value))
+    given = ["--beside", str(paths["beside"]), "--mlx", str(paths["mlx"]), "--joined", str(paths["joined"])]
+    assert write_page([str(paths["result"]), str(tmp_path / "page.md"), *given]) == 0
+    joined = json.loads(paths["joined"].read_text())
+    assert [row["name"] for row in joined["results"]] == ["one", "other"]
+    assert page(joined) == (tmp_path / "page.md").read_text()
+
+
+def test_a_target_of_the_floor_shows_what_a_plain_read_reaches() -> None:
+    row = _result("one", 14.0, "2026-01-01")["results"][0]
+    row["ours"]["of_floor"], row["peers"] = 0.36, {"plain read": {"us": 13.0, "of_floor": 0.37}}
+    assert target(["of_floor", 0.6], row, {}) == "≥ 60%: 36% (plain read 37%), **missed**"
+    row["peers"] = {"other": {"us": 13.0, "of_floor": 0.37}}
+    assert target(["of_floor", 0.6], row, {}) == "≥ 60%: 36%, **missed**"
 
 
 @pytest.fixture

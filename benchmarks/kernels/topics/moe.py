@@ -43,9 +43,7 @@ TINY = Size("tiny", 6, 2, 128, 48, (24, 128))
 TINY_LARGE = Size("tiny-large", 5, 2, 192, 64, (24, 128))
 
 
-def _gathered(
-    tokens: int, form: tuple[str, int, int], size: Size, *, gated: bool = False, down: bool = False, mlx: bool = True
-) -> Bench:
+def _gathered(tokens: int, form: tuple[str, int, int], size: Size, *, gated: bool = False, down: bool = False) -> Bench:
     """Name the gate of a layer, hidden to inner.
 
     Args:
@@ -54,7 +52,6 @@ def _gathered(
         size: Of the model.
         gated: Whether it is both projections and the gate between them.
         down: Whether it is the projection behind them instead, inner to hidden: each pair has a row of x of its own.
-        mlx: Whether MLX is measured beside it.
     """
     of = format_of("gather_qmm", *form)
     _, experts, top, hidden, inner, _ = size
@@ -96,10 +93,17 @@ def _gathered(
         else (),
         peers=_peers(tokens, size, gated=gated),
         mlx=None
-        if gated or not mlx or form != FORMATS[0]
+        if gated or form != FORMATS[0]
         else (
             "benchmarks.kernels.topics.moe_mlx:gather_qmm",
-            {"tokens": tokens, "mode": of.mode, "bits": of.bits, "group_size": of.group_size},
+            {
+                "tokens": tokens,
+                "mode": of.mode,
+                "bits": of.bits,
+                "group_size": of.group_size,
+                "sizes": [experts, top, hidden, inner],
+                "down": down,
+            },
         ),
     )
 
@@ -107,7 +111,7 @@ def _gathered(
 def _peers(tokens: int, size: Size, *, gated: bool) -> dict[str, Peer]:
     """Return a dense product for many rows; for few, the plain reading of what the indices name."""
     if tokens <= FEW:
-        return {"plain read": Peer(reading.read, reading.arguments)}
+        return {reading.NAME: Peer(reading.read, reading.arguments)}
     return {} if gated else {"torch, dense": Peer(torch.matmul, functools.partial(_dense, size=size))}
 
 
@@ -129,7 +133,7 @@ def benches(*, tiny: bool = False) -> Iterator[Bench]:
     large = TINY_LARGE if tiny else LARGE
     for tokens in (1,) if tiny else LARGE_TOKENS:
         for gated, down in ((False, False), (True, False), (False, True)):
-            yield _gathered(tokens, FORMATS[0], large, gated=gated, down=down, mlx=False)
+            yield _gathered(tokens, FORMATS[0], large, gated=gated, down=down)
     yield from _plain((1, 20) if tiny else (1, 512), size)
     yield from _formats(size.matrix)
 
