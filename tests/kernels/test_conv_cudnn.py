@@ -25,7 +25,7 @@ class _OnGpu:
         self.like = torch.empty(shape, device="meta")
 
     def dim(self) -> int:
-        return self.like.dim()
+        return int(self.like.dim())
 
     def is_contiguous(self, memory_format: Any) -> bool:
         return bool(self.like.is_contiguous(memory_format=memory_format))

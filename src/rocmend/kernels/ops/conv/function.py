@@ -57,10 +57,10 @@ def conv_general(
     Cost: 2 · N · output pixels · O · taps · C / groups operations.
     """
     options = (
-        stride if stride.__class__ is int else _hashable(stride),
-        padding if padding.__class__ is int else _hashable(padding),
-        kernel_dilation if kernel_dilation.__class__ is int else _hashable(kernel_dilation),
-        input_dilation if input_dilation.__class__ is int else _hashable(input_dilation), groups, flip,
+        stride if stride.__class__ is int else hashable(stride),
+        padding if padding.__class__ is int else hashable(padding),
+        kernel_dilation if kernel_dilation.__class__ is int else hashable(kernel_dilation),
+        input_dilation if input_dilation.__class__ is int else hashable(input_dilation), groups, flip,
     )  # fmt: skip
     return convolve(x, weight, bias, options)
 
@@ -80,7 +80,7 @@ def convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, o
 def _geometry(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: tuple[Any, ...]) -> Geometry:
     """Check arguments and return the geometry."""
     *some, groups, flip = options
-    geometry = geometry_of("conv_general", x.shape, weight.shape, *map(_hashable, some), groups, flip)
+    geometry = geometry_of("conv_general", x.shape, weight.shape, *map(hashable, some), groups, flip)
     _check_types("conv_general", x, weight, bias, geometry.c_out)
     return geometry
 
@@ -149,7 +149,7 @@ def conv_weight_gradient(
         UsageError: Shapes that do not fit.
     """
     options = (stride, padding, kernel_dilation, input_dilation)
-    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), tuple(map(_hashable, options)), groups, flip)
+    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), tuple(map(hashable, options)), groups, flip)
     return found
 
 
@@ -192,8 +192,9 @@ def _five(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.dim() == 5 else tensor.unsqueeze(1).unsqueeze(1)
 
 
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, int) else tuple(_hashable(one) for one in value)
+def hashable(value: Any) -> Any:
+    """Return a number as it is, and numbers in a row, and pairs of such, as tuples."""
+    return value if isinstance(value, int) else tuple(hashable(one) for one in value)
 
 
 def _check_types(name: str, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, outputs: int) -> None:

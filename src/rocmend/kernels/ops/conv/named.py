@@ -7,7 +7,7 @@ import functools
 import torch
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels.ops.conv.function import Options, conv_general, convolve
+from rocmend.kernels.ops.conv.function import Options, conv_general, convolve, hashable
 from rocmend.kernels.ops.conv.geometry import checked
 
 Numbers = int | tuple[int, ...]
@@ -35,7 +35,7 @@ def conv1d(
         groups: Groups of channels.
     """
     _axes("conv1d", x, 1)
-    return conv_general(x, weight, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+    return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
 
 def conv2d(
@@ -60,7 +60,7 @@ def conv2d(
         groups: Groups of channels.
     """
     _axes("conv2d", x, 2)
-    return conv_general(x, weight, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+    return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
 
 def conv3d(
@@ -85,7 +85,7 @@ def conv3d(
         groups: Groups of channels.
     """
     _axes("conv3d", x, 3)
-    return conv_general(x, weight, bias, stride=stride, padding=padding, kernel_dilation=dilation, groups=groups)
+    return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
 
 def conv_transpose1d(
@@ -167,6 +167,12 @@ def conv_transpose3d(
     """
     _axes("conv_transpose3d", x, 3)
     return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
+
+
+def _plain(stride: Numbers, padding: Numbers, dilation: Numbers, groups: int) -> Options:
+    if stride.__class__ is padding.__class__ is dilation.__class__ is int:
+        return stride, padding, dilation, 1, groups, False
+    return hashable(stride), hashable(padding), hashable(dilation), 1, groups, False
 
 
 def _axes(name: str, x: torch.Tensor, axes: int) -> None:
