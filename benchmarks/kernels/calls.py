@@ -24,9 +24,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
+from torch.nn import grad as gradients_of
 
 from rocmend import kernels
 from rocmend.kernels import choose
+from rocmend.kernels.ops.conv.function import input_gradient
+from rocmend.kernels.ops.conv.geometry import geometry_of
 
 CALLS, FEW_CALLS = 200, 50
 PASSES, ROUNDS, WARM_CALLS, COUNTED = 3, 10, 100, 10
@@ -245,17 +248,30 @@ def gradients() -> Iterator[Timed]:
         "cross_entropy_backward", lambda: kernels.cross_entropy_backward(losses, logits, targets), None, FEW_CALLS
     )
     taps = normal(64, 3, 3, 64)
-    for tier in ("vendor", "triton"):
-        yield Timed(
-            f"conv_weight_gradient ({tier})",
+    first, last, filters = image.movedim(-1, 1), above.movedim(-1, 1), taps.movedim(-1, 1)
+    five, wide, of_taps = image.unsqueeze(1), above.unsqueeze(1), taps.unsqueeze(1)
+    geometry = geometry_of("conv2d", five.shape, of_taps.shape, 1, (0, 1, 1), 1, 1, 1, False)
+    by_tier: tuple[tuple[str, Callable[[], Any], Callable[[], Any]], ...] = (
+        (
+            "conv_weight_gradient",
             lambda: kernels.conv_weight_gradient(image, above, (3, 3), padding=1),
-            tier=tier,
-        )
-        yield Timed(
-            f"conv, input gradient ({tier})",
+            lambda: gradients_of.conv2d_weight(first, filters.shape, last, padding=1),
+        ),
+        (
+            "conv, input gradient",
+            lambda: input_gradient(wide, of_taps, geometry),
+            lambda: gradients_of.conv2d_input(first.shape, filters, last, padding=1),
+        ),
+        (
+            # Torch's weights have the other channels in front: with them torch need not copy.
+            "conv_transpose2d",
             lambda: kernels.conv_transpose2d(above, taps, padding=1),
-            tier=tier,
-        )
+            lambda: functional.conv_transpose2d(last, filters, padding=1),
+        ),
+    )
+    for name, ours, torchs in by_tier:
+        yield Timed(f"{name} (vendor)", ours, torchs, tier="vendor")
+        yield Timed(f"{name} (triton)", ours, tier="triton")
 
 
 SOURCES = (rows, attention, products, orders, recurrences, gradients)

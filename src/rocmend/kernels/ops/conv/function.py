@@ -280,7 +280,14 @@ def _inputs(
     return call
 
 
-def _input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> torch.Tensor:
+def input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> torch.Tensor:
+    """Return the gradient with respect to the input, as autograd asks for it.
+
+    Args:
+        gradient: Of the output, ``[N, D, H, W, O]``.
+        weight: ``[O, taps..., C / groups]``, of as many axes.
+        geometry: Of the convolution.
+    """
     found: torch.Tensor = _inputs((gradient, weight), geometry)
     return found
 
@@ -304,7 +311,7 @@ class _Convolution(torch.autograd.Function):
         (gradient,) = gradients
         needs = ctx.needs_input_grad
         return (
-            _input_gradient(gradient, weight, ctx.geometry) if needs[0] else None,
+            input_gradient(gradient, weight, ctx.geometry) if needs[0] else None,
             _weight_gradient(x, gradient, ctx.geometry) if needs[1] else None,
             gradient.sum(tuple(range(gradient.dim() - 1))) if needs[2] else None,
             None,
