@@ -153,6 +153,7 @@ class _Graphs:
         self.edges: list[tuple[int, int, int]] = []
         self.capturing = self.refused = self.destroyed = self.priority = self.made = self.mode = 0
         self.modes: list[tuple[str, int]] = []
+        self.set: list[int] = []
         number, pointer = ctypes.c_int, ctypes.c_void_p
         out, node = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Node)
         self._kept = (
@@ -201,6 +202,7 @@ class _Graphs:
         return self.refused
 
     def _set(self, _runnable: int, node: int, parameters: Any) -> int:
+        self.set.append(node)
         self.nodes[node - 1] = self._node(parameters)
         return 0
 
@@ -347,6 +349,33 @@ def test_several_launches_are_one_graph(driver: _Driver, graphs: _Graphs) -> Non
     compute.calls.recent.clear()
     gc.collect()
     assert graphs.destroyed == 2
+
+
+def test_only_parameters_that_changed_are_set(
+    driver: _Driver, graphs: _Graphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = _kernels(driver)
+
+    @Repeated
+    def compute(x: Any, y: Any) -> Any:
+        out = allocate.empty((4,), dtype=torch.float32, device=x.device)
+        launch(first, (1,), (x, None, y, 3, 0.5), {}, CONFIG)
+        launch(second, (1,), (y.view(torch.int32), y, out, 1), {}, CONFIG)
+        return out
+
+    streams = [10]
+    monkeypatch.setattr(fast, "stream_of", lambda _index: streams[-1])
+    x, other, y = torch.zeros(16), torch.zeros(16), torch.zeros(16)
+    for _ in range(2):
+        compute((x, y))
+    graphs.set.clear()
+    outs = [compute((one, y)) for one in (x, x, other, other)]  # each has memory of its own
+    assert graphs.set == [1, 2, 2, 1, 2, 2]
+    assert [nodes[0].values[0] for _, nodes in graphs.launched] == [one.data_ptr() for one in (x, x, other, other)]
+    assert [nodes[1].values[2] for _, nodes in graphs.launched] == [one.data_ptr() for one in outs]
+    streams.append(11)
+    outs.append(compute((other, y)))
+    assert graphs.set[6:] == [1, 2]
 
 
 def test_a_graph_is_made_as_if_no_thread_captured(driver: _Driver, graphs: _Graphs) -> None:

@@ -1,4 +1,4 @@
-/* A recorded call's launches as a graph of the driver, whose parameters are set before each launch.
+/* A recorded call's launches as a graph of the driver, whose parameters are set before each launch where they changed.
 
    A launch takes the driver 3 us, and a graph of several takes it no longer than that.
 
@@ -34,6 +34,7 @@ typedef struct {
 
 typedef struct {
     void *stream, *runnable;
+    uint64_t *values; /* that its kernels were last given */
 } StreamGraph;
 
 typedef struct {
@@ -67,6 +68,7 @@ static void graph_free(Graph *self)
     int there = self->known || self->graph, mode = there ? relaxed(self) : 0;
     for (int i = 0; i < self->known; i++)
         if (self->streams[i].runnable) {
+            free(self->streams[i].values);
             self->driver.destroy_runnable(self->streams[i].runnable);
             __atomic_sub_fetch(&graphs_there, 1, __ATOMIC_RELAXED);
         }
@@ -115,7 +117,7 @@ static int graph_may(const Graph *self, void *stream)
 }
 
 /* Make a stream's own and return it; NULL where its launches are to be made one by one. */
-static void *graph_made(Graph *self, void *stream, const Step *steps, Py_ssize_t count, void **pointers)
+static StreamGraph *graph_made(Graph *self, void *stream, const Step *steps, Py_ssize_t count, void **pointers)
 {
     if (!self->nodes && graph_make(self, steps, count, pointers)) {
         graph_free(self);
@@ -123,15 +125,40 @@ static void *graph_made(Graph *self, void *stream, const Step *steps, Py_ssize_t
         return NULL;
     }
     int priority = 0;
-    StreamGraph made = {stream, NULL};
+    StreamGraph made = {stream, NULL, NULL};
     /* Kernels of a graph have a priority of their own, not their stream's. */
     if (self->driver.priority(stream, &priority) || priority
         || self->driver.instantiate(&made.runnable, self->graph, 0))
         made.runnable = NULL;
     else
         __atomic_add_fetch(&graphs_there, 1, __ATOMIC_RELAXED);
-    self->streams[self->known++] = made;
-    return made.runnable;
+    self->streams[self->known] = made;
+    return &self->streams[self->known++];
+}
+
+/* Give the kernels their parameters, those that were given others before: the driver takes its time for each. */
+static int graph_set(Graph *self, StreamGraph *one, const Step *steps, Py_ssize_t count, void **pointers)
+{
+    const Step *end = &steps[count - 1];
+    size_t all = sizeof(uint64_t) * (end->first + end->count);
+    int code = 0, every = !one->values;
+    if (every && !(one->values = malloc(all + 1)))
+        return 2; /* no memory */
+    for (Py_ssize_t i = 0; i < count && !code; i++) {
+        const Step *step = &steps[i];
+        const void *values = pointers[step->first];
+        size_t size = sizeof(uint64_t) * step->count;
+        if (!every && !memcmp(one->values + step->first, values, size))
+            continue;
+        NodeParameters node = node_of(step, pointers);
+        code = self->driver.set(one->runnable, self->nodes[i], &node);
+        memcpy(one->values + step->first, values, size);
+    }
+    if (code) {
+        free(one->values);
+        one->values = NULL;
+    }
+    return code;
 }
 
 /* Launch all steps: 1, or 0 where they are to be launched one by one. The lock of Python need not be held. */
@@ -142,21 +169,19 @@ static int graph_launched(Graph *self, const Step *steps, Py_ssize_t count, void
     if (!self->wanted || self->driver.capturing(stream, &status) || status)
         return 0;
     pthread_mutex_lock(&self->lock);
-    StreamGraph *known = graph_of(self, stream);
-    int making = !known && graph_may(self, stream);
+    StreamGraph *one = graph_of(self, stream);
+    int making = !one && graph_may(self, stream);
     int mode = making ? relaxed(self) : 0; /* to the first launch, which brings the graph to the GPU */
-    void *runnable = making ? graph_made(self, stream, steps, count, pointers) : known ? known->runnable : NULL;
+    if (making)
+        one = graph_made(self, stream, steps, count, pointers);
+    int runnable = one && one->runnable;
     if (runnable) {
-        *code = 0;
-        for (Py_ssize_t i = 0; i < count && !*code; i++) {
-            NodeParameters one = node_of(&steps[i], pointers);
-            *code = self->driver.set(runnable, self->nodes[i], &one);
-        }
+        *code = graph_set(self, one, steps, count, pointers);
         if (!*code)
-            *code = self->driver.launch(runnable, stream);
+            *code = self->driver.launch(one->runnable, stream);
     }
     if (making)
         self->driver.exchange(&mode);
     pthread_mutex_unlock(&self->lock);
-    return runnable != NULL;
+    return runnable;
 }

@@ -137,7 +137,7 @@ static int launched(Replay *self, const uint64_t *addresses, void *stream)
     memcpy(values, self->template, sizeof(uint64_t) * self->values);
     for (Py_ssize_t i = 0; i < self->patches; i++)
         values[self->patched[i].slot] = addresses[self->patched[i].base] + self->patched[i].offset;
-    for (Py_ssize_t i = 0; i < self->values; i++)
+    for (Py_ssize_t i = 0; i <= self->values; i++)
         pointers[i] = &values[i];
     int code = 0;
     Py_BEGIN_ALLOW_THREADS
