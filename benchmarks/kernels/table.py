@@ -57,7 +57,7 @@ def earlier(result: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, A
     rest = {(row["op"], row["name"]): row for row in before["results"]}
     rows = [_with_mlx(row, rest.pop((row["op"], row["name"]), None)) for row in result["results"]]
     told = f"* Marked ³: from an earlier run, of {before['date']}; kernels may have changed since."
-    notes = [*result.get("notes", []), *before.get("notes", []), told]
+    notes = list(dict.fromkeys([*result.get("notes", []), *before.get("notes", []), told]))
     return {**result, "results": [*rows, *({**row, "earlier": True} for row in rest.values())], "notes": notes}
 
 
@@ -238,7 +238,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--picture", default="", help="path of the plot, as the page names it")
     made.add_argument("--append", type=Path, default=None, help="a Markdown file that is put at the end")
     made.add_argument("--later", type=Path, action="append", default=[], help="a later run of a part of it")
-    made.add_argument("--earlier", type=Path, default=None, help="an earlier run: what this one has not, marked")
+    made.add_argument(
+        "--earlier", type=Path, action="append", default=[], help="an earlier run: what this one has not, marked"
+    )
     made.add_argument(
         "--beside", type=Path, action="append", default=[], help="other topics of the same run, from another GPU"
     )
@@ -252,8 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = with_twins(result, json.loads(path.read_text(encoding="utf-8")))
     if asked.joined:
         asked.joined.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    if asked.earlier:
-        result = earlier(result, json.loads(asked.earlier.read_text(encoding="utf-8")))
+    for path in asked.earlier:
+        result = earlier(result, json.loads(path.read_text(encoding="utf-8")))
     for path in asked.later:
         result = together(result, json.loads(path.read_text(encoding="utf-8")))
     more = asked.append.read_text(encoding="utf-8") if asked.append else ""
