@@ -440,11 +440,28 @@ def test_a_driver_that_makes_no_graph_gets_launches(driver: _Driver, graphs: _Gr
     assert (len(driver.launches), graphs.launched) == (4, [])
 
 
-def test_a_first_launch_that_may_begin_early_is_in_no_graph(driver: _Driver, graphs: _Graphs) -> None:
-    compute = _adding(*_kernels(driver, launch_pdl=True))
+def test_a_single_launch_that_may_begin_early_is_in_no_graph(
+    driver: _Driver, graphs: _Graphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There it would wait for the end of what is in front of it; of several, the first one does."""
+    monkeypatch.setattr(packed, "LEAST_OF_GRAPH", 1)
+    first, second = _kernels(driver, launch_pdl=True)
+
+    @Repeated
+    def alone(x: Any) -> Any:
+        out = allocate.empty((16,), dtype=torch.float32, device=x.device)
+        launch(first, (1,), (x, None, out, 3, 0.5), {}, CONFIG)
+        return out
+
+    for _ in range(3):
+        alone((torch.zeros(16),))
+    assert (len(driver.launches), graphs.launched) == (1, [])
+    assert driver.launches[0].attributes == ((6, 1),)
+    compute = _adding(first, second)
     for _ in range(3):
         compute((torch.zeros(16), torch.zeros(16)), 9)
-    assert (len(driver.launches), graphs.launched) == (2, [])
+    assert (len(driver.launches), len(graphs.launched)) == (1, 1)
+    assert graphs.edges == [(1, 2, 0x010001)]
 
 
 @pytest.mark.parametrize(("early", "edge"), [(True, 0x010001), (False, 0)])

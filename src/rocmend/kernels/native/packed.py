@@ -45,9 +45,10 @@ def replay(
         steps = tuple([_step(one, functions) for one in launches])
     except UnknownError:
         return None
-    # A graph waits for what is in front of it: a first kernel that may begin early would not.
-    several = len(steps) >= LEAST_OF_GRAPH and not launches[0].compiled.run.launch_pdl
-    graphs = functions.graphs if several else ()
+    # A graph waits for what is in front of it; a first kernel that may begin early would not. One alone is to do that,
+    # of several the launches take longer than it gains.
+    alone = len(steps) == 1 and launches[0].compiled.run.launch_pdl
+    graphs = functions.graphs if len(steps) >= LEAST_OF_GRAPH and not alone else ()
     found: Callable[[Given], Any] = module().Replay(
         tuple(given), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
         other.room, steps, tuple([-1 if one is None else one for one in results]), kind, _data_ptr(), fast.runtime,
