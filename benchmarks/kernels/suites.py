@@ -41,9 +41,10 @@ class Shard(NamedTuple):
 
 
 class Seen:
-    """What children told, by op and case."""
+    """What children told, by op and case; written down whenever one has told, if a file is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path | None = None) -> None:
+        self.log = log
         self.outcomes: dict[str, dict[str, CaseOutcome]] = {}
         self.about: dict[str, Any] = {}
         self.lock = Lock()
@@ -52,6 +53,12 @@ class Seen:
         """Keep an outcome."""
         with self.lock:
             self.outcomes.setdefault(op, {})[outcome.case] = outcome
+
+    def keep(self) -> None:
+        """Write the file: who ends this program early loses nothing."""
+        if self.log is not None:
+            with self.lock:
+                _log(self.log, self)
 
 
 def shards(ops: Sequence[str], sizes: Sequence[str], small: int, large: int) -> list[Shard]:
@@ -99,6 +106,7 @@ def _run_shard(  # noqa: PLR0913, PLR0917  it is called in one place
                 verdict = Verdict(event["verdict"])
                 seen.add(shard.op, CaseOutcome(event["case"], verdict, event["detail"], event["worst"], event["ms"]))
             ended = ended or event["event"] == "end"
+        seen.keep()
         if ended or time.monotonic() >= end - 2:
             return
         if not open_case:
@@ -113,7 +121,7 @@ def work(asked: argparse.Namespace) -> tuple[list[OpRun], int]:
     end = begin + asked.seconds
     ops = [one for one in asked.ops.split(",") if one] or [op.name for op in registry.ops()]
     sizes = tuple(asked.sizes.split(","))
-    seen, gate = Seen(), BoundedSemaphore(asked.large_jobs)
+    seen, gate = Seen(asked.log), BoundedSemaphore(asked.large_jobs)
     if asked.log and asked.log.exists():
         _resume(asked.log, seen)
     env = {"PYTHONPATH": os.pathsep.join([str(Path.cwd() / "src"), *(entry for entry in sys.path if entry)])}
@@ -153,8 +161,7 @@ def work(asked: argparse.Namespace) -> tuple[list[OpRun], int]:
         found = {name: outcome for name, outcome in seen.outcomes.get(op, {}).items() if name in wanted}
         spent = sum(outcome.time_ms for outcome in found.values())
         runs.append(_summed(op, found, seen.about, sizes, started, spent))
-    if asked.log:
-        _log(asked.log, seen)
+    seen.keep()
     return runs, missed
 
 
@@ -166,7 +173,9 @@ def _log(path: Path, seen: Seen) -> None:
                 value = {"op": op, "case": one.case, "verdict": one.verdict.value, "ms": round(one.time_ms, 1)}
                 yield json.dumps({**value, "worst": one.worst, "detail": one.detail[:300]})
 
-    path.write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    part = path.with_name(f"{path.name}.part")
+    part.write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def _resume(path: Path, seen: Seen) -> None:
