@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -45,7 +46,10 @@ class _Torch:
         monkeypatch.setattr(cudnn, "_TORCHS", told)
         monkeypatch.setattr(torch.version, "hip", None)
         for name in ("cudnn_convolution", "cudnn_convolution_transpose"):
-            monkeypatch.setattr(torch, name, lambda *args, name=name: self.calls.append((name, *args)))
+            monkeypatch.setattr(torch, name, functools.partial(self._called, name))
+
+    def _called(self, *args: Any, **more: Any) -> None:
+        self.calls.append((*args, *more.values()))
 
 
 @pytest.fixture
@@ -65,27 +69,29 @@ def _last(*shape: int) -> Any:
 
 def test_numbers_stand_where_torch_has_them(fake: _Torch) -> None:
     x, weight = _last(2, 6, 9, 8), _last(4, 6, 3, 3)
-    call = cudnn.direct(x, weight, [2, 1], [0, 1], ONES, ZEROS, 1, transposed=False)
+    call, out = cudnn.forward(x, weight, [2, 1], [0, 1], ONES, ZEROS, 1), _last(2, 4, 2, 8)
     assert call is not None
-    call(x, weight)
+    assert call(x, weight, out)
     fake.benchmark, fake.always = True, True
-    call(x, weight)
+    assert call(x, weight, out)
     first, second = fake.calls
-    assert first == ("cudnn_convolution", x, weight, [0, 1], [2, 1], ONES, 1, False, False, False)
-    assert second == ("cudnn_convolution", x, weight, [0, 1], [2, 1], ONES, 1, True, True, False)
+    assert first == ("cudnn_convolution", x, weight, [0, 1], [2, 1], ONES, 1, False, False, False, out)
+    assert second == ("cudnn_convolution", x, weight, [0, 1], [2, 1], ONES, 1, True, True, False, out)
     fake.enabled = False
-    assert call(x, weight) is None
+    assert not call(x, weight, out)
     assert len(fake.calls) == 2
 
 
 def test_numbers_of_transposed_ones(fake: _Torch) -> None:
     fake.backend, fake.deterministic = "CudnnTranspose", True
     x, weight = _last(2, 6, 9, 8), _last(6, 4, 3, 3)
-    call = cudnn.direct(x, weight, [2, 2], [1, 1], ONES, [0, 1], 2, transposed=True)
+    call = cudnn.transposed(x, weight, [2, 2], [1, 1], ONES, [0, 1], 2)
     assert call is not None
     call(x, weight)
     expected = ("cudnn_convolution_transpose", x, weight, [1, 1], [0, 1], [2, 2], ONES, 2, False, True, False)
     assert fake.calls == [expected]
+    fake.enabled = False
+    assert call(x, weight) is None
 
 
 @pytest.mark.parametrize(
@@ -95,18 +101,19 @@ def test_numbers_of_transposed_ones(fake: _Torch) -> None:
 def test_torch_chooses_otherwise(fake: _Torch, change: dict[str, Any]) -> None:
     vars(fake).update(change)
     x = _last(2, 6, 9, 8)
-    assert cudnn.direct(x, x, ONES, ZEROS, ONES, ZEROS, 1, transposed=False) is None
+    assert cudnn.forward(x, x, ONES, ZEROS, ONES, ZEROS, 1) is None
 
 
 @pytest.mark.usefixtures("fake")
 def test_others_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     last, first, line = _last(2, 6, 9, 8), _on_gpu(2, 6, 9, 8), _on_gpu(2, 6, 9)
     on_cpu = torch.empty(2, 6, 9, 8).contiguous(memory_format=torch.channels_last)
-    assert cudnn.direct(last, last, ONES, ZEROS, [1, 2], ZEROS, 1, transposed=False) is None
+    assert cudnn.forward(last, last, ONES, ZEROS, ONES, ZEROS, 1) is not None
+    assert cudnn.forward(last, last, ONES, ZEROS, [1, 2], ZEROS, 1) is None
     for one in (first, line, on_cpu):
-        assert cudnn.direct(one, one, ONES, ZEROS, ONES, ZEROS, 1, transposed=False) is None
+        assert cudnn.forward(one, one, ONES, ZEROS, ONES, ZEROS, 1) is None
     monkeypatch.setattr(torch.version, "hip", "7.0")
-    assert cudnn.direct(last, last, ONES, ZEROS, ONES, ZEROS, 1, transposed=False) is None
+    assert cudnn.forward(last, last, ONES, ZEROS, ONES, ZEROS, 1) is None
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -114,19 +121,27 @@ def test_plans_with_a_direct_way(works: bool, monkeypatch: pytest.MonkeyPatch) -
     """Whether it computes or hands back: the output and the input's gradient are torch's, with bias and without."""
     taken = []
 
-    def direct(_x: Any, _weight: Any, *numbers: Any, transposed: bool) -> Any:
-        stride, padding, dilation, extra, groups = numbers
+    def forward(_x: Any, _weight: Any, stride: Any, padding: Any, dilation: Any, extra: Any, groups: int) -> Any:
+        def call(x: Any, weight: Any, out: Any) -> bool:
+            taken.append("forward")
+            if works:
+                out.copy_(torch.convolution(x, weight, None, stride, padding, dilation, False, extra, groups))
+            return works
 
+        return call
+
+    def transposed(_x: Any, _weight: Any, stride: Any, padding: Any, dilation: Any, extra: Any, groups: int) -> Any:
         def call(x: Any, weight: Any) -> Any:
-            taken.append(transposed)
+            taken.append("transposed")
             if not works:
                 return None
-            out = torch.convolution(x, weight, None, stride, padding, dilation, transposed, extra, groups)
+            out = torch.convolution(x, weight, None, stride, padding, dilation, True, extra, groups)
             return out.contiguous(memory_format=torch.channels_last)
 
         return call
 
-    monkeypatch.setattr(cudnn, "direct", direct)
+    monkeypatch.setattr(cudnn, "forward", forward)
+    monkeypatch.setattr(cudnn, "transposed", transposed)
     generator = torch.Generator().manual_seed(0)
     x, weight, bias = (torch.randn(shape, generator=generator) for shape in ((2, 9, 8, 6), (8, 3, 3, 3), (8,)))
     geometry = function._geometry(x, weight, bias, (2, 1, 1, 1, 2, False))
@@ -134,15 +149,15 @@ def test_plans_with_a_direct_way(works: bool, monkeypatch: pytest.MonkeyPatch) -
     wanted = torch.nn.functional.conv2d(first, filters, None, 2, 1, 1, 2)
     above = torch.randn(wanted.shape, generator=generator)
     (by_x,) = torch.autograd.grad(wanted, first, above)
-    forward = plans.plan_forward(x, weight, geometry)
+    ahead = plans.plan_forward(x, weight, geometry)
     back = plans.plan_input_gradient(function._five(above.movedim(1, -1)), function._five(weight), geometry)
-    assert forward is not None
+    assert ahead is not None
     assert back is not None
     for given in (None, bias):
-        out = forward(x, weight, given)
+        out = ahead(x, weight, given)
         assert out.is_contiguous()
         torch.testing.assert_close(out, wanted.detach().movedim(1, -1) + (0 if given is None else bias))
     out = back(function._five(above.movedim(1, -1)), function._five(weight))
     assert out.is_contiguous()
     torch.testing.assert_close(out, function._five(by_x.movedim(1, -1)))
-    assert taken == [False, False, True]
+    assert taken == ["forward", "forward", "transposed"]

@@ -11,7 +11,10 @@ from typing import Any
 
 import torch
 
-Call = Callable[[torch.Tensor, torch.Tensor], torch.Tensor | None]
+Forward = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
+"""Of x, weight and output: whether it computed, which it does not where cuDNN was switched off meanwhile."""
+Transposed = Callable[[torch.Tensor, torch.Tensor], torch.Tensor | None]
+"""Of x and weight, to an output with channels last; None where cuDNN was switched off meanwhile."""
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _NAMES = (
     "_select_conv_backend", "_conv_determine_backend_memory_format", "_get_cudnn_enabled", "_get_cudnn_benchmark",
@@ -21,7 +24,7 @@ _NAMES = (
 _TORCHS: list[Any] = [getattr(torch._C, name, None) for name in _NAMES]  # noqa: SLF001
 
 
-def direct(
+def forward(
     x: torch.Tensor,
     weight: torch.Tensor,
     stride: Sequence[int],
@@ -29,12 +32,8 @@ def direct(
     dilation: Sequence[int],
     extra: Sequence[int],
     groups: int,
-    *,
-    transposed: bool,
-) -> Call | None:
+) -> Forward | None:
     """Return what calls cuDNN with tensors like these; None where torch would not, or not with them as they are.
-
-    The result has channels last. It returns None from a call where cuDNN was switched off meanwhile.
 
     Args:
         x: ``[N, C, spatial...]`` in memory with channels last, as ``torch.convolution`` takes it.
@@ -44,24 +43,65 @@ def direct(
         dilation: See stride.
         extra: Torch's ``output_padding``.
         groups: Groups.
-        transposed: Whether it is a transposed convolution.
     """
-    last = _FORMATS.get(x.dim())
-    if torch.version.hip or not x.is_cuda or last is None or None in _TORCHS:
+    if not _taken(x, weight, stride, padding, dilation, extra, groups, transposed=False):
         return None
-    if max(dilation) > 1 or not x.is_contiguous(memory_format=last):
-        return None  # torch asks cuDNN for dilated ones only where results may differ from call to call
-    select, format_of, enabled, benchmark, deterministic, always = _TORCHS
-    backend = select(x, weight, None, stride, padding, dilation, transposed, extra, groups)
-    if backend.name != ("CudnnTranspose" if transposed else "Cudnn") or format_of(x, weight, backend) != last:
+    run: Any = torch.cudnn_convolution
+    enabled, benchmark, deterministic, always = _TORCHS[2:]
+
+    def call(x: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> bool:
+        if not enabled():
+            return False
+        fixed = deterministic() or always()
+        run(x, weight, padding, stride, dilation, groups, benchmark(), fixed, False, out=out)  # no tf32
+        return True
+
+    return call
+
+
+def transposed(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    extra: Sequence[int],
+    groups: int,
+) -> Transposed | None:
+    """Return the like for a transposed convolution; see ``forward``."""
+    if not _taken(x, weight, stride, padding, dilation, extra, groups, transposed=True):
         return None
-    run: Any = torch.cudnn_convolution_transpose if transposed else torch.cudnn_convolution
-    numbers = (padding, extra, stride, dilation, groups) if transposed else (padding, stride, dilation, groups)
+    run: Any = torch.cudnn_convolution_transpose
+    enabled, benchmark, deterministic, always = _TORCHS[2:]
 
     def call(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor | None:
         if not enabled():
             return None
-        out: torch.Tensor = run(x, weight, *numbers, benchmark(), deterministic() or always(), False)
+        fixed = deterministic() or always()
+        out: torch.Tensor = run(x, weight, padding, extra, stride, dilation, groups, benchmark(), fixed, False)
         return out
 
     return call
+
+
+def _taken(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    extra: Sequence[int],
+    groups: int,
+    *,
+    transposed: bool,
+) -> bool:
+    """Return whether torch takes cuDNN for tensors like these, with channels last as they are."""
+    last = _FORMATS.get(x.dim())
+    if torch.version.hip or not x.is_cuda or last is None or None in _TORCHS:
+        return False
+    if max(dilation) > 1 or not x.is_contiguous(memory_format=last):
+        return False  # torch asks cuDNN for dilated ones only where results may differ from call to call
+    select, format_of = _TORCHS[:2]
+    backend = select(x, weight, None, stride, padding, dilation, transposed, extra, groups)
+    expected = "CudnnTranspose" if transposed else "Cudnn"
+    return bool(backend.name == expected and format_of(x, weight, backend) == last)

@@ -148,8 +148,13 @@ def conv_weight_gradient(
     Raises:
         UsageError: Shapes that do not fit.
     """
-    options = (stride, padding, kernel_dilation, input_dilation)
-    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), tuple(map(hashable, options)), groups, flip)
+    options = (
+        stride if stride.__class__ is int else hashable(stride),
+        padding if padding.__class__ is int else hashable(padding),
+        kernel_dilation if kernel_dilation.__class__ is int else hashable(kernel_dilation),
+        input_dilation if input_dilation.__class__ is int else hashable(input_dilation),
+    )
+    found: torch.Tensor = _weights((x, gradient), tuple(kernel_size), options, groups, flip)
     return found
 
 
