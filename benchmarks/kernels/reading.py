@@ -1,7 +1,9 @@
-"""What a decode step of a mixture of experts must read, and nothing else done, by small programs of a few rows each.
+"""What a decode step of a mixture of experts must read, and nothing else done: how long the fastest plain read takes.
 
-How long it takes tells what launches and latencies cost so small a read. It is no bound: of larger ones, and where rows
-are short, kernels whose programs stay and have the next rows under way read faster.
+It is what launches and latencies leave of the bandwidth for so few bytes. The expert of a pair is looked up, and then
+all that a program reads is on its way before any of it is used: 16 bytes a lane at a time, four times. Where programs
+would not all be resident, as many as are walk over what is to be read. As kernels of ours do on Hopper, a program
+begins before the kernel in front has ended, and waits for it.
 """
 
 from __future__ import annotations
@@ -12,55 +14,103 @@ import torch
 import triton
 import triton.language as tl
 
+from rocmend.kernels import executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.suite import Call
 
 NAME = "plain read"
-ROWS = 8
+WORDS = 2048
+"""Of codes that a program reads at a time, with their scales and biases."""
+WARPS = 4
+RESIDENT = 8
+"""Programs of a compute unit up to which each reads once."""
+WALKERS, DEEP = 3, 4
+"""Programs of a compute unit that walk where there would be more, and how many reads they have on their way."""
 
 
 @triton.jit
-def _read(w_ptr, scales_ptr, biases_ptr, row, words, groups, MODE: tl.constexpr, W: tl.constexpr, G: tl.constexpr):
-    word, group = tl.arange(0, W)[None, :], tl.arange(0, G)[None, :]
-    total = tl.sum(tl.load(w_ptr + row * words + word, mask=word < words, other=0).to(tl.float32))
-    total += tl.sum(tl.load(scales_ptr + row * groups + group, mask=group < groups, other=0).to(tl.float32))
-    if MODE == "affine":
-        total += tl.sum(tl.load(biases_ptr + row * groups + group, mask=group < groups, other=0).to(tl.float32))
-    return total
+def _read(
+    w_ptr, scales_ptr, biases_ptr, expert, part, number, total, words, scales, share,
+    BIASES: tl.constexpr, WORDS: tl.constexpr, SCALES: tl.constexpr,
+):  # fmt: skip
+    """Return what a part of an expert's matrix comes to, of codes and of all else."""
+    word = part * WORDS + tl.arange(0, WORDS)
+    scale = tl.arange(0, SCALES)
+    mine = (scale < share) & (part * share + scale < scales) & (number + tl.zeros_like(scale) < total)
+    at = part * share + scale
+    whole = (word < words) & (number + tl.zeros_like(word) < total)
+    codes = tl.load(w_ptr + expert * words + word, mask=whole, other=0)
+    rest = tl.load(scales_ptr + expert * scales + at, mask=mine, other=0)
+    if BIASES:
+        rest ^= tl.load(biases_ptr + expert * scales + at, mask=mine, other=0)
+    return codes, rest
 
 
 @triton.jit
 def read_kernel(
-    w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, rhs_ptr, out_ptr, n, words, groups,
-    MODE: tl.constexpr, GATED: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr, G: tl.constexpr,
+    w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, rhs_ptr, out_ptr,
+    parts, total, words, scales, share, turns,
+    BIASES: tl.constexpr, GATED: tl.constexpr, WORDS: tl.constexpr, SCALES: tl.constexpr, DEEP: tl.constexpr,
+    KEPT: tl.constexpr, PDL: tl.constexpr,
 ):  # fmt: skip
-    """Read ROWS rows of a pair's expert. Programs: (blocks of n, pairs)."""
-    expert = tl.load(rhs_ptr + tl.program_id(1)).to(tl.int64)
-    row = tl.minimum(tl.program_id(0) * ROWS + tl.arange(0, ROWS), n - 1)
-    row = (expert * n + row)[:, None]
-    total = _read(w_ptr, scales_ptr, biases_ptr, row, words, groups, MODE, W, G)
-    if GATED:
-        total += _read(up_ptr, up_scales_ptr, up_biases_ptr, row, words, groups, MODE, W, G)
-    tl.store(out_ptr + tl.program_id(1) * tl.num_programs(0) + tl.program_id(0), total)
+    """Read the matrices of the experts that pairs name, ``total`` parts of them, ``parts`` of a pair.
+
+    What was read is written with KEPT alone, by exclusive or of all that a lane had; else only where it is a number
+    that hardly ever comes: an output would have to be written, and none has the compiler leave the loads out.
+    """
+    if PDL:
+        tl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], tl.int32, is_pure=False, pack=1)
+        tl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], tl.int32, is_pure=False, pack=1)
+    codes, rest = tl.zeros([WORDS], tl.int32), tl.zeros([SCALES], tl.int32)
+    for turn in range(turns):
+        for deep in tl.static_range(DEEP):
+            number = tl.program_id(0) + (turn * DEEP + deep) * tl.num_programs(0)
+            at = tl.minimum(number, total - 1)
+            expert = tl.load(rhs_ptr + at // parts).to(tl.int64)
+            more, others = _read(
+                w_ptr, scales_ptr, biases_ptr, expert, at % parts, number, total, words, scales, share,
+                BIASES, WORDS, SCALES,
+            )  # fmt: skip
+            codes ^= more
+            rest ^= others
+            if GATED:
+                more, others = _read(
+                    up_ptr, up_scales_ptr, up_biases_ptr, expert, at % parts, number, total, words, scales, share,
+                    BIASES, WORDS, SCALES,
+                )  # fmt: skip
+                codes ^= more
+                rest ^= others
+    place = tl.program_id(0).to(tl.int64) * (WORDS + SCALES) if KEPT else 0
+    tl.store(out_ptr + place + tl.arange(0, WORDS), codes, mask=(codes == 0x5BD1E995) | KEPT)
+    tl.store(out_ptr + place + WORDS + tl.arange(0, SCALES), rest, mask=(rest == 0x5BD1E995) | KEPT)
 
 
-def read(first: tuple[torch.Tensor, ...], second: tuple[torch.Tensor, ...], rhs: torch.Tensor, mode: str) -> Any:
+def read(
+    first: tuple[torch.Tensor, ...], second: tuple[torch.Tensor, ...], rhs: torch.Tensor, *, kept: bool = False
+) -> torch.Tensor:
     """Read the matrices of the experts that indices name, once for each index.
 
     Args:
-        first: Words, scales and biases (None but for affine) of the experts.
+        first: Words, scales and biases (only of affine) of the experts, as int32: [experts, those of a matrix].
         second: The like of a fused gate's second matrices, or nothing.
         rhs: Indices.
-        mode: Of the format.
+        kept: Whether what was read is written, for a test.
     """
-    _, n, words = first[0].shape
-    groups, pairs = first[1].shape[-1], rhs.numel()
-    grid = (cdiv(n, ROWS), pairs)
-    out = torch.empty(grid, dtype=torch.float32, device=rhs.device)
-    whole = [*first, *[None] * (3 - len(first)), *second, *[None] * (3 - len(second))]
-    read_kernel[grid](
-        *whole, rhs, out, n, words, groups,
-        MODE=mode, GATED=bool(second), ROWS=ROWS, W=next_power_of_2(words), G=next_power_of_2(groups), num_warps=4,
+    words, scales = first[0].shape[1], first[1].shape[1]
+    parts = cdiv(words, WORDS)
+    share = cdiv(scales, parts)
+    total = parts * rhs.numel()
+    target = executor.target_for(rhs.device)
+    units = target.compute_units or 132
+    programs, deep = (total, 1) if total <= RESIDENT * units else (WALKERS * units, DEEP)
+    side = next_power_of_2(share)
+    out = torch.empty((programs if kept else 1, WORDS + side), dtype=torch.int32, device=rhs.device)
+    pdl = target.vendor == "nvidia" and target.generation >= 90
+    read_kernel[programs,](
+        *first, *[None] * (3 - len(first)), *second, *[None] * (3 - len(second)), rhs, out,
+        parts, total, words, scales, share, cdiv(total, programs * deep),
+        BIASES=len(first) > 2, GATED=bool(second), WORDS=WORDS, SCALES=side, DEEP=deep, KEPT=kept, PDL=pdl,
+        num_warps=WARPS, **({"launch_pdl": True} if pdl else {}),
     )  # fmt: skip
     return out
 
@@ -70,4 +120,8 @@ def arguments(call: Call) -> Call:
     rest = call.args[1:]
     gated = isinstance(rest[0], tuple)
     first, second = (rest[0], rest[1]) if gated else (rest, ())
-    return Call((first, second, call.kwargs["rhs_indices"], call.kwargs["mode"]))
+    return Call((_as_int32(first), _as_int32(second), call.kwargs["rhs_indices"]))
+
+
+def _as_int32(matrices: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(one.reshape(one.shape[0], -1).view(torch.int32) for one in matrices if one is not None)
