@@ -8,6 +8,7 @@ from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
+NAME = "quantized_matmul"
 HERE = "rocmend.kernels.ops.quantized_matmul"
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 FEW = 16
@@ -65,25 +66,25 @@ def many_rows(problem: Problem, target: Target) -> bool:
     """Return whether the weights are worth dequantizing once: that is little work against the product."""
     if problem.dtype == "float32":
         return problem.rows >= 32
-    if _by_warpgroups(problem, target):
-        return problem.rows >= FUSED_CROSSOVER
+    unpacked = _by_warpgroups(problem, target)
+    if unpacked is not None:
+        return not unpacked
     slow = target.vendor == "nvidia" and (problem.mode != "affine" or 32 % problem.bits != 0)
     return problem.rows >= (SLOW_CROSSOVER if slow else CROSSOVER)
 
 
-def _by_warpgroups(problem: Problem, target: Target) -> bool:
+def _by_warpgroups(problem: Problem, target: Target) -> bool | None:
+    """Return whether unpacking weights for wgmma takes less time than dequantizing; None where that is not for it."""
     if target.vendor != "nvidia":
-        return False
+        return None
     # It asks for Triton's version: where only rules are read, none need be there for other targets.
     from rocmend.kernels.ops.quantized_matmul import warpgroups
 
-    return warpgroups.suits(problem, target)
+    return warpgroups.pays(problem, target) if warpgroups.suits(problem, target) else None
 
 
 CROSSOVER = 160
 """Rows of x from which it is so: on an H200, 4 bits, 14336 by 4096, 128 take 62 µs fused, 75 apart; 192 115 and 77."""
-FUSED_CROSSOVER = 3072
-"""The same where weights are unpacked for wgmma: there 512 rows take 101 µs fused, 126 apart; 2048 355 and 376."""
 SLOW_CROSSOVER = 33
 """The same where tiles gather or convert code by code: there 32 rows of 3 bits take 200 µs in tiles, of mxfp4 95."""
 
@@ -97,7 +98,7 @@ def _unfit_vendor(problem: Problem, target: Target) -> str | None:
     if size > WORKSPACE_BYTES:
         return f"dequantized weights take {size >> 20} MiB, more than {WORKSPACE_BYTES >> 20}"
     if not many_rows(problem, target):
-        return f"{problem.rows} rows of x are too few to dequantize the weights for"
+        return f"for {problem.rows} rows of x it takes less time to unpack the weights on the way"
     return None
 
 
@@ -117,7 +118,7 @@ def _cost(problem: Problem) -> Cost:
 
 OP = register(
     Op(
-        name="quantized_matmul",
+        name=NAME,
         summary="Matrix product with quantized weights, unpacked on the way into the matrix unit.",
         functions={"quantized_matmul": f"{HERE}.function:quantized_matmul"},
         reference=f"{HERE}.reference:quantized_matmul",

@@ -11,12 +11,12 @@ from rocmend.kernels import allocate
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.ops.quantized_matmul import FEW, Problem, few, rows_class
+from rocmend.kernels.ops.quantized_matmul import FEW, NAME, Problem, costs, few, rows_class
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.terms import ordered_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, config_for
 
 LEAST_ROWS = 9
 MANY = 1 << 25
@@ -34,6 +34,8 @@ DTYPES = ("bfloat16", "float16")
 MOST_SPLITS = 8
 LEAST_STEPS = 2
 """Of a part of K. Triton makes a constant of a number that is 1, and its compiler fails at the loop without turns."""
+UNITS = 132
+"""Compute units of an H200, where a target does not say."""
 FILL = 128
 """Rows of weights whose programs a compute unit holds at once: parts of K may make as many programs as that gives."""
 
@@ -70,6 +72,19 @@ def record_class(problem: Problem) -> str:
     return rows if problem.bits == BITS[0] else f"b{problem.bits}-{rows}"
 
 
+def pays(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes less time, by estimate, than dequantizing and the vendor's product would."""
+    config = config_for(NAME, "warpgroups", record_class(problem), target)
+    units = target.compute_units or UNITS
+    block, splits = config["BLOCK_M"], splits_of(problem, config, units)
+    tiles, resident = _tiles(problem, config), FILL // config["ROWS"] * units
+    return costs.unpacked_us(problem, block, tiles, splits, resident) < costs.apart_us(problem)
+
+
+def _tiles(problem: Problem, config: Config) -> int:
+    return cdiv(problem.rows, config["BLOCK_M"]) * (problem.columns // config["ROWS"])
+
+
 def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
     """Return into how many parts K is cut, so that few tiles still give every compute unit work.
 
@@ -78,7 +93,7 @@ def splits_of(problem: Problem, config: Config, compute_units: int) -> int:
         config: ``BLOCK_M`` by ``ROWS`` of a tile, ``CHUNKS`` of a step.
         compute_units: Of the target.
     """
-    tiles = cdiv(problem.rows, config["BLOCK_M"]) * (problem.columns // config["ROWS"])
+    tiles = _tiles(problem, config)
     steps = problem.depth // (chunk_of(problem) * config["CHUNKS"])
     resident = FILL // config["ROWS"] * compute_units
     most = min(MOST_SPLITS, steps // LEAST_STEPS)
@@ -122,7 +137,7 @@ def _planned(ops: Operands, config: Config, target: Target, small: tuple[Config,
     p, device, block = ops.problem, ops.x.device, config["BLOCK_M"]
     stride, chunk = ops.x.stride(-2), chunk_of(p)
     chunks = p.depth // chunk
-    splits, tiles = splits_of(p, config, target.compute_units or 132), cdiv(p.rows, block)
+    splits, tiles = splits_of(p, config, target.compute_units or UNITS), cdiv(p.rows, block)
     constants = {"BITS": p.bits, "GROUP": p.group_size, "PDL": bool(config.get("launch_pdl", 0))}
     steps = chunks // config["CHUNKS"] // splits
     numbers = (p.rows, p.columns, ops.w.shape[-1], chunks // FOUR, stride, steps)
