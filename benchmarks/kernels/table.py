@@ -83,13 +83,15 @@ def with_twins(result: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str,
     return {**result, "results": rows}
 
 
-def beside(result: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with that of other topics, which another GPU of the machine measured at the same time."""
-    told = "* Several GPUs of one kind measured some topics each; ceilings of another one: "
-    told += ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in other["ceilings"].items())
-    notes = [*result.get("notes", []), *other.get("notes", []), f"{told}."]
-    joined = {name: [*result[name], *other[name]] for name in ("results", "not_measured")}
-    return {**result, **joined, "notes": notes}
+def beside(result: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with those of other topics, which GPUs of the same kind measured at the same time or just after."""
+    ceilings = "; ".join(
+        ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in one["ceilings"].items()) for one in others
+    )
+    told = f"* GPUs of one kind measured some topics each; ceilings of the others: {ceilings}."
+    notes = [note for one in (result, *others) for note in one.get("notes", [])]
+    joined = {name: [row for one in (result, *others) for row in one[name]] for name in ("results", "not_measured")}
+    return {**result, **joined, "notes": [*notes, told]}
 
 
 def page(result: Mapping[str, Any], picture: str = "", calls: str = "") -> str:
@@ -248,8 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--joined", type=Path, default=None, help="where the result, that beside it and MLX's go as one")
     asked = made.parse_args(arguments)
     result = json.loads(asked.result.read_text(encoding="utf-8"))
-    for path in asked.beside:
-        result = beside(result, json.loads(path.read_text(encoding="utf-8")))
+    if asked.beside:
+        result = beside(result, *(json.loads(path.read_text(encoding="utf-8")) for path in asked.beside))
     for path in asked.mlx:
         result = with_twins(result, json.loads(path.read_text(encoding="utf-8")))
     if asked.joined:

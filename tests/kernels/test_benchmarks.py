@@ -319,7 +319,7 @@ def test_a_page_holds_what_another_gpu_and_a_later_run_measured() -> None:
     assert "| rms_norm | other | 22.0 |" in told
     assert "11.0" not in told
     assert "* left of one: the time was up\n* left of other: the time was up\n" in told
-    assert "ceilings of another one: copy gb s 2,200." in told
+    assert "ceilings of the others: copy gb s 2,200." in told
     assert "Marked ²: measured on 2026-02-02 in another run, whose ceilings were copy gb s 3,300." in told
 
 
