@@ -84,7 +84,7 @@ def with_twins(result: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str,
 
 
 def beside(result: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with those of other topics, which GPUs of the same kind measured at the same time or just after."""
+    """Return a result with those of other topics, which GPUs of the same kind measured meanwhile or just after."""
     ceilings = "; ".join(
         ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in one["ceilings"].items()) for one in others
     )
