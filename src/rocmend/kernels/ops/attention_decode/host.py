@@ -158,6 +158,7 @@ def run(
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
         "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "EARLY": bool(cut.config.get("launch_pdl", 0)),
         "AHEAD": _ahead(cut.config, k, v, lengths), "LATE": bool(cut.config.get("late", 0)) and cut.matrix and d1 == 0,
+        "TRIGGER_LAST": bool(cut.config.get("trigger_last", 0)),
     }  # fmt: skip
     numbers = (
         float(scale), float(soft_cap or 1.0), int(window or 0), keys, cut.splits, parts * value_dim,
@@ -263,6 +264,7 @@ def merging(
     constants = {
         "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
         "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
+        "FIRST": bool(config.get("trigger_first", 0)),
     }  # fmt: skip
     numbers = (splits, rows * splits * value_dim, heads * queries)
     return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)

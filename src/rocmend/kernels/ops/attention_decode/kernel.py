@@ -221,6 +221,7 @@ def split_kernel(
     EARLY: tl.constexpr,
     AHEAD: tl.constexpr,
     LATE: tl.constexpr,
+    TRIGGER_LAST: tl.constexpr,
     LAST: tl.constexpr,
     LIVE: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -228,12 +229,11 @@ def split_kernel(
 ):
     """One part of the cache for one KV head: scores, running softmax, weighted sum of values.
 
-    NVIDIA only: with PDL the kernel behind it is launched at once; with EARLY it is itself, and waits for what it
-    reads. Until then it has its first AHEAD keys and values fetched. With LATE, rows of q come with each block of keys,
-    which so need not wait for them.
+    NVIDIA only: with EARLY it is launched before the kernel in front of it is done, and waits for what it reads. Until
+    then it has its first AHEAD keys and values fetched. With LATE, rows of q come with each block of keys, which so
+    need not wait for them. With PDL the kernel behind it is launched early, too: once this one has waited, so that what
+    is launched then may read what was written before; with TRIGGER_LAST once it has read all keys.
     """
-    if PDL and not LATE:
-        tl.extra.cuda.gdc_launch_dependents()
     ELEMENT: tl.constexpr = k_ptr.dtype.element_ty.primitive_bitwidth // 8
     split = tl.program_id(0) % splits
     pair = tl.program_id(0) // splits
@@ -277,6 +277,8 @@ def split_kernel(
     if EARLY and LATE and not LENGTHS:
         # All that is computed of addresses is, by now.
         tl.extra.cuda.gdc_wait()
+    if PDL and not TRIGGER_LAST:
+        tl.extra.cuda.gdc_launch_dependents()
     for at in range(start, end, BLOCK_N):
         n = at + column
         far = n[:, None].to(tl.int64)
@@ -310,8 +312,8 @@ def split_kernel(
             acc = dot(narrow(p, v_ptr.dtype.element_ty), v, acc)
         else:
             acc += tl.sum(p[:, :, None] * v.to(tl.float32)[None, :, :], axis=1)
-    if PDL and LATE:
-        # Later: what is launched then is there in time, and takes nothing from what is under way.
+    if PDL and TRIGGER_LAST:
+        # What is launched then is there in time, and takes nothing from what is under way.
         tl.extra.cuda.gdc_launch_dependents()
     base = pair.to(tl.int64) * (GROUP * L)
     finish_rows(
@@ -343,16 +345,24 @@ def merge_kernel(
     SINKS: tl.constexpr,
     LENGTHS: tl.constexpr,
     PDL: tl.constexpr,
+    FIRST: tl.constexpr,
 ):
-    """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written."""
+    """Merge the parts of one row, in their order; with PDL (NVIDIA only), launched before they are all written.
+
+    With PDL the kernel behind it is launched early, too; with FIRST at once, before the parts are written. What is
+    launched may read, before it waits, what was written before: with FIRST that holds where the kernel that writes the
+    parts, which nobody else reads, has itself waited before it launches this one.
+    """
     row = tl.program_id(0).to(tl.int64)
     dv = tl.program_id(1) * BLOCK_DV + tl.arange(0, BLOCK_DV)
     part = tl.arange(0, SPLITS)
     place = row * splits + part
     if PDL:
-        # In this order: what comes next may read, before it waits, what was written before this began to.
+        if FIRST:
+            tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
+        if not FIRST:
+            tl.extra.cuda.gdc_launch_dependents()
     top = tl.load(acc_ptr + tops + 2 * place, mask=part < splits, other=float("-inf"))
     total = tl.load(acc_ptr + tops + 2 * place + 1, mask=part < splits, other=0.0)
     # A part with no key wrote a maximum of minus infinity and zeros.
