@@ -28,7 +28,7 @@ typedef struct {
 
 #define GRAPH_FUNCTIONS (sizeof(GraphDriver) / sizeof(void *))
 #define MOST_STREAMS 4
-#define MOST_GRAPHS 1024 /* of the process: each takes memory of the GPU */
+#define MOST_GRAPHS 256 /* of the process: each takes 120 KB of the GPU */
 #define STREAM_PER_THREAD ((void *)2) /* one name for many streams */
 #define CAPTURE_RELAXED 2
 
