@@ -15,7 +15,7 @@ UNPACKING_NS = {
     4: {16: 4.0, 32: 4.3, 64: 5.8, 128: 8.05, 256: 11.85},
     8: {32: 7.9, 64: 8.5, 128: 11.6, 256: 14.05},
 }
-"""By the bits of a code and the rows of x in a tile: a wave of tiles, for each term of a sum."""
+"""By the bits of a code and the rows of x in a tile: 128 rows of weights on each compute unit, for a term of a sum."""
 BEGINNING_US = 2.0
 """Launches, and the first loads."""
 ADDING_US = 1.5
@@ -28,11 +28,13 @@ PRODUCT_TFLOPS = 820.0
 """The vendor's product of half types."""
 PRODUCT_GB_S = 4200.0
 """The same where reading the weights takes longer."""
-APART_US = 4.0
+FEW_ROWS, LEAST_NS = 128, (1.3, 1.6)
+"""The same where its tiles are few: for each term of a sum, up to so many rows of x, and with more."""
+APART_US = 4.5
 """Two launches, and the beginning and the end of a product."""
 
 
-def unpacked_us(problem: Problem, block: int, tiles: int, splits: int, resident: int) -> float:
+def unpacked_us(problem: Problem, block: int, tiles: int, splits: int, units: int, share: float) -> float:
     """Return how long the kernel takes that unpacks weights on the way.
 
     Args:
@@ -40,11 +42,12 @@ def unpacked_us(problem: Problem, block: int, tiles: int, splits: int, resident:
         block: Rows of x in a tile.
         tiles: How many there are.
         splits: Parts of K.
-        resident: Tiles that all compute units hold at once.
+        units: Compute units.
+        share: Of what a compute unit does in the time of a wave, which a tile takes.
     """
     by_block = UNPACKING_NS[problem.bits]
     each = by_block[min((one for one in by_block if one >= block), default=max(by_block))]
-    waves = cdiv(tiles * splits, resident)
+    waves = cdiv(tiles * splits, units) * share
     between = 4.0 * problem.rows * problem.depth
     if splits > 1:
         between += 8.0 * splits * problem.rows * problem.columns
@@ -56,5 +59,6 @@ def apart_us(problem: Problem) -> float:
     """Return how long it takes to dequantize all weights to a half type and to multiply."""
     weights = float(problem.columns) * problem.depth
     packed = problem.bits / 8 + 4.0 / problem.group_size
-    product = max(2.0 * weights * problem.rows / PRODUCT_TFLOPS / 1e6, 2.0 * weights / PRODUCT_GB_S / 1e3)
+    least = LEAST_NS[problem.rows > FEW_ROWS] * problem.depth / 1e3
+    product = max(2.0 * weights * problem.rows / PRODUCT_TFLOPS / 1e6, 2.0 * weights / PRODUCT_GB_S / 1e3, least)
     return APART_US + weights * (packed + 2.0) / WRITING_GB_S / 1e3 + product

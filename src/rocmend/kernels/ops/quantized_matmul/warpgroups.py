@@ -77,8 +77,8 @@ def pays(problem: Problem, target: Target) -> bool:
     config = config_for(NAME, "warpgroups", record_class(problem), target)
     units = target.compute_units or UNITS
     block, splits = config["BLOCK_M"], splits_of(problem, config, units)
-    tiles, resident = _tiles(problem, config), FILL // config["ROWS"] * units
-    return costs.unpacked_us(problem, block, tiles, splits, resident) < costs.apart_us(problem)
+    unpacked = costs.unpacked_us(problem, block, _tiles(problem, config), splits, units, config["ROWS"] / FILL)
+    return unpacked < costs.apart_us(problem)
 
 
 def _tiles(problem: Problem, config: Config) -> int:
