@@ -230,3 +230,16 @@ def test_a_compiled_body_that_no_kernel_computes_is_one_step(fresh: Planner) -> 
         evaluate.evaluate([out], wait=False)
         torch.testing.assert_close(out._n.data, torch.log_softmax(a._n.data, -1) * 2.0)
     assert fresh.last is not None
+
+
+def test_a_number_from_before_may_be_another_one(fresh: Planner) -> None:
+    """A learning rate is evaluated once, with the optimizer's state; the next optimizer comes with another."""
+    for rate in (0.5, 0.5, 0.25):
+        number = array(rate)
+        evaluate.evaluate([number], wait=False)
+        x, y = normal(3, 4, 64), normal(4, 4, 64)
+        out = ops.subtract(x, ops.multiply(number, y))
+        evaluate.evaluate([out], wait=False)
+        torch.testing.assert_close(out._n.data, x._n.data - rate * y._n.data)
+    assert fresh.last is not None
+    assert any(step.call.__module__.endswith("group") for step in fresh.last.plan.steps)

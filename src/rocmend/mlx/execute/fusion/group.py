@@ -94,8 +94,11 @@ def _absorb(mine: _Group, other: _Group) -> None:
 
 
 def _number(node: Node) -> bool:
-    """Return whether a node is a number that a kernel can hold."""
-    return node.op is not None and node.op.name == "Constant" and node.dtype in TYPES
+    """Return whether a node is a number that a kernel can hold.
+
+    Numbers of the tape are part of its structure. One from before is not: the next tape may come with another.
+    """
+    return node.pos >= 0 and node.op is not None and node.op.name == "Constant" and node.dtype in TYPES
 
 
 def _micros(step: Step, nodes: Sequence[Node], values: dict[int, Node]) -> list[Micro] | None:
