@@ -440,6 +440,23 @@ def test_a_driver_that_makes_no_graph_gets_launches(driver: _Driver, graphs: _Gr
     assert (len(driver.launches), graphs.launched) == (4, [])
 
 
+def test_graphs_of_a_process_are_so_many_at_most(driver: _Driver, graphs: _Graphs) -> None:
+    """Each takes memory of the GPU: the others get launches, until some are freed."""
+    gc.collect()
+    compute = _adding(*_kernels(driver))
+    given = torch.zeros(16), torch.zeros(16)
+    most, more = 256, 4
+    for number in range(most + more):
+        for _ in range(3):
+            compute(given, number)
+    assert (len(graphs.launched), len(driver.launches)) == (most, 2 * more)
+    fast.forget()
+    gc.collect()
+    for _ in range(3):
+        compute(given, 9)
+    assert (len(graphs.launched), len(driver.launches)) == (most + 1, 2 * more)
+
+
 def test_a_single_launch_that_may_begin_early_is_in_no_graph(
     driver: _Driver, graphs: _Graphs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
