@@ -26,7 +26,7 @@ def _all(*tensors: Any) -> int:
 
 @pytest.mark.parametrize(
     ("sizes", "gated", "resident"),
-    [((4096, 256, 256), False, 8), ((4196, 300), True, 8), ((5000, 128, 128), True, 0), ((6000, 200), False, 0)],
+    [((4096, 256, 256), False, 8), ((4196, 300), True, 8), ((5000, 128, 128), True, 1), ((6000, 200), False, 1)],
 )
 def test_every_word_of_the_chosen_experts_is_read_once(
     sizes: tuple[int, ...], gated: bool, resident: int, monkeypatch: pytest.MonkeyPatch
