@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.core.errors import UsageError
-from rocmend.kernels import attention_decode, choose, quantized_attention
+from rocmend.kernels import attention_decode, choose, executor, quantized_attention
 from rocmend.kernels import target as targets
 from rocmend.kernels.ops.attention_decode import Problem, host
 
@@ -90,6 +90,32 @@ def test_splits_fill_the_device_and_no_more() -> None:
     assert 8 * long.splits <= 132 * 4
     assert long.splits > 8
     assert host.plan(Problem("bfloat16", 1, 32, 8, 1, 64, 128, 128), target, 64).splits == 1
+
+
+def _launched(call: Any) -> list[executor.Launch]:
+    recorder = executor.Recorder(targets.by_name("sm90", compute_units=132))
+    with executor.using(recorder), choose.prefer("triton"):
+        call()
+    return recorder.launches
+
+
+@pytest.mark.parametrize("dim", [64, 128, 256])
+@pytest.mark.parametrize("lengths", [False, True])
+def test_what_is_launched_early_waits(dim: int, *, lengths: bool) -> None:
+    """The merging kernel launches what is behind it at once only if the one in front of it has waited."""
+    q, (k, v) = torch.zeros(1, 16, 1, dim).half(), torch.zeros(2, 1, 2, 8192, dim).half()
+    more = {"lengths": torch.tensor([8000])} if lengths else {}
+    split, *merge = [one.constants for one in _launched(lambda: attention_decode(q, k, v, scale=0.1, **more))]
+    assert split["EARLY"]
+    assert split["AHEAD"] == 0 or not lengths  # where the keys lie is not known before
+    assert len(merge) == (0 if split["LAST"] else 1)
+    assert split["LAST"] == (dim == 64)  # one launch where there is little to merge
+    assert all(one["PDL"] and one["FIRST"] and split["PDL"] for one in merge)
+    words, scales = torch.zeros(1, 2, 8192, dim // 8, dtype=torch.int32), torch.zeros(1, 2, 8192, dim // 64).half()
+    cache = (words, scales, scales)
+    others = _launched(lambda: quantized_attention(q, cache, cache, scale=0.1, bits=4, group_size=64, **more))
+    assert len(others) == 2
+    assert not others[1].constants["FIRST"]  # these launch it before they wait
 
 
 @pytest.mark.parametrize(

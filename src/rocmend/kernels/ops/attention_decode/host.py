@@ -173,7 +173,9 @@ def run(
     shape = (batch, heads, queries, value_dim)
     early = cut.splits > 1 and early_merge("attention_decode", target)
     split = planned(PDL=early, LAST=False, LIVE=1, SPLITS=1, WIDTH=1)
-    merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target) if cut.splits > 1 else None
+    merged = None
+    if cut.splits > 1:
+        merged = merging("attention_decode", shape, sinks, lengths, cut.splits, target, waited=True)
     counted = batch * kv_heads * cut.row_blocks
     needed = parts * (value_dim + 2) * 4
     finish = finishing(cut, heads // kv_heads * queries, value_dim) if arrivals.fits(counted, needed) else None
@@ -254,8 +256,20 @@ def merging(
     lengths: torch.Tensor | None,
     splits: int,
     target: Target,
+    *,
+    waited: bool = False,
 ) -> plans.Plan:
-    """Plan the launch that merges the parts, of ``(workspace, sinks, lengths, out)``; ``shape`` is that of out."""
+    """Plan the launch that merges the parts, of ``(workspace, sinks, lengths, out)``; ``shape`` is that of out.
+
+    Args:
+        op: Whose records are looked up.
+        shape: Of the result.
+        sinks: See ``function.attention_decode``, as lengths.
+        lengths: See there.
+        splits: How many parts there are.
+        target: Where it runs.
+        waited: Whether the kernel of the parts has waited for what is in front of it before it launches this one.
+    """
     batch, heads, queries, value_dim = shape
     rows = batch * heads * queries
     config = config_for(op, "merge", "*", target)
@@ -264,7 +278,7 @@ def merging(
     constants = {
         "L": queries, "DV": value_dim, "SPLITS": power_of_two(splits), "BLOCK_DV": block,
         "SINKS": sinks is not None, "LENGTHS": lengths is not None, "PDL": bool(config.get("launch_pdl", 0)),
-        "FIRST": bool(config.get("trigger_first", 0)),
+        "FIRST": waited and bool(config.get("trigger_first", 0)),
     }  # fmt: skip
     numbers = (splits, rows * splits * value_dim, heads * queries)
     return plans.Plan(merge_kernel, (rows, -(-value_dim // block)), constants, config, numbers)
