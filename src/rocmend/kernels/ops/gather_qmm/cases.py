@@ -120,6 +120,10 @@ def cases() -> Iterator[Case]:
             for gated in (False, True):
                 label = f"stay-{name}-{form[0]}{form[1]}{'-gated' if gated else ''}"
                 yield _case(label, "bfloat16", form, 7, tokens, 4, n, k, gated=gated, indices=indices, size="large")
+    # Tiles of some of 32 experts' rows in shared memory: as many as there is room for, several tiles, all rows of one.
+    for name, tokens, indices in (("random", 128, "random"), ("gap", 100, "gap"), ("one", 101, "one")):
+        yield _case(f"experts-{name}", "bfloat16", four, 32, tokens, 8, 1024, 2048, indices=indices, size="large")
+    yield _case("experts-sorted", "bfloat16", four, 64, 256, 8, 512, 2048, indices="sorted", size="large")
     for dtype in ("float16", "bfloat16"):
         yield _case("decode", dtype, four, 128, 1, 8, 768, 2048, size="large", compiled=True)
         yield _case("decode-gated", dtype, four, 128, 1, 8, 768, 2048, gated=True, size="large", compiled=True)

@@ -12,7 +12,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.gather_qmm import resident, shape_class, walkers
+from rocmend.kernels.ops.gather_qmm import Problem, experts, resident, shape_class, walkers
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.kernels.diagonal import diagonal_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
@@ -184,6 +184,17 @@ def _many(
 ) -> walkers.Launches:
     """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
     problem = problem_of(a)
+    if a.pairs.lhs is None and experts.suits(problem, target):
+        config = config_for("gather_qmm", "experts", kind, target)
+        if experts.fits(problem, config, target):
+            return experts.plan(a, problem, config, target, types, lambda: _ordered(a, problem, kind, target, types))
+    return _ordered(a, problem, kind, target, types)
+
+
+def _ordered(
+    a: Arguments, problem: Problem, kind: str, target: Target, types: Sequence[torch.dtype | None]
+) -> walkers.Launches:
+    """Plan two launches for many rows, of which the first orders them."""
     if a.pairs.lhs is None and resident.suits(problem, target):
         class_ = resident.class_of(problem, kind)
         config = config_for("gather_qmm", "resident", class_, target)

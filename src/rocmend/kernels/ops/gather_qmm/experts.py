@@ -1,0 +1,131 @@
+"""Plan the kernel in which a program has an expert's rows of x: some for each of many experts, on Hopper."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common import gluon
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.ops.gather_qmm import Problem
+from rocmend.kernels.ops.gather_qmm.arguments import Arguments
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config
+
+Launches = Callable[[Sequence[torch.Tensor | None]], None]
+DEEPEST = 2048
+"""Columns: lanes of four quarters have the scales of 16 chunks of 128."""
+FILLED = 0.85
+"""Of the compute units' time, what programs of the same length have to take: with less the other kernels are faster."""
+SPREAD = 2.8
+"""Standard deviations that the rows of a tile have to be above the mean of experts' pairs."""
+LEAST = 8
+"""Pairs of an expert in the mean."""
+MOST_EXPERTS = 256
+MOST_PAIRS = 1 << 14
+"""Pairs that each program looks through."""
+
+
+def suits(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes a problem's types on a target."""
+    return (
+        gluon.on_target(target)
+        and problem.dtype == "bfloat16"
+        and (problem.mode, problem.bits, problem.group_size) == ("affine", 4, 64)
+        and problem.transpose
+        and not problem.gated
+        and problem.m == 1
+        and problem.pairs <= MOST_PAIRS
+        and problem.experts <= MOST_EXPERTS
+    )
+
+
+def slices_of(problem: Problem, config: Config, target: Target) -> int:
+    """Return how many units of work an expert's rows of weights are so that a round of them fills programs, or 0."""
+    programs, turns = target.compute_units or 132, problem.n // (16 * config["num_warps"])
+    for slices in range(1, turns + 1):
+        units = problem.experts * slices
+        if turns % slices == 0 and units >= FILLED * cdiv(units, programs) * programs:
+            return slices
+    return 0
+
+
+def lds_bytes(problem: Problem, config: Config) -> int:
+    """Return the bytes of shared memory that a tile of rows of x takes, and numbers of pairs."""
+    most = 8 * config["TILES"]
+    numbers = 16 + 4 * (config["ROOM"] + most + _room_for(problem.experts))
+    return problem.k * most * 2 + cdiv(numbers, 1024) * 1024
+
+
+def _room_for(experts: int) -> int:
+    return max(32, next_power_of_2(experts))
+
+
+def fits(problem: Problem, config: Config, target: Target) -> bool:
+    """Return whether a problem's shape is one that the kernel takes, and is likely to be fast at.
+
+    Likely, few experts have more pairs than a tile has rows: what is beyond is other units of work.
+    """
+    mean, height = problem.pairs / max(problem.experts, 1), 16 * config["num_warps"]
+    return (
+        mean + SPREAD * math.sqrt(mean) <= 8 * config["TILES"]
+        and mean >= LEAST
+        and problem.k % 512 == 0
+        and problem.k % (8 * height) == 0
+        and problem.k <= DEEPEST
+        and problem.n % height == 0
+        and lds_bytes(problem, config) <= target.lds_bytes
+        and slices_of(problem, config, target) > 0
+    )
+
+
+def plan(
+    a: Arguments,
+    problem: Problem,
+    config: Config,
+    target: Target,
+    types: Sequence[torch.dtype | None],
+    otherwise: Callable[[], Launches],
+) -> Launches:
+    """Plan the launch of x, weights, second weights, the output and indices.
+
+    Args:
+        a: Arguments of a problem that the kernel takes.
+        problem: The same.
+        config: The kernel's record; without TILES it is never taken.
+        target: Whose compute units count.
+        types: What the ten tensors are seen as.
+        otherwise: Plans the kernel that takes tensors at any address.
+    """
+    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
+    from rocmend.kernels.ops.gather_qmm.kernels.experts import experts_kernel
+
+    slices = slices_of(problem, config, target)
+    main = Plan(
+        experts_kernel,
+        (target.compute_units or 132,),
+        {
+            "DEPTH": problem.k,
+            "SLICES": slices,
+            "EXPERTS": _room_for(problem.experts),
+            "WAVEFRONTS": config["num_warps"],
+            "PDL": bool(config.get("launch_pdl", 0)),
+        },
+        config,
+        (problem.n, problem.pairs, problem.experts, a.pairs.divisor),
+        (*types[:4], None, types[9]),
+    )
+    unaligned = functools.cache(otherwise)
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        x, words, scales, biases, *_, out, _, rhs = tensors
+        if gluon.aligned(x, words, scales, biases):
+            main((x, words, scales, biases, out, rhs))
+        else:
+            unaligned()(tensors)
+
+    return launches

@@ -1,0 +1,375 @@
+"""Products of some rows of x for each of many experts, on Hopper: a tile's rows of x are in shared memory as a whole.
+
+A unit of work is a tile of an expert's rows of x, and rows of its weights. There is a program for each compute unit: it
+finds its tile's rows itself, so that no launch comes before it. Experts with more rows than a tile has are further
+units, behind one of each expert.
+
+Wavefronts go over the weights, 16 rows each, straight from memory to registers, and nothing makes them wait for one
+another: four of them multiply 64 rows of weights, which are the matrix unit's left operand, while others unpack theirs.
+Loads under way need room in the first cache, which shared memory takes from it: a few kilobytes of it more can cost a
+third of the time.
+"""
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from rocmend.kernels.common.along import along
+from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
+
+TILES = range(2, 8)
+ROOMS = (512, 1024)
+FAR = 512
+"""Bytes of each row of weights that the second cache reads before lanes load any."""
+DEPTHS = (512, 1024, 1536, 2048)
+PRODUCTS = {(tiles, register): blocks.product(tiles, register) for tiles in TILES for register in range(4)}
+EARLY = {size: blocks.early(size)[0] for depth in DEPTHS for size in (FAR, depth // 2)}
+LISTED = {(room, count): blocks.listed(room, count)[0] for room in ROOMS for count in (False, True)}
+LOAD, LOAD_OF = (gl.constexpr(t) for t in blocks.load())
+EARLY_OF = gl.constexpr(blocks.early(16)[1])
+LISTED_OF = gl.constexpr(blocks.listed(1, True)[1])
+PUT, PUT_OF = (gl.constexpr(t) for t in blocks.put())
+STORE, STORE_OF = (gl.constexpr(t) for t in blocks.store())
+READ, READ_OF = (gl.constexpr(t) for t in blocks.READ)
+WRITE, WRITE_OF = (gl.constexpr(t) for t in blocks.WRITE)
+NOTHING, NOTHING_OF = (gl.constexpr(t) for t in blocks.NOTHING)
+VISIBLE, VISIBLE_OF = (gl.constexpr(t) for t in blocks.VISIBLE)
+BASE, BASE_OF = (gl.constexpr(t) for t in blocks.BASE)
+
+
+@gluon.constexpr_function
+def _product(tiles, register):
+    return PRODUCTS[tiles, register][0]
+
+
+@gluon.constexpr_function
+def _product_of(tiles, register):
+    return PRODUCTS[tiles, register][1]
+
+
+@gluon.constexpr_function
+def _early(size):
+    return EARLY[size]
+
+
+@gluon.constexpr_function
+def _far():
+    return FAR
+
+
+@gluon.constexpr_function
+def _listed(room, count):
+    return LISTED[room, count]
+
+
+@gluon.jit
+def _four(at, there):
+    """Load four words, where ``there`` is not 0."""
+    return gl.inline_asm_elementwise(
+        LOAD, LOAD_OF, [at.to(gl.int64, bitcast=True), there], gl.int32, is_pure=False, pack=4
+    )
+
+
+@gluon.jit
+def _soon(at, there, SIZE: gl.constexpr):
+    """Have the second cache read SIZE bytes, where ``there`` is not 0."""
+    gl.inline_asm_elementwise(
+        _early(SIZE), EARLY_OF, [at.to(gl.int64, bitcast=True), there], gl.int32, is_pure=False, pack=4
+    )
+
+
+@gluon.jit
+def _without_two(values):
+    rest = ()
+    for at in gl.static_range(2, len(values)):
+        rest = rest + (values[at],)
+    return rest
+
+
+@gluon.jit
+def _write(at, what, there):
+    gl.inline_asm_elementwise(WRITE, WRITE_OF, [at, what, there], gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def _read(at):
+    return gl.inline_asm_elementwise(READ, READ_OF, [at], gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def _nothing():
+    return gl.inline_asm_elementwise(NOTHING, NOTHING_OF, [], gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def _list(
+    rhs_ptr, start, end, expert, counts_at, list_at, ROOM: gl.constexpr, EXPERTS: gl.constexpr,
+    COUNT: gl.constexpr, WAVEFRONTS: gl.constexpr,
+):  # fmt: skip
+    """Write the numbers of an expert's pairs from ``start`` on, as many as there is room for, in any order.
+
+    Return how many there are; all experts' pairs are counted too.
+    """
+    SPAN: gl.constexpr = WAVEFRONTS * 128
+    lanes: gl.constexpr = gl.BlockedLayout([4], [32], [WAVEFRONTS], [0])
+    number = gl.arange(0, SPAN, layout=lanes) + _nothing()
+    counter = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + _nothing()
+    nil = number * 0
+    # Nobody reads what was there any more.
+    gl.thread_barrier()
+    if COUNT:
+        _write(counts_at + counter * 4, counter * 0, counter * 0 + 1)
+    _write(list_at, list_at * 0, list_at * 0 + 1)
+    gl.thread_barrier()
+    for first in range(start, end, 2 * SPAN):
+        several = ()
+        for part in gl.static_range(2):
+            pair = first + part * SPAN + number
+            several = several + (gl.load(rhs_ptr + pair, mask=pair < end, other=-1).to(gl.int32),)
+        for part in gl.static_range(2):
+            pair = first + part * SPAN + number
+            gl.inline_asm_elementwise(
+                _listed(ROOM, COUNT), LISTED_OF, [several[part], nil + expert, pair, nil + counts_at, nil + list_at],
+                gl.int32, is_pure=False, pack=1,
+            )  # fmt: skip
+    gl.thread_barrier()
+    return _read(list_at)
+
+
+@gluon.jit
+def _order(list_at, count, before, low, to_at, ROOM: gl.constexpr, MOST: gl.constexpr, WAVEFRONTS: gl.constexpr):
+    """Write those of a list's numbers whose places in order are ``low`` to ``low + MOST``.
+
+    ``before`` others are less than all of the list.
+    """
+    place = gl.arange(0, ROOM, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + _nothing()
+    own = _read(list_at + 16 + place * 4)
+    rank = place * 0 + (before - low)
+    for other in range(count):
+        rank += (_read(list_at + 16 + other * 4) < own).to(gl.int32)
+    there = (place < count) & (rank >= 0) & (rank < MOST)
+    _write(to_at + rank * 4, own, there.to(gl.int32))
+
+
+@gluon.jit
+def _add(one, other):
+    return one + other
+
+
+@gluon.jit
+def _more_tiles(counts_at, MOST: gl.constexpr, EXPERTS: gl.constexpr, WAVEFRONTS: gl.constexpr):
+    """Return how many tiles experts and all before them have beyond their first ones."""
+    # Wavefronts have all of them, or they would exchange them.
+    lanes: gl.constexpr = gl.BlockedLayout([EXPERTS // 32], [32], [WAVEFRONTS], [0])
+    counts = _read(counts_at + (gl.arange(0, EXPERTS, layout=lanes) + _nothing()) * 4)
+    tiles = gl.maximum((counts + (MOST - 1)) // MOST - 1, 0)
+    return tiles, gl.associative_scan(tiles, 0, _add)
+
+
+@gluon.jit
+def _into_memory(
+    x_ptr, tile_at, count, base, divisor, r, q, wavefront, four, zero,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, TILES_AT_ONCE: gl.constexpr, WAVEFRONTS: gl.constexpr,
+):  # fmt: skip
+    """Write a tile's rows of x to shared memory, in the order of weights that are unpacked.
+
+    Tiles of 8 rows that there are none of stay as they are: their sums are nobody's.
+    """
+    ROUNDS: gl.constexpr = DEPTH // (128 * WAVEFRONTS)
+    GROUPS: gl.constexpr = (TILES + TILES_AT_ONCE - 1) // TILES_AT_ONCE
+    words = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True)
+    r += _nothing()
+    for group in gl.static_range(GROUPS):
+        if group * (TILES_AT_ONCE * 8) < count:
+            given = ()
+            for tile in gl.static_range(group * TILES_AT_ONCE, min(TILES, group * TILES_AT_ONCE + TILES_AT_ONCE)):
+                place = tile * 8 + r
+                pair = _read(tile_at + gl.where(place < count, place, 0) * 4)
+                row = (pair // divisor).to(gl.int64) * (DEPTH // 2)
+                for part in gl.static_range(ROUNDS * 4):
+                    chunk = part // 4 * WAVEFRONTS + wavefront
+                    at = words + (row + (chunk * 64 + q * 16 + part % 4 * 4 + four * 0))
+                    given = given + (_four(at, zero + 1),)
+            for tile in gl.static_range(group * TILES_AT_ONCE, min(TILES, group * TILES_AT_ONCE + TILES_AT_ONCE)):
+                for part in gl.static_range(ROUNDS * 4):
+                    block = (part // 4 * WAVEFRONTS + wavefront) * 2 + part % 4 // 2
+                    place = block * (TILES * 1024) + (tile * 8 + r) * 128 + ((part % 2 * 4 + four) ^ r) * 16 + q * 4
+                    gl.inline_asm_elementwise(
+                        PUT, PUT_OF, [given[(tile - group * TILES_AT_ONCE) * ROUNDS * 4 + part], base + place],
+                        gl.int32, is_pure=False, pack=4,
+                    )  # fmt: skip
+    gl.inline_asm_elementwise(VISIBLE, VISIBLE_OF, [], gl.int32, is_pure=False, pack=1)
+    gl.thread_barrier()
+
+
+@gluon.jit
+def _products(
+    w_ptr, scales_ptr, biases_ptr, out_ptr, n, turns, base, tile_at, count, select, scaled, r, q, wavefront, four, zero,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, AHEAD: gl.constexpr, WAVEFRONTS: gl.constexpr,
+):  # fmt: skip
+    """Multiply rows of weights, 16 of a wavefront in each turn, by x in shared memory, and store the products."""
+    # Of scales, a quarter has those of 4 chunks.
+    STEPS: gl.constexpr = DEPTH // 512
+    ROW: gl.constexpr = DEPTH // 8
+    BESIDE: gl.constexpr = DEPTH // 128
+    HEIGHT: gl.constexpr = 16 * WAVEFRONTS
+    # Rows r and r + 8 of the unit are neighbours.
+    line = wavefront * 16 + r * 2
+    w_at = w_ptr + (line * ROW + q * 4 + four * 0)
+    s_at = scales_ptr + (line * BESIDE + q * 4 + four * 0)
+    b_at = biases_ptr + (line * BESIDE + q * 4 + four * 0)
+    # Behind x: loads come back in order, and weights from farther away.
+    words = ()
+    for chunk in gl.static_range(AHEAD):
+        words = words + (_four(w_at + chunk * 16, zero + 1), _four(w_at + (chunk * 16 + ROW), zero + 1))
+    s_low, s_high = _four(s_at, scaled), _four(s_at + BESIDE, scaled)
+    b_low, b_high = _four(b_at, scaled), _four(b_at + BESIDE, scaled)
+    for turn in range(turns):
+        sums = ()
+        for _tile in gl.static_range(TILES):
+            sums = sums + (zero.to(gl.float32),)
+        for step in range(STEPS):
+            ends = step + 1 == STEPS
+            there = zero + ((not ends) or (turn + 1 < turns)).to(gl.int32)
+            now = turn * (HEIGHT * ROW) + step * 64
+            later = gl.where(ends, (turn + 1) * (HEIGHT * ROW), now + 64)
+            for chunk in gl.static_range(4):
+                where = ((base >> 4) & 0x3FFF) + 0x10000 + (step * 4 + chunk) * (TILES * 128)
+                sums = gl.inline_asm_elementwise(
+                    _product(TILES, chunk), _product_of(TILES, chunk),
+                    sums + (words[0], words[1], s_low, s_high, b_low, b_high, zero + where, zero + step, select),
+                    (gl.float32,) * TILES, is_pure=False, pack=4,
+                )  # fmt: skip
+                words = _without_two(words)
+                if chunk + AHEAD < 4:
+                    at = w_at + (now + (chunk + AHEAD) * 16)
+                    words = words + (_four(at, zero + 1), _four(at + ROW, zero + 1))
+                else:
+                    at = w_at + (later + (chunk + AHEAD - 4) * 16)
+                    words = words + (_four(at, there), _four(at + ROW, there))
+            if ends and (turn + 1 < turns):
+                beside = (turn + 1) * (HEIGHT * BESIDE)
+                s_low, s_high = _four(s_at + beside, scaled), _four(s_at + (beside + BESIDE), scaled)
+                b_low, b_high = _four(b_at + beside, scaled), _four(b_at + (beside + BESIDE), scaled)
+        hidden = _nothing()
+        column = turn * HEIGHT + line
+        for tile in gl.static_range(TILES):
+            place = tile * 8 + q * 2 + (four + hidden) % 2
+            pair = _read(tile_at + gl.where(place < count, place, 0) * 4)
+            to = out_ptr + (pair.to(gl.int64) * n + column)
+            gl.inline_asm_elementwise(
+                STORE, STORE_OF, [sums[tile], to.to(gl.int64, bitcast=True), zero + (place < count).to(gl.int32)],
+                gl.int32, is_pure=False, pack=4,
+            )  # fmt: skip
+
+
+@gluon.jit
+def experts_kernel(
+    x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rhs_ptr, n, pairs, experts, divisor,
+    DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, AHEAD: gl.constexpr,
+    TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr, WAVEFRONTS: gl.constexpr, PDL: gl.constexpr,
+):  # fmt: skip
+    """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once.
+
+    Programs: as many as there are compute units, or any other number.
+
+    Args:
+        x_ptr: [rows, DEPTH] in bfloat16.
+        w_ptr: [experts * n, DEPTH / 8] words.
+        scales_ptr: [experts * n, DEPTH / 64].
+        biases_ptr: The same.
+        out_ptr: [pairs, n].
+        rhs_ptr: [pairs], each pair's expert.
+        n: Rows of an expert's weights, a multiple of SLICES * 16 * WAVEFRONTS.
+        pairs: Their number.
+        experts: Their number.
+        divisor: Pairs of a row of x.
+        DEPTH: K, a multiple of 512 and of 128 * WAVEFRONTS, 2048 at most.
+        SLICES: Units of work that share a tile, each with a part of the rows of weights.
+        EXPERTS: A power of two, from the experts on, 32 at least.
+        TILES: Of 8 rows of x, which are a tile of a unit.
+        AHEAD: Chunks of 128 columns of weights under way, 1, 2 or 4.
+        TILES_AT_ONCE: Of x that are loaded before one is stored.
+        ROOM: Numbers of pairs that can be listed at once.
+        WAVEFRONTS: Of a program.
+        PDL: It is launched while what is before it still runs.
+    """
+    MOST: gl.constexpr = 8 * TILES
+    HEIGHT: gl.constexpr = 16 * WAVEFRONTS
+    ROW: gl.constexpr = DEPTH // 8
+    BESIDE: gl.constexpr = DEPTH // 128
+    # Wavefronts, rows, quarters, and four registers.
+    lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 4], [1, 8, 4, 1], [WAVEFRONTS, 1, 1, 1], [3, 2, 1, 0])
+    wavefront, r = along(0, WAVEFRONTS, lanes, 4), along(1, 8, lanes, 4)
+    q, four = along(2, 4, lanes, 4), along(3, 4, lanes, 4)
+    zero = wavefront * 0 + r * 0 + q * 0 + four * 0
+    own = n // SLICES
+    begin = gl.program_id(0)
+    kind: gl.constexpr = gl.pointer_type(gl.int32)
+    scales_ptr, biases_ptr = scales_ptr.to(kind, bitcast=True), biases_ptr.to(kind, bitcast=True)
+    if begin < experts * SLICES:
+        row = (begin // SLICES).to(gl.int64) * n + begin % SLICES * own
+        each, first_lane = wavefront * 16 + r * 2 + q, gl.where(r * 4 + q + zero == 0, 1, 0)
+        _soon(w_ptr + row * ROW + (each * ROW + four * 0), gl.where(q + zero < 2, 1, 0), _far())
+        _soon(scales_ptr + row * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
+        _soon(biases_ptr + row * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
+    if PDL:
+        # In this order: the next one may read weights that were written before this one began to wait.
+        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+    # Blocks of 64 columns of rows of x; behind them numbers of pairs: of an expert, of a tile, and by expert.
+    BEHIND: gl.constexpr = (16 + 4 * ROOM + 4 * MOST + 4 * EXPERTS + 1023) // 1024
+    memory = gl.allocate_shared_memory(
+        gl.bfloat16, [DEPTH // 64 * TILES + BEHIND, 8, 64], gl.NVMMASharedLayout(128, 16, rank=2)
+    )
+    # Its address is Triton's own, which tells it only where it writes something itself; there is nothing else in it.
+    memory.index(DEPTH // 64 * TILES).store(
+        gl.full([8, 64], 0.0, gl.bfloat16, layout=gl.BlockedLayout([1, 2], [1, 32], [WAVEFRONTS, 1], [1, 0]))
+    )
+    base = gl.inline_asm_elementwise(BASE, BASE_OF, [], gl.int32, is_pure=True, pack=1)
+    list_at = base + DEPTH * MOST * 2
+    ordered_at = list_at + (16 + 4 * ROOM)
+    counts_at = ordered_at + 4 * MOST
+    select = gl.where(q + zero < 2, 0x1010, 0x3232)
+    scaled = gl.where(q * 4 + zero < BESIDE, 1, 0)
+    expert, tile = gl.minimum(begin // SLICES, experts - 1), begin * 0
+    listed = _list(rhs_ptr, 0, pairs, expert, counts_at, list_at, ROOM, EXPERTS, True, WAVEFRONTS)
+    tiles, _ = _more_tiles(counts_at, MOST, EXPERTS, WAVEFRONTS)
+    units = (experts + gl.sum(tiles, axis=0)) * SLICES
+    for unit in range(begin, units, gl.num_programs(0)):
+        if unit != gl.minimum(begin, experts * SLICES - 1):
+            tiles, through = _more_tiles(counts_at, MOST, EXPERTS, WAVEFRONTS)
+            more = unit // SLICES - experts
+            before = through <= more
+            beyond = gl.sum(before.to(gl.int32), axis=0)
+            expert = gl.where(more < 0, unit // SLICES, beyond)
+            tile = gl.where(more < 0, 0, 1 + more - gl.sum(gl.where(before, tiles, 0), axis=0))
+            listed = _list(rhs_ptr, 0, pairs, expert, counts_at, list_at, ROOM, EXPERTS, False, WAVEFRONTS)
+        tile_at = list_at + 16
+        if listed > MOST:
+            # Which pairs are in which tile has to be the same in all programs.
+            tile_at = ordered_at
+            span = gl.where(listed > ROOM, ROOM, pairs)
+            earlier = begin * 0
+            for start in range(0, pairs, span):
+                some = listed
+                if listed > ROOM:
+                    end = gl.minimum(start + span, pairs)
+                    some = _list(rhs_ptr, start, end, expert, counts_at, list_at, ROOM, EXPERTS, False, WAVEFRONTS)
+                _order(list_at, some, earlier, tile * MOST, ordered_at, ROOM, MOST, WAVEFRONTS)
+                earlier += some
+            gl.thread_barrier()
+        count = gl.minimum(listed - tile * MOST, MOST)
+        if count > 0:
+            _into_memory(
+                x_ptr, tile_at, count, base, divisor, r, q, wavefront, four, zero, DEPTH, TILES, TILES_AT_ONCE,
+                WAVEFRONTS,
+            )  # fmt: skip
+            first_row = expert.to(gl.int64) * n + unit % SLICES * own
+            _products(
+                w_ptr + first_row * ROW, scales_ptr + first_row * BESIDE, biases_ptr + first_row * BESIDE,
+                out_ptr + unit % SLICES * own, n, own // HEIGHT, base, tile_at, count, select, scaled, r, q, wavefront,
+                four, zero, DEPTH, TILES, AHEAD, WAVEFRONTS,
+            )  # fmt: skip
+    memory._keep_alive()  # noqa: SLF001  it is read by address
