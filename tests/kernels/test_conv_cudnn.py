@@ -161,3 +161,31 @@ def test_plans_with_a_direct_way(works: bool, monkeypatch: pytest.MonkeyPatch) -
     assert out.is_contiguous()
     torch.testing.assert_close(out, function._five(by_x.movedim(1, -1)))
     assert taken == ["forward", "forward", "transposed"]
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_transposed_plans_with_a_direct_way(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def transposed(_x: Any, _weight: Any, stride: Any, padding: Any, dilation: Any, extra: Any, groups: int) -> Any:
+        def call(x: Any, weight: Any) -> Any:
+            taken.append(x.shape)
+            if not works:
+                return None
+            out = torch.convolution(x, weight, None, stride, padding, dilation, True, extra, groups)
+            return out.contiguous(memory_format=torch.channels_last)
+
+        return call
+
+    monkeypatch.setattr(cudnn, "transposed", transposed)
+    generator = torch.Generator().manual_seed(0)
+    x, weight, bias = (torch.randn(shape, generator=generator) for shape in ((2, 5, 4, 6), (8, 3, 3, 6), (8,)))
+    geometry = function._geometry(x, weight, bias, (1, ((1, 1), (2, 2)), 1, 2, 1, True))
+    call = plans.plan_forward(x, weight, geometry)
+    assert call is not None
+    for given in (None, bias):
+        wanted = torch.nn.functional.conv_transpose2d(x.movedim(-1, 1), weight.permute(3, 0, 1, 2), given, 2, 1, 1)
+        out = call(x, weight, given)
+        assert out.is_contiguous()
+        torch.testing.assert_close(out, wanted.movedim(1, -1))
+    assert taken == [(2, 6, 5, 4)] * 2

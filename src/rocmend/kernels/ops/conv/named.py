@@ -34,7 +34,8 @@ def conv1d(
         dilation: Step between taps.
         groups: Groups of channels.
     """
-    _axes("conv1d", x, 1)
+    if x.dim() != 3:
+        raise _axes_error("conv1d", x, 1)
     return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
 
@@ -59,7 +60,8 @@ def conv2d(
         dilation: Step between taps.
         groups: Groups of channels.
     """
-    _axes("conv2d", x, 2)
+    if x.dim() != 4:
+        raise _axes_error("conv2d", x, 2)
     return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
 
@@ -84,7 +86,8 @@ def conv3d(
         dilation: Step between taps.
         groups: Groups of channels.
     """
-    _axes("conv3d", x, 3)
+    if x.dim() != 5:
+        raise _axes_error("conv3d", x, 3)
     return convolve(x, weight, bias, _plain(stride, padding, dilation, groups))
 
 
@@ -111,7 +114,8 @@ def conv_transpose1d(
         output_padding: Elements added after the output.
         groups: Groups of channels.
     """
-    _axes("conv_transpose1d", x, 1)
+    if x.dim() != 3:
+        raise _axes_error("conv_transpose1d", x, 1)
     return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
 
 
@@ -138,7 +142,8 @@ def conv_transpose2d(
         output_padding: Elements added after the output.
         groups: Groups of channels.
     """
-    _axes("conv_transpose2d", x, 2)
+    if x.dim() != 4:
+        raise _axes_error("conv_transpose2d", x, 2)
     return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
 
 
@@ -165,7 +170,8 @@ def conv_transpose3d(
         output_padding: Elements added after the output.
         groups: Groups of channels.
     """
-    _axes("conv_transpose3d", x, 3)
+    if x.dim() != 5:
+        raise _axes_error("conv_transpose3d", x, 3)
     return _transpose(x, weight, bias, stride, padding, dilation, output_padding, groups)
 
 
@@ -175,9 +181,8 @@ def _plain(stride: Numbers, padding: Numbers, dilation: Numbers, groups: int) ->
     return hashable(stride), hashable(padding), hashable(dilation), 1, groups, False
 
 
-def _axes(name: str, x: torch.Tensor, axes: int) -> None:
-    if x.dim() != axes + 2:
-        raise UsageError(name, f"expected x with {axes + 2} axes, channels last, got {tuple(x.shape)}.")
+def _axes_error(name: str, x: torch.Tensor, axes: int) -> UsageError:
+    return UsageError(name, f"expected x with {axes + 2} axes, channels last, got {tuple(x.shape)}.")
 
 
 def _transpose(

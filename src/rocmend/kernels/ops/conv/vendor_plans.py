@@ -64,16 +64,40 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
         return back(out)
 
     first = x.as_strided(*seen), weight.as_strided(*seen_weight)
-    quick = None if spread else cudnn.forward(*first, *options, groups)
-    if quick is None:
+    if spread:
+        spreads = cudnn.transposed(*first, *options, groups)
+        return call if spreads is None else _by_cudnn(spreads, seen, seen_weight, back.last, call)
+    ahead = cudnn.forward(*first, *options, groups)
+    if ahead is None:
         return call
     output, seen_output = allocate.Output(out_shape, x.dtype, x.device), back.first
 
     def directly(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         out = output()
-        if quick(x.as_strided(*seen), weight.as_strided(*seen_weight), out.as_strided(*seen_output)):
+        if ahead(x.as_strided(*seen), weight.as_strided(*seen_weight), out.as_strided(*seen_output)):
             return out if bias is None else out.add_(bias)
         return call(x, weight, bias)
+
+    return directly
+
+
+def _by_cudnn(run: cudnn.Transposed, seen: View, seen_weight: View, last: View, otherwise: Call) -> Call:
+    """Return what calls cuDNN for a transposed convolution of ``(x, weight)``, and a bias perhaps.
+
+    Args:
+        run: That calls it with channels first.
+        seen: x so.
+        seen_weight: The weight so.
+        last: The output with channels last.
+        otherwise: Computes where cuDNN does not.
+    """
+
+    def directly(x: torch.Tensor, weight: torch.Tensor, *bias: torch.Tensor | None) -> torch.Tensor:
+        out = run(x.as_strided(*seen), weight.as_strided(*seen_weight))
+        if out is None:
+            return otherwise(x, weight, *bias)
+        found = out.as_strided(*last)
+        return found.add_(bias[0]) if bias and bias[0] is not None else found
 
     return directly
 
@@ -107,16 +131,8 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
         return back(out)
 
     first = gradient.as_strided(*seen), weight.as_strided(*seen_weight)
-    quick = cudnn.transposed(*first, *options._replace(extra=extra), groups)
-    if quick is None:
-        return call
-    last = back.last
-
-    def directly(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        out = quick(gradient.as_strided(*seen), weight.as_strided(*seen_weight))
-        return call(gradient, weight) if out is None else out.as_strided(*last)
-
-    return directly
+    spreads = cudnn.transposed(*first, *options._replace(extra=extra), groups)
+    return call if spreads is None else _by_cudnn(spreads, seen, seen_weight, back.last, call)
 
 
 def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geometry) -> Call | None:
