@@ -107,7 +107,8 @@ def test_what_is_launched_early_waits(dim: int, *, lengths: bool) -> None:
     more = {"lengths": torch.tensor([8000])} if lengths else {}
     split, *merge = [one.constants for one in _launched(lambda: attention_decode(q, k, v, scale=0.1, **more))]
     assert split["EARLY"]
-    assert split["AHEAD"] == 0 or not lengths  # where the keys lie is not known before
+    assert (split["AHEAD"] > 0) == (not lengths)  # where a part's keys lie is not known before
+    assert split["AHEAD_VALUES"] <= split["AHEAD"]
     assert len(merge) == (0 if split["LAST"] else 1)
     assert split["LAST"] == (dim == 64)  # one launch where there is little to merge
     assert all(one["PDL"] and one["FIRST"] and split["PDL"] for one in merge)

@@ -157,7 +157,7 @@ def run(
         "DVB": max(power_of_two(value_dim), 16), "ROWS": cut.rows, "DOT": cut.matrix, "CAUSAL": isinstance(mask, str),
         "MASK": kind, "SOFT_CAP": soft_cap is not None, "SINKS": sinks is not None, "WINDOW": window is not None,
         "LENGTHS": lengths is not None, "SPLIT": cut.splits > 1, "EARLY": bool(cut.config.get("launch_pdl", 0)),
-        "AHEAD": _ahead(cut.config, k, v, lengths), "LATE": bool(cut.config.get("late", 0)) and cut.matrix and d1 == 0,
+        **_ahead(cut.config, k, v, lengths), "LATE": bool(cut.config.get("late", 0)) and cut.matrix and d1 == 0,
         "TRIGGER_LAST": bool(cut.config.get("trigger_last", 0)),
     }  # fmt: skip
     numbers = (
@@ -209,13 +209,15 @@ def run(
     return call
 
 
-def _ahead(config: Config, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor | None) -> int:
-    """Return how many keys of a part are fetched before the kernel in front is done.
+def _ahead(config: Config, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor | None) -> dict[str, int]:
+    """Return how many keys and values of a part are fetched before the kernel in front is done.
 
     It must be known where they lie, without reading anything, and they must lie side by side.
     """
     dense = all(one.stride(3) == 1 and one.stride(2) == one.shape[3] for one in (k, v))
-    return int(config.get("ahead", 0)) if config.get("launch_pdl", 0) and lengths is None and dense else 0
+    known = config.get("launch_pdl", 0) and lengths is None and dense
+    counts = (int(config.get(name, 0)) if known else 0 for name in ("ahead", "ahead_values"))
+    return dict(zip(("AHEAD", "AHEAD_VALUES"), counts, strict=True))
 
 
 def _no_scores(out: torch.Tensor, v: torch.Tensor, group: int) -> torch.Tensor:

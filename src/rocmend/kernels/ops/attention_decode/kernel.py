@@ -220,6 +220,7 @@ def split_kernel(
     PDL: tl.constexpr,
     EARLY: tl.constexpr,
     AHEAD: tl.constexpr,
+    AHEAD_VALUES: tl.constexpr,
     LATE: tl.constexpr,
     TRIGGER_LAST: tl.constexpr,
     LAST: tl.constexpr,
@@ -230,9 +231,9 @@ def split_kernel(
     """One part of the cache for one KV head: scores, running softmax, weighted sum of values.
 
     NVIDIA only: with EARLY it is launched before the kernel in front of it is done, and waits for what it reads. Until
-    then it has its first AHEAD keys and values fetched. With LATE, rows of q come with each block of keys, which so
-    need not wait for them. With PDL the kernel behind it is launched early, too: once this one has waited, so that what
-    is launched then may read what was written before; with TRIGGER_LAST once it has read all keys.
+    then it has its first AHEAD keys and AHEAD_VALUES values fetched. With LATE, rows of q come with each block of keys,
+    which so need not wait for them. With PDL the kernel behind it is launched early, too: once this one has waited, so
+    that what is launched then may read what was written before; with TRIGGER_LAST once it has read all keys.
     """
     ELEMENT: tl.constexpr = k_ptr.dtype.element_ty.primitive_bitwidth // 8
     split = tl.program_id(0) % splits
@@ -241,9 +242,10 @@ def split_kernel(
     kv = (pair % KV).to(tl.int64)
     if AHEAD > 0:
         begin, stop = span(capacity, window, splits, split, L, BLOCK_N, WINDOW)
-        keys = tl.minimum(AHEAD, stop - begin)
+        keys, values = tl.minimum(AHEAD, stop - begin), tl.minimum(AHEAD_VALUES, stop - begin)
         fetch(k_ptr + b * k_sb + kv * k_sh + begin.to(tl.int64) * k_ss, keys * (D * ELEMENT // 16 * 16))
-        fetch(v_ptr + b * v_sb + kv * v_sh + begin.to(tl.int64) * v_ss, keys * (DV * ELEMENT // 16 * 16))
+        if AHEAD_VALUES > 0:
+            fetch(v_ptr + b * v_sb + kv * v_sh + begin.to(tl.int64) * v_ss, values * (DV * ELEMENT // 16 * 16))
     if EARLY and (LENGTHS or not LATE):
         tl.extra.cuda.gdc_wait()
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
