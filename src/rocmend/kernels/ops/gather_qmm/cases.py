@@ -81,6 +81,18 @@ def _case(
     return Case(f"{dtype}-{name}", make, dtype, size, function, reference, compiled, edges)
 
 
+def _very_few() -> Iterator[Case]:
+    """Yield cases of very few rows: their wavefronts have as much of K each, or the last one less."""
+    for form in (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32)):
+        for name, tokens, n, k, indices in (
+            ("single", 1, 48, 2048, "random"), ("single-uneven", 2, 32, 1280, "both"),
+            ("single-one", 1, 32, 2048, "one"),
+        ):  # fmt: skip
+            for gated in (False, True):
+                label = f"{name}-{form[0]}{form[1]}{'-gated' if gated else ''}"
+                yield _case(label, "bfloat16", form, 5, tokens, 3, n, k, gated=gated, indices=indices)
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     four = ("affine", 4, 64)
@@ -111,6 +123,7 @@ def cases() -> Iterator[Case]:
         for gated in (False, True):
             label = f"{name}-gated" if gated else name
             yield _case(label, "bfloat16", ("affine", 4, group), 5, tokens, 3, n, k, gated=gated, indices=indices)
+    yield from _very_few()
     # Whole tiles of programs that stay: experts with no rows, with all, with more than a tile has.
     for form in (four, ("affine", 8, 64), ("mxfp4", 4, 32)):
         for name, tokens, n, k, indices in (
