@@ -214,6 +214,7 @@ def burst_kernel(
     source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // divisor
     row = (expert.to(gl.int64) * TILES + tile) * 16
     x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + source.to(gl.int64) * (DEPTH // 2)
+    raw = _columns(x_at, two, odd, q, four, wavefront, DEPTH, KIND, EVEN)
     mixed = _scales(scales_ptr, biases_ptr, row, r, q, four, wavefront, DEPTH, KIND, GROUP, EVEN)
     words = _words(w_ptr + row * WORDS + w_of, wavefront, WORDS, CHUNKS, EVEN)
     if GATED:
@@ -222,7 +223,6 @@ def burst_kernel(
     elif TWO:
         more_mixed = _scales(scales_ptr, biases_ptr, row + 16, r, q, four, wavefront, DEPTH, KIND, GROUP, EVEN)
         more_words = _words(w_ptr + (row + 16) * WORDS + w_of, wavefront, WORDS, CHUNKS, EVEN)
-    raw = _columns(x_at, two, odd, q, four, wavefront, DEPTH, KIND, EVEN)
     nothing = gl.full([SLICES, 4, 2, 4, 4], 0, gl.int32, layout=lanes)
     first = raw[0] + nothing
     if HELD > 0:
