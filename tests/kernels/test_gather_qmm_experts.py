@@ -31,7 +31,8 @@ H200 = by_name("sm90", compute_units=132)
 WAVEFRONTS, ROWS, QUARTERS = 4, 8, 4
 LANES = (WAVEFRONTS, ROWS, QUARTERS)
 TAKEN: dict[str, Value] = {
-    "TILES": 6, "AHEAD": 4, "TILES_AT_ONCE": 3, "ROOM": 512, "num_warps": 8, "num_stages": 1, "launch_pdl": True,
+    "TILES": 6, "FEWER": 0, "AHEAD": 4, "SOON": 1, "TILES_AT_ONCE": 6, "ROOM": 512, "num_warps": 8, "num_stages": 1,
+    "launch_pdl": True,
 }  # fmt: skip
 
 
@@ -133,9 +134,9 @@ def _bfloat16(drawn: Any, *shape: int) -> Any:
     return numbers.view(torch.int16).numpy().view(np.uint32), numbers.double().numpy()
 
 
-@pytest.mark.parametrize("tiles", [2, 7])
+@pytest.mark.parametrize(("tiles", "places"), [(2, 2), (4, 6), (7, 7)])
 @pytest.mark.parametrize("chunk", [0, 6])
-def test_sums_of_128_columns(tiles: int, chunk: int) -> None:
+def test_sums_of_128_columns(tiles: int, places: int, chunk: int) -> None:
     drawn = np.random.default_rng(tiles + chunk)
     base, tokens, quarter, register = 4096, 8 * tiles, chunk // 4, chunk % 4
     words = drawn.integers(0, 1 << 32, (64, 16), dtype=np.uint32)
@@ -151,17 +152,21 @@ def test_sums_of_128_columns(tiles: int, chunk: int) -> None:
             operands = {f"${4 + at}": x_words[row, q[0] * 16 + part * 4 + at] for at in range(4)}
             for pair in range(4):
                 place = (part % 2 * 4 + pair ^ r[0]) * 16 + q[0] * 4
-                operands[f"${8 + pair}"] = base + part // 2 * (tiles * 1024) + row * 128 + place
+                operands[f"${8 + pair}"] = base + part // 2 * (places * 1024) + row * 128 + place
             lanes.run(blocks.put()[0], operands)
-    block, constraints = blocks.product(tiles, register)
-    assert len(constraints.split(",")) == 8 * tiles + 36
-    operands = {f"${at}": np.zeros(LANES) for at in range(4 * tiles)}
     line = wavefront * 16 + r * 2
     groups = _packed(scales.reshape(64, 16, 2)), _packed(biases.reshape(64, 16, 2))
+    given = [[of[line + row, q * 4 + at] for at in range(4)] for of in groups for row in range(2)]
+    given += [[np.uint32(quarter)] * 4, [np.where(q < 2, np.uint32(0x1010), np.uint32(0x3232))] * 4]
+    lanes.run(
+        blocks.picked(register)[0], {f"${4 + at}": one for at, one in enumerate(one for four in given for one in four)}
+    )
+    beside = [lanes.held[f"${at}"] for at in range(4)]
+    block, constraints = blocks.product(tiles, places)
+    assert len(constraints.split(",")) == 8 * tiles + 16
+    operands = {f"${at}": np.zeros(LANES) for at in range(4 * tiles)}
     given = [[words[line + row, q * 4 + at] for at in range(4)] for row in range(2)]
-    given += [[of[line + row, q * 4 + at] for at in range(4)] for of in groups for row in range(2)]
-    given += [[np.uint32((base >> 4) + 0x10000)] * 4, [np.uint32(quarter)] * 4]
-    given += [[np.where(q < 2, np.uint32(0x1010), np.uint32(0x3232))] * 4]
+    given += [beside, [np.uint32((base >> 4) + 0x10000)] * 4]
     operands |= {f"${8 * tiles + at}": one for at, one in enumerate(one for four in given for one in four)}
     lanes.run(block, operands)
     codes = (words[:, :, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15).reshape(64, 2, 64)

@@ -17,35 +17,56 @@ from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
+from rocmend.kernels.ops.gather_qmm.kernels.experts_lists import (
+    list_pairs,
+    more_tiles,
+    nothing,
+    order_pairs,
+    read,
+)
 
 TILES = range(2, 8)
-ROOMS = (512, 1024)
 FAR = 512
 """Bytes of each row of weights that the second cache reads before lanes load any."""
 DEPTHS = (512, 1024, 1536, 2048)
-PRODUCTS = {(tiles, register): blocks.product(tiles, register) for tiles in TILES for register in range(4)}
-EARLY = {size: blocks.early(size)[0] for depth in DEPTHS for size in (FAR, depth // 2)}
-LISTED = {(room, count): blocks.listed(room, count)[0] for room in ROOMS for count in (False, True)}
-LOAD, LOAD_OF = (gl.constexpr(t) for t in blocks.load())
+PRODUCTS = {
+    (tiles, places): blocks.product(tiles, places)
+    for places in TILES
+    for tiles in range(max(1, places - 2), places + 1)
+}
+PICKED = tuple(blocks.picked(register)[0] for register in range(4))
+PICKED_OF = gl.constexpr(blocks.picked(0)[1])
+EARLY = {size: blocks.early(size)[0] for depth in DEPTHS for size in (FAR, depth // 2, 4096)}
+ONES = tuple(blocks.one(register)[0] for register in range(4))
+ONE_OF = gl.constexpr(blocks.one(0)[1])
+LOAD, LOAD_OF = (gl.constexpr(t) for t in blocks.load(behind=False))
+BEHIND, BEHIND_OF = (gl.constexpr(t) for t in blocks.load(behind=True))
+NONE, NONE_OF = (gl.constexpr(t) for t in blocks.none_of())
 EARLY_OF = gl.constexpr(blocks.early(16)[1])
-LISTED_OF = gl.constexpr(blocks.listed(1, True)[1])
 PUT, PUT_OF = (gl.constexpr(t) for t in blocks.put())
 STORE, STORE_OF = (gl.constexpr(t) for t in blocks.store())
-READ, READ_OF = (gl.constexpr(t) for t in blocks.READ)
-WRITE, WRITE_OF = (gl.constexpr(t) for t in blocks.WRITE)
-NOTHING, NOTHING_OF = (gl.constexpr(t) for t in blocks.NOTHING)
 VISIBLE, VISIBLE_OF = (gl.constexpr(t) for t in blocks.VISIBLE)
 BASE, BASE_OF = (gl.constexpr(t) for t in blocks.BASE)
 
 
 @gluon.constexpr_function
-def _product(tiles, register):
-    return PRODUCTS[tiles, register][0]
+def _product(tiles, places):
+    return PRODUCTS[tiles, places][0]
 
 
 @gluon.constexpr_function
-def _product_of(tiles, register):
-    return PRODUCTS[tiles, register][1]
+def _product_of(tiles, places):
+    return PRODUCTS[tiles, places][1]
+
+
+@gluon.constexpr_function
+def _picked(register):
+    return PICKED[register]
+
+
+@gluon.constexpr_function
+def _one(register):
+    return ONES[register]
 
 
 @gluon.constexpr_function
@@ -58,17 +79,33 @@ def _far():
     return FAR
 
 
-@gluon.constexpr_function
-def _listed(room, count):
-    return LISTED[room, count]
-
-
 @gluon.jit
 def _four(at, there):
     """Load four words, where ``there`` is not 0."""
     return gl.inline_asm_elementwise(
         LOAD, LOAD_OF, [at.to(gl.int64, bitcast=True), there], gl.int32, is_pure=False, pack=4
     )
+
+
+@gluon.jit
+def _four_behind(at, there, none):
+    """Load four words, where ``there`` is not 0, not before what ``none`` comes of is there."""
+    return gl.inline_asm_elementwise(
+        BEHIND, BEHIND_OF, [at.to(gl.int64, bitcast=True), there, none], gl.int32, is_pure=False, pack=4
+    )
+
+
+@gluon.jit
+def _again(words, at, there, REGISTER: gl.constexpr):
+    """Load one of four words anew, where ``there`` is not 0."""
+    return gl.inline_asm_elementwise(
+        _one(REGISTER), ONE_OF, [words, at.to(gl.int64, bitcast=True), there], gl.int32, is_pure=False, pack=4
+    )
+
+
+@gluon.jit
+def _meet():
+    gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit
@@ -88,86 +125,6 @@ def _without_two(values):
 
 
 @gluon.jit
-def _write(at, what, there):
-    gl.inline_asm_elementwise(WRITE, WRITE_OF, [at, what, there], gl.int32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def _read(at):
-    return gl.inline_asm_elementwise(READ, READ_OF, [at], gl.int32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def _nothing():
-    return gl.inline_asm_elementwise(NOTHING, NOTHING_OF, [], gl.int32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def _list(
-    rhs_ptr, start, end, expert, counts_at, list_at, ROOM: gl.constexpr, EXPERTS: gl.constexpr,
-    COUNT: gl.constexpr, WAVEFRONTS: gl.constexpr,
-):  # fmt: skip
-    """Write the numbers of an expert's pairs from ``start`` on, as many as there is room for, in any order.
-
-    Return how many there are; all experts' pairs are counted too.
-    """
-    SPAN: gl.constexpr = WAVEFRONTS * 128
-    lanes: gl.constexpr = gl.BlockedLayout([4], [32], [WAVEFRONTS], [0])
-    number = gl.arange(0, SPAN, layout=lanes) + _nothing()
-    counter = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + _nothing()
-    nil = number * 0
-    # Nobody reads what was there any more.
-    gl.thread_barrier()
-    if COUNT:
-        _write(counts_at + counter * 4, counter * 0, counter * 0 + 1)
-    _write(list_at, list_at * 0, list_at * 0 + 1)
-    gl.thread_barrier()
-    for first in range(start, end, 2 * SPAN):
-        several = ()
-        for part in gl.static_range(2):
-            pair = first + part * SPAN + number
-            several = several + (gl.load(rhs_ptr + pair, mask=pair < end, other=-1).to(gl.int32),)
-        for part in gl.static_range(2):
-            pair = first + part * SPAN + number
-            gl.inline_asm_elementwise(
-                _listed(ROOM, COUNT), LISTED_OF, [several[part], nil + expert, pair, nil + counts_at, nil + list_at],
-                gl.int32, is_pure=False, pack=1,
-            )  # fmt: skip
-    gl.thread_barrier()
-    return _read(list_at)
-
-
-@gluon.jit
-def _order(list_at, count, before, low, to_at, ROOM: gl.constexpr, MOST: gl.constexpr, WAVEFRONTS: gl.constexpr):
-    """Write those of a list's numbers whose places in order are ``low`` to ``low + MOST``.
-
-    ``before`` others are less than all of the list.
-    """
-    place = gl.arange(0, ROOM, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + _nothing()
-    own = _read(list_at + 16 + place * 4)
-    rank = place * 0 + (before - low)
-    for other in range(count):
-        rank += (_read(list_at + 16 + other * 4) < own).to(gl.int32)
-    there = (place < count) & (rank >= 0) & (rank < MOST)
-    _write(to_at + rank * 4, own, there.to(gl.int32))
-
-
-@gluon.jit
-def _add(one, other):
-    return one + other
-
-
-@gluon.jit
-def _more_tiles(counts_at, MOST: gl.constexpr, EXPERTS: gl.constexpr, WAVEFRONTS: gl.constexpr):
-    """Return how many tiles experts and all before them have beyond their first ones."""
-    # Wavefronts have all of them, or they would exchange them.
-    lanes: gl.constexpr = gl.BlockedLayout([EXPERTS // 32], [32], [WAVEFRONTS], [0])
-    counts = _read(counts_at + (gl.arange(0, EXPERTS, layout=lanes) + _nothing()) * 4)
-    tiles = gl.maximum((counts + (MOST - 1)) // MOST - 1, 0)
-    return tiles, gl.associative_scan(tiles, 0, _add)
-
-
-@gluon.jit
 def _into_memory(
     x_ptr, tile_at, count, base, divisor, r, q, wavefront, four, zero,
     DEPTH: gl.constexpr, TILES: gl.constexpr, TILES_AT_ONCE: gl.constexpr, WAVEFRONTS: gl.constexpr,
@@ -179,13 +136,13 @@ def _into_memory(
     ROUNDS: gl.constexpr = DEPTH // (128 * WAVEFRONTS)
     GROUPS: gl.constexpr = (TILES + TILES_AT_ONCE - 1) // TILES_AT_ONCE
     words = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True)
-    r += _nothing()
+    r += nothing()
     for group in gl.static_range(GROUPS):
         if group * (TILES_AT_ONCE * 8) < count:
             given = ()
             for tile in gl.static_range(group * TILES_AT_ONCE, min(TILES, group * TILES_AT_ONCE + TILES_AT_ONCE)):
                 place = tile * 8 + r
-                pair = _read(tile_at + gl.where(place < count, place, 0) * 4)
+                pair = read(tile_at + gl.where(place < count, place, 0) * 4)
                 row = (pair // divisor).to(gl.int64) * (DEPTH // 2)
                 for part in gl.static_range(ROUNDS * 4):
                     chunk = part // 4 * WAVEFRONTS + wavefront
@@ -206,9 +163,13 @@ def _into_memory(
 @gluon.jit
 def _products(
     w_ptr, scales_ptr, biases_ptr, out_ptr, n, turns, base, tile_at, count, select, scaled, r, q, wavefront, four, zero,
-    DEPTH: gl.constexpr, TILES: gl.constexpr, AHEAD: gl.constexpr, WAVEFRONTS: gl.constexpr,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, PLACES: gl.constexpr, AHEAD: gl.constexpr, SOON: gl.constexpr,
+    WAVEFRONTS: gl.constexpr,
 ):  # fmt: skip
-    """Multiply rows of weights, 16 of a wavefront in each turn, by x in shared memory, and store the products."""
+    """Multiply rows of weights, 16 of a wavefront in each turn, by x in shared memory, and store the products.
+
+    There is room for PLACES tiles of 8 rows of x, and rows of no more than TILES.
+    """
     # Of scales, a quarter has those of 4 chunks.
     STEPS: gl.constexpr = DEPTH // 512
     ROW: gl.constexpr = DEPTH // 8
@@ -225,38 +186,71 @@ def _products(
         words = words + (_four(w_at + chunk * 16, zero + 1), _four(w_at + (chunk * 16 + ROW), zero + 1))
     s_low, s_high = _four(s_at, scaled), _four(s_at + BESIDE, scaled)
     b_low, b_high = _four(b_at, scaled), _four(b_at + BESIDE, scaled)
+    # 0, as the compiler cannot tell.
+    mask = zero + (n >> 31)
     for turn in range(turns):
         sums = ()
         for _tile in gl.static_range(TILES):
             sums = sums + (zero.to(gl.float32),)
+        another = turn + 1 < turns
+        next_turn = (turn + 1) * HEIGHT
+        one_lane = gl.where(r * 4 + q + zero == 0, 1, 0)
+        if another:
+            _soon(scales_ptr + (next_turn + wavefront * 16 + zero) * BESIDE, one_lane, 64 * BESIDE)
+            _soon(biases_ptr + (next_turn + wavefront * 16 + zero) * BESIDE, one_lane, 64 * BESIDE)
         for step in range(STEPS):
             ends = step + 1 == STEPS
-            there = zero + ((not ends) or (turn + 1 < turns)).to(gl.int32)
+            there = zero + ((not ends) or another).to(gl.int32)
+            again = scaled * (ends and another).to(gl.int32)
             now = turn * (HEIGHT * ROW) + step * 64
-            later = gl.where(ends, (turn + 1) * (HEIGHT * ROW), now + 64)
+            later = gl.where(ends, next_turn * ROW, now + 64)
+            if SOON:
+                if another:
+                    _soon(w_ptr + (next_turn + wavefront * 16 + step * (16 // STEPS) + zero) * ROW, one_lane, 4096)
+            coming, picked = (), ()
             for chunk in gl.static_range(4):
-                where = ((base >> 4) & 0x3FFF) + 0x10000 + (step * 4 + chunk) * (TILES * 128)
+                if chunk % AHEAD == 0:
+                    # Ahead of loads: or what counts loads under way counts these too, and waits for all.
+                    picked = ()
+                    none = zero
+                    for near in gl.static_range(chunk, chunk + AHEAD):
+                        one = gl.inline_asm_elementwise(
+                            _picked(near), PICKED_OF, [s_low, s_high, b_low, b_high, zero + step, select], gl.int32,
+                            is_pure=False, pack=4,
+                        )  # fmt: skip
+                        picked = picked + (one,)
+                        none = gl.inline_asm_elementwise(
+                            NONE, NONE_OF, [one, none, mask], gl.int32, is_pure=False, pack=4
+                        )
+                    coming = ()
+                    for following in gl.static_range(chunk + AHEAD, chunk + 2 * AHEAD):
+                        if following < 4:
+                            at = w_at + (now + following * 16)
+                            coming = coming + (_four_behind(at, zero + 1, none), _four_behind(at + ROW, zero + 1, none))
+                        else:
+                            at = w_at + (later + (following - 4) * 16)
+                            coming = coming + (_four_behind(at, there, none), _four_behind(at + ROW, there, none))
+                    # The compiler moves loads down to where their registers come free, but not past this.
+                    _meet()
+                where = ((base >> 4) & 0x3FFF) + 0x10000 + (step * 4 + chunk) * (PLACES * 128)
                 sums = gl.inline_asm_elementwise(
-                    _product(TILES, chunk), _product_of(TILES, chunk),
-                    sums + (words[0], words[1], s_low, s_high, b_low, b_high, zero + where, zero + step, select),
+                    _product(TILES, PLACES), _product_of(TILES, PLACES),
+                    sums + (words[0], words[1], picked[chunk % AHEAD], zero + where),
                     (gl.float32,) * TILES, is_pure=False, pack=4,
                 )  # fmt: skip
                 words = _without_two(words)
-                if chunk + AHEAD < 4:
-                    at = w_at + (now + (chunk + AHEAD) * 16)
-                    words = words + (_four(at, zero + 1), _four(at + ROW, zero + 1))
-                else:
-                    at = w_at + (later + (chunk + AHEAD - 4) * 16)
-                    words = words + (_four(at, there), _four(at + ROW, there))
-            if ends and (turn + 1 < turns):
-                beside = (turn + 1) * (HEIGHT * BESIDE)
-                s_low, s_high = _four(s_at + beside, scaled), _four(s_at + (beside + BESIDE), scaled)
-                b_low, b_high = _four(b_at + beside, scaled), _four(b_at + (beside + BESIDE), scaled)
-        hidden = _nothing()
+                if chunk % AHEAD == AHEAD - 1:
+                    words = coming
+                beside = next_turn * BESIDE + chunk
+                s_low = _again(s_low, s_at + beside, again, chunk)
+                s_high = _again(s_high, s_at + (beside + BESIDE), again, chunk)
+                b_low = _again(b_low, b_at + beside, again, chunk)
+                b_high = _again(b_high, b_at + (beside + BESIDE), again, chunk)
+        hidden = nothing()
         column = turn * HEIGHT + line
         for tile in gl.static_range(TILES):
             place = tile * 8 + q * 2 + (four + hidden) % 2
-            pair = _read(tile_at + gl.where(place < count, place, 0) * 4)
+            pair = read(tile_at + gl.where(place < count, place, 0) * 4)
             to = out_ptr + (pair.to(gl.int64) * n + column)
             gl.inline_asm_elementwise(
                 STORE, STORE_OF, [sums[tile], to.to(gl.int64, bitcast=True), zero + (place < count).to(gl.int32)],
@@ -267,8 +261,9 @@ def _products(
 @gluon.jit
 def experts_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rhs_ptr, n, pairs, experts, divisor,
-    DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, AHEAD: gl.constexpr,
-    TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr, WAVEFRONTS: gl.constexpr, PDL: gl.constexpr,
+    DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, FEWER: gl.constexpr,
+    AHEAD: gl.constexpr, SOON: gl.constexpr, TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr,
+    WAVEFRONTS: gl.constexpr, PDL: gl.constexpr,
 ):  # fmt: skip
     """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once.
 
@@ -289,7 +284,9 @@ def experts_kernel(
         SLICES: Units of work that share a tile, each with a part of the rows of weights.
         EXPERTS: A power of two, from the experts on, 32 at least.
         TILES: Of 8 rows of x, which are a tile of a unit.
+        FEWER: There are products for so many tiles of 8 fewer too, 2 at most, for experts with fewer rows.
         AHEAD: Chunks of 128 columns of weights under way, 1, 2 or 4.
+        SOON: The second cache reads a turn's weights a turn before.
         TILES_AT_ONCE: Of x that are loaded before one is stored.
         ROOM: Numbers of pairs that can be listed at once.
         WAVEFRONTS: Of a program.
@@ -334,18 +331,18 @@ def experts_kernel(
     select = gl.where(q + zero < 2, 0x1010, 0x3232)
     scaled = gl.where(q * 4 + zero < BESIDE, 1, 0)
     expert, tile = gl.minimum(begin // SLICES, experts - 1), begin * 0
-    listed = _list(rhs_ptr, 0, pairs, expert, counts_at, list_at, ROOM, EXPERTS, True, WAVEFRONTS)
-    tiles, _ = _more_tiles(counts_at, MOST, EXPERTS, WAVEFRONTS)
+    listed = list_pairs(rhs_ptr, 0, pairs, expert, counts_at, list_at, ROOM, EXPERTS, True, WAVEFRONTS)
+    tiles, _ = more_tiles(counts_at, MOST, EXPERTS, WAVEFRONTS)
     units = (experts + gl.sum(tiles, axis=0)) * SLICES
     for unit in range(begin, units, gl.num_programs(0)):
         if unit != gl.minimum(begin, experts * SLICES - 1):
-            tiles, through = _more_tiles(counts_at, MOST, EXPERTS, WAVEFRONTS)
+            tiles, through = more_tiles(counts_at, MOST, EXPERTS, WAVEFRONTS)
             more = unit // SLICES - experts
             before = through <= more
             beyond = gl.sum(before.to(gl.int32), axis=0)
             expert = gl.where(more < 0, unit // SLICES, beyond)
             tile = gl.where(more < 0, 0, 1 + more - gl.sum(gl.where(before, tiles, 0), axis=0))
-            listed = _list(rhs_ptr, 0, pairs, expert, counts_at, list_at, ROOM, EXPERTS, False, WAVEFRONTS)
+            listed = list_pairs(rhs_ptr, 0, pairs, expert, counts_at, list_at, ROOM, EXPERTS, False, WAVEFRONTS)
         tile_at = list_at + 16
         if listed > MOST:
             # Which pairs are in which tile has to be the same in all programs.
@@ -356,8 +353,8 @@ def experts_kernel(
                 some = listed
                 if listed > ROOM:
                     end = gl.minimum(start + span, pairs)
-                    some = _list(rhs_ptr, start, end, expert, counts_at, list_at, ROOM, EXPERTS, False, WAVEFRONTS)
-                _order(list_at, some, earlier, tile * MOST, ordered_at, ROOM, MOST, WAVEFRONTS)
+                    some = list_pairs(rhs_ptr, start, end, expert, counts_at, list_at, ROOM, EXPERTS, False, WAVEFRONTS)
+                order_pairs(list_at, some, earlier, tile * MOST, ordered_at, ROOM, MOST, WAVEFRONTS)
                 earlier += some
             gl.thread_barrier()
         count = gl.minimum(listed - tile * MOST, MOST)
@@ -367,9 +364,12 @@ def experts_kernel(
                 WAVEFRONTS,
             )  # fmt: skip
             first_row = expert.to(gl.int64) * n + unit % SLICES * own
-            _products(
-                w_ptr + first_row * ROW, scales_ptr + first_row * BESIDE, biases_ptr + first_row * BESIDE,
-                out_ptr + unit % SLICES * own, n, own // HEIGHT, base, tile_at, count, select, scaled, r, q, wavefront,
-                four, zero, DEPTH, TILES, AHEAD, WAVEFRONTS,
-            )  # fmt: skip
+            # Another 8 rows of x are a sixth more time of the matrix unit.
+            for eights in gl.static_range(TILES - FEWER, TILES + 1):
+                if (count > 8 * (eights - 1) or eights == TILES - FEWER) and count <= 8 * eights:
+                    _products(
+                        w_ptr + first_row * ROW, scales_ptr + first_row * BESIDE, biases_ptr + first_row * BESIDE,
+                        out_ptr + unit % SLICES * own, n, own // HEIGHT, base, tile_at, count, select, scaled,
+                        r, q, wavefront, four, zero, DEPTH, eights, TILES, AHEAD, SOON, WAVEFRONTS,
+                    )  # fmt: skip
     memory._keep_alive()  # noqa: SLF001  it is read by address

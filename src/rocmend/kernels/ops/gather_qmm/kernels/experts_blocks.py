@@ -27,28 +27,39 @@ def _block(lines: list[str]) -> str:
     return "\n".join(("{", *lines, "}"))
 
 
-def product(tiles: int, register: int) -> tuple[str, str]:
-    """Return the block that adds 128 columns to a lane's sums, and its constraints.
+def picked(register: int) -> tuple[str, str]:
+    """Give scales of rows r and r + 8 and their biases, twice in a register: a lane's of one chunk.
 
-    Gives sums of each tile of 8 rows of x; takes them, words of rows r and r + 8, scales and biases of both rows in
-    words of two groups, where x of these columns begins in units of 16 bytes, the quarter whose lane has the scales,
-    and which bytes of its word are a lane's.
+    Takes them in words of two groups, of which the quarters of lanes have four each, the quarter whose lane has the
+    chunk's, and which bytes of its word are a lane's.
 
     Args:
-        tiles: Of x.
-        register: Of the four words of scales, the one with these columns.
+        register: Of the four words, the chunk's.
+    """
+    lines = []
+    for at in range(FOUR):
+        held, quarter, select = f"${FOUR + FOUR * at + register}", f"${5 * FOUR}", f"${6 * FOUR}"
+        lines.append(f"shfl.sync.idx.b32 ${at}, {held}, {quarter}, 0x1c1f, 0xffffffff;")
+        lines.append(f"prmt.b32 ${at}, ${at}, ${at}, {select};")
+    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * (6 * FOUR))
+
+
+def product(tiles: int, places: int) -> tuple[str, str]:
+    """Return the block that adds 128 columns to a lane's sums, and its constraints.
+
+    Gives sums of each tile of 8 rows of x; takes them, words of rows r and r + 8, what ``picked`` gives, and where x of
+    these columns begins in units of 16 bytes.
+
+    Args:
+        tiles: Of x that are multiplied.
+        places: Of tiles of x that there is room for.
     """
     sums = ", ".join(f"${at}" for at in range(FOUR * tiles))
-    low, high, s_low, s_high, b_low, b_high, where, quarter, select = (
-        _named(2 * FOUR * tiles + FOUR * at) for at in range(9)
-    )
+    low, high, beside, where = (_named(2 * FOUR * tiles + FOUR * at) for at in range(4))
     lines = [".reg .b32 s<2>, h<2>, b<2>, t, u, c, p<16>, q<16>;", ".reg .b64 d, e;"]
-    for row, (scales, biases) in enumerate(((s_low, b_low), (s_high, b_high))):
-        for to, held in (("t", scales), ("u", biases)):
-            lines.append(f"shfl.sync.idx.b32 {to}, {held[register]}, {quarter[0]}, 0x1c1f, 0xffffffff;")
-            lines.append(f"prmt.b32 {to}, {to}, {to}, {select[0]};")
-        for to, held, by in ((f"s{row}", "t", SCALE), (f"h{row}", "t", SCALE_16), (f"b{row}", "u", DOWN)):
-            lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {to}, {held}, c;"]
+    for row in range(2):
+        for to, held, by in (("s", row, SCALE), ("h", row, SCALE_16), ("b", 2 + row, DOWN)):
+            lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {to}{row}, {beside[held]}, c;"]
     lines += [f"mov.b32 c, {DESCRIPTOR};", f"mov.b64 d, {{{where[0]}, c}};"]
     # While the unit multiplies the first half, the second is unpacked.
     for half, to in enumerate("pq"):
@@ -63,21 +74,36 @@ def product(tiles: int, register: int) -> tuple[str, str]:
         lines.append("wgmma.fence.sync.aligned;")
         for step in range(4):
             left = ", ".join(f"{to}{4 * step + at}" for at in range(4))
-            lines.append(f"add.u64 e, d, {half * tiles * 64 + 2 * step};")
+            lines.append(f"add.u64 e, d, {half * places * 64 + 2 * step};")
             lines.append(
                 f"wgmma.mma_async.sync.aligned.m64n{8 * tiles}k16.f32.bf16.bf16 {{{sums}}}, {{{left}}}, e, 1, 1, 1, 0;"
             )
         lines.append("wgmma.commit_group.sync.aligned;")
     lines.append("wgmma.wait_group.sync.aligned 0;")
     count = FOUR * tiles
-    return _block(lines), ",".join(["=f"] * count + [str(at) for at in range(count)] + ["r"] * (9 * FOUR))
+    return _block(lines), ",".join(["=f"] * count + [str(at) for at in range(count)] + ["r"] * (4 * FOUR))
 
 
-def load() -> tuple[str, str]:
-    """Load four words: where, and whether."""
-    lines = [".reg .pred p;", "setp.ne.b32 p, $8, 0;"]
-    lines.append("@p ld.global.L1::no_allocate.L2::128B.v4.b32 {$0, $1, $2, $3}, [$4];")
-    return _block(lines), ",".join(["=r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+def load(*, behind: bool) -> tuple[str, str]:
+    """Load four words: where, and whether; ``behind`` a number, 0, that is added to where."""
+    lines = [".reg .pred p;", ".reg .b64 a;", "setp.ne.b32 p, $8, 0;"]
+    lines += ["cvt.s64.s32 a, $12;", "add.s64 a, a, $4;"] if behind else ["mov.b64 a, $4;"]
+    lines.append("@p ld.global.L1::no_allocate.L2::128B.v4.b32 {$0, $1, $2, $3}, [a];")
+    return _block(lines), ",".join(["=r"] * FOUR + ["l"] * FOUR + ["r"] * (2 * FOUR if behind else FOUR))
+
+
+def none_of() -> tuple[str, str]:
+    """Give 0, which the compiler takes for what comes of four numbers and another: their bits in a mask, 0."""
+    lines = [".reg .b32 t;", "lop3.b32 t, $4, $5, $6, 0x96;", "lop3.b32 t, t, $7, $8, 0x96;", "and.b32 $0, t, $12;"]
+    lines += [f"mov.b32 ${at}, $0;" for at in range(1, FOUR)]
+    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * (3 * FOUR))
+
+
+def one(register: int) -> tuple[str, str]:
+    """Load one of four words anew: the words, where, and whether."""
+    lines = [".reg .pred p;", "setp.ne.b32 p, $12, 0;", f"@p ld.global.L1::no_allocate.b32 ${register}, [$8];"]
+    kept = [str(at) for at in range(FOUR)]
+    return _block(lines), ",".join(["=r"] * FOUR + kept + ["l"] * FOUR + ["r"] * FOUR)
 
 
 def early(size: int) -> tuple[str, str]:
