@@ -11,12 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.kernels.wavefront import QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
+from tests.kernels.wavefront import LANE, QUARTER, ROW, Wavefront, code_words, narrow, packed, wide
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.quantized_matmul import Problem, host, walkers_rows
-from rocmend.kernels.ops.quantized_matmul.kernels import blocks, blocks_rows
+from rocmend.kernels.ops.quantized_matmul.kernels import blocks_rows
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
@@ -35,24 +35,33 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
     dense = codes.reshape(16, -1, 64) * wide(scales)[:, :, None] + wide(biases)[:, :, None]
     wanted = dense.reshape(16, depth) @ wide(x).astype(np.float64).T
 
+    # Shared memory: x, then its sums.
+    of_word = blocks_rows.WORD_BYTES
+    sums_at = 16 * of_word
+    shared = np.full(sums_at // 4 + of_word // 4, 0xFFFFFFFF, np.uint32)
     # Words 0 and 1 of a chunk are of its first group, which quarters 0 and 1 hold; the others are given its halves.
-    ordered: list[Any] = []
-    for chunk in range(4):
-        xs: list[Any] = []
-        for word in range(4):
-            given = np.where(word // 2 != QUARTER // 2, 2, 0)
-            eight = (chunk * 16 + word // 2 * 8 + QUARTER % 2 * 4 + given + word % 2) * 4
-            xs += Wavefront([packed(x)[ROW, eight + at] for at in range(4)]).run(blocks.pairs())
-        ordered.append(xs)
+    for place in range(16):
+        chunk, word = place // 4, place % 4
+        given = np.where(word // 2 != QUARTER // 2, 2, 0)
+        eight = (chunk * 16 + word // 2 * 8 + QUARTER % 2 * 4 + given + word % 2) * 4
+        of_x = [packed(x)[ROW, eight + at] for at in range(4)]
+        to = place * of_word + LANE * 16
+        Wavefront([*of_x, *[to] * 4], shared=shared).run(blocks_rows.placed(), 0)
+    ordered = [
+        [
+            shared[(place * of_word + LANE * 16) // 4 + at]
+            for place in range(4 * chunk, 4 * chunk + 4)
+            for at in range(4)
+        ]
+        for chunk in range(4)
+    ]
 
-    totals = np.zeros((4, 32), np.float32)
-    for chunk in range(4):
-        share = Wavefront([*ordered[chunk], *[ROW] * 4]).run(blocks_rows.totals(chunk))
-        totals += np.stack(share).view(np.float32)
+    Wavefront([LANE * 16, sums_at + LANE * 16, ROW], 1, shared).run(blocks_rows.totals(of_word), 0)
+    thirds = [shared[(sums_at + LANE * 16) // 4 + at] for at in range(3)]
     left = wide(x).astype(np.float64).reshape(8, 8, 64).sum(2)
     for group in range(2):
-        np.testing.assert_allclose(totals[group] + totals[2 + group], left[ROW, 2 * QUARTER + group], atol=1e-5)
-    parts = Wavefront(list(bits_of(totals)), 8).run(blocks_rows.cut(), 8)
+        total = sum(wide(third >> np.uint32(16 * group) & 0xFFFF).astype(np.float64) for third in thirds)
+        np.testing.assert_allclose(total, left[ROW, 2 * QUARTER + group], atol=1e-5)
 
     sums: list[Any] = [np.zeros(32, np.uint32)] * 4
     quads = [[one[ROW + by, QUARTER]] * 4 for one in (packed(biases), packed(scales)) for by in (0, 8)]
@@ -61,7 +70,8 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
         low, high = ([words[ROW + by, one] for one in places] for by in (0, 8))
         operands = [*sums, *low, *high, *ordered[chunk], *quads[2], *quads[3], *[QUARTER // 2] * 4]
         sums = Wavefront(operands).run(blocks_rows.product(chunk))
-    sums = Wavefront([*sums, *quads[0], *quads[1], *quads[2], *quads[3], *parts]).run(blocks_rows.others())
+    rest = [*sums, *quads[0], *quads[1], *quads[2], *quads[3], *[sums_at + LANE * 16] * 4]
+    sums = Wavefront(rest, shared=shared).run(blocks_rows.others())
     got = np.zeros((16, 8), np.float32)
     for at in range(4):
         got[ROW + at // 2 * 8, 2 * QUARTER + at % 2] = sums[at].view(np.float32)

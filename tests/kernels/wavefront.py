@@ -100,16 +100,19 @@ class Wavefront:
     Args:
         operands: What a block takes, ``[32]`` each.
         first: The number of the first one, behind those that it gives.
+        shared: Words of shared memory, which blocks read and write.
     """
 
-    def __init__(self, operands: list[Any], first: int = 4) -> None:
+    def __init__(self, operands: list[Any], first: int = 4, shared: Any = None) -> None:
+        self.shared = shared
         self.held: dict[str, Any] = {f"${first + at}": np.asarray(one, np.uint32) for at, one in enumerate(operands)}
 
     def run(self, block: str, results: int = 4) -> list[Any]:
         """Run a block, and return the registers that it gives, which are the first ones."""
         for statement in re.split(r";\s*", block.strip().strip("{}").strip()):
             if statement and not statement.startswith(".reg"):
-                self._step(*statement.split(None, 1))
+                name, _, rest = statement.partition(" ")
+                self._step(name, rest)
         return [self.held[f"${at}"] for at in range(results)]
 
     def _value(self, name: str) -> Any:
@@ -121,8 +124,23 @@ class Wavefront:
         if name.startswith("mma"):
             self._multiply(*(re.split(r",\s*", part) for part in re.findall(r"\{([^}]*)\}", rest)))
             return
+        if name.startswith(("ld.shared", "st.shared")):
+            words = self._at(rest)
+            for at, one in enumerate(re.split(r",\s*", re.findall(r"\{([^}]*)\}", rest)[0])):
+                if name.startswith("ld"):
+                    self.held[one] = self.shared[words + at]
+                else:
+                    self.shared[words + at] = self._value(one)
+            return
         to, *of = re.split(r",\s*", rest)
         self.held[to] = INSTRUCTIONS[name](*(self._value(one) for one in of))
+
+    def _at(self, rest: str) -> Any:
+        """Return the words of shared memory that an address in brackets means."""
+        register, by = re.findall(r"\[([^\]+]*)\+?(\d*)\]", rest)[0]
+        address = self._value(register) + np.uint32(by or 0)
+        assert not (address % 16).any()
+        return address // 4
 
     def _multiply(self, d: list[str], a: list[str], b: list[str], c: list[str]) -> None:
         left, right, sums = np.zeros((16, 16)), np.zeros((16, 8)), np.zeros((16, 8))

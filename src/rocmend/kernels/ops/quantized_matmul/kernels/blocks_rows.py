@@ -15,6 +15,8 @@ from rocmend.kernels.ops.quantized_matmul.kernels.blocks import ONES, block, mma
 FIRST, SECOND = "p0, p1, p2, p3", "r0, r1, r2, r3"
 HALVES = 2
 PARTS = 3
+WORD_BYTES = 512
+"""What a wavefront has of x for one word of each lane: four pairs each."""
 
 
 def product(chunk: int) -> str:
@@ -48,53 +50,55 @@ def product(chunk: int) -> str:
     return block(*lines)
 
 
-def totals(chunk: int) -> str:
-    """Give what chunk 0 to 3 has of the sums of x by groups: row r of x, groups 2 q and 2 q + 1 of four chunks.
+def placed() -> str:
+    """Store eight codes' numbers of x, in four registers as they stand, as pairs (v, v + 4).
+
+    Takes them, and where they go.
+    """
+    a, b, c, d = operands(4)
+    lines = [".reg .b32 p<4>;"]
+    for v, (low, high, pick) in enumerate(((a, c, "0x5410"), (a, c, "0x7632"), (b, d, "0x5410"), (b, d, "0x7632"))):
+        lines.append(f"prmt.b32 p{v}, {low}, {high}, {pick};")
+    return block(*lines, "st.shared.v4.b32 [$8], {p0, p1, p2, p3};")
+
+
+def totals(words_apart: int) -> str:
+    """Store the sums of x by the eight groups of four chunks, each in three bfloat16, which have its 24 bits.
 
     x is the left operand here, half of it in rows r + 8; the right one has ones in the column of the group. What it
-    gives, of one half and of the other, is where the right operand of ``others`` has it. Takes x for each of the four
-    words, and r.
+    gives, of one half and of the other, is where the right operand of ``others`` has it: row r of x, groups 2 q and
+    2 q + 1. Takes where x is, where the sums go, and r.
+
+    Args:
+        words_apart: Bytes from one word of a lane to the next.
     """
     to = "c0, c1, c2, c3"
-    lines = [".reg .pred p;", ".reg .b32 o;", ".reg .f32 c0, c1, c2, c3, z;", "mov.f32 z, 0f00000000;"]
-    for word in range(4):
-        x = operands(4 + 4 * word)
+    lines = [".reg .pred p;", ".reg .b32 o, t, a<4>, y<4>;", ".reg .f32 c<4>, x0, x1, y;"]
+    lines += [f"mov.f32 c{at}, 0f00000000;" for at in range(4)]
+    for word in range(16):
+        lines.append(f"ld.shared.v4.b32 {{a0, a1, a2, a3}}, [$1+{word * words_apart}];")
         if word % HALVES == 0:
-            lines.append(f"setp.ne.b32 p, $20, {2 * chunk + word // HALVES};")
-            lines.append("selp.b32 o, 0, 0x3f803f80, p;")
-        lines.append(mma(to, ", ".join(x), "o, o", to if word else "z, z, z, z"))
-    lines += [f"mov.f32 ${at}, c{at};" for at in range(4)]
-    return block(*lines)
-
-
-def cut() -> str:
-    """Cut the sums of x into three bfloat16, which have their 24 bits, and the same times -128.
-
-    Gives six registers, then two that have nothing: groups 2 q and 2 q + 1 of a part, and of it times -128. Takes what
-    ``totals`` gives for four chunks, added up.
-    """
-    lines = [".reg .b32 t, n;", ".reg .f32 x0, x1, y;", "mov.b32 n, 0xc300c300;"]
-    lines += ["add.f32 x0, $8, $10;", "add.f32 x1, $9, $11;"]
+            lines += [f"setp.ne.b32 p, $3, {word // HALVES};", "selp.b32 o, 0, 0x3f803f80, p;"]
+        lines.append(mma(to, "a0, a1, a2, a3", "o, o", to))
+    lines += ["add.f32 x0, c0, c2;", "add.f32 x1, c1, c3;", "mov.b32 y3, 0;"]
     for part in range(PARTS):
-        to = f"${2 * part}"
-        lines += [f"cvt.rn.bf16x2.f32 {to}, x1, x0;", f"mul.rn.bf16x2 ${2 * part + 1}, {to}, n;"]
+        lines.append(f"cvt.rn.bf16x2.f32 y{part}, x1, x0;")
         if part + 1 < PARTS:
-            lines += [f"shl.b32 t, {to}, 16;", "mov.b32 y, t;", "sub.f32 x0, x0, y;"]
-            lines += [f"and.b32 t, {to}, 0xffff0000;", "mov.b32 y, t;", "sub.f32 x1, x1, y;"]
-    lines += ["mov.b32 $6, 0;", "mov.b32 $7, 0;"]
-    return block(*lines)
+            lines += [f"shl.b32 t, y{part}, 16;", "mov.b32 y, t;", "sub.f32 x0, x0, y;"]
+            lines += [f"and.b32 t, y{part}, 0xffff0000;", "mov.b32 y, t;", "sub.f32 x1, x1, y;"]
+    return block(*lines, "st.shared.v4.b32 [$2], {y0, y1, y2, y3};")
 
 
 def others() -> str:
     """Add what is not of the codes, ``Σ (bias - 128 scale) Σ x`` of four chunks, to a lane's sums.
 
-    Takes the sums; biases of rows r and r + 8 and scales of both, of the groups of chunk q in a word; and the eight
-    registers that ``cut`` gives.
+    Takes the sums; biases of rows r and r + 8 and scales of both, of the groups of chunk q in a word; and where what
+    ``totals`` stored is.
     """
-    lines = [".reg .f32 c0, c1, c2, c3;"]
+    lines = [".reg .f32 c<4>;", ".reg .b32 n, z, y<4>;", "mov.b32 n, 0xc300c300;"]
+    lines.append("ld.shared.v4.b32 {y0, y1, y2, y3}, [$24];")
     for part in range(PARTS):
-        one = 24 + 2 * part
         start = ", ".join(operands(4)) if part == 0 else "c0, c1, c2, c3"
-        lines.append(mma("c0, c1, c2, c3", "$8, $12, $16, $20", f"${one}, ${one + 1}", start))
-    lines += [f"mov.f32 ${at}, c{at};" for at in range(4)]
-    return block(*lines)
+        lines.append(f"mul.rn.bf16x2 z, y{part}, n;")
+        lines.append(mma("c0, c1, c2, c3", "$8, $12, $16, $20", f"y{part}, z", start))
+    return block(*lines, *(f"mov.f32 ${at}, c{at};" for at in range(4)))

@@ -1,8 +1,12 @@
 """Two to eight rows of x in bfloat16 against 4-bit weights in groups of 64 or 128, on NVIDIA, as ``walkers``.
 
 A program's wavefronts take parts of K (SLICES of them) of some tiles of 16 rows of weights at once (SIDE), then of the
-next ones. x is brought into order once, in shared memory, where all wavefronts find it. ``blocks_rows`` has what lanes
-do.
+next ones. x is brought into order once, in shared memory, and its sums are made once, where all wavefronts find them.
+``blocks_rows`` has what lanes do.
+
+Which part of K a wavefront sums differs from one to the next, which Triton has no words for. So blocks of PTX store x,
+read it for its sums and store those; of shared memory Triton knows that it is taken, where it begins, and what products
+read of it.
 """
 
 from __future__ import annotations
@@ -14,16 +18,28 @@ from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.quantized_matmul.kernels import blocks, blocks_rows
 from rocmend.kernels.ops.quantized_matmul.kernels.walkers import _by_two
 
-PAIRS = gl.constexpr(blocks.pairs())
-PAIRS_OF = gl.constexpr(blocks.constraints("r", "r"))
+PLACED = gl.constexpr(blocks_rows.placed())
+PLACED_OF = gl.constexpr(blocks.constraints("r", "rr"))
 PRODUCTS = gl.constexpr(tuple(blocks_rows.product(chunk) for chunk in range(4)))
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "frrrrrrrrr"))
-TOTALS = gl.constexpr(tuple(blocks_rows.totals(chunk) for chunk in range(4)))
-TOTALS_OF = gl.constexpr(blocks.constraints("f", "rrrrr"))
-CUT = gl.constexpr(blocks_rows.cut())
-CUT_OF = gl.constexpr(blocks.constraints("rr", "f"))
+WORD = gl.constexpr(blocks_rows.WORD_BYTES)
+TOTALS = {slices: blocks_rows.totals(slices * blocks_rows.WORD_BYTES) for slices in (1, 2, 4, 8)}
+TOTALS_OF = gl.constexpr("=r,r,r,r")
 OTHERS = gl.constexpr(blocks_rows.others())
-OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrrrrr"))
+OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrrrr"))
+BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
+"""Where Triton's shared memory begins, and with it the allocation that lives longest."""
+
+
+@gluon.constexpr_function
+def _totals(slices):
+    return TOTALS[slices]
+
+
+@gluon.jit
+def _said(text: gl.constexpr):
+    """Say an instruction that gives and takes nothing."""
+    gl.inline_asm_elementwise(text, "=r", [], gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit
@@ -38,13 +54,13 @@ def _codes(at, FIRST: gl.constexpr, SLICES: gl.constexpr, CHUNKS: gl.constexpr, 
 
 
 @gluon.jit
-def _quads(s_at, b_at, EIGHT: gl.constexpr):
+def _quads(s_all, b_all, at, EIGHT: gl.constexpr):
     """Return words of two groups: biases of rows r and r + 8, then scales."""
-    return gl.load(b_at), gl.load(b_at + EIGHT), gl.load(s_at), gl.load(s_at + EIGHT)
+    return gl.load(b_all + at), gl.load(b_all + at + EIGHT), gl.load(s_all + at), gl.load(s_all + at + EIGHT)
 
 
 @gluon.jit
-def _into_memory(x_ptr, rows, x_eights, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, memory):
+def _into_memory(x_ptr, rows, x_eights, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr):
     """Bring x into order: parts of K, words of chunks, wavefronts, rows, quarters, pairs."""
     WARPS: gl.constexpr = SIDE * SLICES
     WIDE: gl.constexpr = 8 if WARPS > 8 else WARPS  # noqa: FURB136  min is not of constants
@@ -52,18 +68,23 @@ def _into_memory(x_ptr, rows, x_eights, PARTS: gl.constexpr, SLICES: gl.constexp
         [1, 1, 1, 1, 4], [2, 1, 4, 4, 1], [WIDE, WARPS // WIDE, 1, 1, 1], [4, 0, 3, 2, 1]
     )
     k = along(0, 16, spread, 5)
+    wavefront = along(1, SLICES, spread, 5)
+    r = along(2, 8, spread, 5)
     q = along(3, 4, spread, 5)
-    word = (along(1, SLICES, spread, 5) * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
+    four = along(4, 4, spread, 5)
+    word = (wavefront * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
     # The other quarter was given it.
     word += gl.where(q // 2 != k % 4 // 2, 2, 0)
-    line = gl.minimum(along(2, 8, spread, 5), rows - 1)
-    at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (line * x_eights + word) * 4 + along(4, 4, spread, 5)
+    at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (gl.minimum(r, rows - 1) * x_eights + word) * 4 + four
+    place = (k * SLICES + wavefront) * WORD + (r * 4 + q) * 16 + four * 0
+    place += gl.inline_asm_elementwise(BEGIN, "=r,r", [place], gl.int32, is_pure=True, pack=1)
     given = ()
     for part in gl.static_range(PARTS):
         given = given + (gl.load(at + part * (SLICES * 256)),)
     for part in gl.static_range(PARTS):
-        ordered = gl.inline_asm_elementwise(PAIRS, PAIRS_OF, [given[part]], gl.int32, is_pure=True, pack=4)
-        memory.index(part).store(ordered)
+        gl.inline_asm_elementwise(
+            PLACED, PLACED_OF, [given[part], place + part * (16 * SLICES * WORD)], gl.int32, is_pure=False, pack=4
+        )
 
 
 @gluon.jit
@@ -82,6 +103,7 @@ def walkers_rows_kernel(
     SIDE: gl.constexpr,
     ROUNDS: gl.constexpr,
     CHUNKS: gl.constexpr,
+    AHEAD: gl.constexpr,
     KEPT: gl.constexpr,
     PDL: gl.constexpr,
 ):
@@ -102,6 +124,7 @@ def walkers_rows_kernel(
         SIDE: Tiles at once.
         ROUNDS: Tiles of a wavefront at most.
         CHUNKS: Of 128 codes that a wavefront multiplies at a step, 1, 2 or 4, while as many are under way.
+        AHEAD: Parts of K, of 512 codes of a wavefront, whose scales and biases are under way.
         KEPT: Wavefronts add up what they have at the end, not for each tile.
         PDL: Weights are read before x is there.
     """
@@ -109,75 +132,75 @@ def walkers_rows_kernel(
     STEPS: gl.constexpr = PARTS * 4 // CHUNKS
     # Elements of a tensor of scales in a row: words of two groups, or groups.
     QUADS: gl.constexpr = DEPTH // 128
+    # Shared memory: x, then its sums.
+    SUMS: gl.constexpr = DEPTH * 16
     kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
     # Tiles, parts of K, rows, quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 1, 8, 4, 1], [SIDE, SLICES, 1, 1, 1], [4, 3, 2, 1, 0])
-    # Without tiles, which x knows nothing of.
+    # Without tiles, which x knows nothing of, and with one number for all four registers.
     columns: gl.constexpr = gl.SliceLayout(0, lanes)
-    wavefront = along(1, SLICES, lanes, 5)
-    r = along(2, 8, lanes, 5)
-    q = along(3, 4, lanes, 5)
+    single: gl.constexpr = gl.SliceLayout(4, lanes)
+    side = along(0, SIDE, single, 4)
+    wavefront = along(1, SLICES, single, 4)
+    r = along(2, 8, single, 4)
+    q = along(3, 4, single, 4)
     four = along(4, 4, lanes, 5)
     programs = gl.num_programs(0)
-    tile = along(0, SIDE, lanes, 5) * programs + gl.program_id(0)
+    step = programs * SIDE
+    tile = side * programs + gl.program_id(0) + (wavefront + r + q) * 0
     row = tile.to(gl.int64) * 16
+    each = tile.expand_dims(4) * 0 + four * 0
+    # A wavefront without a tile reads the same few words again and again: nothing has to be masked.
+    w_none = w_ptr + (each + (q * 4).expand_dims(4) + four)
+    w_at = w_ptr + (row * (DEPTH // 8) + (r * (DEPTH // 8) + wavefront * 64 + q * 4)).expand_dims(4) + four
+    w_at = gl.where(tile.expand_dims(4) < tiles, w_at, w_none)
+    w_round = step.to(gl.int64) * (DEPTH * 2)
     s_all = scales_ptr.to(gl.pointer_type(kind), bitcast=True)
     b_all = biases_ptr.to(gl.pointer_type(kind), bitcast=True)
-    # A wavefront without a tile reads the same few words again and again: nothing has to be masked.
-    w_none = w_ptr + (q * 4 + four)
-    have = tile < tiles
-    w_at = w_ptr + (row * (DEPTH // 8) + (r * (DEPTH // 8) + wavefront * 64 + q * 4 + four))
-    w_at = gl.where(have, w_at, w_none)
     quad = row * QUADS + (r * QUADS + wavefront * 4 + q)
-    s_at, b_at = gl.where(have, s_all + quad, s_all), gl.where(have, b_all + quad, b_all)
-    step = programs * SIDE
-    w_round = step.to(gl.int64) * (DEPTH * 2)
-    s_round = step.to(gl.int64) * (16 * QUADS)
+    quad_round = step.to(gl.int64) * (16 * QUADS)
+    memory = gl.allocate_shared_memory(gl.int32, [(SUMS + DEPTH) // 512, 128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     words = _codes(w_at, 0, SLICES, CHUNKS, DEPTH)
-    quads = _quads(s_at, b_at, 8 * QUADS)
+    quads = ()
+    for first in gl.static_range(AHEAD):
+        later = quad + ((first // PARTS) * quad_round + first % PARTS * (SLICES * 4))
+        quads = quads + (_quads(s_all, b_all, gl.where(tile + (first // PARTS) * step < tiles, later, 0), 8 * QUADS),)
     if PDL:
         # In this order: the next one may read weights that were written before this one began to wait.
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-    memory = gl.allocate_shared_memory(
-        gl.int32, [PARTS, 16, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [4, 3, 2, 1, 0])
-    )
-    _into_memory(x_ptr, rows, x_eights, PARTS, SLICES, SIDE, memory)
+        _said("griddepcontrol.wait; // $0")
+        _said("griddepcontrol.launch_dependents; // $0")
+    _into_memory(x_ptr, rows, x_eights, PARTS, SLICES, SIDE)
+    gl.thread_barrier()
+    # Sums of x by 64 codes, each in three parts of bfloat16: wavefronts that share no tile have parts of K each.
+    own = gl.inline_asm_elementwise(BEGIN, "=r,r", [tile], gl.int32, is_pure=True, pack=1)
+    own += wavefront * WORD + (r * 4 + q) * 16
+    for of in gl.static_range((PARTS + SIDE - 1) // SIDE):
+        part = gl.minimum(of * SIDE + side, PARTS - 1)
+        gl.inline_asm_elementwise(
+            _totals(SLICES), TOTALS_OF, [own + part * (16 * SLICES * WORD), own + (SUMS + part * (SLICES * WORD)), r],
+            gl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+    # Of what is read in the rounds Triton knows no writer, and has no barrier.
+    gl.thread_barrier()
+    sums_at = each + (own + SUMS).expand_dims(4)
+    upper = each + (q // 2).expand_dims(4)
     held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
         gl.int32, [16 * PARTS, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
-    # Sums of x by 64 codes, each in three parts of bfloat16.
     nothing = gl.full([SIDE, SLICES, 8, 4, 4], 0.0, gl.float32, layout=lanes)
-    spot = r + tile * 0 + wavefront * 0 + q * 0 + four * 0
-    upper = spot * 0 + q // 2
-    cuts = ()
-    for part in gl.static_range(PARTS):
-        total = nothing
-        for c in gl.static_range(4):
-            of_word = ()
-            for k in gl.static_range(4):
-                of_word = of_word + (held.index((part * 4 + c) * 4 + k).load(columns).expand_dims(0),)
-            total += gl.inline_asm_elementwise(
-                TOTALS[c], TOTALS_OF, [of_word[0], of_word[1], of_word[2], of_word[3], spot], gl.float32,
-                is_pure=True, pack=4,
-            )  # fmt: skip
-        cuts = cuts + gl.inline_asm_elementwise(CUT, CUT_OF, [total], (gl.int32, gl.int32), is_pure=True, pack=4)
-    # Said here, or Triton has a barrier where x is first read: in each round.
-    gl.thread_barrier()
     left: gl.constexpr = gl.SliceLayout(1, lanes)
     register = along(3, 4, left, 4)
     column = along(2, 4, left, 4) * 2 + register % 2
     n = along(1, 8, left, 4) + register // 2 * 8
     out_at = out_ptr + (column.to(gl.int64) * (tiles * 16) + n)
-    first = along(0, SIDE, left, 4) * programs + gl.program_id(0)
+    own_tile = along(0, SIDE, left, 4) * programs + gl.program_id(0)
     kept = ()
     for _ in gl.static_range(ROUNDS if KEPT else 0):
         kept = kept + (nothing,)
     for turn in range(ROUNDS):
         sums, others = nothing, nothing
-        more = tile + (turn + 1) * step < tiles
+        more = (tile + (turn + 1) * step < tiles).expand_dims(4)
         w_next = gl.where(more, w_at + w_round, w_none)
-        s_next, b_next = gl.where(more, s_at + s_round, s_all), gl.where(more, b_at + s_round, b_all)
         for at in gl.static_range(STEPS):
             here = words
             if at + 1 < STEPS:
@@ -185,15 +208,23 @@ def walkers_rows_kernel(
             else:
                 words = _codes(w_next, 0, SLICES, CHUNKS, DEPTH)
             if at * CHUNKS % 4 == 0:
-                b_low, b_high = _by_two(quads[0], GROUP), _by_two(quads[1], GROUP)
-                s_low, s_high = _by_two(quads[2], GROUP), _by_two(quads[3], GROUP)
-                if at * CHUNKS // 4 + 1 < PARTS:
-                    by = (at * CHUNKS // 4 + 1) * (SLICES * 4)
-                    quads = _quads(s_at + by, b_at + by, 8 * QUADS)
-                else:
-                    quads = _quads(s_next, b_next, 8 * QUADS)
+                b_low = _by_two(quads[0][0], GROUP).expand_dims(4) + each
+                b_high = _by_two(quads[0][1], GROUP).expand_dims(4) + each
+                s_low = _by_two(quads[0][2], GROUP).expand_dims(4) + each
+                s_high = _by_two(quads[0][3], GROUP).expand_dims(4) + each
+                older = quads
+                quads = ()
+                for following in gl.static_range(AHEAD - 1):
+                    quads = quads + (older[following + 1],)
+                # A part of this tile, or of the next one.
+                later = quad + (
+                    ((at * CHUNKS // 4 + AHEAD) // PARTS) * quad_round
+                    + (at * CHUNKS // 4 + AHEAD) % PARTS * (SLICES * 4)
+                )
+                there = tile + (turn + (at * CHUNKS // 4 + AHEAD) // PARTS) * step < tiles
+                quads = quads + (_quads(s_all, b_all, gl.where(there, later, 0), 8 * QUADS),)
             # The compiler moves loads down to where their registers come free, but not past this.
-            gl.inline_asm_elementwise("bar.warp.sync 0xffffffff; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+            _said("bar.warp.sync 0xffffffff; // $0")
             for c in gl.static_range(CHUNKS):
                 xs = ()
                 for k in gl.static_range(4):
@@ -206,21 +237,22 @@ def walkers_rows_kernel(
             if (at + 1) * CHUNKS % 4 == 0:
                 others = gl.inline_asm_elementwise(
                     OTHERS, OTHERS_OF,
-                    [others, b_low, b_high, s_low, s_high, cuts[at * CHUNKS // 4 * 2], cuts[at * CHUNKS // 4 * 2 + 1]],
-                    gl.float32, is_pure=True, pack=4,
+                    [others, b_low, b_high, s_low, s_high, sums_at + at * CHUNKS // 4 * (SLICES * WORD)],
+                    gl.float32, is_pure=False, pack=4,
                 )  # fmt: skip
         sums += others
         if KEPT:
-            older = kept
+            before = kept
             kept = ()
             for k in gl.static_range(ROUNDS):
-                kept = kept + (gl.where(turn == k, sums, older[k]),)
+                kept = kept + (gl.where(turn == k, sums, before[k]),)
         else:
-            mine = first + turn * step
+            mine = own_tile + turn * step
             whole = gl.sum(sums, axis=1).to(gl.bfloat16)
             gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))
-        w_at, s_at, b_at = w_next, s_next, b_next
+        w_at = w_next
+        quad += quad_round
     for k in gl.static_range(ROUNDS if KEPT else 0):
-        mine = first + k * step
+        mine = own_tile + k * step
         whole = gl.sum(kept[k], axis=1).to(gl.bfloat16)
         gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))
