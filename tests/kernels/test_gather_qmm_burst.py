@@ -145,8 +145,8 @@ def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({}, "b4-4"), ({"gated": True}, "b4-4-gated"), ({"bits": 8, "k": 768}, "b8-2"), ({"k": 1536}, "b4-4"),
-        ({"mode": "mxfp4", "group_size": 32, "k": 4096}, "mxfp4-8"), ({"k": 128}, "b4-1"),
+        ({}, "b4-4"), ({"gated": True}, "b4-4-gated"), ({"bits": 8, "k": 768}, "b8-uneven"), ({"k": 1024}, "b4-2"),
+        ({"mode": "mxfp4", "group_size": 32, "k": 4096}, "mxfp4-8"), ({"k": 512}, "b4-1"),
     ],
     ids=str,
 )  # fmt: skip

@@ -51,9 +51,11 @@ def wavefronts(k: int) -> int:
 
 
 def class_of(problem: Problem) -> str:
-    """Name the class of tuning records: the format, how many wavefronts share K, and whether there is a gate."""
+    """Name the class of tuning records: the format, how many wavefronts share K alike, and whether there is a gate."""
     name = problem.mode if problem.mode == "mxfp4" else f"b{problem.bits}"
-    return f"{name}-{wavefronts(problem.k)}{'-gated' if problem.gated else ''}"
+    count = wavefronts(problem.k)
+    share = count if problem.k == count * COLUMNS else "uneven"
+    return f"{name}-{share}{'-gated' if problem.gated else ''}"
 
 
 def plan(
