@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.kernels.wavefront import LANE, QUARTER, ROW, Wavefront, code_words, narrow, packed, wide
+from tests.kernels.wavefront import LANE, QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import gluon
@@ -25,12 +25,13 @@ pytestmark = pytest.mark.cpu
 H200 = by_name("sm90", compute_units=132)
 
 
-def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
+@pytest.mark.parametrize("size", [1.0, 2.0**44, 2.0**-60])
+def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share(size: float) -> None:
     drawn = np.random.default_rng(1)
     depth = 512
     codes = drawn.integers(0, 16, (16, depth))
     words = code_words(codes)
-    x = narrow(drawn.standard_normal((8, depth)))
+    x = narrow(drawn.standard_normal((8, depth)) * size)
     scales, biases = narrow(drawn.standard_normal((2, 16, depth // 64)))
     dense = codes.reshape(16, -1, 64) * wide(scales)[:, :, None] + wide(biases)[:, :, None]
     wanted = dense.reshape(16, depth) @ wide(x).astype(np.float64).T
@@ -61,7 +62,7 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
     left = wide(x).astype(np.float64).reshape(8, 8, 64).sum(2)
     for group in range(2):
         total = sum(wide(third >> np.uint32(16 * group) & 0xFFFF).astype(np.float64) for third in thirds)
-        np.testing.assert_allclose(total, left[ROW, 2 * QUARTER + group], atol=1e-5)
+        np.testing.assert_allclose(total, left[ROW, 2 * QUARTER + group], atol=1e-5 * size)
 
     sums: list[Any] = [np.zeros(32, np.uint32)] * 4
     quads = [[one[ROW + by, QUARTER]] * 4 for one in (packed(biases), packed(scales)) for by in (0, 8)]
@@ -70,12 +71,13 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share() -> None:
         low, high = ([words[ROW + by, one] for one in places] for by in (0, 8))
         operands = [*sums, *low, *high, *ordered[chunk], *quads[2], *quads[3], *[QUARTER // 2] * 4]
         sums = Wavefront(operands).run(blocks_rows.product(chunk))
-    rest = [*sums, *quads[0], *quads[1], *quads[2], *quads[3], *[sums_at + LANE * 16] * 4]
+    restored = [bits_of(one.view(np.float32) * np.float32(blocks_rows.RESTORE)) for one in sums]
+    rest = [*restored, *quads[0], *quads[1], *[sums_at + LANE * 16] * 4]
     sums = Wavefront(rest, shared=shared).run(blocks_rows.others())
     got = np.zeros((16, 8), np.float32)
     for at in range(4):
         got[ROW + at // 2 * 8, 2 * QUARTER + at % 2] = sums[at].view(np.float32)
-    np.testing.assert_allclose(got, wanted, atol=4e-6 * np.abs(dense).sum((1, 2)).max())
+    np.testing.assert_allclose(got, wanted, atol=4e-6 * size * np.abs(dense).sum((1, 2)).max())
 
 
 def _problem(**change: Any) -> Problem:

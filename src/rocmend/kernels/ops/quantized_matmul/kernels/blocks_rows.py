@@ -6,68 +6,87 @@ group in its four words, of group 0 of a chunk in quarters 0 and 1, of group 1 i
 are of group 0, words 2 and 3 of group 1, and of the eight words of a group, which are ``h = 0`` and ``1`` of it in
 halves, quarter ``q`` has number ``4 (q % 2) + j`` as its word ``j`` where it loaded that group, and two further ones
 where it was given it.
+
+Codes are operands as they stand. The bits 0 to 7 of a bfloat16 alone are their number times 2⁻¹³³: seven are the
+fraction of a subnormal number, and the eighth makes it a normal one, which goes on where those end. So a mask gives a
+pair of codes, or of 16 times the codes beside them, and a word takes one shift and four masks. x is multiplied by 2⁸⁰,
+or by 2⁷⁶ where codes come 16 times: 2⁻⁵³ is left in each product, which sums lose at the end.
 """
 
 from __future__ import annotations
 
-from rocmend.kernels.ops.quantized_matmul.kernels.blocks import ONES, block, mma, multiplied, operands
+from rocmend.kernels.ops.quantized_matmul.kernels.blocks import block, mma, operands
 
 FIRST, SECOND = "p0, p1, p2, p3", "r0, r1, r2, r3"
 HALVES = 2
 PARTS = 3
+LOW, HIGH = 0x000F000F, 0x00F000F0
+"""Codes 0 and 4 of a word, and 16 times codes 1 and 5."""
+EVEN, ODD = 0x67806780, 0x65806580
+"""Twice what x is multiplied by: 2⁸⁰, and 2⁷⁶ where it meets 16 times codes."""
+ONES = 0x17801780
+"""Twice what takes 2⁸⁰ back."""
+RESTORE = 2.0**53
+"""What sums of products are multiplied by."""
 WORD_BYTES = 512
 """What a wavefront has of x for one word of each lane: four pairs each."""
 
 
 def product(chunk: int) -> str:
-    """Add a chunk, number 0 to 3 of those that a load of scales is for, to a lane's ``Σ scale · Σ (128 + q) x``.
+    """Add a chunk, number 0 to 3 of those that a load of scales is for, to a lane's ``Σ scale · Σ q x``, times 2⁻⁵³.
 
     Takes the sums so far, of rows r and r + 8 and columns 2 q and 2 q + 1; words of rows r and r + 8; x for each of the
     four words; scales of rows r and r + 8, of the two groups of chunk q in a word; whether q is 2 or 3.
     """
     low, high, upper = operands(8), operands(12), operands(40)[0]
     lines = [
-        ".reg .pred p;", ".reg .b32 a, b, c, d, t, o, e<2>, f<2>, u<4>, v<4>;",
-        ".reg .f32 p0, p1, p2, p3, r0, r1, r2, r3, s, z;", f"mov.b32 o, {ONES:#x};", "mov.f32 z, 0f00000000;",
-        f"setp.ne.b32 p, {upper}, 0;",
+        ".reg .pred m;", ".reg .b32 a, b, c, d, t, w, e<2>, f<2>, g<2>, u<4>, v<4>;", ".reg .f32 p<4>, r<4>, s, z;",
+        "mov.f32 z, 0f00000000;", f"setp.ne.b32 m, {upper}, 0;",
     ]  # fmt: skip
     for given, own, mixed in (("e", low, "u"), ("f", high, "v")):
         lines += [f"shfl.sync.bfly.b32 {given}{j}, {own[2 + j]}, 2, 0x1f, 0xffffffff;" for j in range(HALVES)]
         for j in range(HALVES):
-            lines.append(f"selp.b32 {mixed}{j}, {given}{j}, {own[j]}, p;")
-            lines.append(f"selp.b32 {mixed}{2 + j}, {own[j]}, {given}{j}, p;")
+            lines.append(f"selp.b32 {mixed}{j}, {given}{j}, {own[j]}, m;")
+            lines.append(f"selp.b32 {mixed}{2 + j}, {own[j]}, {given}{j}, m;")
+    lines += [f"shfl.sync.idx.b32 g{row}, ${32 + 4 * row}, {chunk}, 0x1c1f, 0xffffffff;" for row in range(HALVES)]
     # The groups in turn, so that one does not wait for what the other does.
-    for j in range(HALVES):
-        for group, to in enumerate((FIRST, SECOND)):
-            word = 2 * group + j
-            lines += multiplied(f"u{word}", f"v{word}", operands(16 + 4 * word), to, to if j else "z, z, z, z")
-    for row, held in ((0, 32), (2, 36)):
-        lines.append(f"shfl.sync.idx.b32 d, ${held}, {chunk}, 0x1c1f, 0xffffffff;")
-        for group, half in (("p", "shl.b32 t, d, 16;"), ("r", "and.b32 t, d, 0xffff0000;")):
+    for word in (0, 2, 1, 3):
+        to = ", ".join(f"{'pr'[word // 2]}{at}" for at in range(4))
+        x = operands(16 + 4 * word)
+        for pair in (0, 2):
+            held = (f"u{word}", f"v{word}")
+            if pair:
+                lines += [f"shr.u32 t, {held[0]}, 8;", f"shr.u32 w, {held[1]}, 8;"]
+                held = ("t", "w")
+            for names, mask in (("ab", LOW), ("cd", HIGH)):
+                lines += [f"and.b32 {name}, {of}, {mask:#x};" for name, of in zip(names, held, strict=True)]
+            lines.append(mma(to, "a, b, c, d", f"{x[pair]}, {x[pair + 1]}", to if word % 2 or pair else "z, z, z, z"))
+    for row in range(HALVES):
+        for group, half in (("p", f"shl.b32 t, g{row}, 16;"), ("r", f"and.b32 t, g{row}, 0xffff0000;")):
             lines += [half, "mov.b32 s, t;"]
-            for at in (row, row + 1):
+            for at in (2 * row, 2 * row + 1):
                 lines.append(f"fma.rn.f32 ${at}, s, {group}{at}, ${at if group == 'r' else 4 + at};")
     return block(*lines)
 
 
 def placed() -> str:
-    """Store eight codes' numbers of x, in four registers as they stand, as pairs (v, v + 4).
+    """Store eight codes' numbers of x, in four registers as they stand, as pairs (v, v + 4), multiplied.
 
     Takes them, and where they go.
     """
     a, b, c, d = operands(4)
-    lines = [".reg .b32 p<4>;"]
+    lines = [".reg .b32 p<4>, e, o;", f"mov.b32 e, {EVEN:#x};", f"mov.b32 o, {ODD:#x};"]
     for v, (low, high, pick) in enumerate(((a, c, "0x5410"), (a, c, "0x7632"), (b, d, "0x5410"), (b, d, "0x7632"))):
-        lines.append(f"prmt.b32 p{v}, {low}, {high}, {pick};")
+        lines += [f"prmt.b32 p{v}, {low}, {high}, {pick};", f"mul.rn.bf16x2 p{v}, p{v}, {'eo'[v % 2]};"]
     return block(*lines, "st.shared.v4.b32 [$8], {p0, p1, p2, p3};")
 
 
 def totals(words_apart: int) -> str:
     """Store the sums of x by the eight groups of four chunks, each in three bfloat16, which have its 24 bits.
 
-    x is the left operand here, half of it in rows r + 8; the right one has ones in the column of the group. What it
-    gives, of one half and of the other, is where the right operand of ``others`` has it: row r of x, groups 2 q and
-    2 q + 1. Takes where x is, where the sums go, and r.
+    x is the left operand here, what meets 16 times codes in rows r + 8; the right one has ones in the column of the
+    group. What it gives, of one half and of the other, is where the right operand of ``others`` has it: row r of x,
+    groups 2 q and 2 q + 1. Takes where x is, where the sums go, and r.
 
     Args:
         words_apart: Bytes from one word of a lane to the next.
@@ -78,9 +97,9 @@ def totals(words_apart: int) -> str:
     for word in range(16):
         lines.append(f"ld.shared.v4.b32 {{a0, a1, a2, a3}}, [$1+{word * words_apart}];")
         if word % HALVES == 0:
-            lines += [f"setp.ne.b32 p, $3, {word // HALVES};", "selp.b32 o, 0, 0x3f803f80, p;"]
+            lines += [f"setp.ne.b32 p, $3, {word // HALVES};", f"selp.b32 o, 0, {ONES:#x}, p;"]
         lines.append(mma(to, "a0, a1, a2, a3", "o, o", to))
-    lines += ["add.f32 x0, c0, c2;", "add.f32 x1, c1, c3;", "mov.b32 y3, 0;"]
+    lines += ["fma.rn.f32 x0, c2, 0f41800000, c0;", "fma.rn.f32 x1, c3, 0f41800000, c1;", "mov.b32 y3, 0;"]
     for part in range(PARTS):
         lines.append(f"cvt.rn.bf16x2.f32 y{part}, x1, x0;")
         if part + 1 < PARTS:
@@ -90,15 +109,12 @@ def totals(words_apart: int) -> str:
 
 
 def others() -> str:
-    """Add what is not of the codes, ``Σ (bias - 128 scale) Σ x`` of four chunks, to a lane's sums.
+    """Add what is not of the codes, ``Σ bias · Σ x`` of four chunks, to a lane's sums.
 
-    Takes the sums; biases of rows r and r + 8 and scales of both, of the groups of chunk q in a word; and where what
-    ``totals`` stored is.
+    Takes the sums; biases of rows r and r + 8, of the groups of chunk q in a word; and where what ``totals`` stored is.
     """
-    lines = [".reg .f32 c<4>;", ".reg .b32 n, z, y<4>;", "mov.b32 n, 0xc300c300;"]
-    lines.append("ld.shared.v4.b32 {y0, y1, y2, y3}, [$24];")
-    for part in range(PARTS):
-        start = ", ".join(operands(4)) if part == 0 else "c0, c1, c2, c3"
-        lines.append(f"mul.rn.bf16x2 z, y{part}, n;")
-        lines.append(mma("c0, c1, c2, c3", "$8, $12, $16, $20", f"y{part}, z", start))
+    lines = [".reg .f32 c<4>;", ".reg .b32 z, y<4>;", "mov.b32 z, 0;", "ld.shared.v4.b32 {y0, y1, y2, y3}, [$16];"]
+    # Two parts of the sums in one product, which has two places for a group.
+    lines.append(mma("c0, c1, c2, c3", "$8, $12, $8, $12", "y0, y1", ", ".join(operands(4))))
+    lines.append(mma("c0, c1, c2, c3", "$8, $12, z, z", "y2, z", "c0, c1, c2, c3"))
     return block(*lines, *(f"mov.f32 ${at}, c{at};" for at in range(4)))

@@ -26,7 +26,8 @@ WORD = gl.constexpr(blocks_rows.WORD_BYTES)
 TOTALS = {slices: blocks_rows.totals(slices * blocks_rows.WORD_BYTES) for slices in (1, 2, 4, 8)}
 TOTALS_OF = gl.constexpr("=r,r,r,r")
 OTHERS = gl.constexpr(blocks_rows.others())
-OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrrrr"))
+OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrr"))
+RESTORE = gl.constexpr(blocks_rows.RESTORE)
 BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
 """Where Triton's shared memory begins, and with it the allocation that lives longest."""
 
@@ -237,10 +238,10 @@ def walkers_rows_kernel(
             if (at + 1) * CHUNKS % 4 == 0:
                 others = gl.inline_asm_elementwise(
                     OTHERS, OTHERS_OF,
-                    [others, b_low, b_high, s_low, s_high, sums_at + at * CHUNKS // 4 * (SLICES * WORD)],
+                    [others, b_low, b_high, sums_at + at * CHUNKS // 4 * (SLICES * WORD)],
                     gl.float32, is_pure=False, pack=4,
                 )  # fmt: skip
-        sums += others
+        sums = sums * RESTORE + others
         if KEPT:
             before = kept
             kept = ()
