@@ -162,7 +162,7 @@ def _experts(n: int, k: int, offset: int = 0) -> Any:
 
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize(("sets", "n", "programs"), [(1, 32, 12), (2, 32, 6), (2, 48, 18)])
-def test_as_many_pairs_as_the_record_says(
+def test_as_many_tiles_as_the_record_says(
     gated: bool, sets: int, n: int, programs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("triton.experimental.gluon")
@@ -173,7 +173,8 @@ def test_as_many_pairs_as_the_record_says(
         recorder = executor.Recorder(H200)
         x = torch.zeros(tokens, 1, 1, 768, dtype=torch.bfloat16)
         chosen = torch.zeros(tokens, 3, dtype=torch.int32)
-        record = Config({"most": 6, "SETS": sets, "HELD": 0, "num_warps": 4, "num_stages": 1, "launch_pdl": True})
+        most = 6 * n // 16
+        record = Config({"most": most, "SETS": sets, "HELD": 0, "num_warps": 4, "num_stages": 1, "launch_pdl": True})
         with executor.using(recorder), forced("gather_qmm", "burst", record):
             if gated:
                 gather_qmm_swiglu(x, _experts(n, 768), weights, rhs_indices=chosen)

@@ -41,8 +41,8 @@ def suits(problem: Problem, target: Target) -> bool:
 
 
 def pays(problem: Problem, config: Config) -> bool:
-    """Return whether the kernel is the fastest for as many pairs as a problem has."""
-    return problem.pairs <= int(config["most"])
+    """Return whether the kernel is the fastest for a problem: up to ``most`` tiles of 16 rows of all pairs."""
+    return problem.pairs * problem.n <= int(config["most"]) * few.TILE
 
 
 def wavefronts(k: int) -> int:
@@ -65,7 +65,7 @@ def plan(
 
     Args:
         a: Arguments of a problem that the kernel takes.
-        config: The kernel's record: ``most`` pairs that it is for, SETS of 16 rows a program has, and for how many of
+        config: The kernel's record: ``most`` tiles that it is for, SETS of 16 rows a program has, and for how many of
             them it waits (HELD).
         types: What the tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
