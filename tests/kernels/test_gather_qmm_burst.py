@@ -126,7 +126,7 @@ def _problem(**change: Any) -> Problem:
     "change",
     [
         {"dtype": "float16"}, {"mode": "mxfp8", "bits": 8, "group_size": 32}, {"bits": 6}, {"group_size": 32},
-        {"m": 2}, {"transpose": False}, {"n": 760}, {"k": 2048 + 64}, {"k": 4096 + 128},
+        {"m": 2}, {"transpose": False}, {"n": 760}, {"pairs": 129}, {"k": 2048 + 64}, {"k": 4096 + 128},
     ],
     ids=str,
 )  # fmt: skip

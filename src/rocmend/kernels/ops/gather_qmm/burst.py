@@ -20,6 +20,8 @@ Launches = Callable[[Sequence[torch.Tensor | None]], None]
 COLUMNS = 512
 """Of K for a wavefront."""
 MOST_WAVEFRONTS = 8
+MOST_PAIRS = 128
+"""More share experts, whose weights other kernels read once for them."""
 CHUNK = 128
 """What K is a multiple of: two groups, or four, whose scales are loaded together."""
 GROUPS = {("affine", 4): (64, 128), ("affine", 8): (64, 128), ("mxfp4", 4): (32,)}
@@ -34,6 +36,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.group_size in GROUPS.get((problem.mode, problem.bits), ())
         and problem.transpose
         and problem.m == 1
+        and problem.pairs <= MOST_PAIRS
         and problem.n % few.TILE == 0
         and problem.k % CHUNK == 0
         and problem.k <= COLUMNS * MOST_WAVEFRONTS
