@@ -31,7 +31,7 @@ H200 = by_name("sm90", compute_units=132)
 WAVEFRONTS, ROWS, QUARTERS = 4, 8, 4
 LANES = (WAVEFRONTS, ROWS, QUARTERS)
 TAKEN: dict[str, Value] = {
-    "TILES": 6, "FEWER": 0, "AHEAD": 4, "SOON": 1, "TILES_AT_ONCE": 6, "ROOM": 512, "num_warps": 8, "num_stages": 1,
+    "TILES": 6, "FEWER": 0, "AHEAD": 4, "SOON": 1, "ROT": 0, "TILES_AT_ONCE": 6, "ROOM": 512, "num_warps": 8, "num_stages": 1,
     "launch_pdl": True,
 }  # fmt: skip
 
@@ -226,6 +226,7 @@ def test_units_of_work_fill_programs() -> None:
 
 def test_shapes_have_room_for_rows_of_x() -> None:
     config = Config(TAKEN)
+    assert [experts.tiles_of(_problem(pairs=pairs)) for pairs in (1024, 2048, 3072, 4096)] == [2, 4, 5, 6]
     assert experts.fits(_problem(), config, H200)
     assert experts.fits(_problem(experts=64, pairs=2048), config, H200)
     # Many tiles more than experts, or hardly a row for each of them.
@@ -258,7 +259,7 @@ def test_some_rows_of_each_expert_take_the_kernel(monkeypatch: pytest.MonkeyPatc
     (launch,) = _launches(0)
     assert launch.kernel is kernel
     assert launch.grid == (132,)
-    assert (launch.constants["SLICES"], launch.constants["EXPERTS"]) == (8, 32)
+    assert [launch.constants[name] for name in ("SLICES", "EXPERTS", "TILES")] == [8, 32, 6]
     # All that it takes is given: what is not there by position has to be a constant.
     assert len(launch.args) + len(launch.constants) == len(kernel.arg_names)
     # Tensors at odd addresses take the other kernel.

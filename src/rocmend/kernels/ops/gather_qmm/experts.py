@@ -22,9 +22,9 @@ DEEPEST = 2048
 FILLED = 0.85
 """Of the compute units' time, what programs of the same length have to take: with less the other kernels are faster."""
 SPREAD = 2.8
-"""Standard deviations that the rows of a tile have to be above the mean of experts' pairs."""
-LEAST = 8
-"""Pairs of an expert in the mean."""
+"""Standard deviations of an expert's pairs above their mean that a tile has room for: what is beyond is another's."""
+FEWEST_TILES = 4
+"""With fewer rows of each expert the other kernels are faster."""
 MOST_EXPERTS = 256
 MOST_PAIRS = 1 << 14
 """Pairs that each program looks through."""
@@ -54,9 +54,15 @@ def slices_of(problem: Problem, config: Config, target: Target) -> int:
     return 0
 
 
+def tiles_of(problem: Problem) -> int:
+    """Return of how many tiles of 8 rows few experts have more, if all experts are as likely."""
+    mean = problem.pairs / max(problem.experts, 1)
+    return cdiv(math.ceil(mean + SPREAD * math.sqrt(mean)), 8)
+
+
 def lds_bytes(problem: Problem, config: Config) -> int:
     """Return the bytes of shared memory that a tile of rows of x takes, and numbers of pairs."""
-    most = 8 * config["TILES"]
+    most = 8 * tiles_of(problem)
     numbers = 16 + 4 * (config["ROOM"] + most + _room_for(problem.experts))
     return problem.k * most * 2 + cdiv(numbers, 1024) * 1024
 
@@ -66,14 +72,10 @@ def _room_for(experts: int) -> int:
 
 
 def fits(problem: Problem, config: Config, target: Target) -> bool:
-    """Return whether a problem's shape is one that the kernel takes, and is likely to be fast at.
-
-    Likely, few experts have more pairs than a tile has rows: what is beyond is other units of work.
-    """
-    mean, height = problem.pairs / max(problem.experts, 1), 16 * config["num_warps"]
+    """Return whether a problem's shape is one that the kernel takes, and is likely to be fast at."""
+    height = 16 * config["num_warps"]
     return (
-        mean + SPREAD * math.sqrt(mean) <= 8 * config["TILES"]
-        and mean >= LEAST
+        FEWEST_TILES <= tiles_of(problem) <= config["TILES"]
         and problem.k % 512 == 0
         and problem.k % (8 * height) == 0
         and problem.k <= DEEPEST
@@ -96,7 +98,7 @@ def plan(
     Args:
         a: Arguments of a problem that the kernel takes.
         problem: The same.
-        config: The kernel's record; without TILES it is never taken.
+        config: The kernel's record; TILES are the most it is taken for.
         target: Whose compute units count.
         types: What the ten tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
@@ -112,6 +114,7 @@ def plan(
             "DEPTH": problem.k,
             "SLICES": slices,
             "EXPERTS": _room_for(problem.experts),
+            "TILES": tiles_of(problem),
             "WAVEFRONTS": config["num_warps"],
             "PDL": bool(config.get("launch_pdl", 0)),
         },

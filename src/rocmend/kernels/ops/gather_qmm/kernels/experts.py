@@ -26,7 +26,7 @@ from rocmend.kernels.ops.gather_qmm.kernels.experts_lists import (
 )
 
 TILES = range(2, 8)
-FAR = 512
+FAR = 256
 """Bytes of each row of weights that the second cache reads before lanes load any."""
 DEPTHS = (512, 1024, 1536, 2048)
 PRODUCTS = {
@@ -161,10 +161,23 @@ def _into_memory(
 
 
 @gluon.jit
+def _rotation(expert, wavefront, zero, DEPTH: gl.constexpr, ROT: gl.constexpr):
+    """Return by how many turns and steps an expert's wavefronts are before others'."""
+    STEPS: gl.constexpr = DEPTH // 512
+    by_turn, by_step = expert // STEPS, expert % STEPS
+    if ROT == 0:
+        by_turn, by_step = expert * 0, expert * 0
+    if ROT == 2:
+        by_step = (expert + (wavefront + zero) // 4) % STEPS
+    return by_turn, by_step
+
+
+@gluon.jit
 def _products(
-    w_ptr, scales_ptr, biases_ptr, out_ptr, n, turns, base, tile_at, count, select, scaled, r, q, wavefront, four, zero,
+    w_ptr, scales_ptr, biases_ptr, out_ptr, expert, n, turns, base, tile_at, count, select, scaled,
+    r, q, wavefront, four, zero,
     DEPTH: gl.constexpr, TILES: gl.constexpr, PLACES: gl.constexpr, AHEAD: gl.constexpr, SOON: gl.constexpr,
-    WAVEFRONTS: gl.constexpr,
+    ROT: gl.constexpr, WAVEFRONTS: gl.constexpr,
 ):  # fmt: skip
     """Multiply rows of weights, 16 of a wavefront in each turn, by x in shared memory, and store the products.
 
@@ -181,11 +194,15 @@ def _products(
     s_at = scales_ptr + (line * BESIDE + q * 4 + four * 0)
     b_at = biases_ptr + (line * BESIDE + q * 4 + four * 0)
     # Behind x: loads come back in order, and weights from farther away.
+    by_turn, by_step = _rotation(expert, wavefront, zero, DEPTH, ROT)
+    first = by_turn % turns
     words = ()
     for chunk in gl.static_range(AHEAD):
-        words = words + (_four(w_at + chunk * 16, zero + 1), _four(w_at + (chunk * 16 + ROW), zero + 1))
-    s_low, s_high = _four(s_at, scaled), _four(s_at + BESIDE, scaled)
-    b_low, b_high = _four(b_at, scaled), _four(b_at + BESIDE, scaled)
+        at = w_at + (first * (HEIGHT * ROW) + by_step * 64 + chunk * 16)
+        words = words + (_four(at, zero + 1), _four(at + ROW, zero + 1))
+    beside = first * (HEIGHT * BESIDE)
+    s_low, s_high = _four(s_at + beside, scaled), _four(s_at + (beside + BESIDE), scaled)
+    b_low, b_high = _four(b_at + beside, scaled), _four(b_at + (beside + BESIDE), scaled)
     # 0, as the compiler cannot tell.
     mask = zero + (n >> 31)
     for turn in range(turns):
@@ -193,7 +210,8 @@ def _products(
         for _tile in gl.static_range(TILES):
             sums = sums + (zero.to(gl.float32),)
         another = turn + 1 < turns
-        next_turn = (turn + 1) * HEIGHT
+        this_turn = (turn + by_turn) % turns * HEIGHT
+        next_turn = (turn + 1 + by_turn) % turns * HEIGHT
         one_lane = gl.where(r * 4 + q + zero == 0, 1, 0)
         if another:
             _soon(scales_ptr + (next_turn + wavefront * 16 + zero) * BESIDE, one_lane, 64 * BESIDE)
@@ -202,8 +220,9 @@ def _products(
             ends = step + 1 == STEPS
             there = zero + ((not ends) or another).to(gl.int32)
             again = scaled * (ends and another).to(gl.int32)
-            now = turn * (HEIGHT * ROW) + step * 64
-            later = gl.where(ends, next_turn * ROW, now + 64)
+            place_of = (step + by_step) % STEPS
+            now = this_turn * ROW + place_of * 64
+            later = gl.where(ends, next_turn, this_turn) * ROW + (step + 1 + by_step) % STEPS * 64
             if SOON:
                 if another:
                     _soon(w_ptr + (next_turn + wavefront * 16 + step * (16 // STEPS) + zero) * ROW, one_lane, 4096)
@@ -215,7 +234,7 @@ def _products(
                     none = zero
                     for near in gl.static_range(chunk, chunk + AHEAD):
                         one = gl.inline_asm_elementwise(
-                            _picked(near), PICKED_OF, [s_low, s_high, b_low, b_high, zero + step, select], gl.int32,
+                            _picked(near), PICKED_OF, [s_low, s_high, b_low, b_high, zero + place_of, select], gl.int32,
                             is_pure=False, pack=4,
                         )  # fmt: skip
                         picked = picked + (one,)
@@ -232,7 +251,7 @@ def _products(
                             coming = coming + (_four_behind(at, there, none), _four_behind(at + ROW, there, none))
                     # The compiler moves loads down to where their registers come free, but not past this.
                     _meet()
-                where = ((base >> 4) & 0x3FFF) + 0x10000 + (step * 4 + chunk) * (PLACES * 128)
+                where = ((base >> 4) & 0x3FFF) + 0x10000 + (place_of * 4 + chunk) * (PLACES * 128)
                 sums = gl.inline_asm_elementwise(
                     _product(TILES, PLACES), _product_of(TILES, PLACES),
                     sums + (words[0], words[1], picked[chunk % AHEAD], zero + where),
@@ -247,7 +266,7 @@ def _products(
                 b_low = _again(b_low, b_at + beside, again, chunk)
                 b_high = _again(b_high, b_at + (beside + BESIDE), again, chunk)
         hidden = nothing()
-        column = turn * HEIGHT + line
+        column = this_turn + line
         for tile in gl.static_range(TILES):
             place = tile * 8 + q * 2 + (four + hidden) % 2
             pair = read(tile_at + gl.where(place < count, place, 0) * 4)
@@ -262,7 +281,7 @@ def _products(
 def experts_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rhs_ptr, n, pairs, experts, divisor,
     DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, FEWER: gl.constexpr,
-    AHEAD: gl.constexpr, SOON: gl.constexpr, TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr,
+    AHEAD: gl.constexpr, SOON: gl.constexpr, ROT: gl.constexpr, TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr,
     WAVEFRONTS: gl.constexpr, PDL: gl.constexpr,
 ):  # fmt: skip
     """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once.
@@ -286,6 +305,7 @@ def experts_kernel(
         TILES: Of 8 rows of x, which are a tile of a unit.
         FEWER: There are products for so many tiles of 8 fewer too, 2 at most, for experts with fewer rows.
         AHEAD: Chunks of 128 columns of weights under way, 1, 2 or 4.
+        ROT: Experts begin at different columns, 1, and groups of four wavefronts too, 2; 0: neither.
         SOON: The second cache reads a turn's weights a turn before.
         TILES_AT_ONCE: Of x that are loaded before one is stored.
         ROOM: Numbers of pairs that can be listed at once.
@@ -306,9 +326,10 @@ def experts_kernel(
     kind: gl.constexpr = gl.pointer_type(gl.int32)
     scales_ptr, biases_ptr = scales_ptr.to(kind, bitcast=True), biases_ptr.to(kind, bitcast=True)
     if begin < experts * SLICES:
-        row = (begin // SLICES).to(gl.int64) * n + begin % SLICES * own
+        by_turn, by_step = _rotation(begin // SLICES, wavefront, zero, DEPTH, ROT)
+        row = (begin // SLICES).to(gl.int64) * n + begin % SLICES * own + by_turn % (own // HEIGHT) * HEIGHT
         each, first_lane = wavefront * 16 + r * 2 + q, gl.where(r * 4 + q + zero == 0, 1, 0)
-        _soon(w_ptr + row * ROW + (each * ROW + four * 0), gl.where(q + zero < 2, 1, 0), _far())
+        _soon(w_ptr + row * ROW + (each * ROW + by_step * 64 + four * 0), gl.where(q + zero < 2, 1, 0), _far())
         _soon(scales_ptr + row * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
         _soon(biases_ptr + row * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
     if PDL:
@@ -369,7 +390,7 @@ def experts_kernel(
                 if (count > 8 * (eights - 1) or eights == TILES - FEWER) and count <= 8 * eights:
                     _products(
                         w_ptr + first_row * ROW, scales_ptr + first_row * BESIDE, biases_ptr + first_row * BESIDE,
-                        out_ptr + unit % SLICES * own, n, own // HEIGHT, base, tile_at, count, select, scaled,
-                        r, q, wavefront, four, zero, DEPTH, eights, TILES, AHEAD, SOON, WAVEFRONTS,
+                        out_ptr + unit % SLICES * own, expert, n, own // HEIGHT, base, tile_at, count, select, scaled,
+                        r, q, wavefront, four, zero, DEPTH, eights, TILES, AHEAD, SOON, ROT, WAVEFRONTS,
                     )  # fmt: skip
     memory._keep_alive()  # noqa: SLF001  it is read by address
