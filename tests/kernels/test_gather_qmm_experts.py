@@ -31,8 +31,8 @@ H200 = by_name("sm90", compute_units=132)
 WAVEFRONTS, ROWS, QUARTERS = 4, 8, 4
 LANES = (WAVEFRONTS, ROWS, QUARTERS)
 TAKEN: dict[str, Value] = {
-    "TILES": 6, "FEWER": 0, "AHEAD": 4, "SOON": 1, "ROT": 0, "TILES_AT_ONCE": 6, "ROOM": 512, "num_warps": 8, "num_stages": 1,
-    "launch_pdl": True,
+    "TILES": 6, "FEWER": 0, "AHEAD": 4, "SOON": 1, "INIT": 0, "ROT": 0, "TILES_AT_ONCE": 6, "ROOM": 512,
+    "num_warps": 8, "num_stages": 1, "launch_pdl": True,
 }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ PRODUCTS = {
 }
 PICKED = tuple(blocks.picked(register)[0] for register in range(4))
 PICKED_OF = gl.constexpr(blocks.picked(0)[1])
-EARLY = {size: blocks.early(size)[0] for depth in DEPTHS for size in (FAR, depth // 2, 4096)}
+EARLY = {size: blocks.early(size)[0] for depth in DEPTHS for size in (FAR, depth // 2, 4096, 8 * depth)}
 ONES = tuple(blocks.one(register)[0] for register in range(4))
 ONE_OF = gl.constexpr(blocks.one(0)[1])
 LOAD, LOAD_OF = (gl.constexpr(t) for t in blocks.load(behind=False))
@@ -177,7 +177,7 @@ def _products(
     w_ptr, scales_ptr, biases_ptr, out_ptr, expert, n, turns, base, tile_at, count, select, scaled,
     r, q, wavefront, four, zero,
     DEPTH: gl.constexpr, TILES: gl.constexpr, PLACES: gl.constexpr, AHEAD: gl.constexpr, SOON: gl.constexpr,
-    ROT: gl.constexpr, WAVEFRONTS: gl.constexpr,
+    INIT: gl.constexpr, ROT: gl.constexpr, WAVEFRONTS: gl.constexpr,
 ):  # fmt: skip
     """Multiply rows of weights, 16 of a wavefront in each turn, by x in shared memory, and store the products.
 
@@ -223,9 +223,10 @@ def _products(
             place_of = (step + by_step) % STEPS
             now = this_turn * ROW + place_of * 64
             later = gl.where(ends, next_turn, this_turn) * ROW + (step + 1 + by_step) % STEPS * 64
-            if SOON:
-                if another:
-                    _soon(w_ptr + (next_turn + wavefront * 16 + step * (16 // STEPS) + zero) * ROW, one_lane, 4096)
+            if SOON > 0:
+                if turn + SOON < turns and turn + SOON >= INIT:
+                    far = (turn + SOON + by_turn) % turns * HEIGHT
+                    _soon(w_ptr + (far + wavefront * 16 + step * (16 // STEPS) + zero) * ROW, one_lane, 4096)
             coming, picked = (), ()
             for chunk in gl.static_range(4):
                 if chunk % AHEAD == 0:
@@ -281,7 +282,8 @@ def _products(
 def experts_kernel(
     x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rhs_ptr, n, pairs, experts, divisor,
     DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, FEWER: gl.constexpr,
-    AHEAD: gl.constexpr, SOON: gl.constexpr, ROT: gl.constexpr, TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr,
+    AHEAD: gl.constexpr, SOON: gl.constexpr, INIT: gl.constexpr, ROT: gl.constexpr,
+    TILES_AT_ONCE: gl.constexpr, ROOM: gl.constexpr,
     WAVEFRONTS: gl.constexpr, PDL: gl.constexpr,
 ):  # fmt: skip
     """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once.
@@ -306,7 +308,8 @@ def experts_kernel(
         FEWER: There are products for so many tiles of 8 fewer too, 2 at most, for experts with fewer rows.
         AHEAD: Chunks of 128 columns of weights under way, 1, 2 or 4.
         ROT: Experts begin at different columns, 1, and groups of four wavefronts too, 2; 0: neither.
-        SOON: The second cache reads a turn's weights a turn before.
+        SOON: How many turns before the second cache reads weights, 0 for not.
+        INIT: Turns whose weights it is told to read at once, before anything else.
         TILES_AT_ONCE: Of x that are loaded before one is stored.
         ROOM: Numbers of pairs that can be listed at once.
         WAVEFRONTS: Of a program.
@@ -327,11 +330,20 @@ def experts_kernel(
     scales_ptr, biases_ptr = scales_ptr.to(kind, bitcast=True), biases_ptr.to(kind, bitcast=True)
     if begin < experts * SLICES:
         by_turn, by_step = _rotation(begin // SLICES, wavefront, zero, DEPTH, ROT)
-        row = (begin // SLICES).to(gl.int64) * n + begin % SLICES * own + by_turn % (own // HEIGHT) * HEIGHT
+        row = (begin // SLICES).to(gl.int64) * n + begin % SLICES * own
+        turns = own // HEIGHT
         each, first_lane = wavefront * 16 + r * 2 + q, gl.where(r * 4 + q + zero == 0, 1, 0)
-        _soon(w_ptr + row * ROW + (each * ROW + by_step * 64 + four * 0), gl.where(q + zero < 2, 1, 0), _far())
-        _soon(scales_ptr + row * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
-        _soon(biases_ptr + row * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
+        if INIT == 0:
+            near = row + by_turn % turns * HEIGHT
+            _soon(w_ptr + near * ROW + (each * ROW + by_step * 64 + four * 0), gl.where(q + zero < 2, 1, 0), _far())
+            _soon(scales_ptr + near * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
+            _soon(biases_ptr + near * BESIDE + (wavefront * (16 * BESIDE) + zero), first_lane, 64 * BESIDE)
+        for turn in gl.static_range(INIT):
+            there = first_lane * (turn < turns).to(gl.int32)
+            nearer = row + (turn + by_turn) % turns * HEIGHT
+            _soon(w_ptr + nearer * ROW + (wavefront * (16 * ROW) + zero), there, 64 * ROW)
+            _soon(scales_ptr + nearer * BESIDE + (wavefront * (16 * BESIDE) + zero), there, 64 * BESIDE)
+            _soon(biases_ptr + nearer * BESIDE + (wavefront * (16 * BESIDE) + zero), there, 64 * BESIDE)
     if PDL:
         # In this order: the next one may read weights that were written before this one began to wait.
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
@@ -391,6 +403,6 @@ def experts_kernel(
                     _products(
                         w_ptr + first_row * ROW, scales_ptr + first_row * BESIDE, biases_ptr + first_row * BESIDE,
                         out_ptr + unit % SLICES * own, expert, n, own // HEIGHT, base, tile_at, count, select, scaled,
-                        r, q, wavefront, four, zero, DEPTH, eights, TILES, AHEAD, SOON, ROT, WAVEFRONTS,
+                        r, q, wavefront, four, zero, DEPTH, eights, TILES, AHEAD, SOON, INIT, ROT, WAVEFRONTS,
                     )  # fmt: skip
     memory._keep_alive()  # noqa: SLF001  it is read by address
