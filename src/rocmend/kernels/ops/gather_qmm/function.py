@@ -62,6 +62,8 @@ def gather_qmm(
     Raises:
         UsageError: Shapes, types or parameters that do not fit.
 
+    With few rows of bfloat16, numbers of x from 2⁶³ (9.2e18) on may be taken as infinite.
+
     Cost: reads the chosen experts' weights once for each tile of rows; ``2 * rows * n * k`` operations.
 
     Source: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.gather_qmm.html
