@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
+
+from tests.mlx.again import Again
 
 from rocmend.mlx import evaluate, ops
 from rocmend.mlx.array import array, leaf, record
@@ -31,27 +33,6 @@ pytestmark = [
 ]
 
 HEADS, SIZE, LENGTH = 2, 16, 12
-
-
-class Again:
-    """Does the captured work again, into the tensors of the first time."""
-
-    count = 0
-
-    def __init__(self, _: Any) -> None:
-        Again.count += 1
-        self.replays = 0
-
-    def capture(self, work: Callable[[], list[Any]]) -> list[Any]:
-        self.work = work
-        self.results = work()
-        return self.results
-
-    def replay(self) -> None:
-        self.replays += 1
-        for old, new in zip(self.results, self.work(), strict=True):
-            if old is not new:
-                old.copy_(new)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
+from tests.mlx.again import Again
+
 from rocmend.mlx import evaluate, ops
 from rocmend.mlx.array import array, leaf
 from rocmend.mlx.core import fast
@@ -25,23 +27,6 @@ pytestmark = [
 ]
 
 HEADS, SIZE, LENGTH = 2, 16, 12
-
-
-class Again:
-    """Does captured work again, into the tensors of the first time."""
-
-    def __init__(self, _: Any) -> None:
-        pass
-
-    def capture(self, work: Callable[[], list[Any]]) -> list[Any]:
-        self.work = work
-        self.results = work()
-        return self.results
-
-    def replay(self) -> None:
-        for old, new in zip(self.results, self.work(), strict=True):
-            if old is not new:
-                old.copy_(new)
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,8 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
+from tests.mlx.again import Again
+
 from rocmend.mlx import core
 from rocmend.mlx.execute import device_graph, settings
 from rocmend.mlx.execute.planner import planner
@@ -43,23 +45,6 @@ BINARY: list[Callable[[Any, Any], Any]] = [
     lambda x, y: x / (mx.abs(y) + 0.75),
     lambda x, y: mx.where(x > y, x, y * 0.5),
 ]  # fmt: skip
-
-
-class Again:
-    """Does captured work again, into the tensors of the first time."""
-
-    def __init__(self, _: Any) -> None:
-        pass
-
-    def capture(self, work: Callable[[], list[Any]]) -> list[Any]:
-        self.work = work
-        self.results = work()
-        return self.results
-
-    def replay(self) -> None:
-        for old, new in zip(self.results, self.work(), strict=True):
-            if old is not new:
-                old.copy_(new)
 
 
 @pytest.fixture(autouse=True)
