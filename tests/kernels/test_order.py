@@ -14,6 +14,7 @@ pytest.importorskip("triton")
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose
+from rocmend.kernels.ops.scan.reference import _extreme
 from rocmend.kernels.tuning import Config
 from rocmend.kernels.tuning.lookup import forced
 
@@ -74,6 +75,26 @@ def test_nan_stays_in_running_extremes_of_half_types() -> None:
     x = torch.tensor([1.0, 2.0, float("nan"), 3.0], dtype=torch.bfloat16)
     assert rk.cummax(x).isnan().tolist() == [False, False, True, True]
     assert rk.cummin(x, reverse=True).isnan().tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_reference_of_running_extremes_is_step_after_step(largest: bool) -> None:
+    drawn = torch.Generator().manual_seed(0)
+    odd = [0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan")]
+    for values in ([0.0, -0.0], [0.0, -0.0, 1.0], [0.0, -0.0, -1.0], odd[:6], [*odd, *[2.0, -2.0] * 9]):
+        for length in (1, 2, 7, 100):
+            of = torch.tensor(values, dtype=torch.float64)
+            x = of[torch.randint(len(of), (50, length), generator=drawn)]
+            wanted = torch.empty_like(x)
+            held = x[:, 0]
+            for place in range(length):
+                new = x[:, place]
+                take = (new >= held) if largest else (new < held)
+                held = torch.where((take | new.isnan()) & ~held.isnan(), new, held)
+                wanted[:, place] = held
+            found = _extreme(x, largest=largest)
+            assert torch.equal(found.nan_to_num(7.0), wanted.nan_to_num(7.0))
+            assert torch.equal(found.signbit() & ~found.isnan(), wanted.signbit() & ~wanted.isnan())
 
 
 def test_types_of_scans() -> None:

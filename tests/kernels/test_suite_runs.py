@@ -16,7 +16,8 @@ from rocmend.core.supervise import CommandResult
 from rocmend.core.verdict import Verdict
 from rocmend.core.watch import Ending
 from rocmend.kernels import allocate, registry
-from rocmend.kernels.suite import Call, Case, supervise
+from rocmend.kernels.suite import Call, Case, Maker, supervise
+from rocmend.kernels.suite.case import Draw
 from rocmend.kernels.suite.run import run_case
 from rocmend.kernels.suite.supervise import MARK, NoDeviceError, check_op, evidence_of
 
@@ -36,6 +37,22 @@ def _op(function: Callable[..., Any]) -> Any:
     op = registry.get("rms_norm")
     name = f"{__name__}:{function.__name__}"
     return replace(op, functions={"f": name})
+
+
+def test_a_maker_that_is_given_draws_makes_the_same() -> None:
+    def drawn(m: Maker) -> list[Any]:
+        small, large = m.normal(3), m.normal(600, 700, dtype="bfloat16", scale=2.0)
+        return [small, large, m.integers(0, 9, 300000), m.edges(40, dtype="float32"), m.normal(400, 700), m.normal(5)]
+
+    draws: list[Draw] = []
+    wanted = drawn(Maker(CPU, 3))
+    for _ in range(2):
+        found = drawn(Maker(CPU, 3, draws))
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype
+            assert torch.equal(one.nan_to_num(9.0), other.nan_to_num(9.0))
+        found[1].zero_()  # what a call does to its arguments is not kept
+    assert len(draws) == 3
 
 
 def right(x: Any, weight: Any, eps: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -13,17 +13,37 @@ from rocmend.kernels.dtypes import BY_NAME
 Size = Literal["tiny", "small", "large"]
 
 
+KEPT = 1 << 18
+"""Elements from which on a draw is kept for the next maker."""
+
+
+class Draw(NamedTuple):
+    """What a maker drew.
+
+    Args:
+        values: The tensor.
+        state: Of the generator afterwards.
+    """
+
+    values: torch.Tensor
+    state: torch.Tensor
+
+
 class Maker:
     """Makes inputs on a device from a seed: random numbers are drawn on the CPU, so that every device gets the same.
 
     Args:
         device: Where the tensors go; on ``meta`` they have a shape and no data.
         seed: Of the generator.
+        draws: Large draws of an earlier maker of this device and seed, or an empty list that this one fills: they are
+            copied on the device then, which spares seconds. Nothing else differs: a copy is a tensor of its own, and
+            the generator goes on from where it stood.
     """
 
-    def __init__(self, device: torch.device, seed: int) -> None:
+    def __init__(self, device: torch.device, seed: int, draws: list[Draw] | None = None) -> None:
         self.device = device
         self.generator = torch.Generator().manual_seed(seed)
+        self.draws, self.at = draws, 0
 
     def normal(self, *shape: int, dtype: str = "float32", scale: float = 1.0) -> torch.Tensor:
         """Return normal random numbers times ``scale``."""
@@ -31,8 +51,24 @@ class Maker:
             return torch.empty(shape, dtype=BY_NAME[dtype], device=self.device)
         if self.device.type == "cuda" and torch.Size(shape).numel() > 1 << 24:
             return self._large(shape, dtype, scale)
-        values = torch.randn(shape, generator=self.generator) * scale
-        return values.to(BY_NAME[dtype]).to(self.device)
+
+        def draw() -> torch.Tensor:
+            values = torch.randn(shape, generator=self.generator) * scale
+            return values.to(BY_NAME[dtype]).to(self.device)
+
+        return self._drawn(torch.Size(shape).numel(), draw)
+
+    def _drawn(self, count: int, draw: Callable[[], torch.Tensor]) -> torch.Tensor:
+        """Draw, or copy what the earlier maker drew at this place."""
+        if self.draws is None or count < KEPT:
+            return draw()
+        if self.at == len(self.draws):
+            values = draw()
+            self.draws.append(Draw(values, self.generator.get_state()))
+        values, state = self.draws[self.at]
+        self.generator.set_state(state)
+        self.at += 1
+        return values.clone()
 
     def _large(self, shape: Sequence[int], dtype: str, scale: float) -> torch.Tensor:
         """Draw on the device: gigabytes through the CPU's generator take minutes."""
@@ -44,8 +80,12 @@ class Maker:
         """Return random integers, ``low`` included, ``high`` not."""
         if self.device.type == "meta":
             return torch.empty(shape, dtype=BY_NAME[dtype], device=self.device)
-        values = torch.randint(low, high, shape, generator=self.generator, dtype=torch.int64)
-        return values.to(BY_NAME[dtype]).to(self.device)
+
+        def draw() -> torch.Tensor:
+            values = torch.randint(low, high, shape, generator=self.generator, dtype=torch.int64)
+            return values.to(BY_NAME[dtype]).to(self.device)
+
+        return self._drawn(torch.Size(shape).numel(), draw)
 
     def of(self, values: Any, dtype: str) -> torch.Tensor:
         """Return given values as a tensor."""

@@ -10,7 +10,7 @@ import torch
 
 from rocmend.kernels import allocate, choose, repeated
 from rocmend.kernels.op import Op, Tolerance, resolve
-from rocmend.kernels.suite.case import Call, Case, Maker
+from rocmend.kernels.suite.case import Call, Case, Draw, Maker
 from rocmend.kernels.suite.compare import Comparison, compare
 
 
@@ -57,20 +57,24 @@ def run_case(op: Op, case: Case, device: torch.device, *, salt: int = 0, tier: s
     function = resolve(op.functions[case.function] if case.function else next(iter(op.functions.values())))
     reference = resolve(case.reference or op.reference)
     tolerance: Tolerance = case.tolerance or op.tolerance[case.dtype]
+    draws: list[Draw] = []
+
+    def made() -> Call:
+        return case.make(Maker(device, seed_of(op.name, case.name, salt), draws))
+
     outputs = []
     for _ in range(2 if case.deterministic else 1):
-        call = case.make(Maker(device, seed_of(op.name, case.name, salt)))
+        call = made()
         with choose.prefer(tier), allocate.poisoned():
             outputs.append(flatten(function(*call.args, **call.kwargs)))
     if case.deterministic and device.type == "cuda":
         # Poisoned calls are launched one by one: what is launched from a record is held against them.
         with choose.prefer(tier), repeated.at_once():
             for _ in range(3):
-                call = case.make(Maker(device, seed_of(op.name, case.name, salt)))
+                call = made()
                 recorded = flatten(function(*call.args, **call.kwargs))
         outputs.append(recorded)
-    call = case.make(Maker(device, seed_of(op.name, case.name, salt)))
-    call = call if tolerance.exact else in_float64(call)
+    call = made() if tolerance.exact else in_float64(made())
     wanted = flatten(reference(*call.args, **call.kwargs))
     if len(outputs[0]) != len(wanted):
         return CaseResult(op.name, case.name, False, float("inf"), f"{len(outputs[0])} outputs, expected {len(wanted)}")

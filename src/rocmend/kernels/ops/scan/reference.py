@@ -78,17 +78,21 @@ def run(
 
 
 def _extreme(x: torch.Tensor, *, largest: bool) -> torch.Tensor:
-    """Return the extreme so far with the sign of zero that MLX leaves: cummax takes the later, cummin the earlier."""
+    """Return the extreme so far with the sign of zero that MLX leaves: cummax takes the later, cummin the earlier.
+
+    The extreme is zero from the row's first zero on, as long as it is zero: that is the one cummin keeps, and cummax
+    goes on to the last so far. A NaN stays.
+    """
     if not x.dtype.is_floating_point:
         return (x.cummax(-1) if largest else x.cummin(-1)).values
-    best = torch.empty_like(x)
-    held = x[..., 0]
-    for place in range(x.shape[-1]):
-        new = x[..., place]
-        take = (new >= held) if largest else (new < held)
-        held = torch.where((take | new.isnan()) & ~held.isnan(), new, held)
-        best[..., place] = held
-    return best
+    best = (x.cummax(-1) if largest else x.cummin(-1)).values
+    at = torch.arange(x.shape[-1], device=x.device).expand(x.shape)
+    zeros = x == 0
+    if largest:
+        zero = torch.where(zeros, at, 0).cummax(-1).values
+    else:
+        zero = zeros.to(torch.int8).argmax(-1, keepdim=True).expand(x.shape)
+    return torch.where(best == 0, x.gather(-1, zero), best)
 
 
 def _identity(op: str, dtype: torch.dtype, wide: torch.dtype) -> float | int:
