@@ -72,6 +72,10 @@ class Careful(Protocol):
         """The kernels that are launched."""
 
     @property
+    def settings(self) -> Sequence[tuple[Callable[[], bool], bool]]:
+        """Functions and what they are to return for the record to hold."""
+
+    @property
     def plain(self) -> Callable[[Given], Any]:
         """Computes with tensors that lie at odd addresses."""
 
@@ -135,6 +139,7 @@ def written(
     low = " | ".join(f"a{index}" for index in here)
     elsewhere = [f"current_device() != {other.index}", "allocate.poisons()"]
     elsewhere += [f"{told(kernel)}.pre_run_hooks" for kernel in dict.fromkeys(other.kernels)]
+    elsewhere += [f"{told(found)}() is not {wanted}" for found, wanted in other.settings]
     lines = [
         f"{', '.join(f't{index}' for index in range(len(given)))}, = given",
         *[f"a{index} = t{index}.data_ptr()" for index in here],

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rocmend.kernels import allocate, choose, executor, fast, remembered
 from rocmend.kernels.common import arrivals
 from rocmend.kernels.executor import Launch, Recorder
+from rocmend.kernels.native.called import Called, Setting
 from rocmend.kernels.native.packed import replay
 from rocmend.kernels.replay import ABSENT, NUMBER, TENSOR, Address, Given, Number, Told, written
 from rocmend.kernels.target import Target
@@ -21,7 +22,7 @@ from rocmend.kernels.tuning import Config
 
 _CREATES = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-SMALL_BYTES = 1 << 20
+SMALL_BYTES = 32 << 20
 """Temporary tensors of up to so much share an allocation."""
 ALIGNED_BYTES = 256
 _one_at_a_time = threading.Lock()
@@ -78,10 +79,10 @@ class Slot(NamedTuple):
 class Step(NamedTuple):
     """A launch: the kernel with its constants, its programs, its arguments, and where the tensors among them lie.
 
-    The arguments hold ``Number`` in place of the call's numbers.
+    In place of a kernel there may be what a library computes; in place of the call's numbers stand ``Number``.
     """
 
-    bound: fast.Bound
+    bound: fast.Bound | Called
     grid: tuple[int, ...]
     args: tuple[Any, ...]
     slots: tuple[Slot, ...]
@@ -99,10 +100,16 @@ class _Notes(Recorder):
 
     aside = True
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, device: torch.device) -> None:
         super().__init__(target)
         self._owner = threading.get_ident()
+        self.device_index = device.index if device.type == "cuda" else None
         self.rooms: list[tuple[Wanted, tuple[torch.Tensor, torch.Tensor]]] = []
+
+    @property
+    def mine(self) -> bool:
+        """Whether they are of this thread."""
+        return threading.get_ident() == self._owner
 
     def room(self, counters: int, size_bytes: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Stand in for ``arrivals.room``, and keep what was asked for."""
@@ -122,7 +129,7 @@ class _Notes(Recorder):
         self, kernel: Any, grid: Sequence[int], args: Sequence[Any], constants: Mapping[str, Any], config: Config
     ) -> None:
         """Keep a launch, or carry it out."""
-        if threading.get_ident() == self._owner:
+        if self.mine:
             super().launch(kernel, grid, args, constants, config)
         else:
             fast.bound(kernel, constants, config)(grid, args)
@@ -215,7 +222,7 @@ def record(compute: Callable[[Given], Any], plain: Callable[[Given], Any], told:
     if not _one_at_a_time.acquire(blocking=False):
         raise Unsuited("another thread records", lasting=False)
     try:
-        with _aside(target) as notes, _Watch(given, notes) as watch:
+        with _aside(target, device) as notes, _Watch(given, notes) as watch:
             try:
                 result = compute(given)
             except Unsuited:
@@ -235,9 +242,9 @@ def _without_data(one: Any, place: int) -> Any:
 
 
 @contextlib.contextmanager
-def _aside(target: Target) -> Iterator[_Notes]:
+def _aside(target: Target, device: torch.device) -> Iterator[_Notes]:
     """Note this thread's launches, with nothing remembered; remember nothing of what happens inside."""
-    notes = _Notes(target)
+    notes = _Notes(target, device)
     with remembered.apart(), choose.apart():
         executor.switch.active = notes
         try:
@@ -259,7 +266,19 @@ class Tape:
         Unsuited: An argument or a result does not lie in that memory.
     """
 
-    __slots__ = ("_index", "_kernels", "_makes", "_plain", "_results", "_room", "_steps", "_type", "_zeroed", "replay")
+    __slots__ = (
+        "_index",
+        "_kernels",
+        "_makes",
+        "_plain",
+        "_results",
+        "_room",
+        "_settings",
+        "_steps",
+        "_type",
+        "_zeroed",
+        "replay",
+    )
 
     def __init__(
         self,
@@ -310,6 +329,8 @@ class Tape:
             for step in steps
         ]
         self._kernels = [step.bound.kernel for step in self._steps]
+        calls = [step.bound for step in self._steps if isinstance(step.bound, Called)]
+        self._settings = list(dict.fromkeys([setting for one in calls for setting in one.settings]))
         self.replay: Callable[[Given], Any] | None = None
         """What computes as this object does, and faster; once each kernel was launched."""
 
@@ -321,6 +342,8 @@ class Tape:
         """Compute with views of the tensors, as the call itself would, and keep what launches the like."""
         present = [one for one in given if isinstance(one, torch.Tensor)]
         if any(one.data_ptr() & 15 for one in present) or (fast.HIP and any(map(fast.large, present))):
+            return self._plain(given)
+        if any(found() is not wanted for found, wanted in self._settings):
             return self._plain(given)
         room = () if self._room is None else self._room()
         if room is None:
@@ -370,6 +393,11 @@ class Tape:
         return self._kernels
 
     @property
+    def settings(self) -> list[Setting]:
+        """Functions and what they are to return for the record to hold."""
+        return self._settings
+
+    @property
     def plain(self) -> Callable[[Given], Any]:
         """What computes the same, for tensors that lie at odd addresses."""
         return self._plain
@@ -411,7 +439,9 @@ def _step(launch: Launch, watch: _Watch) -> Step:
             args[position] = None
         elif isinstance(one, Varying):
             args[position] = Number(one.place)
-    return Step(fast.bound(launch.kernel, launch.constants, launch.config), launch.grid, tuple(args), tuple(slots))
+    kernel = launch.kernel
+    bound = kernel if isinstance(kernel, Called) else fast.bound(kernel, launch.constants, launch.config)
+    return Step(bound, launch.grid, tuple(args), tuple(slots))
 
 
 def _place(result: Any, watch: _Watch) -> int | None:

@@ -7,10 +7,12 @@ that is not known here, or with ``ROCMEND_KERNELS_NATIVE=0``, the function that 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ import torch
 
 from rocmend.core.extension import BuildError, built, loaded
 
-__all__ = ["Driver", "driver", "module"]
+__all__ = ["Driver", "driver", "module", "relaxed"]
 
 LOG = logging.getLogger("rocmend.kernels")
 NAME = "rocmend_kernels_replay"
@@ -29,6 +31,7 @@ GRAPHS = (
     "cuGraphAddDependencies_v2", "cuThreadExchangeStreamCaptureMode",
 )  # fmt: skip
 """In the order of ``graph.c``."""
+_RELAXED = 2
 
 
 class Driver(NamedTuple):
@@ -84,6 +87,22 @@ def driver() -> Driver | None:
         LOG.debug("recorded calls without graphs: %s", error)
         graphs = ()
     return Driver(launch, context, name, sizes, graphs)
+
+
+@contextlib.contextmanager
+def relaxed() -> Iterator[None]:
+    """Make inside what waits for no GPU: another thread's capture of a graph is not broken off by it."""
+    told = driver()
+    if told is None or not told.graphs:
+        yield
+        return
+    exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(told.graphs[-1])
+    mode = ctypes.c_int(_RELAXED)
+    exchange(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        exchange(ctypes.byref(mode))
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

@@ -1,4 +1,4 @@
-/* What a recorded call does at run time: finding the record (memo.c), launching it (replay.c, graph.c). */
+/* What a recorded call does at run time: finding the record (memo.c), launching it (replay.c, graph.c, library.c). */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -34,14 +34,18 @@ PyMODINIT_FUNC PyInit_rocmend_kernels_replay(void)
     if (!name_enter || !name_exit || !name_calls || !name_hooks || !name_zero || !name_poison || !name_grad
         || !name_shape)
         return NULL;
-    if (PyType_Ready(&ReplayType) < 0 || PyType_Ready(&MemoType) < 0)
-        return NULL;
+    PyTypeObject *types[] = {&ReplayType, &MemoType, &ProductType, &HandleType, &PlanType};
+    const char *called[] = {"Replay", "Memo", "Product", "DnnHandle", "DnnPlan"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyType_Ready(types[i]) < 0)
+            return NULL;
     PyObject *module = PyModule_Create(&definition);
     PyObject *address = PyLong_FromVoidPtr((void *)nothing);
-    if (module && (!address || PyModule_AddObjectRef(module, "Replay", (PyObject *)&ReplayType) < 0
-                   || PyModule_AddObjectRef(module, "Memo", (PyObject *)&MemoType) < 0
-                   || PyModule_AddObjectRef(module, "nothing", address) < 0))
+    if (module && (!address || PyModule_AddObjectRef(module, "nothing", address) < 0))
         Py_CLEAR(module);
+    for (size_t i = 0; module && i < sizeof types / sizeof *types; i++)
+        if (PyModule_AddObjectRef(module, called[i], (PyObject *)types[i]) < 0)
+            Py_CLEAR(module);
     Py_XDECREF(address);
     return module;
 }

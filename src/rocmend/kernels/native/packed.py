@@ -9,6 +9,7 @@ from typing import Any
 
 from rocmend.kernels import allocate, fast
 from rocmend.kernels.native import Driver, driver, module
+from rocmend.kernels.native.called import Called
 from rocmend.kernels.replay import Address, Careful, Given, Number, Told
 
 Parameter = int | tuple[int, int]
@@ -46,14 +47,15 @@ def replay(
     except UnknownError:
         return None
     # A graph waits for what is in front of it; a first kernel that may begin early would not. One alone is to do that,
-    # of several the launches take longer than it gains.
-    alone = len(steps) == 1 and launches[0].compiled.run.launch_pdl
-    graphs = functions.graphs if len(steps) >= LEAST_OF_GRAPH and not alone else ()
+    # of several the launches take longer than it gains. What a library launches is its own: its calls stand behind.
+    kernels = next((count for count, one in enumerate(launches) if isinstance(one.compiled, Called)), len(steps))
+    alone = kernels == 1 and launches[0].compiled.run.launch_pdl
+    graphs = functions.graphs if kernels >= LEAST_OF_GRAPH and not alone else ()
     found: Callable[[Given], Any] = module().Replay(
         tuple(given), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
         other.room, steps, tuple([-1 if one is None else one for one in results]), kind, _data_ptr(), fast.runtime,
         fast.current_device, fast.stream_of, tuple(dict.fromkeys(other.kernels)), vars(allocate), other.index,
-        other.plain, other.carefully, functions[:3], graphs,
+        other.plain, other.carefully, functions[:3], graphs, tuple(other.settings),
     )  # fmt: skip
     return found
 
@@ -71,6 +73,9 @@ def _step(one: Told, functions: Driver) -> tuple[Any, ...]:
         UnknownError: It needs what is not known here.
     """
     compiled = one.compiled
+    if isinstance(compiled, Called):
+        places = tuple([(arg.base, arg.offset) for arg in one.args])
+        return 0, (1, 1, 1), 0, 0, False, places, compiled.work
     launcher, metadata = compiled.run, compiled.metadata
     if type(launcher).__name__ != "CudaLauncher" or getattr(launcher, "gsan_enabled", False):
         raise UnknownError("another launcher")
@@ -86,6 +91,7 @@ def _step(one: Told, functions: Driver) -> tuple[Any, ...]:
     parameters = (*[value for _, value in told], *[0] * behind)
     return (
         compiled.function, one.grid, metadata.num_warps * 32, metadata.shared, bool(launcher.launch_pdl), parameters,
+        None,
     )  # fmt: skip
 
 

@@ -26,12 +26,15 @@ typedef int (*ErrorName)(int code, const char **text);
 
 enum { ABSENT, TENSOR, NUMBER }; /* what stands in a place of those given; replay.py */
 
+#include "library.c"
+
 typedef struct { Py_ssize_t slot, base; uint64_t offset; } Patch;
 
 typedef struct {
     unsigned int grid[3], threads, shared;
     int early; /* may begin before the kernel in front of it is done */
     void *function;
+    Library *library; /* that makes this step, in place of a kernel; its parameters are addresses */
     Py_ssize_t first, count; /* of its parameters among all */
 } Step;
 
@@ -44,9 +47,9 @@ typedef struct {
     vectorcallfunc call;
     PyObject *held; /* owns what is pointed to below */
     PyObject *data_ptr, *room, *kind, *runtime, *current_device, *stream_of, *kernels, *plain, *carefully, *switches;
-    PyObject *index_object;
+    PyObject *index_object, *settings;
     long index;
-    Py_ssize_t given, made, roomed, zeroes, returned, steps, values, patches;
+    Py_ssize_t given, made, roomed, zeroes, returned, steps, kernels_first, values, patches;
     char *present, *wanted; /* what is given, and whose addresses are wanted */
     Make *makes;
     Py_ssize_t *zeroed, *results;
@@ -115,6 +118,15 @@ static int careful(Replay *self)
         if (found)
             return found;
     }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->settings); i++) {
+        PyObject *setting = PyTuple_GET_ITEM(self->settings, i);
+        PyObject *now = PyObject_CallNoArgs(PyTuple_GET_ITEM(setting, 0));
+        if (!now)
+            return -1;
+        Py_DECREF(now);
+        if (now != PyTuple_GET_ITEM(setting, 1))
+            return 1;
+    }
     void *context = NULL;
     return self->context && (self->context(&context) || !context); /* a thread that has not used the GPU yet */
 }
@@ -140,10 +152,18 @@ static int launched(Replay *self, const uint64_t *addresses, void *stream)
     for (Py_ssize_t i = 0; i <= self->values; i++)
         pointers[i] = &values[i];
     int code = 0;
+    const Library *refused = NULL;
     Py_BEGIN_ALLOW_THREADS
-    int all = graph_launched(&self->graph, self->launches, self->steps, pointers, stream, &code);
-    for (Py_ssize_t i = 0; i < self->steps && !all && !code; i++) {
+    Py_ssize_t first = self->kernels_first;
+    if (!first || !graph_launched(&self->graph, self->launches, first, pointers, stream, &code))
+        first = 0;
+    for (Py_ssize_t i = first; i < self->steps && !code; i++) {
         const Step *step = &self->launches[i];
+        if (step->library) {
+            code = step->library->run(step->library, (void *const *)(values + step->first), stream);
+            refused = code ? step->library : NULL;
+            continue;
+        }
         Attribute attribute;
         Config config = {
             {step->grid[0], step->grid[1], step->grid[2]}, {step->threads, 1, 1}, step->shared, stream, &attribute, 0};
@@ -158,6 +178,10 @@ static int launched(Replay *self, const uint64_t *addresses, void *stream)
     Py_END_ALLOW_THREADS
     if (!code)
         return 0;
+    if (refused) {
+        library_failed(refused, code);
+        return -1;
+    }
     const char *text = NULL;
     if (self->name)
         self->name(code, &text);
@@ -281,7 +305,8 @@ static int read_makes(Replay *self, PyObject *makes)
     return 0;
 }
 
-/* Each step: function, (x, y, z), threads, shared, early, (parameter, ...); a parameter is a number or (base, offset). */
+/* Each step: function, (x, y, z), threads, shared, early, (parameter, ...), a library's object or None; a parameter is a
+   number or (base, offset). */
 static int read_steps(Replay *self, PyObject *steps, Py_ssize_t all)
 {
     self->steps = PyTuple_GET_SIZE(steps);
@@ -296,14 +321,24 @@ static int read_steps(Replay *self, PyObject *steps, Py_ssize_t all)
     for (Py_ssize_t i = 0; i < self->steps; i++) {
         Step *step = &self->launches[i];
         unsigned long long function;
-        PyObject *parameters;
+        PyObject *parameters, *library;
         if (!PyArg_ParseTuple(
-                PyTuple_GET_ITEM(steps, i), "K(III)IIpO!", &function, &step->grid[0], &step->grid[1], &step->grid[2],
-                &step->threads, &step->shared, &step->early, &PyTuple_Type, &parameters))
+                PyTuple_GET_ITEM(steps, i), "K(III)IIpO!O", &function, &step->grid[0], &step->grid[1], &step->grid[2],
+                &step->threads, &step->shared, &step->early, &PyTuple_Type, &parameters, &library))
             return -1;
         step->function = (void *)(uintptr_t)function;
         step->first = self->values;
         step->count = PyTuple_GET_SIZE(parameters);
+        if (library != Py_None) {
+            step->library = library_of(library);
+            if (!step->library)
+                return -1;
+            if (step->count != step->library->count) {
+                PyErr_Format(PyExc_ValueError, "expected %zd addresses.", step->library->count);
+                return -1;
+            }
+        } else if (self->kernels_first == i)
+            self->kernels_first++;
         for (Py_ssize_t j = 0; j < step->count; j++, self->values++) {
             PyObject *one = PyTuple_GET_ITEM(parameters, j);
             if (PyLong_Check(one)) {
@@ -345,12 +380,19 @@ static int read_all(Replay *self, PyObject *args)
     PyObject *graphs;
     unsigned long long launch, context, name;
     if (!PyArg_ParseTuple(
-            args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)O!", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
+            args, "O!O!O!OO!O!OOOOOO!O!OOO(KKK)O!O!", &PyTuple_Type, &present, &PyTuple_Type, &makes, &PyTuple_Type, &zeroed,
             &self->room, &PyTuple_Type, &steps, &PyTuple_Type, &results, &self->kind, &self->data_ptr, &self->runtime,
             &self->current_device, &self->stream_of, &PyTuple_Type, &self->kernels, &PyDict_Type, &self->switches,
             &self->index_object, &self->plain, &self->carefully, &launch, &context, &name,
-            &PyTuple_Type, &graphs))
+            &PyTuple_Type, &graphs, &PyTuple_Type, &self->settings))
         return -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->settings); i++) {
+        PyObject *setting = PyTuple_GET_ITEM(self->settings, i);
+        if (!PyTuple_Check(setting) || PyTuple_GET_SIZE(setting) != 2) {
+            PyErr_SetString(PyExc_TypeError, "expected pairs of a function and what it returns.");
+            return -1;
+        }
+    }
     self->launch = (Launch)(uintptr_t)launch;
     self->context = (Current)(uintptr_t)context;
     self->name = (ErrorName)(uintptr_t)name;

@@ -1,15 +1,22 @@
 """cuDNN's convolutions without torch's way to them: which library computes, and as what, is asked of torch once.
 
 ``torch.convolution`` decides on each call among a dozen libraries, and is itself a function of functions; what it comes
-to on NVIDIA is ``torch.cudnn_convolution``, which is called here with torch's own settings.
+to on NVIDIA is ``torch.cudnn_convolution``, which is called here with torch's own settings. A call that is recorded
+executes cuDNN's plan itself.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+
+from rocmend.kernels.native.called import Called, recording
+from rocmend.kernels.ops.conv import cudnn_backend
+from rocmend.kernels.ops.conv.cudnn_backend import Convolution
+from rocmend.kernels.ops.conv.geometry import Axis, Geometry
 
 Forward = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
 """Of x, weight and output: whether it computed, which it does not where cuDNN was switched off meanwhile."""
@@ -22,6 +29,100 @@ _NAMES = (
 )  # fmt: skip
 """Torch's own choice, and its settings: ``torch.backends.cudnn`` reads the same, through properties."""
 _TORCHS: list[Any] = [getattr(torch._C, name, None) for name in _NAMES]  # noqa: SLF001
+
+
+MOST_KEPT = 4096
+LINE = 3
+"""Axes of a convolution over one axis."""
+_given: set[tuple[int, Convolution]] = set()
+"""What torch gave to cuDNN, by device."""
+
+
+class Step(NamedTuple):
+    """What a recorded call does in torch's place.
+
+    Args:
+        called: Takes x, the weight, the output (of the convolution, whichever is computed) and the workspace.
+        workspace: Bytes of the workspace; there is none where it is 0.
+    """
+
+    called: Called
+    workspace: int
+
+
+def convolution(
+    direction: str, x: torch.Tensor, other: torch.Tensor, axes: Sequence[Axis], geometry: Geometry
+) -> Convolution | None:
+    """Return what cuDNN is asked for where torch hands all tensors over as they are; None where it would copy them.
+
+    Args:
+        direction: ``forward``, ``input`` or ``weight``: what is computed.
+        x: Given, as is the other: contiguous with channels last.
+        other: See x.
+        axes: Those that torch is told of.
+        geometry: Of the convolution.
+    """
+    if x.dtype not in (torch.float16, torch.bfloat16) or not (x.is_contiguous() and other.is_contiguous()):
+        return None
+    if any(axis.dilation != 1 or axis.input_dilation != 1 or axis.padding < 0 for axis in axes) or geometry.flip:
+        return None
+    axes = [*[Axis(1, 1, 1)] * (2 - len(axes)), *axes]  # a convolution over one axis is one over two
+    sizes = (
+        (geometry.batch, geometry.c_in, *[axis.size for axis in axes]),
+        (geometry.c_out, geometry.c_in // geometry.groups, *[axis.taps for axis in axes]),
+        (geometry.batch, geometry.c_out, *[axis.out for axis in axes]),
+    )
+    if min(map(math.prod, sizes)) == 0:
+        return None
+    stride, padding = tuple([axis.stride for axis in axes]), tuple([axis.padding for axis in axes])
+    return Convolution(direction, x.dtype, *sizes, stride, padding)
+
+
+def gives(
+    one: Convolution | None,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    options: tuple[list[int], list[int], list[int], list[int]],
+    groups: int,
+    *,
+    transposed: bool = False,
+) -> None:
+    """Remember that torch gives a convolution to cuDNN, where it does.
+
+    Args:
+        one: See ``convolution``; None is not remembered.
+        x: As ``torch.convolution`` takes it.
+        weight: As ``torch.convolution`` takes it.
+        options: Stride, padding, dilation and ``output_padding``, as it takes them.
+        groups: Groups.
+        transposed: As it takes it.
+    """
+    if one is None:
+        return
+    if x.dim() == LINE:  # torch takes it as one over two axes
+        x, weight = x.unsqueeze(2), weight.unsqueeze(2)
+        stride, padding, dilation, extra = options
+        options = [1, *stride], [0, *padding], [1, *dilation], [0, *extra]
+    if _taken(x, weight, *options, groups, transposed=transposed):
+        if len(_given) >= MOST_KEPT:
+            _given.clear()
+        _given.add((x.get_device(), one))
+
+
+def step(one: Convolution | None) -> Step | None:
+    """Return what a call that is recorded does where torch was seen to give the like to cuDNN; None for torch's way."""
+    index = None if one is None else recording()
+    if one is None or index is None or None in _TORCHS or (index, one) not in _given:
+        return None
+    try:
+        found = cudnn_backend.plan(one, index)
+    except cudnn_backend.Refused:
+        return None
+    enabled, benchmark, deterministic, always = _TORCHS[2:]
+    settings = ((enabled, True), (benchmark, False), (deterministic, False), (always, False))
+    if any(told() is not wanted for told, wanted in settings):
+        return None
+    return Step(Called(found.work, settings), found.workspace)
 
 
 def forward(

@@ -14,6 +14,7 @@ import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels.ops.conv import cudnn
+from rocmend.kernels.ops.conv.cudnn_backend import Convolution
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry
 from rocmend.kernels.ops.conv.vendor import in_full_precision, plain_as, transposed
 
@@ -54,6 +55,10 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
     seen, seen_weight = _first(x, kept), _first(weight, kept, swapped=spread)
     out_shape = (geometry.batch, *[axis.out for axis in geometry.axes[5 - x.dim() :]], geometry.c_out)
     back = _Back(out_shape, kept)
+    asked = _spread_of(x, weight, axes, geometry) if spread else cudnn.convolution("forward", x, weight, axes, geometry)
+    recorded = _forward_step(cudnn.step(asked), x, out_shape, spread=spread)
+    if recorded is not None:
+        return recorded
 
     @_precise(x.dtype)
     def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -64,6 +69,7 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
         return back(out)
 
     first = x.as_strided(*seen), weight.as_strided(*seen_weight)
+    cudnn.gives(asked, *first, options, groups, transposed=spread)
     if spread:
         spreads = cudnn.transposed(*first, *options, groups)
         return call if spreads is None else _by_cudnn(spreads, seen, seen_weight, back.last, call)
@@ -120,7 +126,19 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
         axis.size - ((axis.out - 1) * axis.stride - 2 * axis.padding + axis.dilation * (axis.taps - 1) + 1)
         for axis in axes
     ]
-    back = _Back((geometry.batch, *[axis.size for axis in geometry.axes[5 - gradient.dim() :]], geometry.c_in), kept)
+    shape = (geometry.batch, *[axis.size for axis in geometry.axes[5 - gradient.dim() :]], geometry.c_in)
+    back = _Back(shape, kept)
+    asked = cudnn.convolution("input", gradient, weight, axes, geometry)
+    step, output = cudnn.step(asked), allocate.Output(shape, gradient.dtype, gradient.device)
+    if step is not None:
+        workspace = _workspace(step, gradient)
+
+        def recorded(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            out = output()
+            step.called.noted(out, weight, gradient, *workspace())
+            return out
+
+        return recorded
 
     @_precise(gradient.dtype)
     def call(gradient: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -131,6 +149,7 @@ def plan_input_gradient(gradient: torch.Tensor, weight: torch.Tensor, geometry: 
         return back(out)
 
     first = gradient.as_strided(*seen), weight.as_strided(*seen_weight)
+    cudnn.gives(asked, *first, options._replace(extra=extra), groups, transposed=True)
     spreads = cudnn.transposed(*first, *options._replace(extra=extra), groups)
     return call if spreads is None else _by_cudnn(spreads, seen, seen_weight, back.last, call)
 
@@ -150,6 +169,17 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
     seen, seen_gradient = _first(x, kept), _first(gradient, kept)
     shape = (geometry.c_out, *[axis.taps for axis in geometry.axes[5 - x.dim() :]], geometry.c_in // groups)
     back = _Back(shape, kept)
+    asked = cudnn.convolution("weight", x, gradient, axes, geometry)
+    step, output = cudnn.step(asked), allocate.Output(shape, x.dtype, x.device)
+    if step is not None:
+        workspace = _workspace(step, x)
+
+        def recorded(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+            out = output()
+            step.called.noted(x, out, gradient, *workspace())
+            return out
+
+        return recorded
     # Torch wants a weight for its shape and strides, and does not read it: any memory will do.
     like, seen_like = allocate.Output(back.first.shape, x.dtype, x.device, back.first.strides), back.first
     enough = x.is_contiguous() and math.prod(shape) <= x.numel()
@@ -166,7 +196,57 @@ def plan_weight_gradient(x: torch.Tensor, gradient: torch.Tensor, geometry: Geom
         )  # fmt: skip
         return back(found[1])
 
+    if x.is_cuda:
+        cudnn.gives(asked, x.as_strided(*seen), x.as_strided(*seen_like) if enough else like(), options, groups)
     return call
+
+
+def _spread_of(x: torch.Tensor, weight: torch.Tensor, axes: Sequence[Axis], geometry: Geometry) -> Convolution | None:
+    """Return a transposed convolution as cuDNN's: the gradient, with respect to its input, of one from output to x."""
+    turned = []
+    for axis in axes:
+        padding, _ = transposed(axis.size, axis.out, axis.taps, axis.padding, axis.dilation, axis.input_dilation)
+        turned.append(Axis(axis.out, axis.size, axis.taps, axis.input_dilation, padding, axis.dilation, 1))
+    back = Geometry(geometry.batch, geometry.c_out, geometry.c_in, 1, geometry.axes, flip=False)
+    return cudnn.convolution("input", x, weight, turned, back)
+
+
+def _workspace(step: cudnn.Step, like: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+    """Return what allocates the workspace of a step, if it has one, on the device of a tensor."""
+    output = allocate.Output((step.workspace,), torch.uint8, like.device)
+    return lambda: (output(),) if step.workspace else ()
+
+
+def _forward_step(step: cudnn.Step | None, x: torch.Tensor, shape: tuple[int, ...], *, spread: bool) -> Call | None:
+    """Return what a recorded call of ``(x, weight, bias)`` does; None for torch's way.
+
+    Args:
+        step: Of the convolution, or None.
+        x: As in ``plan_forward``.
+        shape: Of the output, channels last.
+        spread: The convolution is transposed.
+    """
+    if step is None:
+        return None
+    from rocmend.kernels.ops.conv.host import WIDE_ELEMENTS, parts_plan
+    from rocmend.kernels.ops.copy.host import run as copy
+
+    output, workspace = allocate.Output(shape, x.dtype, x.device), _workspace(step, x)
+    biased = parts_plan(1, shape, x.device, biased=True) if math.prod(shape) < WIDE_ELEMENTS else None
+
+    def recorded(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        out = output()
+        if spread:  # cuDNN wants the output's channels side by side
+            step.called.noted(out, copy(weight.transpose(0, -1), weight.dtype), x, *workspace())
+        else:
+            step.called.noted(x, weight, out, *workspace())
+        if bias is not None:
+            if biased is None or not bias.is_contiguous():
+                return out.add_(bias)  # which leaves the call unrecorded
+            biased((out, bias, out))
+        return out
+
+    return recorded
 
 
 class _Back:
