@@ -25,45 +25,48 @@ pytestmark = pytest.mark.cpu
 H200 = by_name("sm90", compute_units=132)
 
 
-@pytest.mark.parametrize("size", [1.0, 2.0**44, 2.0**-60])
-def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share(size: float) -> None:
-    drawn = np.random.default_rng(1)
-    depth = 512
-    codes = drawn.integers(0, 16, (16, depth))
-    words = code_words(codes)
-    x = narrow(drawn.standard_normal((8, depth)) * size)
-    scales, biases = narrow(drawn.standard_normal((2, 16, depth // 64)))
-    dense = codes.reshape(16, -1, 64) * wide(scales)[:, :, None] + wide(biases)[:, :, None]
-    wanted = dense.reshape(16, depth) @ wide(x).astype(np.float64).T
+Sizes = tuple[int, ...]
+WORD = blocks_rows.WORD_BYTES
+SUMS_AT = 16 * WORD
+BEHIND = SUMS_AT + WORD
 
-    # Shared memory: x, then its sums.
-    of_word = blocks_rows.WORD_BYTES
-    sums_at = 16 * of_word
-    shared = np.full(sums_at // 4 + of_word // 4, 0xFFFFFFFF, np.uint32)
+
+def _in_order(shared: Any, x: Any, block: str) -> None:
+    """Hand x to a block as the kernel does, which brings it into shared memory or notes rows' largest numbers."""
+    largest = BEHIND + blocks_rows.LARGEST + ROW * 4
     # Words 0 and 1 of a chunk are of its first group, which quarters 0 and 1 hold; the others are given its halves.
     for place in range(16):
         chunk, word = place // 4, place % 4
         given = np.where(word // 2 != QUARTER // 2, 2, 0)
         eight = (chunk * 16 + word // 2 * 8 + QUARTER % 2 * 4 + given + word % 2) * 4
         of_x = [packed(x)[ROW, eight + at] for at in range(4)]
-        to = place * of_word + LANE * 16
-        Wavefront([*of_x, *[to] * 4], shared=shared).run(blocks_rows.placed(), 0)
+        to = largest if block == blocks_rows.largest() else place * WORD + LANE * 16
+        Wavefront([*of_x, *[to] * 4, *[largest] * 4], shared=shared).run(block, 0)
+
+
+def _summed(shared: Any) -> None:
+    seen = BEHIND + blocks_rows.SEEN + ROW
+    Wavefront([LANE * 16, SUMS_AT + LANE * 16, ROW, seen], 1, shared).run(blocks_rows.totals(WORD), 0)
+
+
+def _multiplied(codes: Any, x: Any, scales: Any, biases: Any) -> tuple[Any, bool, bool, Any]:
+    """Return the product of 512 codes of 16 rows; whether x was looked at, and multiplied, again; and shared memory."""
+    words = code_words(codes)
+    shared = np.full((BEHIND + blocks_rows.EXTRA_BYTES) // 4, 0xFFFFFFFF, np.uint32)
+    Wavefront([ROW * 4, QUARTER * 4], 1, shared).run(blocks_rows.begun(BEHIND), 0)
+    _in_order(shared, x, blocks_rows.placed())
+    _summed(shared)
+    odd = again = bool(Wavefront([], shared=shared).run(blocks_rows.odd(BEHIND), 1)[0].any())
+    if odd:
+        _in_order(shared, x, blocks_rows.largest())
+        again = bool(Wavefront([], shared=shared).run(blocks_rows.needed(BEHIND), 1)[0].any())
+    if again:
+        _in_order(shared, x, blocks_rows.placed_by_size())
+        _summed(shared)
     ordered = [
-        [
-            shared[(place * of_word + LANE * 16) // 4 + at]
-            for place in range(4 * chunk, 4 * chunk + 4)
-            for at in range(4)
-        ]
+        [shared[(place * WORD + LANE * 16) // 4 + at] for place in range(4 * chunk, 4 * chunk + 4) for at in range(4)]
         for chunk in range(4)
     ]
-
-    Wavefront([LANE * 16, sums_at + LANE * 16, ROW], 1, shared).run(blocks_rows.totals(of_word), 0)
-    thirds = [shared[(sums_at + LANE * 16) // 4 + at] for at in range(3)]
-    left = wide(x).astype(np.float64).reshape(8, 8, 64).sum(2)
-    for group in range(2):
-        total = sum(wide(third >> np.uint32(16 * group) & 0xFFFF).astype(np.float64) for third in thirds)
-        np.testing.assert_allclose(total, left[ROW, 2 * QUARTER + group], atol=1e-5 * size)
-
     sums: list[Any] = [np.zeros(32, np.uint32)] * 4
     quads = [[one[ROW + by, QUARTER]] * 4 for one in (packed(biases), packed(scales)) for by in (0, 8)]
     for chunk in range(4):
@@ -71,13 +74,77 @@ def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share(size: float) ->
         low, high = ([words[ROW + by, one] for one in places] for by in (0, 8))
         operands = [*sums, *low, *high, *ordered[chunk], *quads[2], *quads[3], *[QUARTER // 2] * 4]
         sums = Wavefront(operands).run(blocks_rows.product(chunk))
-    restored = [bits_of(one.view(np.float32) * np.float32(blocks_rows.RESTORE)) for one in sums]
-    rest = [*restored, *quads[0], *quads[1], *[sums_at + LANE * 16] * 4]
-    sums = Wavefront(rest, shared=shared).run(blocks_rows.others())
+    rest = [*[np.zeros(32, np.uint32)] * 4, *quads[0], *quads[1], *[SUMS_AT + LANE * 16] * 4]
+    others = Wavefront(rest, shared=shared).run(blocks_rows.others())
+    back = BEHIND + blocks_rows.BACK + QUARTER * 8
+    if again:
+        sums = Wavefront([*sums, *others, *[back] * 4], shared=shared).run(blocks_rows.restored())
+    else:
+        both = zip(sums, others, strict=True)
+        sums = [bits_of(one.view(np.float32) * np.float32(2.0**53) + more.view(np.float32)) for one, more in both]
     got = np.zeros((16, 8), np.float32)
     for at in range(4):
         got[ROW + at // 2 * 8, 2 * QUARTER + at % 2] = sums[at].view(np.float32)
-    np.testing.assert_allclose(got, wanted, atol=4e-6 * size * np.abs(dense).sum((1, 2)).max())
+    return got, odd, again, shared
+
+
+def _drawn(seed: int) -> tuple[Any, Any, Any, Any, Any]:
+    drawn = np.random.default_rng(seed)
+    codes = drawn.integers(0, 16, (16, 512))
+    x = drawn.standard_normal((8, 512))
+    scales, biases = narrow(drawn.standard_normal((2, 16, 8)))
+    dense = codes.reshape(16, -1, 64) * wide(scales)[:, :, None].astype(np.float64) + wide(biases)[:, :, None]
+    return codes, x, scales, biases, dense.reshape(16, 512)
+
+
+@pytest.mark.parametrize("exponent", [0, 44, -40])
+def test_blocks_multiply_eight_rows_of_x_with_a_wavefronts_share(exponent: int) -> None:
+    codes, drawn, scales, biases, dense = _drawn(1)
+    size = 2.0**exponent
+    x = narrow(drawn * size)
+    got, odd, again, shared = _multiplied(codes, x, scales, biases)
+    assert (odd, again) == (False, False)
+    thirds = [shared[(SUMS_AT + LANE * 16) // 4 + at] for at in range(3)]
+    left = wide(x).astype(np.float64).reshape(8, 8, 64).sum(2)
+    for group in range(2):
+        total = sum(wide(third >> np.uint32(16 * group) & 0xFFFF).astype(np.float64) for third in thirds)
+        np.testing.assert_allclose(total, left[ROW, 2 * QUARTER + group], atol=1e-5 * size)
+    wanted = dense @ wide(x).astype(np.float64).T
+    np.testing.assert_allclose(got, wanted, atol=4e-6 * size * np.abs(dense).sum(1).max())
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize(
+    "exponents",
+    [(47,) * 8, (90,) * 8, (115,) * 8, (-70,) * 8, (-100,) * 8, (-130,) * 8, (0, 110, -110, 46, -50, 60, -132, 20)],
+    ids=str,
+)
+def test_any_number_of_x_is_taken(exponents: Sizes) -> None:
+    codes, drawn, scales, biases, dense = _drawn(2)
+    drawn[4, :] *= np.where(np.arange(512) % 2, 1.0, 2.0**-20)
+    x = narrow(drawn * 2.0 ** np.array(exponents, np.float64)[:, None])
+    got, odd, again, _ = _multiplied(codes, x, scales, biases)
+    assert (odd, again) == (True, True)
+    wanted = dense @ wide(x).astype(np.float64).T
+    room = np.abs(dense) @ np.abs(wide(x).astype(np.float64)).T
+    # Results that are subnormal have the spacing of those.
+    assert (np.abs(got - wanted) <= 4e-6 * room + 2.0**-149).all()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:overflow:RuntimeWarning")
+def test_an_infinity_and_a_row_of_zeros_stay_in_their_rows() -> None:
+    codes, drawn, scales, biases, dense = _drawn(3)
+    drawn[2] = 0
+    x = narrow(drawn)
+    x[5, 77] = 0x7F80
+    x[6, 300] = 0x7FC0
+    got, odd, again, _ = _multiplied(codes, x, scales, biases)
+    assert (odd, again) == (True, False)  # nothing is gained by multiplying them
+    assert not np.isfinite(got[:, 5:7]).any()
+    assert (got[:, 2] == 0).all()
+    others = [0, 1, 3, 4, 7]
+    wanted = dense @ wide(x[others]).astype(np.float64).T
+    np.testing.assert_allclose(got[:, others], wanted, atol=4e-6 * np.abs(dense).sum(1).max())
 
 
 def _problem(**change: Any) -> Problem:

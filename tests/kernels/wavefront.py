@@ -73,6 +73,10 @@ def _twice(one: Any, other: Any) -> Any:
     return low | (high << 16)
 
 
+def _signed(what: Callable[..., Any], one: Any, other: Any) -> Any:
+    return what(one.view(np.int32), other.view(np.int32)).view(np.uint32)
+
+
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {
     "mov.b32": lambda one: one,
     "mov.f32": lambda one: one,
@@ -90,6 +94,23 @@ INSTRUCTIONS: dict[str, Callable[..., Any]] = {
     "sub.f32": lambda one, other: bits_of(_f32(one) - _f32(other)),
     "mul.f32": lambda one, other: bits_of(_f32(one) * _f32(other)),
     "mul.rn.bf16x2": _twice,
+    "abs.f32": lambda one: one & np.uint32(0x7FFFFFFF),
+    "max.NaN.f32": lambda one, other: bits_of(np.maximum(_f32(one), _f32(other))),
+    "setp.geu.f32": lambda one, other: (~(_f32(one) < _f32(other))).astype(np.uint32),
+    "setp.lt.u32": lambda one, other: (one < other).astype(np.uint32),
+    "or.b32": lambda one, other: one | other,
+    "xor.b32": lambda one, other: one ^ other,
+    "mov.u32": lambda one: one,
+    "add.u32": lambda one, other: one + other,
+    "sub.u32": lambda one, other: one - other,
+    "min.u32": np.minimum,
+    "max.u32": np.maximum,
+    "mul.lo.u32": lambda one, other: one * other,
+    "add.s32": lambda one, other: one + other,
+    "sub.s32": lambda one, other: one - other,
+    "min.s32": lambda one, other: _signed(np.minimum, one, other),
+    "max.s32": lambda one, other: _signed(np.maximum, one, other),
+    "shr.s32": lambda one, by: (one.view(np.int32) >> by.view(np.int32)).view(np.uint32),
     "fma.rn.f32": lambda one, two, more: bits_of(_f32(one).astype(np.float64) * _f32(two) + _f32(more)),
 }
 
@@ -118,29 +139,42 @@ class Wavefront:
     def _value(self, name: str) -> Any:
         if name in self.held:
             return self.held[name]
-        return np.full(32, int(f"0x{name[2:]}" if name.startswith("0f") else name, 0), np.uint32)
+        if name == "global_smem":
+            return np.zeros(32, np.uint32)
+        number = int(f"0x{name[2:]}" if name.startswith("0f") else name, 0)
+        return np.full(32, number & 0xFFFFFFFF, np.uint32)
 
     def _step(self, name: str, rest: str) -> None:
+        lanes = np.ones(32, bool)
+        if name.startswith("@"):
+            lanes = self._value(name[1:]) != 0
+            name, _, rest = rest.partition(" ")
         if name.startswith("mma"):
             self._multiply(*(re.split(r",\s*", part) for part in re.findall(r"\{([^}]*)\}", rest)))
             return
-        if name.startswith(("ld.shared", "st.shared")):
-            words = self._at(rest)
-            for at, one in enumerate(re.split(r",\s*", re.findall(r"\{([^}]*)\}", rest)[0])):
-                if name.startswith("ld"):
-                    self.held[one] = self.shared[words + at]
-                else:
-                    self.shared[words + at] = self._value(one)
+        if ".shared" in name:
+            self._memory(name, rest, lanes)
             return
         to, *of = re.split(r",\s*", rest)
         self.held[to] = INSTRUCTIONS[name](*(self._value(one) for one in of))
 
-    def _at(self, rest: str) -> Any:
-        """Return the words of shared memory that an address in brackets means."""
+    def _memory(self, name: str, rest: str, lanes: Any) -> None:
+        """Load from shared memory, store to it, or join with what is there."""
+        what, *_, kind = name.split(".")
+        names = re.split(r",\s*", re.sub(r"\[[^\]]*\]|[{}]", "", rest).strip(", "))
         register, by = re.findall(r"\[([^\]+]*)\+?(\d*)\]", rest)[0]
         address = self._value(register) + np.uint32(by or 0)
-        assert not (address % 16).any()
-        return address // 4
+        assert not (address % (int(kind[1:]) // 8 * len(names))).any()
+        held = self.shared.view({"u8": np.uint8}.get(kind, np.uint32))
+        place = address // held.itemsize
+        for at, one in enumerate(names):
+            if what == "ld":
+                self.held[one] = held[place + at]
+            elif what == "st":
+                held[place[lanes] + at] = self._value(one)[lanes]
+            else:
+                assert name == "red.shared.max.u32"
+                np.maximum.at(held, place, self._value(one))
 
     def _multiply(self, d: list[str], a: list[str], b: list[str], c: list[str]) -> None:
         left, right, sums = np.zeros((16, 16)), np.zeros((16, 8)), np.zeros((16, 8))

@@ -47,8 +47,7 @@ def quantized_matmul(
         UsageError: Shapes or types that do not fit.
 
     Sums are fp32. With more than 16 rows of half-precision x, weights are rounded to its type before the product.
-    An infinite x may give NaN where exact arithmetic gives an infinity, and with 2 to 8 rows of bfloat16 numbers of x
-    from 2⁴⁷ (1.4e14) on may be taken as infinite.
+    An infinite x may give NaN where exact arithmetic gives an infinity.
 
     Cost: reads w, scales and biases once for few rows; 2·m·n·k operations.
     """

@@ -7,6 +7,9 @@ next ones. x is brought into order once, in shared memory, and its sums are made
 Which part of K a wavefront sums differs from one to the next, which Triton has no words for. So blocks of PTX store x,
 read it for its sums and store those; of shared memory Triton knows that it is taken, where it begins, and what products
 read of it.
+
+Where the sums say that x has numbers beyond what products can take, all is computed once more, by code that stands
+behind the other: a branch in front of the products cost 0.2 µs of 12, one behind them nothing that can be measured.
 """
 
 from __future__ import annotations
@@ -24,10 +27,22 @@ PRODUCTS = gl.constexpr(tuple(blocks_rows.product(chunk) for chunk in range(4)))
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "frrrrrrrrr"))
 WORD = gl.constexpr(blocks_rows.WORD_BYTES)
 TOTALS = {slices: blocks_rows.totals(slices * blocks_rows.WORD_BYTES) for slices in (1, 2, 4, 8)}
-TOTALS_OF = gl.constexpr("=r,r,r,r")
+TOTALS_OF = gl.constexpr("=r,r,r,r,r")
+LARGEST = gl.constexpr(blocks_rows.largest())
+PLACED_BY_SIZE = gl.constexpr(blocks_rows.placed_by_size())
+PLACED_BY_SIZE_OF = gl.constexpr(blocks.constraints("r", "rrr"))
+RESTORE = gl.constexpr(2.0**53)
+RESTORED = gl.constexpr(blocks_rows.restored())
+RESTORED_OF = gl.constexpr(blocks.constraints("f", "ffr"))
+LARGEST_AT = gl.constexpr(blocks_rows.LARGEST)
+SEEN_AT = gl.constexpr(blocks_rows.SEEN)
+EXTRA = gl.constexpr(blocks_rows.EXTRA_BYTES)
 OTHERS = gl.constexpr(blocks_rows.others())
 OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrr"))
-RESTORE = gl.constexpr(blocks_rows.RESTORE)
+DEPTHS = range(512, 8192 + 512, 512)
+BEGUN = {depth: blocks_rows.begun(17 * depth) for depth in DEPTHS}
+NEEDED = {depth: blocks_rows.needed(17 * depth) for depth in DEPTHS}
+ODD = {depth: blocks_rows.odd(17 * depth) for depth in DEPTHS}
 BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
 """Where Triton's shared memory begins, and with it the allocation that lives longest."""
 
@@ -35,6 +50,21 @@ BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
 @gluon.constexpr_function
 def _totals(slices):
     return TOTALS[slices]
+
+
+@gluon.constexpr_function
+def _begun(depth):
+    return BEGUN[depth]
+
+
+@gluon.constexpr_function
+def _odd(depth):
+    return ODD[depth]
+
+
+@gluon.constexpr_function
+def _needed(depth):
+    return NEEDED[depth]
 
 
 @gluon.jit
@@ -61,40 +91,77 @@ def _quads(s_all, b_all, at, EIGHT: gl.constexpr):
 
 
 @gluon.jit
-def _into_memory(x_ptr, rows, x_eights, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr):
-    """Bring x into order: parts of K, words of chunks, wavefronts, rows, quarters, pairs."""
+def _into_memory(
+    x_ptr, rows, x_eights, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, HOW: gl.constexpr
+):
+    """Bring x into order: parts of K, words of chunks, wavefronts, rows, quarters, pairs.
+
+    HOW: ``plain``; ``largest`` to note each row's largest number only; ``by size`` to multiply rows by what that asks
+    for.
+    """
     WARPS: gl.constexpr = SIDE * SLICES
     WIDE: gl.constexpr = 8 if WARPS > 8 else WARPS  # noqa: FURB136  min is not of constants
     spread: gl.constexpr = gl.BlockedLayout(
         [1, 1, 1, 1, 4], [2, 1, 4, 4, 1], [WIDE, WARPS // WIDE, 1, 1, 1], [4, 0, 3, 2, 1]
     )
-    k = along(0, 16, spread, 5)
-    wavefront = along(1, SLICES, spread, 5)
-    r = along(2, 8, spread, 5)
-    q = along(3, 4, spread, 5)
-    four = along(4, 4, spread, 5)
+    k = along(0, 16, spread, 5) + none
+    wavefront = along(1, SLICES, spread, 5) + none
+    r = along(2, 8, spread, 5) + none
+    q = along(3, 4, spread, 5) + none
+    four = along(4, 4, spread, 5) + none
     word = (wavefront * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
     # The other quarter was given it.
     word += gl.where(q // 2 != k % 4 // 2, 2, 0)
     at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (gl.minimum(r, rows - 1) * x_eights + word) * 4 + four
     place = (k * SLICES + wavefront) * WORD + (r * 4 + q) * 16 + four * 0
-    place += gl.inline_asm_elementwise(BEGIN, "=r,r", [place], gl.int32, is_pure=True, pack=1)
+    begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [place], gl.int32, is_pure=True, pack=1)
+    place += begin
+    row = begin + (PARTS * SLICES * 8704 + LARGEST_AT) + r * 4
     given = ()
     for part in gl.static_range(PARTS):
         given = given + (gl.load(at + part * (SLICES * 256)),)
     for part in gl.static_range(PARTS):
-        gl.inline_asm_elementwise(
-            PLACED, PLACED_OF, [given[part], place + part * (16 * SLICES * WORD)], gl.int32, is_pure=False, pack=4
-        )
+        to = place + part * (16 * SLICES * WORD)
+        if HOW == "plain":
+            gl.inline_asm_elementwise(PLACED, PLACED_OF, [given[part], to], gl.int32, is_pure=False, pack=4)
+        elif HOW == "largest":
+            gl.inline_asm_elementwise(LARGEST, PLACED_OF, [given[part], row], gl.int32, is_pure=False, pack=4)
+        else:
+            gl.inline_asm_elementwise(
+                PLACED_BY_SIZE, PLACED_BY_SIZE_OF, [given[part], to, row], gl.int32, is_pure=False, pack=4
+            )
 
 
 @gluon.jit
-def walkers_rows_kernel(
+def _sums(own, seen, side, r, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr):
+    """Store sums of x by 64 codes, each in three parts of bfloat16: wavefronts that share no tile have parts of K each.
+
+    Args:
+        own: Where a lane's numbers of its wavefront's first word are.
+        seen: Where what is seen of its row goes.
+        side: A wavefront's number among those that share no tile.
+        r: Its row.
+        PARTS: Of K, of 512 codes of a wavefront.
+        SLICES: Wavefronts that share a tile.
+        SIDE: Tiles at once.
+    """
+    for of in gl.static_range((PARTS + SIDE - 1) // SIDE):
+        part = gl.minimum(of * SIDE + side, PARTS - 1)
+        sums = own + (PARTS * SLICES * 8192 + part * (SLICES * WORD))
+        gl.inline_asm_elementwise(
+            _totals(SLICES), TOTALS_OF, [own + part * (16 * SLICES * WORD), sums, r, seen], gl.int32,
+            is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@gluon.jit
+def _walked(
     x_ptr,
     w_ptr,
     scales_ptr,
     biases_ptr,
     out_ptr,
+    memory,
     rows,
     tiles,
     x_eights,
@@ -107,45 +174,32 @@ def walkers_rows_kernel(
     AHEAD: gl.constexpr,
     KEPT: gl.constexpr,
     PDL: gl.constexpr,
+    BY_SIZE: gl.constexpr,
 ):
-    """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
+    """Compute what the kernel does; return something but zero where x asks for more. See ``walkers_rows_kernel``.
 
-    Args:
-        x_ptr: ``[rows, DEPTH]``, adjacent in a row.
-        w_ptr: ``[16 * tiles, DEPTH / 8]`` words.
-        scales_ptr: ``[16 * tiles, DEPTH / GROUP]``.
-        biases_ptr: The same.
-        out_ptr: ``[rows, 16 * tiles]``.
-        rows: Of x, 8 at most.
-        tiles: How many there are.
-        x_eights: Eights of elements from one row of x to the next.
-        DEPTH: K, a multiple of SLICES * 512.
-        GROUP: 64 or 128.
-        SLICES: Wavefronts that share a tile, each with 512 codes of every SLICES * 512.
-        SIDE: Tiles at once.
-        ROUNDS: Tiles of a wavefront at most.
-        CHUNKS: Of 128 codes that a wavefront multiplies at a step, 1, 2 or 4, while as many are under way.
-        AHEAD: Parts of K, of 512 codes of a wavefront, whose scales and biases are under way.
-        KEPT: Wavefronts add up what they have at the end, not for each tile.
-        PDL: Weights are read before x is there.
+    BY_SIZE: Rows of x are multiplied by what their largest number asks for, which was noted before.
     """
     PARTS: gl.constexpr = DEPTH // (512 * SLICES)
     STEPS: gl.constexpr = PARTS * 4 // CHUNKS
     # Elements of a tensor of scales in a row: words of two groups, or groups.
     QUADS: gl.constexpr = DEPTH // 128
-    # Shared memory: x, then its sums.
+    # Shared memory: x, then its sums, then what is known of rows.
     SUMS: gl.constexpr = DEPTH * 16
+    BEHIND: gl.constexpr = DEPTH * 17
     kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
     # Tiles, parts of K, rows, quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 1, 8, 4, 1], [SIDE, SLICES, 1, 1, 1], [4, 3, 2, 1, 0])
     # Without tiles, which x knows nothing of, and with one number for all four registers.
     columns: gl.constexpr = gl.SliceLayout(0, lanes)
     single: gl.constexpr = gl.SliceLayout(4, lanes)
-    side = along(0, SIDE, single, 4)
-    wavefront = along(1, SLICES, single, 4)
-    r = along(2, 8, single, 4)
-    q = along(3, 4, single, 4)
-    four = along(4, 4, lanes, 5)
+    # What the second time is computed with is computed then: registers need not keep it.
+    none = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1) if BY_SIZE else 0
+    side = along(0, SIDE, single, 4) + none
+    wavefront = along(1, SLICES, single, 4) + none
+    r = along(2, 8, single, 4) + none
+    q = along(3, 4, single, 4) + none
+    four = along(4, 4, lanes, 5) + none
     programs = gl.num_programs(0)
     step = programs * SIDE
     tile = side * programs + gl.program_id(0) + (wavefront + r + q) * 0
@@ -160,41 +214,41 @@ def walkers_rows_kernel(
     b_all = biases_ptr.to(gl.pointer_type(kind), bitcast=True)
     quad = row * QUADS + (r * QUADS + wavefront * 4 + q)
     quad_round = step.to(gl.int64) * (16 * QUADS)
-    memory = gl.allocate_shared_memory(gl.int32, [(SUMS + DEPTH) // 512, 128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     words = _codes(w_at, 0, SLICES, CHUNKS, DEPTH)
     quads = ()
     for first in gl.static_range(AHEAD):
         later = quad + ((first // PARTS) * quad_round + first % PARTS * (SLICES * 4))
         quads = quads + (_quads(s_all, b_all, gl.where(tile + (first // PARTS) * step < tiles, later, 0), 8 * QUADS),)
-    if PDL:
+    if not BY_SIZE:
+        gl.inline_asm_elementwise(
+            _begun(DEPTH), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], gl.int32, is_pure=False, pack=1
+        )
+    if PDL and not BY_SIZE:
         # In this order: the next one may read weights that were written before this one began to wait.
         _said("griddepcontrol.wait; // $0")
         _said("griddepcontrol.launch_dependents; // $0")
-    _into_memory(x_ptr, rows, x_eights, PARTS, SLICES, SIDE)
+    _into_memory(x_ptr, rows, x_eights, none, PARTS, SLICES, SIDE, "by size" if BY_SIZE else "plain")
     gl.thread_barrier()
-    # Sums of x by 64 codes, each in three parts of bfloat16: wavefronts that share no tile have parts of K each.
-    own = gl.inline_asm_elementwise(BEGIN, "=r,r", [tile], gl.int32, is_pure=True, pack=1)
-    own += wavefront * WORD + (r * 4 + q) * 16
-    for of in gl.static_range((PARTS + SIDE - 1) // SIDE):
-        part = gl.minimum(of * SIDE + side, PARTS - 1)
-        gl.inline_asm_elementwise(
-            _totals(SLICES), TOTALS_OF, [own + part * (16 * SLICES * WORD), own + (SUMS + part * (SLICES * WORD)), r],
-            gl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
+    begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [tile], gl.int32, is_pure=True, pack=1)
+    own = begin + wavefront * WORD + (r * 4 + q) * 16
+    seen = begin + (BEHIND + SEEN_AT) + r
+    _sums(own, seen, side, r, PARTS, SLICES, SIDE)
+    gl.thread_barrier()
+    odd = gl.inline_asm_elementwise(_odd(DEPTH), "=r", [], gl.int32, is_pure=False, pack=1)
     # Of what is read in the rounds Triton knows no writer, and has no barrier.
-    gl.thread_barrier()
     sums_at = each + (own + SUMS).expand_dims(4)
     upper = each + (q // 2).expand_dims(4)
+    back_at = each + (begin + BEHIND + q * 8).expand_dims(4)
     held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
         gl.int32, [16 * PARTS, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
     nothing = gl.full([SIDE, SLICES, 8, 4, 4], 0.0, gl.float32, layout=lanes)
     left: gl.constexpr = gl.SliceLayout(1, lanes)
-    register = along(3, 4, left, 4)
-    column = along(2, 4, left, 4) * 2 + register % 2
-    n = along(1, 8, left, 4) + register // 2 * 8
+    register = along(3, 4, left, 4) + none
+    column = (along(2, 4, left, 4) + none) * 2 + register % 2
+    n = along(1, 8, left, 4) + none + register // 2 * 8
     out_at = out_ptr + (column.to(gl.int64) * (tiles * 16) + n)
-    own_tile = along(0, SIDE, left, 4) * programs + gl.program_id(0)
+    own_tile = (along(0, SIDE, left, 4) + none) * programs + gl.program_id(0)
     kept = ()
     for _ in gl.static_range(ROUNDS if KEPT else 0):
         kept = kept + (nothing,)
@@ -241,7 +295,12 @@ def walkers_rows_kernel(
                     [others, b_low, b_high, sums_at + at * CHUNKS // 4 * (SLICES * WORD)],
                     gl.float32, is_pure=False, pack=4,
                 )  # fmt: skip
-        sums = sums * RESTORE + others
+        if BY_SIZE:
+            sums = gl.inline_asm_elementwise(
+                RESTORED, RESTORED_OF, [sums, others, back_at], gl.float32, is_pure=False, pack=4
+            )
+        else:
+            sums = sums * RESTORE + others
         if KEPT:
             before = kept
             kept = ()
@@ -257,3 +316,64 @@ def walkers_rows_kernel(
         mine = own_tile + k * step
         whole = gl.sum(kept[k], axis=1).to(gl.bfloat16)
         gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))
+    return odd
+
+
+@gluon.jit
+def walkers_rows_kernel(
+    x_ptr,
+    w_ptr,
+    scales_ptr,
+    biases_ptr,
+    out_ptr,
+    rows,
+    tiles,
+    x_eights,
+    DEPTH: gl.constexpr,
+    GROUP: gl.constexpr,
+    SLICES: gl.constexpr,
+    SIDE: gl.constexpr,
+    ROUNDS: gl.constexpr,
+    CHUNKS: gl.constexpr,
+    AHEAD: gl.constexpr,
+    KEPT: gl.constexpr,
+    PDL: gl.constexpr,
+):
+    """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
+
+    Args:
+        x_ptr: ``[rows, DEPTH]``, adjacent in a row.
+        w_ptr: ``[16 * tiles, DEPTH / 8]`` words.
+        scales_ptr: ``[16 * tiles, DEPTH / GROUP]``.
+        biases_ptr: The same.
+        out_ptr: ``[rows, 16 * tiles]``.
+        rows: Of x, 8 at most.
+        tiles: How many there are.
+        x_eights: Eights of elements from one row of x to the next.
+        DEPTH: K, a multiple of SLICES * 512.
+        GROUP: 64 or 128.
+        SLICES: Wavefronts that share a tile, each with 512 codes of every SLICES * 512.
+        SIDE: Tiles at once.
+        ROUNDS: Tiles of a wavefront at most.
+        CHUNKS: Of 128 codes that a wavefront multiplies at a step, 1, 2 or 4, while as many are under way.
+        AHEAD: Parts of K, of 512 codes of a wavefront, whose scales and biases are under way.
+        KEPT: Wavefronts add up what they have at the end, not for each tile.
+        PDL: Weights are read before x is there.
+    """
+    memory = gl.allocate_shared_memory(
+        gl.int32, [(DEPTH * 17 + EXTRA) // 512, 128], gl.SwizzledSharedLayout(1, 1, 1, [0])
+    )
+    # Seldom anything but zero.
+    odd = _walked(
+        x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES, SIDE,
+        ROUNDS, CHUNKS, AHEAD, KEPT, PDL, BY_SIZE=False,
+    )  # fmt: skip
+    if odd != 0:
+        none = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1)
+        _into_memory(x_ptr, rows, x_eights, none, DEPTH // (512 * SLICES), SLICES, SIDE, "largest")
+        gl.thread_barrier()
+        if gl.inline_asm_elementwise(_needed(DEPTH), "=r", [], gl.int32, is_pure=False, pack=1) != 0:
+            _walked(
+                x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES,
+                SIDE, ROUNDS, CHUNKS, AHEAD, KEPT, PDL, BY_SIZE=True,
+            )  # fmt: skip
