@@ -87,6 +87,18 @@ def _nan(dtype: str) -> Case:
     return Case(f"{dtype}-nan", make, dtype, "tiny", edges=("nan",))
 
 
+def _ranged(rows: int, n: int, k: int, exponent: int) -> Case:
+    """Return a case whose x is about as large as a power of two; scales bring results back to the middle."""
+
+    def make(m: Maker) -> Call:
+        back = 2.0 ** (-exponent // 2)
+        words = m.integers(-(2**31), 2**31, n, k // 8)
+        scales, biases = (m.normal(n, k // 64, dtype="bfloat16", scale=scale * back) for scale in (1 / 15, 0.5))
+        return Call((m.normal(rows, k, dtype="bfloat16", scale=2.0**exponent), words, scales, biases))
+
+    return Case(f"bfloat16-{rows}x{k}-{n}-2^{exponent}", make, "bfloat16", "large", edges=("range",))
+
+
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     yield from _formats()
@@ -172,6 +184,8 @@ def _walks() -> Iterator[Case]:
         (8, 28672, 8192, 64),
     ):  # fmt: skip
         yield _case("bfloat16", (rows,), n, k, group=group, size="large")
+    for exponent in (100, -120):
+        yield _ranged(8, 12304, 4096, exponent)
 
 
 def _large() -> Iterator[Case]:
