@@ -20,6 +20,8 @@ from rocmend.kernels.tuning import Config
 CONFIG = Config({"BLOCK": 64})
 _drivers: list[Any] = []
 STREAM = 42
+CAPTURED = 5000
+"""Where calls are captured; graphs of captures have numbers above it."""
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "fp16": 2, "bf16": 2, "i32": 4, "fp32": 4}
 
 
@@ -147,6 +149,11 @@ class Graphs:
         self.capturing = self.refused = self.destroyed = self.priority = self.made = self.mode = 0
         self.modes: list[tuple[str, int]] = []
         self.set: list[int] = []
+        self.streams: list[int] = []
+        self.captures: list[list[Launch]] = []
+        self.fixed: dict[int, list[Launch]] = {}
+        self.kinds = [0]
+        self.ending = 0
         number, pointer = ctypes.c_int, ctypes.c_void_p
         out, node = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Node)
         self._kept = (
@@ -161,6 +168,12 @@ class Graphs:
             ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._priority),
             ctypes.CFUNCTYPE(number, pointer, out, out, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)(self._link),
             ctypes.CFUNCTYPE(number, ctypes.POINTER(number))(self._exchange),
+            ctypes.CFUNCTYPE(number, pointer, number)(self._begin),
+            ctypes.CFUNCTYPE(number, pointer, out)(self._end),
+            ctypes.CFUNCTYPE(number, pointer, out, ctypes.POINTER(ctypes.c_size_t))(self._nodes),
+            ctypes.CFUNCTYPE(number, pointer, ctypes.POINTER(number))(self._type),
+            ctypes.CFUNCTYPE(number, out, ctypes.c_uint)(self._stream),
+            ctypes.CFUNCTYPE(number, pointer)(self._stream_gone),
         )
         self.functions = tuple([ctypes.cast(one, pointer).value or 0 for one in self._kept])
 
@@ -188,10 +201,44 @@ class Graphs:
         self.edges += [(begin[i], end[i], edges[i]) for i in range(count)]
         return 0
 
-    def _instantiate(self, runnable: Any, _graph: int, _flags: int) -> int:
+    def _stream(self, stream: Any, flags: int) -> int:
+        assert flags == 1
+        stream[0] = CAPTURED
+        self.streams.append(CAPTURED)
+        return 0
+
+    def _stream_gone(self, stream: int) -> int:
+        self.streams.remove(stream)
+        return 0
+
+    def _begin(self, stream: int, mode: int) -> int:
+        assert (stream, mode, self.mode) == (CAPTURED, 2, 2)
+        self.begun = len(self._driver.launches)
+        return 0
+
+    def _end(self, _stream: int, graph: Any) -> int:
+        launches = self._driver.launches
+        self.captures.append(launches[self.begun :])
+        del launches[self.begun :]
+        graph[0] = CAPTURED + len(self.captures)
+        return self.ending
+
+    def _nodes(self, _graph: int, nodes: Any, count: Any) -> int:
+        count[0] = len(self.kinds)
+        for at in range(len(self.kinds) if nodes else 0):
+            nodes[at] = 1 + at
+        return 0
+
+    def _type(self, node: int, kind: Any) -> int:
+        kind[0] = self.kinds[node - 1]
+        return 0
+
+    def _instantiate(self, runnable: Any, graph: int, _flags: int) -> int:
         self.modes.append(("instantiate", self.mode))
         self.made += 1
         runnable[0] = 1 + self.made
+        if graph > CAPTURED:
+            self.fixed[1 + self.made] = self.captures[graph - CAPTURED - 1]
         return self.refused
 
     def _set(self, _runnable: int, node: int, parameters: Any) -> int:
@@ -202,7 +249,7 @@ class Graphs:
     def _launch(self, runnable: int, stream: int) -> int:
         self.modes.append(("launch", self.mode))
         self.runnables.append(runnable)
-        self.launched.append((stream, list(self.nodes)))
+        self.launched.append((stream, list(self.fixed.get(runnable, self.nodes))))
         return self._driver.code
 
     def _destroy(self, _graph: int) -> int:

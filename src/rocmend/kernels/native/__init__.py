@@ -28,7 +28,8 @@ VARIABLE = "ROCMEND_KERNELS_NATIVE"
 GRAPHS = (
     "cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", "cuStreamIsCapturing", "cuStreamGetPriority",
-    "cuGraphAddDependencies_v2", "cuThreadExchangeStreamCaptureMode",
+    "cuGraphAddDependencies_v2", "cuThreadExchangeStreamCaptureMode", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
+    "cuGraphGetNodes", "cuGraphNodeGetType", "cuStreamCreate", "cuStreamDestroy_v2",
 )  # fmt: skip
 """In the order of ``graph.c``."""
 _RELAXED = 2
@@ -96,7 +97,9 @@ def relaxed() -> Iterator[None]:
     if told is None or not told.graphs:
         yield
         return
-    exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(told.graphs[-1])
+    exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(
+        told.graphs[GRAPHS.index("cuThreadExchangeStreamCaptureMode")]
+    )
     mode = ctypes.c_int(_RELAXED)
     exchange(ctypes.byref(mode))
     try:

@@ -24,6 +24,12 @@ typedef struct {
     int (*priority)(void *stream, int *priority);
     int (*link)(void *graph, void *const *from, void *const *to, const unsigned char (*edges)[8], size_t count);
     int (*exchange)(int *mode);
+    int (*begin)(void *stream, int mode);
+    int (*end)(void *stream, void **graph);
+    int (*nodes)(void *graph, void **nodes, size_t *count);
+    int (*type)(void *node, int *type);
+    int (*stream)(void **stream, unsigned int flags);
+    int (*destroy_stream)(void *stream);
 } GraphDriver;
 
 #define GRAPH_FUNCTIONS (sizeof(GraphDriver) / sizeof(void *))

@@ -7,6 +7,7 @@ typedef struct Library {
     PyObject_HEAD
     vectorcallfunc call;
     int (*run)(struct Library *, void *const *addresses, void *stream);
+    void (*leave)(struct Library *); /* forget the stream of the last run, which is no more; or NULL */
     Py_ssize_t count; /* of addresses */
     PyObject *held;
     const char *name;
@@ -200,6 +201,14 @@ static int plan_run(Library *object, void *const *addresses, void *stream)
     return code;
 }
 
+static void plan_leave(Library *object)
+{
+    DnnHandle *handle = ((DnnPlan *)object)->handle;
+    pthread_mutex_lock(&handle->lock);
+    handle->streamed = 0;
+    pthread_mutex_unlock(&handle->lock);
+}
+
 /* (handle, the functions of DnnDriver) */
 static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
@@ -255,6 +264,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *names)
         return NULL;
     self->base.call = library_call;
     self->base.run = plan_run;
+    self->base.leave = plan_leave;
     self->base.name = "cuDNN";
     self->base.count = DNN_TENSORS + (workspace ? 1 : 0);
     self->base.held = Py_NewRef(held);

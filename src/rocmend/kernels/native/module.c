@@ -1,4 +1,4 @@
-/* What a recorded call does at run time: finding the record (memo.c), launching it (replay.c, graph.c, library.c). */
+/* What a recorded call does at run time: finding the record (memo.c), launching it (replay.c, and what that includes). */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -49,8 +49,8 @@ def replay(
     # A graph waits for what is in front of it; a first kernel that may begin early would not. One alone is to do that,
     # of several the launches take longer than it gains. What a library launches is its own: its calls stand behind.
     kernels = next((count for count, one in enumerate(launches) if isinstance(one.compiled, Called)), len(steps))
-    alone = kernels == 1 and launches[0].compiled.run.launch_pdl
-    graphs = functions.graphs if kernels >= LEAST_OF_GRAPH and not alone else ()
+    alone = len(steps) == 1 and kernels == 1 and launches[0].compiled.run.launch_pdl
+    graphs = functions.graphs if len(steps) >= LEAST_OF_GRAPH and not alone else ()
     found: Callable[[Given], Any] = module().Replay(
         tuple(given), tuple([(one.quick, one.quick_args) for one in other.makes]), tuple(other.zeroed),
         other.room, steps, tuple([-1 if one is None else one for one in results]), kind, _data_ptr(), fast.runtime,

@@ -23,6 +23,7 @@ typedef int (*Current)(void **context);
 typedef int (*ErrorName)(int code, const char **text);
 
 #define PROGRAMMATIC_SERIALIZATION 6
+#define STREAM_NON_BLOCKING 1
 
 enum { ABSENT, TENSOR, NUMBER }; /* what stands in a place of those given; replay.py */
 
@@ -41,6 +42,7 @@ typedef struct {
 typedef struct { PyObject *function, *args; } Make;
 
 #include "graph.c"
+#include "fixed.c"
 
 typedef struct {
     PyObject_HEAD
@@ -60,6 +62,7 @@ typedef struct {
     Current context;
     ErrorName name;
     Graph graph;
+    Fixed fixed;
 } Replay;
 
 static PyObject *name_enter, *name_exit, *name_calls, *name_hooks, *name_zero, *name_poison;
@@ -141,6 +144,83 @@ static int address_of(Replay *self, PyObject *tensor, uint64_t *address)
     return *address == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
+/* Make steps one by one, from one of them on. */
+static int made(
+    Replay *self, Py_ssize_t first, uint64_t *values, void **pointers, void *stream, const Library **refused)
+{
+    int code = 0;
+    for (Py_ssize_t i = first; i < self->steps && !code; i++) {
+        const Step *step = &self->launches[i];
+        if (step->library) {
+            code = step->library->run(step->library, (void *const *)(values + step->first), stream);
+            *refused = code ? step->library : NULL;
+            continue;
+        }
+        Attribute attribute;
+        Config config = {
+            {step->grid[0], step->grid[1], step->grid[2]}, {step->threads, 1, 1}, step->shared, stream, &attribute, 0};
+        if (step->early) {
+            memset(&attribute, 0, sizeof attribute);
+            attribute.id = PROGRAMMATIC_SERIALIZATION;
+            attribute.value.number = 1;
+            config.count = 1;
+        }
+        code = self->launch(&config, step->function, pointers + step->first, NULL);
+    }
+    return code;
+}
+
+/* Return all steps as a runnable graph, captured on a stream of its own; NULL where that cannot be. */
+static void *captured(Replay *self, uint64_t *values, void **pointers)
+{
+    const GraphDriver *driver = &self->graph.driver;
+    const Library *refused = NULL;
+    void *stream = NULL, *graph = NULL, *runnable = NULL;
+    if (driver->stream(&stream, STREAM_NON_BLOCKING))
+        return NULL;
+    if (!driver->begin(stream, CAPTURE_RELAXED)) {
+        int code = made(self, 0, values, pointers, stream, &refused), ended = driver->end(stream, &graph);
+        if (code || ended || !graph || !fixed_plain(driver, graph) || driver->instantiate(&runnable, graph, 0))
+            runnable = NULL;
+        if (graph)
+            driver->destroy(graph);
+        for (Py_ssize_t i = 0; i < self->steps; i++)
+            if (self->launches[i].library && self->launches[i].library->leave)
+                self->launches[i].library->leave(self->launches[i].library);
+    }
+    driver->destroy_stream(stream);
+    return runnable;
+}
+
+/* Launch all steps as the graph of these addresses: 1, or 0 where they are to be made one by one. */
+static int fixed_launched(Replay *self, uint64_t *values, void **pointers, void *stream, int *code)
+{
+    Fixed *fixed = &self->fixed;
+    const GraphDriver *driver = &self->graph.driver;
+    int status = 0;
+    if (!self->graph.wanted || driver->capturing(stream, &status) || status)
+        return 0;
+    pthread_mutex_lock(&self->graph.lock);
+    FixedGraph *one = fixed_of(fixed, values, self->values, stream);
+    int making = !one && !fixed->given_up && fixed_seen(fixed, fixed_hash(values, self->values, stream))
+        && fixed_may(fixed, &self->graph, stream);
+    int mode = making ? relaxed(&self->graph) : 0; /* to the first launch, which brings the graph to the GPU */
+    if (making && fixed->made >= TRIED_FIXED && fixed->used < WORTH_FIXED * fixed->made)
+        fixed->given_up = 1; /* addresses are others each time */
+    else if (making) {
+        void *runnable = captured(self, values, pointers);
+        one = runnable ? fixed_keep(fixed, driver, runnable, values, self->values, stream) : NULL;
+        fixed->given_up = !one;
+    } else if (one)
+        fixed->used++;
+    if (one)
+        *code = driver->launch(one->runnable, stream);
+    if (making)
+        driver->exchange(&mode);
+    pthread_mutex_unlock(&self->graph.lock);
+    return one != NULL;
+}
+
 /* Launch all, with the lock released: a full queue makes the driver wait. */
 static int launched(Replay *self, const uint64_t *addresses, void *stream)
 {
@@ -155,25 +235,11 @@ static int launched(Replay *self, const uint64_t *addresses, void *stream)
     const Library *refused = NULL;
     Py_BEGIN_ALLOW_THREADS
     Py_ssize_t first = self->kernels_first;
-    if (!first || !graph_launched(&self->graph, self->launches, first, pointers, stream, &code))
-        first = 0;
-    for (Py_ssize_t i = first; i < self->steps && !code; i++) {
-        const Step *step = &self->launches[i];
-        if (step->library) {
-            code = step->library->run(step->library, (void *const *)(values + step->first), stream);
-            refused = code ? step->library : NULL;
-            continue;
-        }
-        Attribute attribute;
-        Config config = {
-            {step->grid[0], step->grid[1], step->grid[2]}, {step->threads, 1, 1}, step->shared, stream, &attribute, 0};
-        if (step->early) {
-            memset(&attribute, 0, sizeof attribute);
-            attribute.id = PROGRAMMATIC_SERIALIZATION;
-            attribute.value.number = 1;
-            config.count = 1;
-        }
-        code = self->launch(&config, step->function, pointers + step->first, NULL);
+    if (first == self->steps || !fixed_launched(self, values, pointers, stream, &code)) {
+        if (!first || !graph_launched(&self->graph, self->launches, first, pointers, stream, &code))
+            first = 0;
+        if (!code)
+            code = made(self, first, values, pointers, stream, &refused);
     }
     Py_END_ALLOW_THREADS
     if (!code)
@@ -464,6 +530,7 @@ static void replay_dealloc(Replay *self)
 {
     PyObject_GC_UnTrack(self);
     replay_clear(self);
+    fixed_free(&self->fixed, &self->graph);
     graph_free(&self->graph);
     pthread_mutex_destroy(&self->graph.lock);
     PyMem_Free(self->present);
