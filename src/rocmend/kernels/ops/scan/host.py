@@ -68,6 +68,10 @@ def _tiles(
     tiles = cdiv(n, config["LINES"] * config["LANES"])
     if outer * n < config["elements"] or outer > _GRID or not config["least"] <= tiles <= config["most"]:
         return False
+    # Elements of 16 bits are read twice, and wholes of 32 bits beside: many of them take longer so than in pieces.
+    most = config.get("narrow_elements", 0)
+    if most and data.element_size() < computed.itemsize and outer * n > most:
+        return False
     wholes = allocate.empty((outer, tiles), dtype=computed, device=data.device)
     grid = (tiles, outer)
     launch(wholes_kernel, grid, (data, wholes, n), {name: constants[name] for name in _OF_WHOLES}, config)
