@@ -20,7 +20,7 @@ from rocmend.kernels.native.called import Called
 from rocmend.kernels.repeated import Repeated
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
-MOST, TRIED, WORTH = 32, 8, 4
+MOST, TRIED, WORTH = 32, 32, 4
 """As in ``fixed.c``."""
 
 

@@ -5,11 +5,11 @@
    addresses were seen before is captured as it is, and launched as that graph wherever all of its addresses, and the
    stream, are the same again. A graph that does more than to launch kernels and to fill memory is not used. */
 
-#define MOST_FIXED 32  /* of a kind of call */
-#define ALL_FIXED 128  /* of the process: each takes 120 KB of the GPU */
-#define TRIED_FIXED 8  /* of a kind of call, before it is looked at whether they are used again */
-#define WORTH_FIXED 4  /* so often at least */
-#define SEEN 64        /* sets of addresses that are remembered */
+#define MOST_FIXED 32 /* of a kind of call */
+#define ALL_FIXED 128 /* of the process: each takes 120 KB of the GPU */
+#define TRIED_FIXED MOST_FIXED /* of a kind of call, before it is looked at whether they are used again */
+#define WORTH_FIXED 4 /* so often at least */
+#define SEEN 64 /* sets of addresses that are remembered */
 #define MOST_NODES 64
 
 enum { NODE_KERNEL = 0, NODE_FILL = 2, NODE_EMPTY = 5 };
