@@ -75,6 +75,23 @@ def test_what_ran_out_of_memory_runs_again_alone() -> None:
     assert board.take("0", -1) is None
 
 
+def test_what_needs_much_runs_where_there_is_most() -> None:
+    board = Board(grouped([_item("big", gib=80.0, size="large"), _item("a")]), time.monotonic() + 60)
+    board.opened("0", 30.0)
+    board.opened("1", 90.0)
+    first = board.take("0", -1)
+    assert first is not None
+    assert first.case == "a"
+    board.done("0", first, again=True)  # alone, so on the other one
+    assert board._next("0", -1) is None
+    second = board.take("1", -1)
+    assert second is not None
+    assert second.case == "big"
+    assert board._next("1", -1) is None
+    board.done("1", second)
+    assert board.take("1", -1) is first
+
+
 def test_nothing_is_begun_when_time_is_up() -> None:
     board = Board(grouped([_item("a")]), time.monotonic() - 1)
     board.opened("0", 10.0)

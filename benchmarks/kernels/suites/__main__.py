@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing and asked.seconds > 0:
         board = Board(missing, end - 1)
         gpus = asked.gpus.split(",") if asked.gpus else _gpus(asked.device)
+        for gpu, gib in zip(gpus, asked.gib.split(",") if asked.gib else [], strict=False):
+            board.opened(gpu, float(gib))
         Crew(board, log, asked.device, asked.case_limit).work(gpus, asked.jobs, end)
     runs, not_begun = [], 0
     for op in ops:
@@ -72,6 +74,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     made.add_argument("--device", default="cuda", help="cuda, or cpu for Triton's interpreter")
     made.add_argument("--gpus", default="", help="numbers with commas between; those that are visible otherwise")
     made.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="processes over all GPUs")
+    made.add_argument("--gib", default="", help="memory that cases may take on each GPU; else nearly all that there is")
     made.add_argument("--seconds", type=float, default=230.0)
     made.add_argument("--case-limit", type=float, default=90.0)
     made.add_argument("--like", type=Path, action="append", default=[], help="log of an earlier run, for its costs")

@@ -115,11 +115,16 @@ class Board:
         self.changed = Condition()
 
     def opened(self, gpu: str, gib: float) -> None:
-        """Say how much memory cases may take together on a GPU."""
+        """Say how much memory cases may take together on a GPU; what was said first counts."""
         with self.changed:
             if gpu not in self.room:
                 self.room[gpu], self.held[gpu], self.held_by_small[gpu] = gib, 0.0, 0.0
             self.changed.notify_all()
+
+    def _takes(self, item: Item, gpu: str) -> bool:
+        """Return whether a case may run on a GPU: one that needs more than there is, where there is most."""
+        room = self.room[gpu]
+        return room == max(self.room.values()) or (not item.again and item.gib <= room)
 
     def take(self, gpu: str, group: int) -> Item | None:
         """Return the next case for a process that last ran one of a group; None where all are done or time is up."""
@@ -157,10 +162,11 @@ class Board:
 
     def _next(self, gpu: str, group: int) -> Item | None:
         # A case that needs much would wait for ever if others took whatever comes free.
-        kept = max((self._asked(item, gpu) for item in self.waiting if _is_big(item)), default=0.0)
+        here = [item for item in self.waiting if self._takes(item, gpu)]
+        kept = max((self._asked(item, gpu) for item in here if _is_big(item)), default=0.0)
         free = self.room[gpu] - self.held[gpu]
         for_small = min(free, self.room[gpu] - kept - self.held_by_small[gpu])
-        fits = [item for item in self.waiting if self._asked(item, gpu) <= (free if _is_big(item) else for_small)]
+        fits = [item for item in here if self._asked(item, gpu) <= (free if _is_big(item) else for_small)]
         own = next((item for item in fits if item.group == group), None)
         if own is not None:
             return own
