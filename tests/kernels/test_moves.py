@@ -12,7 +12,9 @@ pytest.importorskip("triton")
 import rocmend.kernels as rk
 from rocmend.core.errors import UsageError
 from rocmend.kernels import choose
+from rocmend.kernels.ops.copy import host
 from rocmend.kernels.ops.copy.host import collapse
+from rocmend.kernels.tuning import Config
 
 pytestmark = [pytest.mark.cpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -101,3 +103,22 @@ def test_axes_that_can_be_merged_are() -> None:
 def test_what_does_not_fit_is_said(call: Any) -> None:
     with pytest.raises(UsageError, match="expected"):
         call(torch.randn(3, 3))
+
+
+@pytest.mark.parametrize("tile", [32, 64, 256])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_copies_of_any_tiles(tile: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that fill tiles, and such that do not; several of them in a tile, and several tiles in one."""
+    lines = Config({"tile": tile, "num_warps": 4})
+    monkeypatch.setattr(host, "config_for", lambda *_: lines)
+    x = torch.randn(2, 3, 2, 150).to(dtype)
+    for n in (16, 60, 64, 100):
+        for given in (x[..., :n], x[..., :n].transpose(1, 2), x[:, :, 1, :n], x[1, :, 1, :n], x[..., : 2 * n : 2]):
+            assert torch.equal(host.run(given, dtype), given)
+            for out in (torch.zeros(*given.shape[:-1], 160, dtype=dtype), torch.zeros(*given.shape, 2, dtype=dtype)):
+                into = out[..., 3 : 3 + given.shape[-1]] if out.dim() == given.dim() else out[..., 1]
+                before = out.clone()
+                assert host.run_into(into, given) is into
+                assert torch.equal(into, given)
+                into.zero_()
+                assert torch.equal(out, before)  # nothing beside it was written

@@ -133,7 +133,7 @@ def _launch_of(
     config = config_for("copy", "lines", width, target)
     block = min(config["tile"], next_power_of_2(last.size))
     room = config["tile"] // block
-    if (grid := _grid(outer, last.size, block, room)) is not None:
+    if (grid := _grid(outer, last, block, room)) is not None:
         numbers = (last.size, sizes[0], last.source, last.target, *source[:3], *to[:3])
         return Plan(grid_kernel, grid.programs, constants | grid.constants, config, numbers, types)
     group = max(1, min(room, next_power_of_2(lines)))
@@ -148,16 +148,16 @@ class _Grid(NamedTuple):
     constants: dict[str, int]
 
 
-def _grid(outer: Sequence[Axis], n: int, block: int, room: int) -> _Grid | None:
+def _grid(outer: Sequence[Axis], last: Axis, block: int, room: int) -> _Grid | None:
     """Return a grid of programs whose axes are those of a copy; None where there are too many, or tiles stay empty.
 
     Args:
         outer: All axes but the last, innermost first.
-        n: Size of the last.
+        last: The last one.
         block: Elements of a line in a tile.
         room: Lines that a tile has room for.
     """
-    sizes = [axis.size for axis in outer] or [1]
+    n, sizes = last.size, [axis.size for axis in outer] or [1]
     pieces = cdiv(n, block)
     rows = 1 if pieces > 1 else max(1, min(room, next_power_of_2(sizes[0])))
     blocks = cdiv(sizes[0], rows)
@@ -170,7 +170,15 @@ def _grid(outer: Sequence[Axis], n: int, block: int, room: int) -> _Grid | None:
     if x > _GRID[0] or y > _GRID[1] or z > _GRID[2]:
         return None
     full = n % block == 0 and sizes[0] % rows == 0
-    return _Grid((x, y, z), {"PIECES": pieces > 1, "FULL": full, "ROWS": rows, "BLOCK": block})
+    first = outer[0] if outer else Axis(1, 0, 0)
+    columns = pieces * block
+    reach = max(
+        (rows - 1) * abs(first.source) + columns * abs(last.source),
+        (rows - 1) * abs(first.target) + columns * abs(last.target),
+    )
+    dense = last.target == 1 and (pieces > 1 or first.target == block)
+    constants = {"PIECES": pieces > 1, "FULL": full, "NEAR": reach < _FEW, "DENSE": dense, "ROWS": rows, "BLOCK": block}
+    return _Grid((x, y, z), constants)
 
 
 def _in_steps(x: torch.Tensor, out: torch.Tensor, found: list[Axis], constants: dict[str, bool]) -> None:

@@ -105,32 +105,39 @@ def lines_kernel(
 @triton.jit
 def grid_kernel(
     x_ptr, out_ptr, n, n0, x_step, out_step, x0, x1, x2, o0, o1, o2,
-    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, PIECES: tl.constexpr, FULL: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, PIECES: tl.constexpr, FULL: tl.constexpr, NEAR: tl.constexpr,
+    DENSE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Copy lines of ``n`` elements by programs in a grid that is made of the axes: nothing is divided.
+    """Copy lines of ``n`` elements by programs in a grid that is made of the axes: nothing is divided at run time.
 
-    Programs are (pieces of a line, n0, n1) with PIECES, else (blocks of n0, n1, n2). FULL: all tiles are whole.
+    Programs are (pieces of a line, n0, n1) with PIECES, else (blocks of n0, n1, n2). FULL: all tiles are whole. NEAR:
+    places within a tile are counted in 32 bits. DENSE: what a program writes lies in one piece.
     """
     first, second, third = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
+    place = tl.arange(0, ROWS * BLOCK)
+    row, column = place // BLOCK, place % BLOCK
     if PIECES:
-        row = second + tl.arange(0, ROWS)
-        column = first * BLOCK + tl.arange(0, BLOCK)
-        x_ptr += third * x1
-        out_ptr += third * o1
+        x_ptr += third * x1 + second * x0
+        out_ptr += third * o1 + second * o0
+        column = first * BLOCK + place
+        place = column
+        inside = column < n
     else:
-        row = first.to(tl.int64) * ROWS + tl.arange(0, ROWS)
-        column = tl.arange(0, BLOCK)
-        x_ptr += second * x1 + third * x2
-        out_ptr += second * o1 + third * o2
-    at = column.to(tl.int64)[None, :]
-    source = x_ptr + (row * x0)[:, None] + at * x_step
-    target = out_ptr + (row * o0)[:, None] + at * out_step
+        blocks = first.to(tl.int64)
+        x_ptr += second * x1 + third * x2 + blocks * x0 * ROWS
+        out_ptr += second * o1 + third * o2 + (blocks * (ROWS * BLOCK) if DENSE else blocks * o0 * ROWS)
+        inside = (blocks * ROWS + row < n0) & (column < n)
+    if not NEAR:
+        row, column = row.to(tl.int64), column.to(tl.int64)
+    source = x_ptr + (column * x_step if PIECES else row * x0 + column * x_step)
+    if DENSE:
+        target = out_ptr + place
+    else:
+        target = out_ptr + (column * out_step if PIECES else row * o0 + column * out_step)
     if FULL:
         x = tl.load(source)
         tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty))
     else:
-        inside = (row < n0)[:, None] & (column < n)[None, :]
         x = tl.load(source, mask=inside, other=0)
         tl.store(target, _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty), mask=inside)
 
