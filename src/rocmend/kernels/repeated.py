@@ -149,7 +149,8 @@ class _First:
         if self._left:
             self._left -= 1
             return self.plain(given)
-        from rocmend.kernels.tape import Unsuited, record
+        from rocmend.kernels.tape import record
+        from rocmend.kernels.watched import Unsuited
 
         tensors: Any = given[: self._count]
         try:

@@ -74,7 +74,7 @@ def recording() -> int | None:
     if index is None or not getattr(notes, "mine", False) or fast.HIP or native.module() is None:
         return None
     if torch.cuda.is_current_stream_capturing():
-        from rocmend.kernels.tape import Unsuited
+        from rocmend.kernels.watched import Unsuited
 
         raise Unsuited("the stream is captured: what a library needs may have to be made", lasting=False)
     return index
