@@ -12,7 +12,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.routing import direct_is_better, route, tiles_at_most
 from rocmend.kernels.launch import launch
-from rocmend.kernels.ops.gather_qmm import Problem, burst, experts, resident, shape_class, walkers
+from rocmend.kernels.ops.gather_qmm import Problem, burst, digits, experts, resident, shape_class, walkers
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.kernels.diagonal import diagonal_kernel
 from rocmend.kernels.ops.gather_qmm.kernels.grouped import grouped_kernel
@@ -64,6 +64,10 @@ def _few(a: Arguments, types: Sequence[torch.dtype | None] = ()) -> walkers.Laun
     """Plan the launch for few rows, of x, weights, second weights, the output and indices."""
     target = executor.target_for(a.x.device)
     problem = problem_of(a)
+    if digits.suits(problem, target):
+        config = config_for("gather_qmm", "digits", digits.class_of(problem, target), target)
+        if digits.pays(problem, config):
+            return digits.plan(a, config, types, lambda: _any_address(a, target, types))
     if burst.suits(problem, target):
         config = config_for("gather_qmm", "burst", burst.class_of(problem), target)
         if burst.pays(problem, config):

@@ -1,0 +1,112 @@
+"""Plan the kernel that multiplies affine codes as whole numbers, with digits of x: very few rows, on Hopper."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import torch
+
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common import gluon
+from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.ops.gather_qmm import Problem
+from rocmend.kernels.ops.gather_qmm.arguments import Arguments
+from rocmend.kernels.ops.quantized_matmul import few
+from rocmend.kernels.target import Target
+from rocmend.kernels.tuning import Config
+
+Launches = Callable[[Sequence[torch.Tensor | None]], None]
+COLUMNS = 256
+"""Of K for a wavefront at a time."""
+MOST_WAVEFRONTS = 16
+MOST_PAIRS = 128
+"""More share experts, whose weights other kernels read once for them."""
+CHUNK = 128
+"""What K is a multiple of: two groups, or one."""
+GROUPS = (64, 128)
+SINGLE = 3
+"""Sets of 16 rows of weights for each compute unit up to which a class is ``single``."""
+
+
+def suits(problem: Problem, target: Target) -> bool:
+    """Return whether the kernel takes a problem on a target."""
+    return (
+        gluon.on_target(target)
+        and problem.dtype == "bfloat16"
+        and problem.mode == "affine"
+        and problem.bits in {4, 8}
+        and problem.group_size in GROUPS
+        and problem.transpose
+        and problem.m == 1
+        and problem.pairs <= MOST_PAIRS
+        and problem.n % few.TILE == 0
+        and problem.k % CHUNK == 0
+        and problem.k <= COLUMNS * MOST_WAVEFRONTS
+    )
+
+
+def tiles(problem: Problem) -> int:
+    """Return how many sets of 16 rows of weights all pairs have."""
+    return problem.pairs * problem.n // few.TILE * (2 if problem.gated else 1)
+
+
+def pays(problem: Problem, config: Config) -> bool:
+    """Return whether the kernel is the fastest for a problem: up to ``most`` sets of 16 rows."""
+    return tiles(problem) <= int(config["most"])
+
+
+def wavefronts(k: int, parts: int = 1) -> int:
+    """Return how many wavefronts share a row of K columns, of which each has parts of 256."""
+    return next_power_of_2(cdiv(k, COLUMNS * parts))
+
+
+def class_of(problem: Problem, target: Target) -> str:
+    """Name the class of tuning records: the bits, wavefronts that share K alike, the gate, whether rows are few."""
+    count = wavefronts(problem.k)
+    share = count if problem.k == count * COLUMNS else "uneven"
+    single = tiles(problem) <= SINGLE * (target.compute_units or 132)
+    return f"b{problem.bits}-{share}{'-gated' if problem.gated else ''}{'-single' if single else ''}"
+
+
+def plan(
+    a: Arguments, config: Config, types: Sequence[torch.dtype | None], otherwise: Callable[[], Launches]
+) -> Launches:
+    """Plan the launch of x, weights, second weights, the output and indices.
+
+    Args:
+        a: Arguments of a problem that the kernel takes.
+        config: The kernel's record: ``most`` sets of 16 rows that it is for, SETS of a program, PARTS of 256 columns
+            of a wavefront, whether wavefronts MEET before they load x, and whether the next kernel is let in LATE.
+        types: What the tensors are seen as.
+        otherwise: Plans the kernel that takes tensors at any address.
+    """
+    planned = _planned(a, config, types)
+    unaligned = functools.cache(otherwise)
+
+    def launches(tensors: Sequence[torch.Tensor | None]) -> None:
+        if gluon.aligned(*tensors[:7]):
+            planned(tensors)
+        else:
+            unaligned()(tensors)
+
+    return launches
+
+
+def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> Plan:
+    # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
+    from rocmend.kernels.ops.gather_qmm.kernels.digits import digits_kernel
+
+    k, gated = a.x.shape[-1], a.up is not None
+    each = few.TILE // (2 if gated else 1)
+    sets = config["SETS"] if a.n % (each * config["SETS"]) == 0 else 1
+    slices = wavefronts(k, config["PARTS"])
+    units = a.n // (each * sets)
+    constants = {
+        "DEPTH": k, "KIND": a.form.bits, "GROUP": a.form.group_size, "UNITS": units, "GATED": gated,
+        "HAS_LHS": a.pairs.lhs is not None, "SETS": sets, "SLICES": slices, "PARTS": config["PARTS"],
+        "MEET": config["MEET"], "LATE": config["LATE"], "PDL": bool(config.get("launch_pdl", 0)),
+    }  # fmt: skip
+    return Plan(
+        digits_kernel, (units, a.pairs.count), constants, few.with_warps(config, slices), (a.pairs.divisor,), types
+    )
