@@ -189,11 +189,11 @@ def products() -> Iterator[Timed]:
             partial(functional.linear, some, plain),
             FEW_CALLS,
         )
-    others = [normal(512, 2048, dtype=half) for _ in range(MORE)]
+    more = [normal(512, 2048, dtype=half) for _ in range(MORE)]
     yield Timed(
         "quantized_matmul, 512 rows (elsewhere each time)",
-        in_turn(others, lambda some: kernels.quantized_matmul(some, *weights)),
-        in_turn(others, lambda some: functional.linear(some, plain)),
+        in_turn(more, lambda some: kernels.quantized_matmul(some, *weights)),
+        in_turn(more, lambda some: functional.linear(some, plain)),
         FEW_CALLS,
     )
     yield Timed(

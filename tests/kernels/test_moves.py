@@ -105,11 +105,12 @@ def test_what_does_not_fit_is_said(call: Any) -> None:
         call(torch.randn(3, 3))
 
 
-@pytest.mark.parametrize("tile", [32, 64, 256])
+@pytest.mark.parametrize("vector", [0, 8])
+@pytest.mark.parametrize("tile", [32, 256])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_copies_of_any_tiles(tile: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_of_any_tiles(tile: int, vector: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that fill tiles, and such that do not; several of them in a tile, and several tiles in one."""
-    lines = Config({"tile": tile, "num_warps": 4})
+    lines = Config({"tile": tile, "vector": vector, "num_warps": 4})
     monkeypatch.setattr(host, "config_for", lambda *_: lines)
     x = torch.randn(2, 3, 2, 150).to(dtype)
     for n in (16, 60, 64, 100):

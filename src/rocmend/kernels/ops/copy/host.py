@@ -12,9 +12,9 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common import axes
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.ops.copy.kernel import grid_kernel, lines_kernel, turned_kernel
+from rocmend.kernels.ops.copy.kernel import grid_kernel, lines_kernel, turned_kernel, vectors_kernel
 from rocmend.kernels.remembered import Planned
-from rocmend.kernels.tuning import config_for
+from rocmend.kernels.tuning import Config, config_for
 
 _FEW = 1 << 31  # what the kernel counts in 32 bits
 _GRID = (1 << 31) - 1, 65535, 65535  # programs along each axis of a grid, on any vendor's GPUs
@@ -133,6 +133,13 @@ def _launch_of(
     config = config_for("copy", "lines", width, target)
     block = min(config["tile"], next_power_of_2(last.size))
     room = config["tile"] // block
+    vector = _vector(outer, last, config)
+    if vector and 0 < len(outer) <= 3 and last.size % block:
+        whole = lines * last.size // vector
+        each = config["tile"] // vector
+        numbers = (whole, last.size // vector, *sizes[:2], *source[:3])
+        parts = {"RANK": len(outer), "VECTOR": vector, "BLOCK": each}
+        return Plan(vectors_kernel, (cdiv(whole, each),), {**constants, **parts}, config, numbers, types)
     if (grid := _grid(outer, last, block, room)) is not None:
         numbers = (last.size, sizes[0], last.source, last.target, *source[:3], *to[:3])
         return Plan(grid_kernel, grid.programs, constants | grid.constants, config, numbers, types)
@@ -141,6 +148,25 @@ def _launch_of(
     numbers = (lines, last.size, last.source, last.target, *sizes[:-1], *source, *to)
     few = max(lines + group, last.size + block) < _FEW
     return Plan(lines_kernel, (programs,), more | {"FEW": few, "ROWS": group, "BLOCK": block}, config, numbers, types)
+
+
+def _vector(outer: Sequence[Axis], last: Axis, config: Config) -> int:
+    """Return of how many elements side by side lines are made, to a tensor without gaps; 0 where that is not so.
+
+    Args:
+        outer: All axes but the last, innermost first.
+        last: The last one.
+        config: The record: the most such elements, or nothing; of less than half as many lines are not made so.
+    """
+    most = config.get("vector", 0)
+    vector = math.gcd(last.size, most) if most else 0
+    step = last.size
+    for axis in outer:
+        if axis.target != step:
+            return 0
+        step *= axis.size
+    enough = vector > 1 and 2 * vector >= most
+    return vector if enough and last.source == last.target == 1 and step + config["tile"] < _FEW else 0
 
 
 class _Grid(NamedTuple):

@@ -143,6 +143,35 @@ def grid_kernel(
 
 
 @triton.jit
+def vectors_kernel(
+    x_ptr, out_ptr, vectors, m, n0, n1, x0, x1, x2,
+    UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Copy lines of ``m`` vectors to a tensor without gaps: no lane is left over at the end of a line.
+
+    ``n0`` and ``n1`` are the sizes of the two axes just before a line. All is counted in 32 bits but for places.
+    """
+    vector = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = (vector < vectors)[:, None]
+    line = vector // m
+    at = (vector - line * m).to(tl.int64) * VECTOR
+    if RANK == 1:
+        at += line.to(tl.int64) * x0
+    else:
+        rest = line // n0
+        at += (line - rest * n0).to(tl.int64) * x0
+        if RANK == 2:
+            at += rest.to(tl.int64) * x1
+        else:
+            last = rest // n1
+            at += (rest - last * n1).to(tl.int64) * x1 + last.to(tl.int64) * x2
+    lane = tl.arange(0, VECTOR)[None, :]
+    x = tl.load(x_ptr + at[:, None] + lane, mask=inside, other=0)
+    out = _cast(x, UNSIGNED, TO_BOOL, out_ptr.dtype.element_ty)
+    tl.store(out_ptr + (vector.to(tl.int64) * VECTOR)[:, None] + lane, out, mask=inside)
+
+
+@triton.jit
 def turned_kernel(
     x_ptr, out_ptr, m, n, x_step, out_step, n0, n1, n2, x0, x1, x2, x3, o0, o1, o2, o3,
     UNSIGNED: tl.constexpr, TO_BOOL: tl.constexpr, RANK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
