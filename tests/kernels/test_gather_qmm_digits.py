@@ -233,7 +233,7 @@ def test_as_many_rows_as_the_record_says(
         chosen = torch.zeros(tokens, 3, dtype=torch.int32)
         record = Config(
             {
-                "most": 6 * n // 16 * each, "SETS": sets, "PARTS": 1, "MEET": True, "LATE": False, "num_warps": 8,
+                "most": 6 * n // 16 * each, "SETS": sets, "PARTS": 1, "MEET": 1, "LATE": False, "num_warps": 8,
                 "launch_pdl": True,
             }
         )  # fmt: skip

@@ -93,15 +93,16 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
     k, tiles, gated = a.x.shape[-1], a.n // few.TILE, a.up is not None
     sets = 1 if gated or tiles % 2 else config["SETS"]
     constants = {
-        "DEPTH": k, "KIND": E2M1 if a.form.mode == "mxfp4" else a.form.bits, "GROUP": a.form.group_size,
-        "TILES": tiles, "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets, "SLICES": wavefronts(k),
-        "HELD": config["HELD"], "PDL": bool(config.get("launch_pdl", 0)),
+        "DIVISOR": a.pairs.divisor, "DEPTH": k, "KIND": E2M1 if a.form.mode == "mxfp4" else a.form.bits,
+        "GROUP": a.form.group_size, "TILES": tiles, "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets,
+        "SLICES": wavefronts(k), "HELD": config["HELD"], "MEET": bool(config.get("MEET", 0)),
+        "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     return Plan(
         burst_kernel,
         (a.pairs.count * tiles // sets,),
         constants,
         few.with_warps(config, wavefronts(k)),
-        (a.pairs.divisor,),
+        (0,),
         types,
     )

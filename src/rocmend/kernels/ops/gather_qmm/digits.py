@@ -103,10 +103,8 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
     slices = wavefronts(k, config["PARTS"])
     units = a.n // (each * sets)
     constants = {
-        "DEPTH": k, "KIND": a.form.bits, "GROUP": a.form.group_size, "UNITS": units, "GATED": gated,
-        "HAS_LHS": a.pairs.lhs is not None, "SETS": sets, "SLICES": slices, "PARTS": config["PARTS"],
+        "DIVISOR": a.pairs.divisor, "DEPTH": k, "KIND": a.form.bits, "GROUP": a.form.group_size, "UNITS": units,
+        "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets, "SLICES": slices, "PARTS": config["PARTS"],
         "MEET": config["MEET"], "LATE": config["LATE"], "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
-    return Plan(
-        digits_kernel, (units, a.pairs.count), constants, few.with_warps(config, slices), (a.pairs.divisor,), types
-    )
+    return Plan(digits_kernel, (units, a.pairs.count), constants, few.with_warps(config, slices), (), types)

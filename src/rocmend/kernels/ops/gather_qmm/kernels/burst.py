@@ -17,6 +17,8 @@ from triton.experimental.gluon import language as gl
 from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.gather_qmm.kernels import burst_blocks as blocks
 
+MEET_ALL = gl.constexpr("{ .reg .pred p; setp.ne.u32 p, 0, 0; bar.red.popc.u32 $0, 0, p; }")
+"""A barrier that tells how many lanes want something: none, as no compiler knows."""
 E2M1 = gl.constexpr(blocks.E2M1)
 CHUNKS_OF = gl.constexpr(blocks.CHUNKS)
 PAIRS = gl.constexpr({kind: blocks.pairs(kind) for kind in blocks.KINDS})
@@ -154,7 +156,8 @@ def burst_kernel(
     out_ptr,
     lhs_ptr,
     rhs_ptr,
-    divisor,
+    zero,
+    DIVISOR: gl.constexpr,
     DEPTH: gl.constexpr,
     KIND: gl.constexpr,
     GROUP: gl.constexpr,
@@ -164,6 +167,7 @@ def burst_kernel(
     SETS: gl.constexpr,
     SLICES: gl.constexpr,
     HELD: gl.constexpr,
+    MEET: gl.constexpr,
     PDL: gl.constexpr,
 ):
     """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): a program for each pair and 16 columns of it.
@@ -177,9 +181,10 @@ def burst_kernel(
         up_scales_ptr: Likewise.
         up_biases_ptr: Likewise.
         out_ptr: [pairs, 16 * TILES].
-        lhs_ptr: Rows of x, with HAS_LHS; else pairs follow x, ``divisor`` of them a row.
+        lhs_ptr: Rows of x, with HAS_LHS; else pairs follow x.
         rhs_ptr: Experts.
-        divisor: Pairs that share a row of x.
+        zero: 0, as no compiler knows.
+        DIVISOR: Pairs that share a row of x. To divide by what is not known until then would delay the first load.
         DEPTH: K, a multiple of 128.
         KIND: Of the codes, as ``burst_blocks`` names them.
         GROUP: 64 or 128, of e2m1 32.
@@ -188,6 +193,7 @@ def burst_kernel(
         HAS_LHS: Whether rows of x are named.
         SETS: Of 16 rows of the matrix that a program takes: 1, or 2 where TILES are even; with GATED 1.
         SLICES: Wavefronts, of 512 columns each; the last ones may have fewer, or none.
+        MEET: Whether wavefronts wait for one another behind their loads, which ptxas then leaves before all else.
         HELD: Sets or matrices for whose loads the first product waits: 0, 1, or 2 for all.
         PDL: Whether the kernel begins before the one before it is done.
     """
@@ -211,7 +217,7 @@ def burst_kernel(
     pair = gl.program_id(0) // UNITS
     tile = gl.program_id(0) % UNITS * (TILES // UNITS)
     expert = gl.load(rhs_ptr + pair).to(gl.int32)
-    source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // divisor
+    source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // DIVISOR
     row = (expert.to(gl.int64) * TILES + tile) * 16
     x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + source.to(gl.int64) * (DEPTH // 2)
     raw = _columns(x_at, two, odd, q, four, wavefront, DEPTH, KIND, EVEN)
@@ -225,9 +231,10 @@ def burst_kernel(
         more_words = _words(w_ptr + (row + 16) * WORDS + w_of, wavefront, WORDS, CHUNKS, EVEN)
     nothing = gl.full([SLICES, 4, 2, 4, 4], 0, gl.int32, layout=lanes)
     first = raw[0] + nothing
+    if MEET:
+        first ^= gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1)
     if HELD > 0:
-        # No compiler knows that it is none.
-        none = nothing + (divisor >> 31)
+        none = nothing + zero
         given = words + (mixed,)
         for k in gl.static_range(1, len(raw)):
             given = (raw[k] + nothing,) + given

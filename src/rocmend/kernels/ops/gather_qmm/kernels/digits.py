@@ -17,6 +17,7 @@ from rocmend.kernels.ops.gather_qmm.kernels import digits_blocks as blocks
 READ = gl.constexpr("ld.shared.b32 $0, [$1];")
 BASE = gl.constexpr("mov.u32 $0, global_smem;")
 """Where Triton has a program's shared memory."""
+MEET_ALL = gl.constexpr("{ .reg .pred p; setp.ne.u32 p, 0, 0; bar.red.popc.u32 $0, 0, p; }")
 WAVEFRONTS = (1, 2, 4, 8, 16)
 LINES_OF = gl.constexpr(blocks.LINES)
 DIGITS = gl.constexpr({(kind, count): blocks.digits(kind, count) for kind in blocks.KINDS for count in WAVEFRONTS})
@@ -118,7 +119,7 @@ def digits_kernel(
     out_ptr,
     lhs_ptr,
     rhs_ptr,
-    divisor,
+    DIVISOR: gl.constexpr,
     DEPTH: gl.constexpr,
     KIND: gl.constexpr,
     GROUP: gl.constexpr,
@@ -143,9 +144,9 @@ def digits_kernel(
         up_scales_ptr: Likewise.
         up_biases_ptr: Likewise.
         out_ptr: [pairs, rows].
-        lhs_ptr: Rows of x, with HAS_LHS; else pairs follow x, ``divisor`` of them a row.
+        lhs_ptr: Rows of x, with HAS_LHS; else pairs follow x.
         rhs_ptr: Experts.
-        divisor: Pairs that share a row of x.
+        DIVISOR: Pairs that share a row of x. To divide by what is not known until then would delay the first load.
         DEPTH: K, a multiple of 128.
         KIND: Bits of a code, 4 or 8.
         GROUP: 64 or 128.
@@ -183,7 +184,18 @@ def digits_kernel(
                 "griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1
             )
     expert = gl.load(rhs_ptr + pair).to(gl.int32)
-    source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // divisor
+    source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // DIVISOR
+    if MEET == 2:
+        source += expert >> 31
+    # First: loads come back in order.
+    x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + source.to(gl.int64) * (DEPTH // 2)
+    raw = ()
+    for part in gl.static_range(PARTS):
+        if EVEN:
+            raw = raw + (gl.load(x_at + (x_of + part * 128)),)
+        else:
+            here = (wavefront * PARTS + part) * 2 + two // 2 < CHUNKS
+            raw = raw + (gl.load(x_at + (x_of + part * 128), mask=here, other=0),)
     row = (expert.to(gl.int64) * UNITS + unit) * (EACH * SETS)
     kind: gl.constexpr = gl.pointer_type(gl.int32 if GROUP == 64 else gl.int16)
     words, beside = (), ()
@@ -207,26 +219,19 @@ def digits_kernel(
         for part in gl.static_range(PARTS):
             on = part * (LINES * 32)
             words = words + _words(low + on, high + on, wavefront * PARTS + part, odd, WORDS, LINES, EVEN, CHUNKS)
-    # ptxas moves loads down behind the digits of x, but not past a barrier; and x is loaded behind that.
-    if MEET:
-        gl.thread_barrier()
-    x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + source.to(gl.int64) * (DEPTH // 2)
-    raw = ()
-    for part in gl.static_range(PARTS):
-        if EVEN:
-            raw = raw + (gl.load(x_at + (x_of + part * 128)),)
-        else:
-            here = (wavefront * PARTS + part) * 2 + two // 2 < CHUNKS
-            raw = raw + (gl.load(x_at + (x_of + part * 128), mask=here, other=0),)
     if PDL and LATE:
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+    none = 0
+    if MEET == 1:
+        # ptxas moves loads down behind the digits of x, but not past a barrier, which tells how many want something.
+        none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1)
     held, by = (), ()
     for part in gl.static_range(PARTS):
         if KIND == 4:
             a, b, c, d, e, f, g = gl.inline_asm_elementwise(
                 DIGITS[KIND, SLICES],
                 DIGITS_OF[KIND],
-                [raw[part]],
+                [raw[part] ^ none],
                 (gl.int32,) * 6 + (gl.float32,),
                 is_pure=False,
                 pack=4,
@@ -236,7 +241,7 @@ def digits_kernel(
             a, b, c, d, g = gl.inline_asm_elementwise(
                 DIGITS[KIND, SLICES],
                 DIGITS_OF[KIND],
-                [raw[part]],
+                [raw[part] ^ none],
                 (gl.int32,) * 4 + (gl.float32,),
                 is_pure=False,
                 pack=4,
