@@ -26,6 +26,7 @@ VIEWS: dict[str, tuple[tuple[int, ...], View]] = {
     "rows": ((6, 4200), lambda x: x[:, 50:4150]),
     "halves": ((3, 5, 64), lambda x: x[:, :4, 32:]),
     "few-heads": ((2, 64, 3, 32), lambda x: x.transpose(1, 2)),
+    "odd-heads": ((2, 37, 3, 24), lambda x: x.transpose(1, 2)),
     "many": ((2, 3, 2, 3, 2, 3, 2, 3, 2, 3), lambda x: x.permute(8, 0, 6, 2, 4, 9, 1, 7, 3, 5)),
     "empty": ((4, 0, 3), lambda x: x.transpose(0, 2)),
 }  # fmt: skip
