@@ -17,17 +17,21 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
 Launches = Callable[[Sequence[torch.Tensor | None]], None]
-DEEPEST = 2048
-"""Columns: lanes of four quarters have the scales of 16 chunks of 128."""
+HEIGHT = 128
+"""Rows of a block of weights, which 8 wavefronts have."""
+PART = 512
+"""Columns of x that are in shared memory at a time."""
+SUMS = 36
+"""Blocks times tiles that registers have sums of."""
 FILLED = 0.85
 """Of the compute units' time, what programs of the same length have to take: with less the other kernels are faster."""
 SPREAD = 2.8
 """Standard deviations of an expert's pairs above their mean that a tile has room for: what is beyond is another's."""
-FEWEST_TILES = 4
-"""With fewer rows of each expert the other kernels are faster."""
 MOST_EXPERTS = 256
 MOST_PAIRS = 1 << 14
 """Pairs that each program looks through."""
+LARGEST = 1 << 31
+"""Bytes of x: places are 32 bits wide."""
 
 
 def suits(problem: Problem, target: Target) -> bool:
@@ -41,15 +45,20 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.m == 1
         and problem.pairs <= MOST_PAIRS
         and problem.experts <= MOST_EXPERTS
+        and problem.pairs * problem.k * 2 < LARGEST
     )
 
 
-def slices_of(problem: Problem, config: Config, target: Target) -> int:
+def slices_of(problem: Problem, target: Target) -> int:
     """Return how many units of work an expert's rows of weights are so that a round of them fills programs, or 0."""
-    programs, turns = target.compute_units or 132, problem.n // (16 * config["num_warps"])
-    for slices in range(1, turns + 1):
-        units = problem.experts * slices
-        if turns % slices == 0 and units >= FILLED * cdiv(units, programs) * programs:
+    programs, blocks = target.compute_units or 132, problem.n // HEIGHT
+    for slices in range(1, blocks + 1):
+        units, each = problem.experts * slices, blocks // slices
+        if (
+            blocks % slices == 0
+            and 1 < each <= SUMS // max(tiles_of(problem), 1)
+            and units >= FILLED * cdiv(units, programs) * programs
+        ):
             return slices
     return 0
 
@@ -61,10 +70,11 @@ def tiles_of(problem: Problem) -> int:
 
 
 def lds_bytes(problem: Problem, config: Config) -> int:
-    """Return the bytes of shared memory that a tile of rows of x takes, and numbers of pairs."""
+    """Return the bytes of shared memory of two parts of x, of slots of words and of scales, and of pairs' numbers."""
     most = 8 * tiles_of(problem)
-    numbers = 16 + 4 * (config["ROOM"] + most + _room_for(problem.experts))
-    return problem.k * most * 2 + cdiv(numbers, 1024) * 1024
+    slots = 8 * (config["SLOTS"] * 2048 + (config["SLOTS"] // 2 + 1) * 512)
+    numbers = 16 + 4 * (config["ROOM"] + most + 64 + _room_for(problem.experts))
+    return 2 * PART * 2 * most + slots + cdiv(numbers, 1024) * 1024
 
 
 def _room_for(experts: int) -> int:
@@ -73,15 +83,12 @@ def _room_for(experts: int) -> int:
 
 def fits(problem: Problem, config: Config, target: Target) -> bool:
     """Return whether a problem's shape is one that the kernel takes, and is likely to be fast at."""
-    height = 16 * config["num_warps"]
     return (
-        FEWEST_TILES <= tiles_of(problem) <= config["TILES"]
-        and problem.k % 512 == 0
-        and problem.k % (8 * height) == 0
-        and problem.k <= DEEPEST
-        and problem.n % height == 0
+        config["fewest"] <= tiles_of(problem) <= config["TILES"]
+        and problem.k % PART == 0
+        and problem.n % HEIGHT == 0
         and lds_bytes(problem, config) <= target.lds_bytes
-        and slices_of(problem, config, target) > 0
+        and slices_of(problem, target) > 0
     )
 
 
@@ -98,7 +105,7 @@ def plan(
     Args:
         a: Arguments of a problem that the kernel takes.
         problem: The same.
-        config: The kernel's record; TILES are the most it is taken for.
+        config: The kernel's record; ``fewest`` and TILES are the tiles of x that it is taken for.
         target: Whose compute units count.
         types: What the ten tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
@@ -106,7 +113,8 @@ def plan(
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.experts import experts_kernel
 
-    slices = slices_of(problem, config, target)
+    slices = slices_of(problem, target)
+    blocks = problem.n // (HEIGHT * slices)
     main = Plan(
         experts_kernel,
         (target.compute_units or 132,),
@@ -115,7 +123,9 @@ def plan(
             "SLICES": slices,
             "EXPERTS": _room_for(problem.experts),
             "TILES": tiles_of(problem),
-            "WAVEFRONTS": config["num_warps"],
+            "BLOCKS": blocks,
+            # A slot is of half a block's columns; x takes the time of blocks behind those whose copies are under way.
+            "SLOTS": min(config["SLOTS"], 2 * (blocks - 1)),
             "PDL": bool(config.get("launch_pdl", 0)),
         },
         config,

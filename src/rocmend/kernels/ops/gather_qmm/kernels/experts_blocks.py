@@ -5,8 +5,9 @@ So a code, masked where it stands in a word, is a number already, and one that s
 One instruction makes weights of two codes, ``code * scale + bias`` rounded once; they are times 2^-23, which sums have
 taken from them at the end. A scale must be below 2^17, or sums are no numbers.
 
-A lane has words of rows ``r`` and ``r + 8`` of 16 and of quarter ``q``, as for ``warpgroups`` of quantized products;
-x is ordered alike.
+Columns are in an order in which a lane's words are what the unit takes of it, and of one group: of 256, lane q of four
+has columns 64 q to 64 q + 63, 32 of them in each of two loads of 16 bytes. The unit's steps of 16 columns are pairs of
+codes n and n + 4 of a word; rows of x are brought into that order where they lie in shared memory.
 """
 
 from __future__ import annotations
@@ -17,125 +18,173 @@ SCALE, SCALE_16, DOWN, BACK = 0x76807680, 0x74807480, 0x34003400, "0f4B000000"
 FOUR = 4
 DESCRIPTOR = "0x40000040"
 """Upper half of what describes x to the unit: swizzled by 128 bytes, 1024 bytes from 8 rows to the next 8."""
-
-
-def _named(first: int) -> list[str]:
-    return [f"${first + at}" for at in range(FOUR)]
+ALL = "0xffffffff"
+AT_ONCE = ".L2::128B"
+"""What the second cache reads at once of words."""
 
 
 def _block(lines: list[str]) -> str:
     return "\n".join(("{", *lines, "}"))
 
 
-def picked(register: int) -> tuple[str, str]:
-    """Give scales of rows r and r + 8 and their biases, twice in a register: a lane's of one chunk.
-
-    Takes them in words of two groups, of which the quarters of lanes have four each, the quarter whose lane has the
-    chunk's, and which bytes of its word are a lane's.
-
-    Args:
-        register: Of the four words, the chunk's.
-    """
-    lines = []
-    for at in range(FOUR):
-        held, quarter, select = f"${FOUR + FOUR * at + register}", f"${5 * FOUR}", f"${6 * FOUR}"
-        lines.append(f"shfl.sync.idx.b32 ${at}, {held}, {quarter}, 0x1c1f, 0xffffffff;")
-        lines.append(f"prmt.b32 ${at}, ${at}, ${at}, {select};")
-    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * (6 * FOUR))
+def _nothing() -> list[str]:
+    return [f"mov.b32 ${at}, 0;" for at in range(FOUR)]
 
 
-def product(tiles: int, places: int) -> tuple[str, str]:
-    """Return the block that adds 128 columns to a lane's sums, and its constraints.
+def _copied(to: str, source: str, row: int) -> list[str]:
+    """Copy 128 bytes of each of 16 rows of words, where ``f``: of every fourth row a lane has 16."""
+    copy = f"cp.async.cg.shared.global{AT_ONCE}"
+    return [f"@f {copy} [{to}+{at * 512}], [{source}+{at * FOUR * row}], 16;" for at in range(FOUR)]
 
-    Gives sums of each tile of 8 rows of x; takes them, words of rows r and r + 8, what ``picked`` gives, and where x of
-    these columns begins in units of 16 bytes.
+
+def stage(tiles: int, slots: int, row: int) -> tuple[str, str]:
+    """Return the block that adds 256 columns to a lane's sums, and its constraints.
+
+    It waits for a wavefront's oldest copies, has a later slot's begin where these were, unpacks, and multiplies: while
+    the unit multiplies 64 columns, the next are unpacked. Gives sums of each tile of 8 rows of x; takes them, where
+    words are, where scales are, where x of these columns begins in units of 16 bytes, where the copies go, from where,
+    and whether.
 
     Args:
-        tiles: Of x that are multiplied.
-        places: Of tiles of x that there is room for.
+        tiles: Of x.
+        slots: Copies under way.
+        row: Bytes of a row of words.
     """
-    sums = ", ".join(f"${at}" for at in range(FOUR * tiles))
-    low, high, beside, where = (_named(2 * FOUR * tiles + FOUR * at) for at in range(4))
-    lines = [".reg .b32 s<2>, h<2>, b<2>, t, u, c, p<16>, q<16>;", ".reg .b64 d, e;"]
-    for row in range(2):
-        for to, held, by in (("s", row, SCALE), ("h", row, SCALE_16), ("b", 2 + row, DOWN)):
-            lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {to}{row}, {beside[held]}, c;"]
-    lines += [f"mov.b32 c, {DESCRIPTOR};", f"mov.b64 d, {{{where[0]}, c}};"]
-    # While the unit multiplies the first half, the second is unpacked.
-    for half, to in enumerate("pq"):
+    count = FOUR * tiles
+    sums = ", ".join(f"${at}" for at in range(count))
+    own, beside, where, to, source, there = (f"${2 * count + FOUR * at}" for at in range(6))
+    lines = [
+        ".reg .pred f;",
+        ".reg .b32 s<2>, h<2>, b<2>, k<4>, w<16>, t, u, c, o, p<16>, q<16>;",
+        ".reg .b64 d, e;",
+        ".reg .b16 l;",
+        f"cp.async.wait_group {slots - 1};",
+        f"bar.warp.sync {ALL};",
+        f"xor.b32 o, {own}, 16;",
+    ]
+    for kind in range(4):
+        lines += [f"ld.shared.u16 l, [{beside}+{16 * kind}];", f"mov.b32 k{kind}, {{l, l}};"]
+    for part in range(2):
+        for line in range(2):
+            held = ", ".join(f"w{(part * 2 + line) * 4 + at}" for at in range(4))
+            lines.append(f"ld.shared.v4.b32 {{{held}}}, [{'o' if part else own}+{line * 128}];")
+    lines += [
+        f"bar.warp.sync {ALL};",
+        f"setp.ne.b32 f, {there}, 0;",
+        *_copied(to, source, row),
+        "cp.async.commit_group;",
+    ]
+    lines += [f"mov.b32 c, {DESCRIPTOR};", f"mov.b64 d, {{{where}, c}};"]
+    for line in range(2):
+        for name, held, by in (("s", line, SCALE), ("h", line, SCALE_16), ("b", 2 + line, DOWN)):
+            lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {name}{line}, k{held}, c;"]
+    for group in range(4):
+        register = "pq"[group % 2]
+        if group > 0:
+            lines.append("wgmma.wait_group.sync.aligned 1;")
         for word in range(2):
-            for row, words in enumerate((low, high)):
-                own = words[2 * half + word]
-                lines.append(f"shr.u32 u, {own}, 8;")
+            for line in range(2):
+                held = f"w{(group // 2 * 2 + line) * 4 + 2 * (group % 2) + word}"
+                lines.append(f"shr.u32 u, {held}, 8;")
                 for pair in range(4):
-                    register_of = f"{to}{4 * (2 * word + pair // 2) + 2 * (pair % 2) + row}"
-                    lines.append(f"and.b32 t, {'u' if pair >= 2 else own}, {CODES << 4 * (pair % 2):#x};")
-                    lines.append(f"fma.rn.bf16x2 {register_of}, t, {'h' if pair % 2 else 's'}{row}, b{row};")
+                    register_of = f"{register}{4 * (2 * word + pair // 2) + 2 * (pair % 2) + line}"
+                    lines.append(f"and.b32 t, {'u' if pair >= 2 else held}, {CODES << 4 * (pair % 2):#x};")
+                    lines.append(f"fma.rn.bf16x2 {register_of}, t, {'h' if pair % 2 else 's'}{line}, b{line};")
         lines.append("wgmma.fence.sync.aligned;")
         for step in range(4):
-            left = ", ".join(f"{to}{4 * step + at}" for at in range(4))
-            lines.append(f"add.u64 e, d, {half * places * 64 + 2 * step};")
+            left = ", ".join(f"{register}{4 * step + at}" for at in range(4))
+            lines.append(f"add.u64 e, d, {group * tiles * 64 + 2 * step};")
             lines.append(
                 f"wgmma.mma_async.sync.aligned.m64n{8 * tiles}k16.f32.bf16.bf16 {{{sums}}}, {{{left}}}, e, 1, 1, 1, 0;"
             )
         lines.append("wgmma.commit_group.sync.aligned;")
     lines.append("wgmma.wait_group.sync.aligned 0;")
-    count = FOUR * tiles
-    return _block(lines), ",".join(["=f"] * count + [str(at) for at in range(count)] + ["r"] * (4 * FOUR))
+    return _block(lines), ",".join(
+        ["=f"] * count + [str(at) for at in range(count)] + ["r"] * (4 * FOUR) + ["l"] * FOUR + ["r"] * FOUR
+    )
 
 
-def load(*, behind: bool) -> tuple[str, str]:
-    """Load four words: where, and whether; ``behind`` a number, 0, that is added to where."""
-    lines = [".reg .pred p;", ".reg .b64 a;", "setp.ne.b32 p, $8, 0;"]
-    lines += ["cvt.s64.s32 a, $12;", "add.s64 a, a, $4;"] if behind else ["mov.b64 a, $4;"]
-    lines.append("@p ld.global.L1::no_allocate.L2::128B.v4.b32 {$0, $1, $2, $3}, [a];")
-    return _block(lines), ",".join(["=r"] * FOUR + ["l"] * FOUR + ["r"] * (2 * FOUR if behind else FOUR))
+def copy_words(row: int) -> tuple[str, str]:
+    """Copy 128 bytes of each of 16 rows of words: where to, from where, and whether."""
+    lines = [".reg .pred f;", "setp.ne.b32 f, $12, 0;", *_copied("$4", "$8", row)]
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
 
 
-def none_of() -> tuple[str, str]:
-    """Give 0, which the compiler takes for what comes of four numbers and another: their bits in a mask, 0."""
-    lines = [".reg .b32 t;", "lop3.b32 t, $4, $5, $6, 0x96;", "lop3.b32 t, t, $7, $8, 0x96;", "and.b32 $0, t, $12;"]
-    lines += [f"mov.b32 ${at}, $0;" for at in range(1, FOUR)]
-    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * (3 * FOUR))
+def copy() -> tuple[str, str]:
+    """Copy 16 bytes: where to, from where, and whether."""
+    lines = [".reg .pred f;", "setp.ne.b32 f, $12, 0;", "@f cp.async.cg.shared.global [$4], [$8], 16;"]
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
 
 
-def one(register: int) -> tuple[str, str]:
-    """Load one of four words anew: the words, where, and whether."""
-    lines = [".reg .pred p;", "setp.ne.b32 p, $12, 0;", f"@p ld.global.L1::no_allocate.b32 ${register}, [$8];"]
-    kept = [str(at) for at in range(FOUR)]
-    return _block(lines), ",".join(["=r"] * FOUR + kept + ["l"] * FOUR + ["r"] * FOUR)
+def copy_x(tasks: int) -> tuple[str, str]:
+    """Copy four times 16 bytes, 64 columns apart, of a row of x of every second tile.
 
-
-def early(size: int) -> tuple[str, str]:
-    """Have the second cache read so many bytes: where, and whether."""
-    lines = [".reg .pred p;", "setp.ne.b32 p, $8, 0;", f"@p cp.async.bulk.prefetch.L2.global [$4], {size};"]
-    lines += [f"mov.b32 ${at}, 0;" for at in range(FOUR)]
-    return _block(lines), ",".join(["=&r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
-
-
-def listed(room: int, count: bool) -> tuple[str, str]:
-    """Count a pair for its expert, and write its number behind others of one expert.
-
-    Takes the pair's expert, or a negative number for none; the expert; the pair's number; where pairs of experts are
-    counted; and where those of the expert are, behind whose number, 16 bytes on, is room for so many numbers.
+    Takes where rows' offsets are, below 0 for no row; where to, four places; and from where.
     """
-    lines = [
-        ".reg .pred p, f;", ".reg .b32 t;", "mov.b32 $0, 0;",
-        *(("setp.ge.s32 p, $1, 0;", "shl.b32 t, $1, 2;", "add.u32 t, t, $4;", "@p red.shared.add.u32 [t], 1;") * count),
-        "setp.eq.b32 p, $1, $2;",
-        "@p atom.shared.add.u32 t, [$5], 1;", f"setp.lt.and.u32 f, t, {room}, p;",
-        "@f shl.b32 t, t, 2;", "@f add.u32 t, t, $5;", "@f st.shared.b32 [t+16], $3;",
-    ]  # fmt: skip
-    return _block(lines), "=&r,r,r,r,r,r"
+    lines = [".reg .pred f;", f".reg .b32 o<{tasks}>;", ".reg .b64 a;"]
+    lines += [f"ld.shared.b32 o{task}, [$4+{task * 64}];" for task in range(tasks)]
+    for task in range(tasks):
+        lines += [f"setp.ge.s32 f, o{task}, 0;", f"cvt.s64.s32 a, o{task};", "add.s64 a, a, $12;"]
+        lines += [f"@f cp.async.cg.shared.global [${8 + at}+{task * 2048}], [a+{at * 128}], 16;" for at in range(FOUR)]
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR) + ["l"] * FOUR)
 
 
-def put() -> tuple[str, str]:
-    """Store eight columns of x, as many as a word has codes: four words, and where their four pairs go."""
-    lines = [".reg .b32 t;"]
-    for pair, (one, other, bytes_) in enumerate(((4, 6, 0x5410), (4, 6, 0x7632), (5, 7, 0x5410), (5, 7, 0x7632))):
-        lines += [f"prmt.b32 t, ${one}, ${other}, {bytes_:#x};", f"st.shared.b32 [${8 + pair}], t;"]
-    lines += [f"mov.b32 ${at}, 0;" for at in range(FOUR)]
-    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR))
+def turn_x(tasks: int) -> tuple[str, str]:
+    """Bring what a lane's ``copy_x`` copied into order where it lies: four places, and whether the last task is there.
+
+    Columns n and n + 4 of eight become neighbours, and behind them the same columns of the next 64.
+    """
+    lines = [".reg .pred f;", ".reg .b32 t<4>, w<16>;", "setp.ne.b32 f, $8, 0;"]
+    for task in range(tasks):
+        there = "@f " if task == tasks - 1 else ""
+        for at in range(FOUR):
+            held = ", ".join(f"w{4 * at + word}" for word in range(FOUR))
+            lines.append(f"{there}ld.shared.v4.b32 {{{held}}}, [${4 + at}+{task * 2048}];")
+        for at in range(FOUR):
+            bytes_ = "0x7632" if at % 2 else "0x5410"
+            lines += [f"prmt.b32 t{q}, w{4 * q + at // 2}, w{4 * q + at // 2 + 2}, {bytes_};" for q in range(FOUR)]
+            lines.append(f"{there}st.shared.v4.b32 [${4 + at}+{task * 2048}], {{t0, t1, t2, t3}};")
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR))
+
+
+TENSORS = 4
+"""Tensors of four experts' numbers of a lane, of as many pairs."""
+
+
+def _numbers() -> list[str]:
+    return [f"${FOUR + at}" for at in range(TENSORS * FOUR)]
+
+
+def listed(room: int, span: int) -> tuple[str, str]:
+    """Write the numbers of an expert's pairs behind others.
+
+    Takes pairs' experts, negative numbers for none; the first pair's number, ``span`` before the second tensor's; the
+    expert; and where its pairs are counted, behind which, 16 bytes on, is room for so many numbers.
+    """
+    first, expert, there = (f"${FOUR + FOUR * (TENSORS + at)}" for at in range(3))
+    lines = [".reg .pred f, p<16>;", ".reg .b32 a, c, t, u;", "mov.b32 c, 0;"]
+    for at, number in enumerate(_numbers()):
+        lines += [f"setp.eq.s32 p{at}, {number}, {expert};", f"@p{at} add.s32 c, c, 1;"]
+    # One exchange for all of a lane's.
+    lines += ["setp.ne.s32 f, c, 0;", f"@f atom.shared.add.u32 a, [{there}], c;"]
+    for at in range(TENSORS * FOUR):
+        lines += [
+            f"setp.lt.and.u32 f, a, {room}, p{at};", f"@f mad.lo.u32 t, a, 4, {there};",
+            f"@f add.u32 u, {first}, {at // FOUR * span + at % FOUR};", "@f st.shared.b32 [t+16], u;",
+            f"@p{at} add.u32 a, a, 1;",
+        ]  # fmt: skip
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 3)))
+
+
+def counted() -> tuple[str, str]:
+    """Count pairs by expert: their experts, negative numbers for none, and where they are counted."""
+    lines = [".reg .pred f;", ".reg .b32 t;"]
+    for number in _numbers():
+        lines += [
+            f"setp.ge.s32 f, {number}, 0;", f"@f mad.lo.u32 t, {number}, 4, ${FOUR + FOUR * TENSORS};",
+            "@f red.shared.add.u32 [t], 1;",
+        ]  # fmt: skip
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 1)))
 
 
 def store() -> tuple[str, str]:
@@ -146,14 +195,22 @@ def store() -> tuple[str, str]:
             f"setp.ne.b32 p, ${12 + at}, 0;", f"mul.f32 a, ${4 + at}, {BACK};", f"mul.f32 b, ${6 + at}, {BACK};",
             "cvt.rn.bf16x2.f32 c, b, a;", f"@p st.global.b32 [${8 + at}], c;",
         ]  # fmt: skip
-    lines += [f"mov.b32 ${at}, 0;" for at in range(FOUR)]
-    return _block(lines), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+
+
+def early() -> tuple[str, str]:
+    """Have the second cache read: where, and how many bytes, 0 for none."""
+    lines = [".reg .pred p;", "setp.ne.b32 p, $8, 0;", "@p cp.async.bulk.prefetch.L2.global [$4], $8;"]
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
 
 
 READ = "ld.shared.b32 $0, [$1];", "=r,r"
 WRITE = "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; @p st.shared.b32 [$1], $2; }", "=&r,r,r,r"
 NOTHING = "mov.b32 $0, 0;", "=r"
 """Nothing that the compiler knows of: what it is added to is not computed long before it is used."""
+COMMIT = "{ cp.async.commit_group; mov.b32 $0, 0; }", "=r"
+ARRIVED = "{ cp.async.wait_all; mov.b32 $0, 0; }", "=r"
+"""All copies of a lane are there."""
 VISIBLE = "{ fence.proxy.async.shared::cta; mov.b32 $0, 0; }", "=r"
 """What lanes wrote to shared memory is there for the unit behind the next barrier."""
 BASE = "mov.u32 $0, global_smem;", "=r"

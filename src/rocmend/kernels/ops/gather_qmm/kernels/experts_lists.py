@@ -1,4 +1,4 @@
-"""Which pairs are whose, for ``experts``: a program counts all of them, and lists those of one expert."""
+"""Which pairs are whose, for ``experts``: a program lists those of one expert, and counts all of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from triton.experimental.gluon import language as gl
 from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
 
 ROOMS = (512, 1024)
-LISTED = {(room, count): blocks.listed(room, count)[0] for room in ROOMS for count in (False, True)}
-LISTED_OF = gl.constexpr(blocks.listed(1, True)[1])
+WAVEFRONTS = gl.constexpr(8)
+SPAN = gl.constexpr(8 * 128)
+"""Pairs of which lanes have four each."""
+TENSORS = gl.constexpr(blocks.TENSORS)
+LISTED = {room: blocks.listed(room, 8 * 128)[0] for room in ROOMS}
+LISTED_OF = gl.constexpr(blocks.listed(1, 1)[1])
+COUNTED, COUNTED_OF = (gl.constexpr(t) for t in blocks.counted())
 READ, READ_OF = (gl.constexpr(t) for t in blocks.READ)
 WRITE, WRITE_OF = (gl.constexpr(t) for t in blocks.WRITE)
 NOTHING, NOTHING_OF = (gl.constexpr(t) for t in blocks.NOTHING)
 
 
 @gluon.constexpr_function
-def _listed(room, count):
-    return LISTED[room, count]
+def _listed(room):
+    return LISTED[room]
 
 
 @gluon.jit
-def _write(at, what, there):
+def write(at, what, there):
+    """Store a word to shared memory, where ``there`` is not 0."""
     gl.inline_asm_elementwise(WRITE, WRITE_OF, [at, what, there], gl.int32, is_pure=False, pack=1)
 
 
@@ -38,42 +44,51 @@ def nothing():
 
 
 @gluon.jit
-def list_pairs(
-    rhs_ptr, start, end, expert, counts_at, list_at, ROOM: gl.constexpr, EXPERTS: gl.constexpr,
-    COUNT: gl.constexpr, WAVEFRONTS: gl.constexpr,
-):  # fmt: skip
+def _some_pairs(rhs_ptr, start, end):
+    """Load experts of as many pairs as are looked at at once, -1 behind the end."""
+    number = gl.arange(0, SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0])) + nothing()
+    some = ()
+    for part in gl.static_range(TENSORS):
+        pair = start + part * SPAN + number
+        some = some + (gl.load(rhs_ptr + pair, mask=pair < end, other=-1).to(gl.int32),)
+    return some
+
+
+@gluon.jit
+def count_pairs(rhs_ptr, pairs, counts_at):
+    """Add pairs of experts to their numbers, which are 0 at first."""
+    number = gl.arange(0, SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0]))
+    for first in range(0, pairs, TENSORS * SPAN):
+        some = _some_pairs(rhs_ptr, first, pairs)
+        gl.inline_asm_elementwise(
+            COUNTED, COUNTED_OF, some + (number * 0 + counts_at,), gl.int32, is_pure=False, pack=4
+        )  # fmt: skip
+
+
+@gluon.jit
+def _list_pairs(rhs_ptr, start, end, expert, list_at, ROOM: gl.constexpr):
     """Write the numbers of an expert's pairs from ``start`` on, as many as there is room for, in any order.
 
-    Return how many there are; all experts' pairs are counted too.
+    Return how many there are.
     """
-    SPAN: gl.constexpr = WAVEFRONTS * 128
-    lanes: gl.constexpr = gl.BlockedLayout([4], [32], [WAVEFRONTS], [0])
-    number = gl.arange(0, SPAN, layout=lanes) + nothing()
-    counter = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
-    nil = number * 0
+    number = gl.arange(0, SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0]))
+    some = _some_pairs(rhs_ptr, start, end)
     # Nobody reads what was there any more.
     gl.thread_barrier()
-    if COUNT:
-        _write(counts_at + counter * 4, counter * 0, counter * 0 + 1)
-    _write(list_at, list_at * 0, list_at * 0 + 1)
+    write(list_at, list_at * 0, list_at * 0 + 1)
     gl.thread_barrier()
-    for first in range(start, end, 2 * SPAN):
-        several = ()
-        for part in gl.static_range(2):
-            pair = first + part * SPAN + number
-            several = several + (gl.load(rhs_ptr + pair, mask=pair < end, other=-1).to(gl.int32),)
-        for part in gl.static_range(2):
-            pair = first + part * SPAN + number
-            gl.inline_asm_elementwise(
-                _listed(ROOM, COUNT), LISTED_OF, [several[part], nil + expert, pair, nil + counts_at, nil + list_at],
-                gl.int32, is_pure=False, pack=1,
-            )  # fmt: skip
+    for first in range(start, end, TENSORS * SPAN):
+        gl.inline_asm_elementwise(
+            _listed(ROOM), LISTED_OF, some + (number + first, number * 0 + expert, number * 0 + list_at),
+            gl.int32, is_pure=False, pack=4,
+        )  # fmt: skip
+        some = _some_pairs(rhs_ptr, first + TENSORS * SPAN, end)
     gl.thread_barrier()
     return read(list_at)
 
 
 @gluon.jit
-def order_pairs(list_at, count, before, low, to_at, ROOM: gl.constexpr, MOST: gl.constexpr, WAVEFRONTS: gl.constexpr):
+def _order_pairs(list_at, count, before, low, to_at, ROOM: gl.constexpr, MOST: gl.constexpr):
     """Write those of a list's numbers whose places in order are ``low`` to ``low + MOST``.
 
     ``before`` others are less than all of the list.
@@ -84,7 +99,27 @@ def order_pairs(list_at, count, before, low, to_at, ROOM: gl.constexpr, MOST: gl
     for other in range(count):
         rank += (read(list_at + 16 + other * 4) < own).to(gl.int32)
     there = (place < count) & (rank >= 0) & (rank < MOST)
-    _write(to_at + rank * 4, own, there.to(gl.int32))
+    write(to_at + rank * 4, own, there.to(gl.int32))
+
+
+@gluon.jit
+def list_tile(rhs_ptr, pairs, expert, tile, list_at, ordered_at, ROOM: gl.constexpr, MOST: gl.constexpr):
+    """List an expert's pairs; return how many there are, and where the numbers of those of a tile are."""
+    listed = _list_pairs(rhs_ptr, 0, pairs, expert, list_at, ROOM)
+    tile_at = list_at + 16
+    if listed > MOST:
+        # Which pairs are in which tile has to be the same in all programs.
+        tile_at = ordered_at
+        span = gl.where(listed > ROOM, ROOM, pairs)
+        earlier = tile * 0
+        for start in range(0, pairs, span):
+            some = listed
+            if listed > ROOM:
+                some = _list_pairs(rhs_ptr, start, gl.minimum(start + span, pairs), expert, list_at, ROOM)
+            _order_pairs(list_at, some, earlier, tile * MOST, ordered_at, ROOM, MOST)
+            earlier += some
+        gl.thread_barrier()
+    return listed, tile_at
 
 
 @gluon.jit
@@ -93,10 +128,16 @@ def _add(one, other):
 
 
 @gluon.jit
-def more_tiles(counts_at, MOST: gl.constexpr, EXPERTS: gl.constexpr, WAVEFRONTS: gl.constexpr):
-    """Return how many tiles experts and all before them have beyond their first ones."""
+def more_tiles(counts_at, MOST: gl.constexpr, EXPERTS: gl.constexpr):
+    """Return how many tiles each expert has beyond its first one."""
     # Wavefronts have all of them, or they would exchange them.
     lanes: gl.constexpr = gl.BlockedLayout([EXPERTS // 32], [32], [WAVEFRONTS], [0])
     counts = read(counts_at + (gl.arange(0, EXPERTS, layout=lanes) + nothing()) * 4)
-    tiles = gl.maximum((counts + (MOST - 1)) // MOST - 1, 0)
-    return tiles, gl.associative_scan(tiles, 0, _add)
+    return gl.maximum((counts + (MOST - 1)) // MOST - 1, 0)
+
+
+@gluon.jit
+def tile_of(more, tiles):
+    """Return the expert of a tile beyond first ones, and which of its tiles it is."""
+    before = gl.associative_scan(tiles, 0, _add) <= more
+    return gl.sum(before.to(gl.int32), axis=0), 1 + more - gl.sum(gl.where(before, tiles, 0), axis=0)
