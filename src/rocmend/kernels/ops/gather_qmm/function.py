@@ -62,9 +62,9 @@ def gather_qmm(
     Raises:
         UsageError: Shapes, types or parameters that do not fit.
 
-    With few rows of bfloat16 a row of x that has infinities or none-numbers may give NaN where it should give infinities.
-    So may numbers from 2⁶³ (9.2e18) on, with mxfp4, or with K of more than 2048 and 4 or 8 bits. Elsewhere numbers of x
-    may be rounded, to 2⁻¹⁹ of the largest of 256 that stand together at most.
+    With few rows of bfloat16, a row of x whose numbers are not all finite may give NaN throughout; numbers from 2⁶³
+    (9.2e18) on may be taken as infinite with mxfp4 or K of more than 2048. Elsewhere, with 4 or 8 bits, numbers of x
+    may be rounded: by less than 2⁻¹⁸ of the largest of 256 that stand together, or of 2⁻⁹⁶.
 
     Cost: reads the chosen experts' weights once for each tile of rows; ``2 * rows * n * k`` operations.
 
