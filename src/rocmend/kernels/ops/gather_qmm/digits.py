@@ -77,7 +77,7 @@ def plan(
     Args:
         a: Arguments of a problem that the kernel takes.
         config: The kernel's record: ``most`` sets of 16 rows that it is for, SETS of a program, PARTS of 256 columns
-            of a wavefront, whether wavefronts MEET before they load x, and whether the next kernel is let in LATE.
+            of a wavefront, how loads stay in front (MEET), and whether the next kernel is let in LATE.
         types: What the tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
     """

@@ -1,9 +1,9 @@
 """One row of x in bfloat16 for each pair, with little of its expert's affine weights a program, on NVIDIA.
 
 A program takes 16 rows of weights, or 8 of each of two matrices with a gate, or a few times that. Its wavefronts share
-K. All asks for its weights first; while they come, each wavefront makes digits of its part of x, which it multiplies
-with codes as they stand (``digits_blocks.py`` says how). Nothing makes wavefronts wait for one another but the sum at
-the end. So the time is that of one read after another, of the index and of the weights, and of few instructions.
+K. They ask for x, scales and weights at once; while weights come, each makes digits of its part of x, which it multiplies
+with codes as they stand (``digits_blocks.py`` says how). So the time is that of one read after another, of the index and
+of the weights, and of few instructions.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def digits_kernel(
         SETS: 1, 2 or 3.
         SLICES: Wavefronts.
         PARTS: Of 256 columns that each of them has; the last ones may have fewer, or none.
-        MEET: Whether wavefronts wait for one another before they load x.
+        MEET: How loads stay before the digits of x: 1, by a barrier; 2, x is loaded behind the index; 0: as they may.
         LATE: Whether the next kernel is let in behind the loads, not before them.
         PDL: Whether the kernel begins before the one before it is done.
     """
@@ -186,6 +186,7 @@ def digits_kernel(
     expert = gl.load(rhs_ptr + pair).to(gl.int32)
     source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // DIVISOR
     if MEET == 2:
+        # By nothing, but no compiler knows.
         source += expert >> 31
     # First: loads come back in order.
     x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + source.to(gl.int64) * (DEPTH // 2)
