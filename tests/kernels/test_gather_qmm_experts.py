@@ -32,7 +32,7 @@ WAVEFRONTS, ROWS, QUARTERS = 8, 8, 4
 LANES = (WAVEFRONTS, ROWS, QUARTERS)
 PART = 512
 TAKEN: dict[str, Value] = {
-    "TILES": 6, "fewest": 3, "SLOTS": 4, "ROOM": 512, "num_warps": 8, "num_stages": 1, "launch_pdl": True,
+    "TILES": 6, "fewest": 8, "SLOTS": 4, "ROOM": 512, "num_warps": 8, "num_stages": 1, "launch_pdl": True,
 }  # fmt: skip
 
 

@@ -84,7 +84,8 @@ def _room_for(experts: int) -> int:
 def fits(problem: Problem, config: Config, target: Target) -> bool:
     """Return whether a problem's shape is one that the kernel takes, and is likely to be fast at."""
     return (
-        config["fewest"] <= tiles_of(problem) <= config["TILES"]
+        problem.pairs >= config["fewest"] * problem.experts
+        and tiles_of(problem) <= config["TILES"]
         and problem.k % PART == 0
         and problem.n % HEIGHT == 0
         and lds_bytes(problem, config) <= target.lds_bytes
@@ -105,7 +106,7 @@ def plan(
     Args:
         a: Arguments of a problem that the kernel takes.
         problem: The same.
-        config: The kernel's record; ``fewest`` and TILES are the tiles of x that it is taken for.
+        config: The kernel's record; it is taken from ``fewest`` pairs of an expert on, up to TILES.
         target: Whose compute units count.
         types: What the ten tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
