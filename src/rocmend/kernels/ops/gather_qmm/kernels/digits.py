@@ -1,9 +1,9 @@
 """One row of x in bfloat16 for each pair, with little of its expert's affine weights a program, on NVIDIA.
 
 A program takes 16 rows of weights, or 8 of each of two matrices with a gate, or a few times that. Its wavefronts share
-K. They ask for x, scales and weights at once; while weights come, each makes digits of its part of x, which it multiplies
-with codes as they stand (``digits_blocks.py`` says how). So the time is that of one read after another, of the index and
-of the weights, and of few instructions.
+K. They ask for x, scales and weights at once; while weights come, each makes digits of its part of x, to multiply them
+with codes as they stand (``digits_blocks.py`` says how). So the time is that of one read after another, of the index
+and of the weights, and of few instructions.
 """
 
 from __future__ import annotations
