@@ -46,9 +46,7 @@ VERSION = gl.constexpr(hashlib.sha256(inspect.getsource(blocks).encode()).hexdig
 """Of the blocks: what was compiled from others is not taken for what these compile to."""
 COPY, COPY_OF = (gl.constexpr(t) for t in blocks.copy())
 STORE, STORE_OF = (gl.constexpr(t) for t in blocks.store())
-EARLY, EARLY_OF = (gl.constexpr(t) for t in blocks.early())
 COMMIT, COMMIT_OF = (gl.constexpr(t) for t in blocks.COMMIT)
-ARRIVED, ARRIVED_OF = (gl.constexpr(t) for t in blocks.ARRIVED)
 VISIBLE, VISIBLE_OF = (gl.constexpr(t) for t in blocks.VISIBLE)
 BASE, BASE_OF = (gl.constexpr(t) for t in blocks.BASE)
 HEIGHT = gl.constexpr(128)
@@ -72,15 +70,6 @@ def _text_of(*key):
 @gluon.jit
 def _said(TEXT: gl.constexpr, OF: gl.constexpr):
     gl.inline_asm_elementwise(TEXT, OF, [], gl.int32, is_pure=False, pack=1)
-
-
-@gluon.jit
-def _early(x_ptr, size, lane):
-    """Have the second cache read a program's share of x, whole rows before any program asks for parts of them."""
-    each = (size // gl.num_programs(0) + 127) // 128 * 128
-    share = gl.maximum(gl.minimum(size - gl.program_id(0) * each, each), 0)
-    at = x_ptr.to(gl.int64, bitcast=True) + (gl.program_id(0) * each + lane * 0).to(gl.int64)
-    gl.inline_asm_elementwise(EARLY, EARLY_OF, [at, gl.where(lane == 0, share, 0)], gl.int32, is_pure=False, pack=4)
 
 
 @gluon.jit
@@ -299,7 +288,6 @@ def experts_kernel(
         # In this order: the next one may read weights that were written before this one began to wait.
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-    _early(x_ptr, pairs // divisor * (DEPTH * 2), wavefront * 32 + r * 4 + q + zero)
     number = gl.arange(0, EXPERTS, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0])) + nothing()
     write(counts_at + number * 4, number * 0, number * 0 + 1)
     place = gl.arange(0, 64, layout=gl.BlockedLayout([1], [32], [WAVEFRONTS], [0]))
@@ -317,10 +305,8 @@ def experts_kernel(
         if more >= 0:
             expert, tile = tile_of(more, more_tiles(counts_at, MOST, EXPERTS))
         if unit < units:
-            # Weights come while rows are looked for.
             first_row = expert.to(gl.int64) * n + unit % SLICES * (HEIGHT * BLOCKS)
             own_words, own_scales = words + first_row * ROW, scales + first_row * (ROW // 16)
-            _fill(own_words, own_scales, words_to, scales_to, zero, ROW, BLOCKS, SLOTS)
             listed, tile_at = list_tile(rhs_ptr, pairs, expert, tile, list_at, ordered_at, ROOM, MOST)
             count = gl.minimum(listed - tile * MOST, MOST)
             if count > 0:
@@ -328,14 +314,17 @@ def experts_kernel(
                 pair = read(tile_at + gl.where(at < count, at, 0) * 4)
                 write(rows_at + at * 4, gl.where(at < count, pair // divisor * (DEPTH * 2), -1), at * 0 + 1)
                 gl.thread_barrier()
+                # In front of weights, behind which it would come as late as they.
                 _copy_x(x, begin * 0, rows_lane, x_to, 0, (TILES + 1) // 2)
+                _said(COMMIT, COMMIT_OF)
+                _fill(own_words, own_scales, words_to, scales_to, zero, ROW, BLOCKS, SLOTS)
             if counted == 0:
                 count_pairs(rhs_ptr, pairs, counts_at)
                 gl.thread_barrier()
                 units = (experts + gl.sum(more_tiles(counts_at, MOST, EXPERTS), axis=0)) * SLICES
                 counted += 1
-            _said(ARRIVED, ARRIVED_OF)
             if count > 0:
+                _said(_text("arrived", SLOTS), _text_of("arrived", SLOTS))
                 _turn_x(x_to, wavefront, zero, 0, (TILES + 1) // 2, TILES)
                 _said(VISIBLE, VISIBLE_OF)
                 gl.thread_barrier()

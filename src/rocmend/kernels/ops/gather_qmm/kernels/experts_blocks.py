@@ -198,10 +198,9 @@ def store() -> tuple[str, str]:
     return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
 
 
-def early() -> tuple[str, str]:
-    """Have the second cache read: where, and how many bytes, 0 for none."""
-    lines = [".reg .pred p;", "setp.ne.b32 p, $8, 0;", "@p cp.async.bulk.prefetch.L2.global [$4], $8;"]
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+def arrived(but: int) -> tuple[str, str]:
+    """Wait for a lane's copies, but for so many groups of the newest."""
+    return f"{{ cp.async.wait_group {but}; mov.b32 $0, 0; }}", "=r"
 
 
 READ = "ld.shared.b32 $0, [$1];", "=r,r"
@@ -209,8 +208,6 @@ WRITE = "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; @p st.shared.b32 [
 NOTHING = "mov.b32 $0, 0;", "=r"
 """Nothing that the compiler knows of: what it is added to is not computed long before it is used."""
 COMMIT = "{ cp.async.commit_group; mov.b32 $0, 0; }", "=r"
-ARRIVED = "{ cp.async.wait_all; mov.b32 $0, 0; }", "=r"
-"""All copies of a lane are there."""
 VISIBLE = "{ fence.proxy.async.shared::cta; mov.b32 $0, 0; }", "=r"
 """What lanes wrote to shared memory is there for the unit behind the next barrier."""
 BASE = "mov.u32 $0, global_smem;", "=r"
