@@ -1,10 +1,10 @@
 """What a decode step of a mixture of experts must read, and nothing else done: how long the fastest plain read takes.
 
 It is what launches and latencies leave of the bandwidth for so few bytes. The expert of a pair is looked up, and then
-all that a program reads is on its way before any of it is used: 16 bytes a lane at a time, four times; eight times for
-the fewest bytes, or sixteen where a few programs more than are resident would have to follow. As kernels of ours do on
-Hopper, a program begins before the kernel in front has ended, and waits for it. On an H200 no other size of a read,
-number of wavefronts or of programs, or way through the caches was faster by more than 1 %, from 7 MB to 110 MB.
+all that a program reads is on its way before any of it is used: 16 bytes a lane at a time, four times, or four times
+that where a few programs more than are resident would have to follow. As kernels of ours do on Hopper, a program begins
+before the kernel in front has ended, and waits for it. On an H200 no other size of a read, number of wavefronts or of
+programs, or way through the caches was faster by more than 1 %, from 7 MB to 110 MB.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.suite import Call
 
 NAME = "plain read"
-WORDS, MORE_WORDS = 2048, 4096
-"""Of codes that a program reads at a time, with their scales and biases; the more where programs are few."""
-FEW = 4
-"""Programs of a compute unit that are few: half of those that it holds, so that the next kernel's fit too."""
+WORDS = 2048
+"""Of codes that a program reads at a time, with their scales and biases."""
 WARPS = 4
 RESIDENT = 8
 """Programs of a compute unit up to which each reads once."""
@@ -99,21 +97,19 @@ def read(
         kept: Whether what was read is written, for a test.
     """
     words, scales = first[0].shape[1], first[1].shape[1]
-    target = executor.target_for(rhs.device)
-    units = target.compute_units or 132
-    few = not second and cdiv(words, MORE_WORDS) * rhs.numel() <= FEW * units
-    at_once = MORE_WORDS if few else WORDS
-    parts = cdiv(words, at_once)
+    parts = cdiv(words, WORDS)
     share = cdiv(scales, parts)
     total = parts * rhs.numel()
+    target = executor.target_for(rhs.device)
+    units = target.compute_units or 132
     programs, deep = (FEWER * units, DEEP) if RESIDENT * units < total <= FEWER * DEEP * units else (total, 1)
     side = next_power_of_2(share)
-    out = torch.empty((programs if kept else 1, at_once + side), dtype=torch.int32, device=rhs.device)
+    out = torch.empty((programs if kept else 1, WORDS + side), dtype=torch.int32, device=rhs.device)
     pdl = target.vendor == "nvidia" and target.generation >= 90
     read_kernel[programs,](
         *first, *[None] * (3 - len(first)), *second, *[None] * (3 - len(second)), rhs, out,
         parts, total, words, scales, share,
-        BIASES=len(first) > 2, GATED=bool(second), WORDS=at_once, SCALES=side, DEEP=deep, KEPT=kept, PDL=pdl,
+        BIASES=len(first) > 2, GATED=bool(second), WORDS=WORDS, SCALES=side, DEEP=deep, KEPT=kept, PDL=pdl,
         num_warps=WARPS, **({"launch_pdl": True} if pdl else {}),
     )  # fmt: skip
     return out
