@@ -78,7 +78,7 @@ def compile_spec(spec: Spec) -> Compiled:
     kernel = find_function(spec.kernel)
     if spec.source and source_hash(kernel, *named_functions(value for _, value in spec.constants)) != spec.source:
         raise SourceChangedError(f"{spec.kernel} was edited since its launches were recorded: compile again")
-    source = ASTSource(
+    source = _source_of(kernel, ASTSource)(
         kernel,
         {name: _kind(kind) for name, kind in spec.signature.items()},
         {tuple(path): decode(value) for path, value in spec.constants},
@@ -96,13 +96,22 @@ def compile_spec(spec: Spec) -> Compiled:
         name=made.metadata.name,
         code=code,
         assembly=made.asm["amdgcn" if amd else "ptx"],
-        ttir=made.asm["ttir"],
+        ttir=made.asm["ttir" if "ttir" in made.asm else "ttgir"],
         lds_bytes=made.metadata.shared,
         waves=made.metadata.num_warps,
         kernarg_bytes=kernarg.size,
         arguments=kernarg.arguments,
         log=log.getvalue(),
     )
+
+
+def _source_of(kernel: Any, otherwise: Any) -> Any:
+    """Return what a kernel's source is to the compiler: Gluon's are not Triton's."""
+    if not (hasattr(kernel, "is_gluon") and kernel.is_gluon()):
+        return otherwise
+    from triton.experimental.gluon._runtime import GluonASTSource
+
+    return GluonASTSource
 
 
 def _kind(kind: Any) -> Any:
