@@ -32,7 +32,8 @@ WAVEFRONTS, ROWS, QUARTERS = 8, 8, 4
 LANES = (WAVEFRONTS, ROWS, QUARTERS)
 PART = 512
 TAKEN: dict[str, Value] = {
-    "TILES": 6, "fewest": 8, "SLOTS": 4, "ROOM": 512, "num_warps": 8, "num_stages": 1, "launch_pdl": True,
+    "TILES": 6, "fewest": 8, "SLOTS": 4, "ROOM": 512, "REGISTERS": 56, "num_warps": 8, "num_stages": 1,
+    "launch_pdl": True,
 }  # fmt: skip
 
 
@@ -63,27 +64,38 @@ def _names(text: str) -> list[str]:
 class Lanes:
     """Eight wavefronts that run a block of PTX, memory from which they copy, and shared memory, in bytes.
 
-    Copies are there at once.
+    Copies are there at once, and so is what a barrier is waited at for.
     """
 
     def __init__(self, memory: Any, shared: int) -> None:
         self.memory = memory
         self.shared = np.zeros(shared, np.uint8)
         self.held: dict[str, Any] = {}
+        self.arrivals: list[int] = []
 
     def of(self, operand: str) -> Any:
         """Return what a register has, or a number."""
         return self.held[operand] if operand in self.held else np.uint32(int(operand, 0))
 
     def run(self, block: str, operands: dict[str, Any]) -> None:
-        """Run a block."""
+        """Run a block, whose branches all lanes take or none."""
         self.held = {name: np.broadcast_to(held, LANES) for name, held in operands.items()}
-        for line in re.split(r";\s*", block.strip().removeprefix("{").removesuffix("}").strip()):
+        lines = re.split(r";\s*", block.strip().removeprefix("{").removesuffix("}").strip())
+        labels = {label: at for at, line in enumerate(lines) for label in re.findall(r"(\w+):\s", line + " ")}
+        at = 0
+        while at < len(lines):
+            line = re.sub(r"^(\w+:\s*)+", "", lines[at])
+            at += 1
             if line and not line.startswith(".reg"):
                 guard, _, guarded = line.partition(" ") if line.startswith("@") else ("", "", line)
                 there = np.broadcast_to(self.held[guard[1:]] if guard else True, LANES)
                 name, _, rest = guarded.partition(" ")
-                self._step(name, re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+", rest), there)
+                args = re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+", rest)
+                if name == "bra":
+                    assert there.all() or not there.any()
+                    at = labels[args[0]] if there.all() else at
+                else:
+                    self._step(name, args, there)
 
     def _places(self, operand: str) -> Any:
         register, _, offset = operand.strip("[]").partition("+")
@@ -109,6 +121,10 @@ class Lanes:
                 self.shared[self._places(to)[there] + byte] = self.memory[self._places(of[0])[there] + byte]
         elif name.startswith("wgmma.mma_async"):
             self._multiply(args)
+        elif name.startswith("mbarrier.try_wait"):
+            self.held[to] = np.broadcast_to(np.bool_(True), LANES)
+        elif name.startswith("mbarrier.arrive"):
+            self.arrivals += [int(place) for place in self._places(of[0])[there]]
         elif not name.startswith(("wgmma.", "cp.async.", "bar.")):
             self.held[to] = self._computed(name, of)
 
@@ -119,7 +135,7 @@ class Lanes:
             return low.astype(np.uint64) if name == "mov.b64" else low | (high << np.uint32(16))
         if name.startswith("setp."):
             compared = self.of(of[0]).astype(np.int32)
-            return compared != 0 if ".ne." in name else compared >= 0
+            return compared != 0 if ".ne." in name else compared == 0 if ".eq." in name else compared >= 0
         given = [self.of(one) for one in of]
         instructions: dict[str, Callable[..., Any]] = {
             "mov.b32": lambda one: one,
@@ -166,6 +182,34 @@ def _four(first: int, *given: Any) -> dict[str, Any]:
     return {f"${first + 4 * at + each}": one for at, one in enumerate(given) for each in range(4)}
 
 
+WAVEFRONT, R, Q = np.meshgrid(*(np.arange(size) for size in LANES), indexing="ij")
+
+
+def _stage_x(lanes: Lanes, tiles: int, base: int, rows_at: int) -> None:
+    """Bring x to shared memory as ``stage_part`` does."""
+    row_of_x, i = R % 2 * 4 + Q, R // 2
+    for task in range((tiles + 1) // 2):
+        own = task * WAVEFRONTS + WAVEFRONT
+        to = base + i // 2 * (tiles * 1024) + row_of_x * 128
+        to += own // 4 * 1024 + (own % 4 // 2 * 4 + own % 2 * 2) * (tiles * 1024)
+        places = [to + ((i % 2 * 4 + at) ^ row_of_x) * 16 for at in range(4)]
+        source = i * 16 + own % 4 // 2 * 512 + own % 2 * 64
+        rows_lane = rows_at + row_of_x * 4 + own // 4 * 32
+        copied = _four(4, rows_lane) | {f"${8 + at}": place for at, place in enumerate(places)} | _four(12, source)
+        lanes.run(blocks.copy_x()[0], copied)
+        there = (own < 4 * tiles).astype(np.uint32)
+        lanes.run(blocks.turn_x()[0], {f"${4 + at}": place for at, place in enumerate(places)} | _four(8, there))
+
+
+def _copy_slots(lanes: Lanes, words_from: int, row: int, words_at: int) -> None:
+    """Copy words of two slots as ``copy_weights`` does."""
+    granule = R % 2 * 4 + Q
+    slot_to = words_at + WAVEFRONT * 2048 + R // 2 * 128 + (granule ^ (R // 4)) * 16
+    words_of = words_from + (WAVEFRONT * 16 + R // 2) * row + granule * 16
+    for at in range(2):
+        lanes.run(blocks.copy_words(row)[0], _four(4, slot_to + at * 16384, words_of + at * 128))
+
+
 @pytest.mark.parametrize("tiles", [2, 3, 6])
 def test_sums_of_a_part_of_x(tiles: int) -> None:
     drawn = np.random.default_rng(tiles)
@@ -177,44 +221,39 @@ def test_sums_of_a_part_of_x(tiles: int) -> None:
     bias_bytes, biases = _bfloat16(drawn, n, line // 2)
     memory = np.concatenate([x_bytes, np.ravel(words).view(np.uint8), scale_bytes, bias_bytes])
     words_from, scales_from = x_bytes.size, x_bytes.size + words.nbytes
-    # x, slots of words for two halves, scales, offsets of rows.
+    # x, slots of words for two halves, scales, offsets of rows, and barriers.
     base = 4096
     words_at = base + tokens * 1024
     beside_at = words_at + 2 * 16384
     rows_at = beside_at + 4096
-    lanes = Lanes(memory, rows_at + 256)
+    filled = rows_at + 256
+    lanes = Lanes(memory, filled)
     offsets = np.where(np.arange(64) < absent, np.arange(64) * 1024, -1).astype(np.int32)
     lanes.shared[rows_at:] = offsets.view(np.uint8)
-    wavefront, r, q = np.meshgrid(*(np.arange(size) for size in LANES), indexing="ij")
-    # As ``experts_kernel`` has it.
-    row_of_x, i, half, lower = r % 2 * 4 + q, r // 2, wavefront % 4 // 2, wavefront % 2
-    source = half * 512 + lower * 64 + i * 16
-    to = base + (half * 4 + lower * 2 + i // 2) * (tiles * 1024) + wavefront // 4 * 1024 + row_of_x * 128
-    places = {at: to + ((i % 2 * 4 + at) ^ row_of_x) * 16 for at in range(4)}
-    tasks = (tiles + 1) // 2
-    rows_lane = rows_at + wavefront // 4 * 32 + row_of_x * 4
-    copied = _four(4, rows_lane) | {f"${8 + at}": place for at, place in places.items()} | _four(12, source)
-    lanes.run(blocks.copy_x(tasks)[0], copied)
-    there = (wavefront // 4 + (tasks - 1) * 2 < tiles).astype(np.uint32)
-    lanes.run(blocks.turn_x(tasks)[0], {f"${4 + at}": place for at, place in places.items()} | _four(8, there))
-    # Two slots: the second by the block that multiplies the first.
-    granule, one = r % 2 * 4 + q, np.uint32(1)
-    slot_to = words_at + wavefront * 2048 + r // 2 * 128 + (granule ^ (r // 4)) * 16
-    words_of = words_from + (wavefront * 16 + r // 2) * row + granule * 16
-    lanes.run(blocks.copy_words(row)[0], _four(4, slot_to, words_of, one))
+    wavefront, r, q = WAVEFRONT, R, Q
+    _stage_x(lanes, tiles, base, rows_at)
+    _copy_slots(lanes, words_from, row, words_at)
     scales_to = beside_at + wavefront * 512 + r * 64 + q * 16
     scales_of = scales_from + (q // 2) * scale_bytes.size + (wavefront * 16 + r * 2 + q % 2) * line
-    lanes.run(blocks.copy()[0], _four(4, scales_to, scales_of, one))
-    block, constraints = blocks.stage(tiles, 2, row)
-    assert len(constraints.split(",")) == 8 * tiles + 24
+    lanes.run(blocks.copy_scales()[0], _four(4, scales_to, scales_of))
+    own = words_at + wavefront * 2048 + r * 256 + (q * 2 + r % 2) * 16
+    beside = beside_at + wavefront * 512 + r * 64 + q * 2
+    lanes.run(blocks.take()[0], _four(12, own, beside, filled, 0))
     sums = {f"${at}": np.zeros(LANES) for at in range(4 * tiles)}
+    held = {f"${4 * tiles + at}": lanes.held[f"${at}"] for at in range(12)}
+    block, constraints = blocks.stage(tiles, 2)
+    assert len(constraints.split(",")) == 2 * (4 * tiles + 12) + 36
+    lead = (r * 4 + q == 0).astype(np.uint32)
     for at in range(2):
-        own = words_at + at * 16384 + wavefront * 2048 + r * 256 + (q * 2 + r % 2) * 16
-        beside = beside_at + wavefront * 512 + r * 64 + q * 2 + at * 8
         where = np.uint32((base >> 4) + 0x10000 + at * tiles * 256)
-        given = _four(8 * tiles, own.astype(np.uint32), beside, where, slot_to + 16384, words_of + 128, one)
-        lanes.run(block, sums | given)
-        sums = {name: lanes.held[name] for name in sums}
+        given = _four(
+            2 * (4 * tiles + 12), (own + at * 16384).astype(np.uint32), where, filled + at * 8, lead,
+            own + 16384, beside + 8, filled + 8, 0, np.uint32(1 - at),
+        )  # fmt: skip
+        lanes.run(block, sums | held | given)
+        sums, held = ({name: lanes.held[name] for name in some} for some in (sums, held))
+    # A wavefront lets go of a slot once.
+    assert lanes.arrivals == [*[filled + 16] * WAVEFRONTS, *[filled + 24] * WAVEFRONTS]
     codes = (words[:, : PART // 8, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15).reshape(n, PART // 64, 64)
     weights = codes * scales[:, : PART // 64, None] + biases[:, : PART // 64, None]
     weights = torch.tensor(weights).to(torch.bfloat16).double().numpy().reshape(n, PART)
@@ -305,8 +344,7 @@ def test_some_rows_of_each_expert_take_the_kernel(monkeypatch: pytest.MonkeyPatc
     assert launch.kernel is kernel
     assert launch.grid == (132,)
     names = ("SLICES", "EXPERTS", "TILES", "BLOCKS", "SLOTS")
-    # Two blocks: copies of one are under way.
-    assert [launch.constants[name] for name in names] == [8, 32, 6, 2, 2]
+    assert [launch.constants[name] for name in names] == [8, 32, 6, 2, 4]
     # All that it takes is given: what is not there by position has to be a constant.
     assert len(launch.args) + len(launch.constants) == len(kernel.arg_names)
     # Tensors at odd addresses take the other kernel.

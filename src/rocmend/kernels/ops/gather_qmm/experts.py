@@ -70,11 +70,11 @@ def tiles_of(problem: Problem) -> int:
 
 
 def lds_bytes(problem: Problem, config: Config) -> int:
-    """Return the bytes of shared memory of two parts of x, of slots of words and of scales, and of pairs' numbers."""
+    """Return the bytes of shared memory of two parts of x, slots of words and scales, pairs' numbers and barriers."""
     most = 8 * tiles_of(problem)
     slots = 8 * (config["SLOTS"] * 2048 + (config["SLOTS"] // 2 + 1) * 512)
-    numbers = 16 + 4 * (config["ROOM"] + most + 64 + _room_for(problem.experts))
-    return 2 * PART * 2 * most + slots + cdiv(numbers, 1024) * 1024
+    numbers = 16 + 4 * (config["ROOM"] + most + 64 + _room_for(problem.experts)) + 16 * config["SLOTS"] + 40
+    return cdiv(2 * PART * 2 * most + slots + numbers, 1024) * 1024
 
 
 def _room_for(experts: int) -> int:
@@ -125,8 +125,7 @@ def plan(
             "EXPERTS": _room_for(problem.experts),
             "TILES": tiles_of(problem),
             "BLOCKS": blocks,
-            # A slot is of half a block's columns; x takes the time of blocks behind those whose copies are under way.
-            "SLOTS": min(config["SLOTS"], 2 * (blocks - 1)),
+            "SLOTS": config["SLOTS"],
             "PDL": bool(config.get("launch_pdl", 0)),
         },
         config,

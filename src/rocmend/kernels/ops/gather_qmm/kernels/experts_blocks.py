@@ -31,59 +31,80 @@ def _nothing() -> list[str]:
     return [f"mov.b32 ${at}, 0;" for at in range(FOUR)]
 
 
-def _copied(to: str, source: str, row: int) -> list[str]:
-    """Copy 128 bytes of each of 16 rows of words, where ``f``: of every fourth row a lane has 16."""
-    copy = f"cp.async.cg.shared.global{AT_ONCE}"
-    return [f"@f {copy} [{to}+{at * 512}], [{source}+{at * FOUR * row}], 16;" for at in range(FOUR)]
+def _waited(at: str, turn: str) -> list[str]:
+    """Wait until a barrier's phase is over, whose number is odd or even."""
+    return ["W:", f"mbarrier.try_wait.parity.shared::cta.b64 r, [{at}], {turn};", "@r bra D;", "bra W;", "D:"]
 
 
-def stage(tiles: int, slots: int, row: int) -> tuple[str, str]:
+def _loaded(own: str, beside: str) -> list[str]:
+    """Load a lane's words of the first half of a slot's columns, and both rows' scales and biases."""
+    lines = []
+    for line in range(2):
+        held = ", ".join(f"w{line * 4 + at}" for at in range(4))
+        lines.append(f"ld.shared.v4.b32 {{{held}}}, [{own}+{line * 128}];")
+    for kind in range(4):
+        lines += [f"ld.shared.u16 l, [{beside}+{16 * kind}];", f"mov.b32 k{kind}, {{l, l}};"]
+    return lines
+
+
+def take() -> tuple[str, str]:
+    """Load what a first stage takes of a slot: where words are, and scales, the slot's barrier, and its turn."""
+    held = [*(f"w{at}" for at in range(8)), *(f"k{at}" for at in range(4))]
+    own, beside, filled, turn = (f"${12 + FOUR * at}" for at in range(4))
+    lines = [".reg .pred r;", ".reg .b32 w<8>, k<4>;", ".reg .b16 l;", *_waited(filled, turn), *_loaded(own, beside)]
+    lines += [f"mov.b32 ${at}, {name};" for at, name in enumerate(held)]
+    return _block(lines), ",".join(["=&r"] * 12 + ["r"] * (4 * FOUR))
+
+
+def stage(tiles: int, slots: int) -> tuple[str, str]:
     """Return the block that adds 256 columns to a lane's sums, and its constraints.
 
-    It waits for a wavefront's oldest copies, has a later slot's begin where these were, unpacks, and multiplies: while
-    the unit multiplies 64 columns, the next are unpacked. Gives sums of each tile of 8 rows of x; takes them, where
-    words are, where scales are, where x of these columns begins in units of 16 bytes, where the copies go, from where,
-    and whether.
+    While the unit multiplies 64 columns, the next are unpacked, those of the slot before too: products still run when
+    it ends. Gives sums of each tile of 8 rows of x, and what it loaded of the next slot (``take``). Takes both; where
+    words are; where x of these columns begins in units of 16 bytes; the slot's barrier, behind which by ``slots`` is
+    that of free ones; whether the lane is its wavefront's first; and of the next slot where words and scales are, its
+    barrier, its turn, and whether there is one.
 
     Args:
         tiles: Of x.
-        slots: Copies under way.
-        row: Bytes of a row of words.
+        slots: Of the ring.
     """
     count = FOUR * tiles
     sums = ", ".join(f"${at}" for at in range(count))
-    own, beside, where, to, source, there = (f"${2 * count + FOUR * at}" for at in range(6))
+    names = {f"w{at}": f"${count + at}" for at in range(8)} | {f"k{at}": f"${count + 8 + at}" for at in range(4)}
+    own, where, filled, lead, *others, another = (f"${2 * (count + 12) + FOUR * at}" for at in range(9))
     lines = [
-        ".reg .pred f;",
+        ".reg .pred f, r, n;",
         ".reg .b32 s<2>, h<2>, b<2>, k<4>, w<16>, t, u, c, o, p<16>, q<16>;",
         ".reg .b64 d, e;",
         ".reg .b16 l;",
-        f"cp.async.wait_group {slots - 1};",
-        f"bar.warp.sync {ALL};",
+        *(f"mov.b32 {name}, {place};" for name, place in names.items()),
+        f"setp.ne.b32 f, {lead}, 0;",
+        f"setp.eq.b32 n, {another}, 0;",
         f"xor.b32 o, {own}, 16;",
     ]
-    for kind in range(4):
-        lines += [f"ld.shared.u16 l, [{beside}+{16 * kind}];", f"mov.b32 k{kind}, {{l, l}};"]
-    for part in range(2):
-        for line in range(2):
-            held = ", ".join(f"w{(part * 2 + line) * 4 + at}" for at in range(4))
-            lines.append(f"ld.shared.v4.b32 {{{held}}}, [{'o' if part else own}+{line * 128}];")
-    lines += [
-        f"bar.warp.sync {ALL};",
-        f"setp.ne.b32 f, {there}, 0;",
-        *_copied(to, source, row),
-        "cp.async.commit_group;",
-    ]
+    for line in range(2):
+        held = ", ".join(f"w{(2 + line) * 4 + at}" for at in range(4))
+        lines.append(f"ld.shared.v4.b32 {{{held}}}, [o+{line * 128}];")
     lines += [f"mov.b32 c, {DESCRIPTOR};", f"mov.b64 d, {{{where}, c}};"]
     for line in range(2):
         for name, held, by in (("s", line, SCALE), ("h", line, SCALE_16), ("b", 2 + line, DOWN)):
             lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {name}{line}, k{held}, c;"]
     for group in range(4):
+        if group == 2:
+            lines += [
+                f"bar.warp.sync {ALL};",
+                f"@f mbarrier.arrive.shared::cta.b64 _, [{filled}+{8 * slots}];",
+                "@n bra E;",
+                *_waited(*others[2:]),
+                *_loaded(*others[:2]),
+                "E:",
+            ]
         register = "pq"[group % 2]
-        if group > 0:
-            lines.append("wgmma.wait_group.sync.aligned 1;")
+        lines.append("wgmma.wait_group.sync.aligned 1;")
         for word in range(2):
             for line in range(2):
+                # Words of the first half are loaded again while those of the second are multiplied.
                 held = f"w{(group // 2 * 2 + line) * 4 + 2 * (group % 2) + word}"
                 lines.append(f"shr.u32 u, {held}, 8;")
                 for pair in range(4):
@@ -98,52 +119,66 @@ def stage(tiles: int, slots: int, row: int) -> tuple[str, str]:
                 f"wgmma.mma_async.sync.aligned.m64n{8 * tiles}k16.f32.bf16.bf16 {{{sums}}}, {{{left}}}, e, 1, 1, 1, 0;"
             )
         lines.append("wgmma.commit_group.sync.aligned;")
-    lines.append("wgmma.wait_group.sync.aligned 0;")
+    lines += [f"mov.b32 {place}, {name};" for name, place in names.items()]
     return _block(lines), ",".join(
-        ["=f"] * count + [str(at) for at in range(count)] + ["r"] * (4 * FOUR) + ["l"] * FOUR + ["r"] * FOUR
+        ["=f"] * count + ["=r"] * 12 + [str(at) for at in range(count + 12)] + ["r"] * (9 * FOUR)
     )
 
 
+def wait() -> tuple[str, str]:
+    """Wait at a barrier: its address, and the lowest bit of its turn."""
+    return _block([".reg .pred r;", *_waited("$1", "$2"), "mov.b32 $0, 0;"]), "=r,r,r"
+
+
+def begin(arrivals: int) -> tuple[str, str]:
+    """Make a barrier of so many arrivals: where, and whether."""
+    lines = [".reg .pred f;", "setp.ne.b32 f, $2, 0;", f"@f mbarrier.init.shared::cta.b64 [$1], {arrivals};"]
+    return _block([*lines, "mov.b32 $0, 0;"]), "=&r,r,r"
+
+
+def arrive() -> tuple[str, str]:
+    """Arrive at a barrier with what a wavefront did before: where, and whether it is its first lane."""
+    lines = [".reg .pred f;", f"bar.warp.sync {ALL};", "setp.ne.b32 f, $2, 0;"]
+    return _block([*lines, "@f mbarrier.arrive.shared::cta.b64 _, [$1];", "mov.b32 $0, 0;"]), "=&r,r,r"
+
+
 def copy_words(row: int) -> tuple[str, str]:
-    """Copy 128 bytes of each of 16 rows of words: where to, from where, and whether."""
-    lines = [".reg .pred f;", "setp.ne.b32 f, $12, 0;", *_copied("$4", "$8", row)]
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+    """Copy 128 bytes of each of 16 rows of words, a lane 16 of every fourth: where to, and from where."""
+    copy = f"cp.async.cg.shared.global{AT_ONCE}"
+    lines = [f"{copy} [$4+{at * 512}], [$8+{at * FOUR * row}], 16;" for at in range(FOUR)]
+    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR)
 
 
-def copy() -> tuple[str, str]:
-    """Copy 16 bytes: where to, from where, and whether."""
-    lines = [".reg .pred f;", "setp.ne.b32 f, $12, 0;", "@f cp.async.cg.shared.global [$4], [$8], 16;"]
-    return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
+def copy_scales() -> tuple[str, str]:
+    """Copy 16 bytes: where to, and from where."""
+    lines = ["cp.async.cg.shared.global [$4], [$8], 16;", *_nothing()]
+    return _block(lines), ",".join(["=&r"] * FOUR + ["r"] * FOUR + ["l"] * FOUR)
 
 
-def copy_x(tasks: int) -> tuple[str, str]:
-    """Copy four times 16 bytes, 64 columns apart, of a row of x of every second tile.
+def copy_x() -> tuple[str, str]:
+    """Copy four times 16 bytes, 64 columns apart, of a row of x.
 
-    Takes where rows' offsets are, below 0 for no row; where to, four places; and from where.
+    Takes where the row's offset is, below 0 for no row; where to, four places; and from where.
     """
-    lines = [".reg .pred f;", f".reg .b32 o<{tasks}>;", ".reg .b64 a;"]
-    lines += [f"ld.shared.b32 o{task}, [$4+{task * 64}];" for task in range(tasks)]
-    for task in range(tasks):
-        lines += [f"setp.ge.s32 f, o{task}, 0;", f"cvt.s64.s32 a, o{task};", "add.s64 a, a, $12;"]
-        lines += [f"@f cp.async.cg.shared.global [${8 + at}+{task * 2048}], [a+{at * 128}], 16;" for at in range(FOUR)]
+    lines = [".reg .pred f;", ".reg .b32 o;", ".reg .b64 a;", "ld.shared.b32 o, [$4];"]
+    lines += ["setp.ge.s32 f, o, 0;", "cvt.s64.s32 a, o;", "add.s64 a, a, $12;"]
+    lines += [f"@f cp.async.cg.shared.global [${8 + at}], [a+{at * 128}], 16;" for at in range(FOUR)]
     return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR) + ["l"] * FOUR)
 
 
-def turn_x(tasks: int) -> tuple[str, str]:
-    """Bring what a lane's ``copy_x`` copied into order where it lies: four places, and whether the last task is there.
+def turn_x() -> tuple[str, str]:
+    """Bring what a lane's ``copy_x`` copied into order where it lies: four places, and whether.
 
     Columns n and n + 4 of eight become neighbours, and behind them the same columns of the next 64.
     """
     lines = [".reg .pred f;", ".reg .b32 t<4>, w<16>;", "setp.ne.b32 f, $8, 0;"]
-    for task in range(tasks):
-        there = "@f " if task == tasks - 1 else ""
-        for at in range(FOUR):
-            held = ", ".join(f"w{4 * at + word}" for word in range(FOUR))
-            lines.append(f"{there}ld.shared.v4.b32 {{{held}}}, [${4 + at}+{task * 2048}];")
-        for at in range(FOUR):
-            bytes_ = "0x7632" if at % 2 else "0x5410"
-            lines += [f"prmt.b32 t{q}, w{4 * q + at // 2}, w{4 * q + at // 2 + 2}, {bytes_};" for q in range(FOUR)]
-            lines.append(f"{there}st.shared.v4.b32 [${4 + at}+{task * 2048}], {{t0, t1, t2, t3}};")
+    for at in range(FOUR):
+        held = ", ".join(f"w{4 * at + word}" for word in range(FOUR))
+        lines.append(f"@f ld.shared.v4.b32 {{{held}}}, [${4 + at}];")
+    for at in range(FOUR):
+        bytes_ = "0x7632" if at % 2 else "0x5410"
+        lines += [f"prmt.b32 t{q}, w{4 * q + at // 2}, w{4 * q + at // 2 + 2}, {bytes_};" for q in range(FOUR)]
+        lines.append(f"@f st.shared.v4.b32 [${4 + at}], {{t0, t1, t2, t3}};")
     return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (2 * FOUR))
 
 
@@ -198,16 +233,15 @@ def store() -> tuple[str, str]:
     return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)
 
 
-def arrived(but: int) -> tuple[str, str]:
-    """Wait for a lane's copies, but for so many groups of the newest."""
-    return f"{{ cp.async.wait_group {but}; mov.b32 $0, 0; }}", "=r"
-
-
 READ = "ld.shared.b32 $0, [$1];", "=r,r"
 WRITE = "{ .reg .pred p; setp.ne.b32 p, $3, 0; mov.b32 $0, 0; @p st.shared.b32 [$1], $2; }", "=&r,r,r,r"
 NOTHING = "mov.b32 $0, 0;", "=r"
 """Nothing that the compiler knows of: what it is added to is not computed long before it is used."""
-COMMIT = "{ cp.async.commit_group; mov.b32 $0, 0; }", "=r"
+COPIED = "{ cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$1]; mov.b32 $0, 0; }", "=&r,r"
+"""A lane arrives at a barrier once its copies are there."""
+ARRIVED = "{ cp.async.wait_all; mov.b32 $0, 0; }", "=r"
+"""A lane waits for its copies."""
+MULTIPLIED = "{ wgmma.wait_group.sync.aligned 0; mov.b32 $0, 0; }", "=r"
 VISIBLE = "{ fence.proxy.async.shared::cta; mov.b32 $0, 0; }", "=r"
 """What lanes wrote to shared memory is there for the unit behind the next barrier."""
 BASE = "mov.u32 $0, global_smem;", "=r"

@@ -9,8 +9,10 @@ from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
 
 ROOMS = (512, 1024)
 WAVEFRONTS = gl.constexpr(8)
-SPAN = gl.constexpr(8 * 128)
-"""Pairs of which lanes have four each."""
+STAGERS = gl.constexpr(2)
+"""Wavefronts that count pairs."""
+SPAN = gl.constexpr(128)
+"""Pairs of which a wavefront's lanes have four each."""
 TENSORS = gl.constexpr(blocks.TENSORS)
 LISTED = {room: blocks.listed(room, 8 * 128)[0] for room in ROOMS}
 LISTED_OF = gl.constexpr(blocks.listed(1, 1)[1])
@@ -44,22 +46,22 @@ def nothing():
 
 
 @gluon.jit
-def _some_pairs(rhs_ptr, start, end):
-    """Load experts of as many pairs as are looked at at once, -1 behind the end."""
-    number = gl.arange(0, SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0])) + nothing()
+def _some_pairs(rhs_ptr, start, end, WAVES: gl.constexpr):
+    """Load experts of as many pairs as so many wavefronts look at at once, -1 behind the end."""
+    number = gl.arange(0, WAVES * SPAN, layout=gl.BlockedLayout([4], [32], [WAVES], [0])) + nothing()
     some = ()
     for part in gl.static_range(TENSORS):
-        pair = start + part * SPAN + number
+        pair = start + part * (WAVES * SPAN) + number
         some = some + (gl.load(rhs_ptr + pair, mask=pair < end, other=-1).to(gl.int32),)
     return some
 
 
 @gluon.jit
 def count_pairs(rhs_ptr, pairs, counts_at):
-    """Add pairs of experts to their numbers, which are 0 at first."""
-    number = gl.arange(0, SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0]))
-    for first in range(0, pairs, TENSORS * SPAN):
-        some = _some_pairs(rhs_ptr, first, pairs)
+    """Add pairs of experts to their numbers, which are 0 at first: the stagers do so."""
+    number = gl.arange(0, STAGERS * SPAN, layout=gl.BlockedLayout([4], [32], [STAGERS], [0]))
+    for first in range(0, pairs, TENSORS * STAGERS * SPAN):
+        some = _some_pairs(rhs_ptr, first, pairs, STAGERS)
         gl.inline_asm_elementwise(
             COUNTED, COUNTED_OF, some + (number * 0 + counts_at,), gl.int32, is_pure=False, pack=4
         )  # fmt: skip
@@ -71,18 +73,18 @@ def _list_pairs(rhs_ptr, start, end, expert, list_at, ROOM: gl.constexpr):
 
     Return how many there are.
     """
-    number = gl.arange(0, SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0]))
-    some = _some_pairs(rhs_ptr, start, end)
+    number = gl.arange(0, WAVEFRONTS * SPAN, layout=gl.BlockedLayout([4], [32], [WAVEFRONTS], [0]))
+    some = _some_pairs(rhs_ptr, start, end, WAVEFRONTS)
     # Nobody reads what was there any more.
     gl.thread_barrier()
     write(list_at, list_at * 0, list_at * 0 + 1)
     gl.thread_barrier()
-    for first in range(start, end, TENSORS * SPAN):
+    for first in range(start, end, TENSORS * WAVEFRONTS * SPAN):
         gl.inline_asm_elementwise(
             _listed(ROOM), LISTED_OF, some + (number + first, number * 0 + expert, number * 0 + list_at),
             gl.int32, is_pure=False, pack=4,
         )  # fmt: skip
-        some = _some_pairs(rhs_ptr, first + TENSORS * SPAN, end)
+        some = _some_pairs(rhs_ptr, first + TENSORS * WAVEFRONTS * SPAN, end, WAVEFRONTS)
     gl.thread_barrier()
     return read(list_at)
 

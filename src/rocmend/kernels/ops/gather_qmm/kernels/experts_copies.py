@@ -1,0 +1,137 @@
+"""Wavefronts of ``experts`` that copy: weights as slots become free, and parts of x while others are multiplied."""
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
+from rocmend.kernels.ops.gather_qmm.kernels.experts_lists import STAGERS, WAVEFRONTS, count_pairs, read
+from rocmend.kernels.ops.gather_qmm.kernels.experts_shared import (
+    COPIERS,
+    COUNTS_AT,
+    FILLED,
+    FIRST,
+    FREE,
+    HEIGHT,
+    LIST_AT,
+    LISTED,
+    READ_UP,
+    ROWS_AT,
+    SCALES,
+    SCALES_AT,
+    STAGED,
+    WORDS,
+    WORDS_AT,
+    arrive,
+    lanes_of,
+    said,
+    text,
+    text_of,
+    wait,
+)
+
+COPY_SCALES, COPY_SCALES_OF = (gl.constexpr(t) for t in blocks.copy_scales())
+COPY_X, COPY_X_OF = (gl.constexpr(t) for t in blocks.copy_x())
+TURN_X, TURN_X_OF = (gl.constexpr(t) for t in blocks.turn_x())
+COPIED, COPIED_OF = (gl.constexpr(t) for t in blocks.COPIED)
+ARRIVED, ARRIVED_OF = (gl.constexpr(t) for t in blocks.ARRIVED)
+VISIBLE, VISIBLE_OF = (gl.constexpr(t) for t in blocks.VISIBLE)
+
+
+@gluon.jit
+def copy_weights(
+    w_ptr, scales_ptr, biases_ptr, first_row, known, used, turn, base,
+    DEPTH: gl.constexpr, BLOCKS: gl.constexpr, SLOTS: gl.constexpr, PLACES: gl.constexpr,
+):  # fmt: skip
+    """Copy a unit's words and scales to shared memory, as slots become free."""
+    ROW: gl.constexpr = DEPTH // 2
+    EACH: gl.constexpr = WAVEFRONTS // COPIERS
+    STAGES: gl.constexpr = DEPTH // 256 * BLOCKS
+    wavefront, r, q, _four, zero = lanes_of(COPIERS)
+    # Of a slot, a lane copies 16 bytes of every fourth row; lanes that multiply read of rows 2r and 2r + 1: 8 lanes
+    # that do so at once have different banks.
+    granule = r % 2 * 4 + q
+    words_to = base + PLACES[WORDS_AT] + (wavefront * (EACH * WORDS // WAVEFRONTS) + r // 2 * 128 + zero)
+    words_to += (granule ^ (r // 4)) * 16
+    words = w_ptr.to(gl.int64, bitcast=True) + first_row * ROW
+    words += ((wavefront * (EACH * 16) + r // 2) * ROW + granule * 16 + zero).to(gl.int64)
+    # Scales of both rows, and biases of both.
+    scales_to = base + PLACES[SCALES_AT] + (wavefront * (EACH * SCALES // WAVEFRONTS) + r * 64 + q * 16 + zero)
+    scales = gl.where(q + zero < 2, scales_ptr.to(gl.int64, bitcast=True), biases_ptr.to(gl.int64, bitcast=True))
+    scales += first_row * (ROW // 16)
+    scales += ((wavefront * (EACH * 16) + r * 2 + q % 2) * (ROW // 16) + zero).to(gl.int64)
+    # Until it is known whether the expert has rows, some: more of them, and x would come as late as they.
+    stage, stages = used * 0, gl.where(known, FIRST, 0)
+    while stage < stages:
+        slot = (used + stage) % SLOTS
+        filled = base + PLACES[FILLED] + slot * 8
+        if used + stage >= SLOTS:
+            wait(base + PLACES[FREE] + slot * 8, (used + stage) // SLOTS - 1)
+        part, block = stage // (2 * BLOCKS), stage // 2 % BLOCKS
+        if stage % 2 == 0:
+            to = scales_to + (used + stage) // 2 % (SLOTS // 2 + 1) * SCALES
+            source = scales + (block * (HEIGHT * ROW // 16) + part * 16)
+            for each in gl.static_range(EACH):
+                gl.inline_asm_elementwise(
+                    COPY_SCALES, COPY_SCALES_OF, [to + each * (SCALES // WAVEFRONTS), source + each * ROW], gl.int32,
+                    is_pure=False, pack=4,
+                )  # fmt: skip
+        source = words + (block * (HEIGHT * ROW) + part * 256 + stage % 2 * 128)
+        for each in gl.static_range(EACH):
+            gl.inline_asm_elementwise(
+                text("copy_words", ROW), text_of("copy_words", ROW),
+                [words_to + (slot * WORDS + each * (WORDS // WAVEFRONTS)), source + each * (16 * ROW)], gl.int32,
+                is_pure=False, pack=4,
+            )  # fmt: skip
+        gl.inline_asm_elementwise(COPIED, COPIED_OF, [filled], gl.int32, is_pure=False, pack=1)
+        stage += 1
+        if stage == FIRST:
+            wait(base + PLACES[LISTED], turn)
+            stages = gl.where(read(base + PLACES[LIST_AT] + 4) > 0, STAGES, FIRST)
+
+
+@gluon.jit
+def stage_part(x_ptr, part, base, to, WAVES: gl.constexpr, TILES: gl.constexpr, PLACES: gl.constexpr):
+    """Bring a part of a tile's x to shared memory, in order; each lane what it copied itself."""
+    wavefront, r, q, four, zero = lanes_of(WAVES)
+    # Of a row, eight columns of each 64 of 256, where four quarters have their pairs: of a half, and of a lower half.
+    row, i = r % 2 * 4 + q, r // 2
+    x = x_ptr.to(gl.int64, bitcast=True) + part * 1024 + (i * 16 + zero).to(gl.int64)
+    to += i // 2 * (TILES * 1024) + row * 128 + ((i % 2 * 4 + four) ^ row) * 16 + zero
+    rows = base + PLACES[ROWS_AT] + (row * 4 + zero)
+    for task in range((4 * TILES + WAVES - 1) // WAVES):
+        own = task * WAVES + wavefront + zero
+        there = to + (own // 4 * 1024 + (own % 4 // 2 * 4 + own % 2 * 2) * (TILES * 1024))
+        source = x + (own % 4 // 2 * 512 + own % 2 * 64).to(gl.int64)
+        gl.inline_asm_elementwise(
+            COPY_X, COPY_X_OF, [rows + own // 4 * 32, there, source], gl.int32, is_pure=False, pack=4
+        )  # fmt: skip
+    said(ARRIVED, ARRIVED_OF)
+    for task in range((4 * TILES + WAVES - 1) // WAVES):
+        own = task * WAVES + wavefront + zero
+        there = to + (own // 4 * 1024 + (own % 4 // 2 * 4 + own % 2 * 2) * (TILES * 1024))
+        gl.inline_asm_elementwise(
+            TURN_X, TURN_X_OF, [there, (own < 4 * TILES).to(gl.int32)], gl.int32, is_pure=False, pack=4
+        )  # fmt: skip
+    said(VISIBLE, VISIBLE_OF)
+
+
+@gluon.jit
+def stage(
+    x_ptr, rhs_ptr, pairs, counted, staged, turn, base,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, PLACES: gl.constexpr,
+):  # fmt: skip
+    """Stage all parts of a tile's x but the first, and count pairs, if nobody has."""
+    wait(base + PLACES[LISTED], turn)
+    parts = gl.where(read(base + PLACES[LIST_AT] + 4) > 0, DEPTH // 512, 0)
+    for part in range(gl.maximum(parts, 1)):
+        if parts > 0:
+            at = staged + part
+            if at > 1:
+                wait(base + PLACES[READ_UP] + at % 2 * 8, at // 2 - 1)
+            if part > 0:
+                stage_part(x_ptr, part, base, base + at % 2 * (TILES * 8192), STAGERS, TILES, PLACES)
+            arrive(base + PLACES[STAGED] + at % 2 * 8, STAGERS)
+        if (counted == 0) & (part == gl.minimum(1, gl.maximum(parts, 1) - 1)):
+            count_pairs(rhs_ptr, pairs, base + PLACES[COUNTS_AT])
