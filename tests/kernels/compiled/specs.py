@@ -17,7 +17,7 @@ def sample(kernel: str, target: str, signature: dict[str, str], triton: str, war
     return Spec(
         op="sample",
         case="case",
-        kernel=f"sample_kernels:{kernel}",
+        kernel=kernel if ":" in kernel else f"sample_kernels:{kernel}",
         source="",
         record="sample/kernel/*@any",
         config={"num_warps": warps},

@@ -100,6 +100,13 @@ def test_a_target_without_a_matrix_unit_lacks_nothing(measured: Compile) -> None
     assert "no-matrix" not in _checks(found, "gfx906")
 
 
+def test_gluon_is_compiled_as_such(measured: Compile) -> None:
+    # Triton's own code generator does not know how many wavefronts a reduction's tensor is shared by.
+    found = measured(sample("sample_gluon:sum_kernel", "sm90", {"source": "*fp32", "out": "*fp32"}, TRITON, BLOCK=256))
+    assert 0 < found.vgprs <= 255
+    assert _checks(found, "sm90") == set()
+
+
 def test_nvidia_is_measured_too(measured: Compile) -> None:
     found = measured(dot("sm90", TRITON))
     assert found.matrix
