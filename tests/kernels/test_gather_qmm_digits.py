@@ -59,18 +59,12 @@ MORE: dict[str, Any] = {
 
 
 class Lanes(Wavefront):
-    """A wavefront that knows its lanes' numbers, and what else these blocks do."""
-
-    def _value(self, name: str) -> Any:
-        known = {"%laneid": LANE, "%tid.x": LANE, "room": LANE * 0}
-        return known[name].astype(np.uint32) if name in known else super()._value(name)
+    """A wavefront that does what else these blocks do."""
 
     def _step(self, name: str, rest: str) -> None:
         where = None
         if name.startswith("@"):
             where, (name, rest) = self._value(name[1:]) != 0, rest.split(" ", 1)
-        if name.startswith((".shared", "bar.warp.sync")):
-            return
         if name == "st.shared.b32":
             register, by, value = re.findall(r"\[(\w+)\+?(\d*)\],\s*(\S+)", rest)[0]
             at = (self._value(register) + np.uint32(by or 0)) // 4
@@ -103,27 +97,31 @@ class Lanes(Wavefront):
 
 def _totals(kind: int, codes: Any, scales: Any, biases: Any, x: Any) -> Any:
     """Return what a wavefront makes of 16 rows of 256 codes, with four scales and biases each."""
-    count = 4 * (blocks.HELD[kind] + blocks.FIRST[kind])
     two = packed(narrow(x))
     raw = [two[4 * LANE + at] for at in range(4)]
-    held = Lanes(raw, first=count + 4, shared=np.zeros(blocks.ROOM // 4, np.uint32)).run(
-        blocks.digits(kind, 1), count + 4
-    )
-    words = code_words(codes, kind)
-    by, total = held[count:], np.zeros(32)
+    nothing, room = LANE * 0, np.zeros(blocks.ROOM // 4, np.uint32)
+    (by,) = Lanes([*raw, nothing, LANE], first=1, shared=room).run(blocks.digits(kind), 1)
+    low, high, begin = Lanes([nothing, LANE], first=3).run(blocks.places(kind), 3)
+
+    def read(at: Any, more: int = 0) -> list[Any]:
+        assert not (at % 16).any()
+        return [room[(at + np.uint32(more)) // 4 + word] for word in range(4)]
+
+    words, total = code_words(codes, kind), np.zeros(32)
     for line in range(blocks.LINES[kind]):
         own = [words[4 * row + TWO, line * 32 + HALF * 16 + QUARTER * 4 + at] for row in range(4) for at in range(4)]
-        given = held[:count] if kind == 4 else [*held[4 * line : 4 * line + 4], *held[8 + 4 * line : 12 + 4 * line]]
+        if kind == 4:
+            held = [*read(low), *read(low, 16), *read(high), *read(high, 16), *read(begin)]
+        else:
+            held = [*read(high if line else low), *read(begin, 16 * line)]
         beside = []
         for row in range(4):
             of = [np.where(QUARTER == 3, biases[4 * row + TWO, at], scales[4 * row + TWO, at]) for at in range(4)]
             chosen = [np.where(HALF == 1, of[at + 2], of[at]) if kind == 4 else of[2 * line + at] for at in range(2)]
             beside.append(narrow(chosen[0]) | narrow(chosen[1]) << np.uint32(16))
-        shares = Lanes([*own, *given, *beside, *by]).run(blocks.product(kind))
-        got = Lanes(shares).run(blocks.gathered())
-        for one in got:
-            np.testing.assert_array_equal(one, got[0])
-        total += got[0].view(np.float32)
+        shares = Lanes([*own, *held, *beside, by, nothing, HALF]).run(blocks.product(kind))
+        (got,) = Lanes([*shares, LANE], first=1).run(blocks.gathered(), 1)
+        total += got.view(np.float32)
     for quarter in range(4):
         for row in range(4):
             # Lanes of both halves have the sum.
@@ -204,6 +202,7 @@ def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyP
     [
         ({}, "b4-8-single"), ({"pairs": 9}, "b4-8"), ({"gated": True}, "b4-8-gated"), ({"pairs": 1}, "b4-8-single"),
         ({"bits": 8, "k": 768}, "b8-uneven-single"), ({"k": 1024}, "b4-4-single"), ({"k": 4096}, "b4-16-single"),
+        ({"k": 4096, "gated": True}, "b4-16-gated"),
     ],
     ids=str,
 )  # fmt: skip
@@ -231,12 +230,7 @@ def test_as_many_rows_as_the_record_says(
         recorder = executor.Recorder(H200)
         x = torch.zeros(tokens, 1, 1, 768, dtype=torch.bfloat16)
         chosen = torch.zeros(tokens, 3, dtype=torch.int32)
-        record = Config(
-            {
-                "most": 6 * n // 16 * each, "SETS": sets, "PARTS": 1, "MEET": 1, "LATE": False, "num_warps": 8,
-                "launch_pdl": True,
-            }
-        )  # fmt: skip
+        record = Config({"most": 6 * n // 16 * each, "SETS": sets, "PARTS": 1, "num_warps": 8, "launch_pdl": True})
         with executor.using(recorder), forced("gather_qmm", "digits", record):
             if gated:
                 gather_qmm_swiglu(x, _experts(n, 768), weights, rhs_indices=chosen)

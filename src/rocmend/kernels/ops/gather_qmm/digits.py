@@ -76,8 +76,8 @@ def plan(
 
     Args:
         a: Arguments of a problem that the kernel takes.
-        config: The kernel's record: ``most`` sets of 16 rows that it is for, SETS of a program, PARTS of 256 columns
-            of a wavefront, how loads stay in front (MEET), and whether the next kernel is let in LATE.
+        config: The kernel's record: ``most`` sets of 16 rows that it is for, SETS of a program, PARTS of 256 columns of
+            a wavefront.
         types: What the tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
     """
@@ -105,6 +105,6 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
     constants = {
         "DIVISOR": a.pairs.divisor, "DEPTH": k, "KIND": a.form.bits, "GROUP": a.form.group_size, "UNITS": units,
         "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets, "SLICES": slices, "PARTS": config["PARTS"],
-        "MEET": config["MEET"], "LATE": config["LATE"], "PDL": bool(config.get("launch_pdl", 0)),
+        "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     return Plan(digits_kernel, (units, a.pairs.count), constants, few.with_warps(config, slices), (), types)

@@ -2,8 +2,9 @@
 
 A program takes 16 rows of weights, or 8 of each of two matrices with a gate, or a few times that. Its wavefronts share
 K. They ask for x, scales and weights at once; while weights come, each makes digits of its part of x, to multiply them
-with codes as they stand (``digits_blocks.py`` says how). So the time is that of one read after another, of the index
-and of the weights, and of few instructions.
+with codes as they stand (``digits_blocks.py`` says how). Nothing but products waits for weights: digits and scales lie
+in shared memory by then. So the time is that of one read after another, of the index and of the weights, and of few
+instructions.
 """
 
 from __future__ import annotations
@@ -14,86 +15,128 @@ from triton.experimental.gluon import language as gl
 from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.gather_qmm.kernels import digits_blocks as blocks
 
-READ = gl.constexpr("ld.shared.b32 $0, [$1];")
-BASE = gl.constexpr("mov.u32 $0, global_smem;")
-"""Where Triton has a program's shared memory."""
+READ = gl.constexpr({
+    64: "ld.shared.b32 $0, [$1];", 128: "{ .reg .b16 t; ld.shared.b16 t, [$1]; mov.b32 $0, {t, t}; }",
+})  # fmt: skip
+"""A word of two groups' scales, by the size of a group."""
+READ_FOUR = gl.constexpr("ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];")
+SAME = gl.constexpr("mov.b32 $0, $1;")
+"""What it gives is a number of its own, to which the assembler adds constants where it is used."""
+POLICY = gl.constexpr("createpolicy.fractional.L2::evict_first.b64 $0, 1.0; // $1")
+APART = gl.constexpr("bar.warp.sync 0xffffffff; // $0")
+"""What the assembler moves no load past, and no copy."""
 MEET_ALL = gl.constexpr("{ .reg .pred p; setp.ne.u32 p, 0, 0; bar.red.popc.u32 $0, 0, p; }")
+"""Wait for all lanes, and tell how many want something: none."""
 WAVEFRONTS = (1, 2, 4, 8, 16)
-LINES_OF = gl.constexpr(blocks.LINES)
-DIGITS = gl.constexpr({(kind, count): blocks.digits(kind, count) for kind in blocks.KINDS for count in WAVEFRONTS})
-DIGITS_OF = gl.constexpr({kind: blocks.digits_of(kind) for kind in blocks.KINDS})
+LINES_OF, ROOM = gl.constexpr(blocks.LINES), gl.constexpr(blocks.ROOM)
+DIGITS, DIGITS_OF = gl.constexpr({kind: blocks.digits(kind) for kind in blocks.KINDS}), gl.constexpr(blocks.DIGITS_OF)
+PLACES, PLACES_OF = gl.constexpr({kind: blocks.places(kind) for kind in blocks.KINDS}), gl.constexpr(blocks.PLACES_OF)
 PRODUCT = gl.constexpr({kind: blocks.product(kind) for kind in blocks.KINDS})
 PRODUCT_OF = gl.constexpr({kind: blocks.product_of(kind) for kind in blocks.KINDS})
 SUMMED = gl.constexpr({(count, values): blocks.summed(count, values) for count in WAVEFRONTS for values in (1, 2)})
 SUMMED_OF = gl.constexpr({values: blocks.summed_of(values) for values in (1, 2)})
-GATHERED, GATHERED_OF = gl.constexpr(blocks.gathered()), gl.constexpr(blocks.gathered_of())
+GATHERED, GATHERED_OF = gl.constexpr(blocks.gathered()), gl.constexpr(blocks.GATHERED_OF)
+
+
+@gluon.constexpr_function
+def _room(size):
+    """Return a block that tells where so many bytes of shared memory are."""
+    return f"{{ .shared .align 16 .b8 room[{size}]; mov.u32 $0, room; }}"
+
+
+@gluon.constexpr_function
+def _load(masked, once):
+    """Return a block that loads 16 bytes of a lane."""
+    how, policy = (".L1::evict_first.L2::cache_hint", ", $5") if once else ("", "")
+    load = f"ld.global{how}.v4.b32 {{$0, $1, $2, $3}}, [$4]{policy};"
+    zeros = "mov.b32 $0, 0; mov.b32 $1, 0; mov.b32 $2, 0; mov.b32 $3, 0;"
+    return f"{{ .reg .pred p; setp.ne.b32 p, $6, 0; {zeros} @p {load} }}" if masked else f"{load} // $5 $6"
+
+
+@gluon.constexpr_function
+def _copy(size, masked):
+    """Return a block that begins to copy so many bytes of a lane to shared memory."""
+    copy = f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global [$1], [$2], {size};"
+    return f"{{ .reg .pred p; setp.ne.b32 p, $3, 0; @p {copy} }} // $0" if masked else f"{copy} // $0"
 
 
 @gluon.jit
-def _words(low, high, part, odd, ROW: gl.constexpr, LINES: gl.constexpr, EVEN: gl.constexpr, CHUNKS: gl.constexpr):
-    """Load a lane's words of four rows, of each line: two from ``low`` on, and two from ``high``; ROW: of a row."""
-    words = ()
-    for line in gl.static_range(LINES):
-        # Of 128 columns: half a line of 4 bits, a line of 8.
-        chunk = part * 2 + odd if LINES == 1 else part * 2 + line + odd * 0
-        for row in gl.static_range(4):
-            at = (low if row < 2 else high) + (row % 2 * 4 * ROW + line * 32)
-            if EVEN:
-                words = words + (gl.load(at, eviction_policy="evict_first"),)
-            else:
-                words = words + (gl.load(at, mask=chunk < CHUNKS, other=0, eviction_policy="evict_first"),)
-    return words
+def _do(what: gl.constexpr):
+    """Carry out an instruction that gives nothing."""
+    gl.inline_asm_elementwise(what, "=r", [], gl.int32, is_pure=False, pack=1)
 
 
 @gluon.jit
-def _beside(scales_ptr, biases_ptr, up_scales_ptr, up_biases_ptr, number, ROWS: gl.constexpr, CHUNKS: gl.constexpr,
-            GATED: gl.constexpr, GROUP: gl.constexpr):  # fmt: skip
-    """Load words of two scales each: all scales of a program's rows as they lie, then all biases, then the other's.
+def _loaded(at, here, policy, MASKED: gl.constexpr, ONCE: gl.constexpr):
+    """Load 16 bytes a lane, or zeros where they are not there; ONCE: they are read by nobody else."""
+    return gl.inline_asm_elementwise(
+        _load(MASKED, ONCE),
+        "=&r,=&r,=&r,=&r,l,l,r" if MASKED else "=r,=r,=r,=r,l,l,r",
+        [at, policy, here.to(gl.int32)],
+        (gl.int32, gl.int32, gl.int32, gl.int32),
+        is_pure=False,
+        pack=1,
+    )
 
-    ``number`` is of a word; with ``GROUP`` 128 both halves are the same.
+
+@gluon.jit
+def _copied(to, at, here, SIZE: gl.constexpr, MASKED: gl.constexpr):
+    """Begin to copy SIZE bytes of each lane to shared memory, or nothing where they are not there."""
+    if MASKED:
+        given = [to, at, here.to(gl.int32)]
+        gl.inline_asm_elementwise(_copy(SIZE, True), "=r,r,l,r", given, gl.int32, is_pure=False, pack=1)
+    else:
+        gl.inline_asm_elementwise(_copy(SIZE, False), "=r,r,l", [to, at], gl.int32, is_pure=False, pack=1)
+
+
+@gluon.jit
+def _read(at):
+    """Read 16 bytes of shared memory a lane."""
+    return gl.inline_asm_elementwise(
+        READ_FOUR, "=r,=r,=r,=r,r", [at], (gl.int32, gl.int32, gl.int32, gl.int32), is_pure=False, pack=1
+    )
+
+
+@gluon.jit
+def _beside_at(scales_ptr, biases_ptr, up_scales_ptr, up_biases_ptr, number, unit, PART: gl.constexpr,
+               GATED: gl.constexpr, GROUP: gl.constexpr):  # fmt: skip
+    """Tell where words of two scales are, of the first expert: ``number`` of a unit's, with ``GROUP`` 128 of one scale.
+
+    All scales of the unit's rows stand as they lie, then all biases, then the other matrix's.
     """
-    PART: gl.constexpr = ROWS * CHUNKS
-    TOTAL: gl.constexpr = PART * (4 if GATED else 2)
-    at = gl.where(number < PART, scales_ptr + number, biases_ptr + (number - PART))
+    kind: gl.constexpr = gl.pointer_type(gl.int32 if GROUP == 64 else gl.int16)
+    of = number + unit * PART
+    at = gl.where(
+        number < PART, scales_ptr.to(kind, bitcast=True) + of, biases_ptr.to(kind, bitcast=True) + (of - PART)
+    )
     if GATED:
-        other = gl.where(number < 3 * PART, up_scales_ptr + (number - 2 * PART), up_biases_ptr + (number - 3 * PART))
+        other = gl.where(
+            number < 3 * PART,
+            up_scales_ptr.to(kind, bitcast=True) + (of - 2 * PART),
+            up_biases_ptr.to(kind, bitcast=True) + (of - 3 * PART),
+        )
         at = gl.where(number < 2 * PART, at, other)
-    word = gl.load(at, mask=number // 4 < TOTAL // 4, other=0)
-    if GROUP == 128:
-        word = (word.to(gl.int32) & 0xFFFF) * 0x10001
-    return word
+    return at
 
 
 @gluon.jit
-def _total(
-    words, scales_at, held, by, SET: gl.constexpr, SLICES: gl.constexpr, KIND: gl.constexpr, PARTS: gl.constexpr,
-    APART: gl.constexpr,
+def _share(
+    words, held, by, scaled_at, none, half, FIRST: gl.constexpr, SET_AT: gl.constexpr, ROWS_AT: gl.constexpr,
+    HIGH_AT: gl.constexpr, KIND: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
-    """Return a wavefront's share of a set of 16 rows' results, of row 4 q + two in quarter q."""
-    LINES: gl.constexpr = LINES_OF[KIND]
-    for part in gl.static_range(PARTS):
-        for line in gl.static_range(LINES):
-            h = held[part]
-            of = []
-            for row in gl.static_range(4):
-                of = of + [words[((SET * PARTS + part) * LINES + line) * 4 + row]]
-            if KIND == 4:
-                of = of + [h[0], h[1], h[2], h[3], h[4], h[5]]
-            else:
-                of = of + [h[line], h[2 + line]]
-            where = scales_at[part * LINES + line] + SET * APART
-            beside = gl.inline_asm_elementwise(READ, "=r,r", [where], gl.int32, is_pure=False, pack=1)
-            of = of + [beside, by[part]]
-            more = gl.inline_asm_elementwise(PRODUCT[KIND], PRODUCT_OF[KIND], of, gl.float32, is_pure=True, pack=4)
-            if part + line == 0:
-                total = more
-            else:
-                total += more
-    total = gl.inline_asm_elementwise(GATHERED, GATHERED_OF, [total], gl.float32, is_pure=True, pack=4)
-    # One of the four that are the same.
-    total, _ = total.reshape([SLICES, 4, 2, 4, 2, 2]).split()
-    total, _ = total.split()
-    return total
+    """Return a lane's share of four rows' results, of a line of a set; FIRST: of its words; bytes between scales."""
+    of = []
+    for at in gl.static_range(16):
+        of = of + [words[FIRST + at]]
+    for at in gl.static_range(len(held)):
+        of = of + [held[at]]
+    for row in gl.static_range(4):
+        at = scaled_at + (SET_AT + row % 2 * ROWS_AT + row // 2 * HIGH_AT)
+        of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [at], gl.int32, is_pure=False, pack=1)]
+    of = of + [by, none, half]
+    return gl.inline_asm_elementwise(
+        PRODUCT[KIND], PRODUCT_OF[KIND], of, (gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1
+    )
 
 
 @gluon.jit
@@ -129,8 +172,6 @@ def digits_kernel(
     SETS: gl.constexpr,
     SLICES: gl.constexpr,
     PARTS: gl.constexpr,
-    MEET: gl.constexpr,
-    LATE: gl.constexpr,
     PDL: gl.constexpr,
 ):
     """out[p] = x[lhs[p]] @ w[rhs[p]].T, or silu(x @ w.T) * (x @ up.T): programs (unit of columns, pair).
@@ -156,8 +197,6 @@ def digits_kernel(
         SETS: 1, 2 or 3.
         SLICES: Wavefronts.
         PARTS: Of 256 columns that each of them has; the last ones may have fewer, or none.
-        MEET: How loads stay before the digits of x: 1, by a barrier; 2, x is loaded behind the index; 0: as they may.
-        LATE: Whether the next kernel is let in behind the loads, not before them.
         PDL: Whether the kernel begins before the one before it is done.
     """
     LINES: gl.constexpr = LINES_OF[KIND]
@@ -165,129 +204,131 @@ def digits_kernel(
     CHUNKS: gl.constexpr = DEPTH // 128
     EVEN: gl.constexpr = DEPTH == 256 * PARTS * SLICES
     EACH: gl.constexpr = 8 if GATED else 16
-    # Of the loads of scales and biases, four words of a lane each.
-    ROUNDS: gl.constexpr = (32 * SETS * CHUNKS + SLICES * 128 - 1) // (SLICES * 128)
-    # Wavefronts, rows (pairs of them, one of two), quarters, and four registers.
-    lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 4, 2, 4, 1], [SLICES, 1, 1, 1, 1], [4, 3, 2, 1, 0])
-    wavefront = along(0, SLICES, lanes, 5)
-    two = along(1, 4, lanes, 5)
-    odd = along(2, 2, lanes, 5)
-    q = along(3, 4, lanes, 5)
-    four = along(4, 4, lanes, 5)
+    ROWS: gl.constexpr = EACH * SETS
+    # Words of two scales (of one, of 128 codes), of which a lane copies four at a time: a matrix's, all, and how often.
+    PART: gl.constexpr = ROWS * CHUNKS
+    TOTAL: gl.constexpr = PART * (4 if GATED else 2)
+    ROUND: gl.constexpr = SLICES * 128
+    ROUNDS: gl.constexpr = (TOTAL + ROUND - 1) // ROUND
+    SCALE: gl.constexpr = 256 // GROUP
+    # Wavefronts, rows (pairs of them, one of two), quarters.
+    lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1], [1, 4, 2, 4], [SLICES, 1, 1, 1], [3, 2, 1, 0])
+    wavefront, two = along(0, SLICES, lanes, 4), along(1, 4, lanes, 4)
+    odd, q = along(2, 2, lanes, 4), along(3, 4, lanes, 4)
+    lane = two * 8 + odd * 4 + q + wavefront * 0
     unit, pair = gl.program_id(0), gl.program_id(1)
-    w_of = two * WORDS + wavefront * (PARTS * LINES * 32) + odd * 16 + q * 4 + four
-    x_of = wavefront * (PARTS * 128) + two * 32 + odd * 16 + q * 4 + four
+    # What is known before the index is, so that little stands between it and the first load.
+    w_of = unit * (ROWS * WORDS) + two * WORDS + wavefront * (PARTS * LINES * 32) + odd * 16 + q * 4
+    low_ptr = w_ptr + w_of
+    high_ptr = (up_ptr if GATED else w_ptr + 8 * WORDS) + w_of
+    number = (wavefront * 32 + lane) * 4
+    beside_ptrs = ()
+    for more in gl.static_range(ROUNDS):
+        beside_ptrs = beside_ptrs + (
+            _beside_at(
+                scales_ptr, biases_ptr, up_scales_ptr, up_biases_ptr, number + more * ROUND, unit, PART, GATED, GROUP
+            ),
+        )
+    # Shared memory: scales and biases, then a room for each 256 numbers of x.
+    SCALES: gl.constexpr = ROUNDS * ROUND * SCALE
+    base = gl.inline_asm_elementwise(
+        _room(SCALES + ROOM * SLICES * PARTS), "=r", [], gl.int32, is_pure=True, pack=1
+    ) + lane * 0  # fmt: skip
+    room = base + SCALES + wavefront * (PARTS * ROOM)
+    policy = gl.inline_asm_elementwise(POLICY, "=l,r", [lane], gl.int64, is_pure=True, pack=1)
     if PDL:
-        gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-        if not LATE:
-            gl.inline_asm_elementwise(
-                "griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1
-            )
-    expert = gl.load(rhs_ptr + pair).to(gl.int32)
+        _do("griddepcontrol.wait; // $0")
+    # Loads come back in order: x is asked for first. The assembler has six counters of loads under way, and what waits
+    # for one load waits for all that share its counter: x and scales are not to share those of words. So they stand
+    # apart from these, in this order, and scales are copied, which is counted by itself.
+    expert = gl.load(rhs_ptr + pair).to(gl.int64)
     source = gl.load(lhs_ptr + pair).to(gl.int32) if HAS_LHS else pair // DIVISOR
-    if MEET == 2:
-        # By nothing, but no compiler knows.
-        source += expert >> 31
-    # First: loads come back in order.
     x_at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + source.to(gl.int64) * (DEPTH // 2)
     raw = ()
     for part in gl.static_range(PARTS):
-        if EVEN:
-            raw = raw + (gl.load(x_at + (x_of + part * 128)),)
-        else:
-            here = (wavefront * PARTS + part) * 2 + two // 2 < CHUNKS
-            raw = raw + (gl.load(x_at + (x_of + part * 128), mask=here, other=0),)
-    row = (expert.to(gl.int64) * UNITS + unit) * (EACH * SETS)
-    kind: gl.constexpr = gl.pointer_type(gl.int32 if GROUP == 64 else gl.int16)
-    words, beside = (), ()
-    at = row * CHUNKS
-    number = gl.arange(0, SLICES * 128, layout=gl.BlockedLayout([4], [32], [SLICES], [0]))
-    scales_ptr, biases_ptr = scales_ptr.to(kind, bitcast=True) + at, biases_ptr.to(kind, bitcast=True) + at
-    if GATED:
-        up_scales_ptr = up_scales_ptr.to(kind, bitcast=True) + at
-        up_biases_ptr = up_biases_ptr.to(kind, bitcast=True) + at
+        at = x_at + (wavefront * (PARTS * 128) + part * 128 + lane * 4)
+        here = (wavefront * PARTS + part) * 2 + lane // 16 < CHUNKS
+        raw = raw + _loaded(at.to(gl.int64), here, policy, not EVEN, False)
+    _do(APART)
     for more in gl.static_range(ROUNDS):
-        beside = beside + (
-            _beside(
-                scales_ptr, biases_ptr, up_scales_ptr, up_biases_ptr, number + more * (SLICES * 128), EACH * SETS,
-                CHUNKS, GATED, GROUP,
-            ),
-        )  # fmt: skip
-    for one in gl.static_range(SETS):
-        start = row + one * EACH
-        low = w_ptr + start * WORDS + w_of
-        high = up_ptr + start * WORDS + w_of if GATED else low + 8 * WORDS
-        for part in gl.static_range(PARTS):
-            on = part * (LINES * 32)
-            words = words + _words(low + on, high + on, wavefront * PARTS + part, odd, WORDS, LINES, EVEN, CHUNKS)
-    if PDL and LATE:
-        gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
-    none = 0
-    if MEET == 1:
-        # ptxas moves loads down behind the digits of x, but not past a barrier, which tells how many want something.
-        none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1)
-    held, by = (), ()
+        at = beside_ptrs[more] + expert * (UNITS * PART)
+        here = number + more * ROUND < TOTAL
+        _copied(base + (number + more * ROUND) * SCALE, at.to(gl.int64), here, SCALE * 4, TOTAL % ROUND != 0)
+    _do("cp.async.commit_group; // $0")
+    _do(APART)
+    low_ptr += expert * (UNITS * ROWS * WORDS)
+    high_ptr += expert * (UNITS * ROWS * WORDS)
+    words = ()
+    for at in gl.static_range(PARTS * SETS * LINES * 4):
+        part, one, line, row = at // (SETS * LINES * 4), at // (LINES * 4) % SETS, at // 4 % LINES, at % 4
+        # Of 128 columns: half a line of 4 bits, a line of 8.
+        chunk = (wavefront * PARTS + part) * 2 + (odd if LINES == 1 else odd * 0 + line)
+        on = (one * EACH + row % 2 * 4) * WORDS + (part * LINES + line) * 32
+        here = ((low_ptr if row < 2 else high_ptr) + on).to(gl.int64)
+        words = words + _loaded(here, chunk < CHUNKS, policy, not EVEN, True)
+    if PDL:
+        _do("griddepcontrol.launch_dependents; // $0")
+    by = ()
     for part in gl.static_range(PARTS):
-        if KIND == 4:
-            a, b, c, d, e, f, g = gl.inline_asm_elementwise(
-                DIGITS[KIND, SLICES],
-                DIGITS_OF[KIND],
-                [raw[part] ^ none],
-                (gl.int32,) * 6 + (gl.float32,),
-                is_pure=False,
-                pack=4,
-            )
-            held = held + ((a, b, c, d, e, f),)
-        else:
-            a, b, c, d, g = gl.inline_asm_elementwise(
-                DIGITS[KIND, SLICES],
-                DIGITS_OF[KIND],
-                [raw[part] ^ none],
-                (gl.int32,) * 4 + (gl.float32,),
-                is_pure=False,
-                pack=4,
-            )
-            held = held + ((a, b, c, d),)
-        by = by + (g,)
-    # Its address is Triton's own, which tells it only where it writes something itself; there is nothing else in it.
-    memory = gl.allocate_shared_memory(gl.int32, [ROUNDS, SLICES * 128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-    for more in gl.static_range(ROUNDS):
-        memory.index(more).store(beside[more])
-    gl.thread_barrier()
-    base = gl.inline_asm_elementwise(BASE, "=r", [], gl.int32, is_pure=True, pack=1)
-    PART: gl.constexpr = EACH * SETS * CHUNKS
-    of_row = (four % 2 * 4 + two) * CHUNKS + four // 2 * (2 * PART) if GATED else (four * 4 + two) * CHUNKS
-    of_row += gl.where(q == 3, PART, 0)
-    scales_at = ()
+        given = []
+        for at in gl.static_range(4):
+            given = given + [raw[4 * part + at]]
+        given = given + [room + part * ROOM, lane]
+        by = by + (gl.inline_asm_elementwise(DIGITS[KIND], DIGITS_OF, given, gl.float32, is_pure=False, pack=1),)
+    _do("cp.async.wait_group 0; // $0")
+    # Words are not looked at before this barrier is passed, since no compiler knows what comes of it: else what stands
+    # before it would wait for them.
+    none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1) + lane * 0
+    of_row = two * CHUNKS + wavefront * (PARTS * 2) + gl.where(q == 3, PART, 0)
+    scales_at = gl.inline_asm_elementwise(SAME, "=r,r", [base + of_row * SCALE], gl.int32, is_pure=True, pack=1)
+    totals = ()
     for part in gl.static_range(PARTS):
+        at_low, at_high, at_sums = gl.inline_asm_elementwise(
+            PLACES[KIND], PLACES_OF, [room + part * ROOM, lane], (gl.int32, gl.int32, gl.int32), is_pure=True, pack=1
+        )
         for line in gl.static_range(LINES):
+            if KIND == 4:
+                held = _read(at_low) + _read(at_low + 16) + _read(at_high) + _read(at_high + 16) + _read(at_sums)
+            else:
+                held = _read(at_low if line == 0 else at_high) + _read(at_sums + line * 16)
             # Of 4 bits a half's two groups, of 8 bits a line's.
-            chunk = (wavefront * PARTS + part) * 2 + (odd if LINES == 1 else odd * 0 + line)
+            chunk = part * 2 + (odd if LINES == 1 else odd * 0 + line)
             if not EVEN:
                 # What is nothing is scaled, too: by something that is there.
-                chunk = gl.where(chunk < CHUNKS, chunk, 0)
-            scales_at = scales_at + (base + (of_row + chunk) * 4,)
+                chunk = gl.where(wavefront * (PARTS * 2) + chunk < CHUNKS, chunk, -wavefront * (PARTS * 2))
+            scaled_at = gl.inline_asm_elementwise(
+                SAME, "=r,r", [scales_at + chunk * SCALE], gl.int32, is_pure=True, pack=1
+            )
+            for one in gl.static_range(SETS):
+                more = _share(
+                    words, held, by[part], scaled_at, none, odd + lane * 0, ((part * SETS + one) * LINES + line) * 16,
+                    one * EACH * CHUNKS * SCALE, 4 * CHUNKS * SCALE, (2 * PART if GATED else 8 * CHUNKS) * SCALE,
+                    KIND, GROUP,
+                )  # fmt: skip
+                if part + line > 0:
+                    before = totals[one]
+                    more = (before[0] + more[0], before[1] + more[1], before[2] + more[2], before[3] + more[3])
+                    totals = totals[:one] + (more,) + totals[one + 1 :]
+                else:
+                    totals = totals + (more,)
+    sums = ()
+    for one in gl.static_range(SETS):
+        of = [totals[one][0], totals[one][1], totals[one][2], totals[one][3], lane]
+        sums = sums + (gl.inline_asm_elementwise(GATHERED, GATHERED_OF, of, gl.float32, is_pure=True, pack=1),)
     # Lanes of even rows have one set's results, those of odd ones the next one's.
-    total = _total(words, scales_at, held, by, 0, SLICES, KIND, PARTS, EACH * CHUNKS * 4)
-    left: gl.constexpr = total.type.layout
-    odd_row, quarter = along(2, 2, left, 4), along(3, 4, left, 4)
+    total = sums[0]
     if SETS > 1:
-        total = gl.where(
-            odd_row == 0, total, _total(words, scales_at, held, by, 1, SLICES, KIND, PARTS, EACH * CHUNKS * 4)
-        )
+        total = gl.where(odd == 0, total, sums[1])
     if SETS > 2:
-        last = _total(words, scales_at, held, by, 2, SLICES, KIND, PARTS, EACH * CHUNKS * 4)
+        last = sums[2]
         if SLICES > 1:
             total, last = gl.inline_asm_elementwise(
                 SUMMED[SLICES, 2], SUMMED_OF[2], [total, last], (gl.float32, gl.float32), is_pure=False, pack=1
             )
     elif SLICES > 1:
         total = gl.inline_asm_elementwise(SUMMED[SLICES, 1], SUMMED_OF[1], [total], gl.float32, is_pure=False, pack=1)
-    first = along(0, SLICES, left, 4) == 0
-    at = out_ptr + ((pair.to(gl.int64) * UNITS + unit) * (EACH * SETS) + along(1, 4, left, 4) + quarter * 4)
-    at += along(0, SLICES, left, 4) * 0
-    here = first & (quarter < EACH // 4)
-    _store(at + odd_row * (EACH if SETS > 1 else 0), total, here & (odd_row < SETS), GATED)
+    at = out_ptr + ((pair.to(gl.int64) * UNITS + unit) * ROWS + two + q * 4) + wavefront * 0
+    here = (wavefront == 0) & (q < EACH // 4)
+    _store(at + odd * (EACH if SETS > 1 else 0), total, here & (odd < SETS), GATED)
     if SETS > 2:
-        _store(at + 2 * EACH, last, here & (odd_row == 0), GATED)
-    memory._keep_alive()  # noqa: SLF001  it is read by address
+        _store(at + 2 * EACH, last, here & (odd == 0), GATED)

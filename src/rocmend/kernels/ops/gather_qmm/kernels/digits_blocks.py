@@ -19,7 +19,7 @@ The last two columns have no digit: what quarter 3 begins with, the sums of x, i
 
 from __future__ import annotations
 
-from rocmend.kernels.ops.quantized_matmul.kernels.blocks import block, constraints, operands
+from rocmend.kernels.ops.quantized_matmul.kernels.blocks import TAKE, block, operands
 
 KINDS = (4, 8)
 """Bits of a code."""
@@ -27,10 +27,8 @@ COLUMNS = 256
 """Of x, for a call of ``digits``."""
 LINES = {4: 1, 8: 2}
 """Of 128 bytes that so many codes take."""
-HELD = {4: 4, 8: 2}
-"""Tensors of digits that ``digits`` gives."""
-FIRST = {4: 2, 8: 2}
-"""Tensors of what sums begin with."""
+HELD = {4: 4, 8: 1}
+"""Tensors of digits that a lane holds for a line: 16 bytes each."""
 MMA = "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}};"
 MAGIC_BITS = 0x4B400000
 MAGIC = f"0f{MAGIC_BITS:X}"
@@ -49,19 +47,21 @@ ROOM = ZEROS + 32
 """Bytes of shared memory of a wavefront."""
 
 
-def digits(kind: int, wavefronts: int) -> str:
-    """Turn 256 numbers of x into digits, for each wavefront by itself.
+def single(results: str, given: str) -> str:
+    """Return the constraints of a block of single registers: a letter for each that it gives and takes; f or r."""
+    return ",".join([*(f"=&{kind}" for kind in results), *given])
 
-    Takes eight neighbouring numbers of x a lane, in four registers. Gives what lanes hold of B, what sums begin with,
-    and what a quarter's sums are to be multiplied by, four times.
+
+def digits(kind: int) -> str:
+    """Turn 256 numbers of x into digits, which go to shared memory, for each wavefront by itself.
+
+    Takes eight neighbouring numbers of x a lane, in four registers, where the wavefront's room is, and the lane. Gives
+    what a quarter's sums are to be multiplied by.
     """
-    held, x = 4 * (HELD[kind] + FIRST[kind]), 4 * (HELD[kind] + FIRST[kind] + 1)
-    raw = [f"${x + at}" for at in range(4)]
+    raw = [f"${1 + at}" for at in range(4)]
     lines = [
-        f".shared .align 16 .b8 room[{ROOM * wavefronts}];",
         ".reg .b32 a, b, c, d, m, e, l, q, s, t, to, x<8>;", ".reg .f32 f, g, w;", ".reg .pred p;",
-        "mov.u32 l, %laneid;", "and.b32 q, l, 3;", "mov.u32 t, %tid.x;", "shr.u32 t, t, 5;", "mov.u32 to, room;",
-        f"mad.lo.u32 to, t, {ROOM}, to;",
+        "mov.b32 to, $5;", "mov.b32 l, $6;", "and.b32 q, l, 3;",
     ]  # fmt: skip
     lines += [f"and.b32 {to}, {one}, 0x7fff7fff;" for to, one in zip("abcd", raw, strict=True)]
     lines += ["max.u16x2 a, a, b;", "max.u16x2 c, c, d;", "max.u16x2 a, a, c;", "shr.u32 b, a, 16;"]
@@ -81,18 +81,15 @@ def digits(kind: int, wavefronts: int) -> str:
         lines += [f"add.u32 x{at}, x{at}, {FROM_MAGIC:#x};" for at in range(8)]
     lines += _written(kind)
     lines += ["setp.lt.u32 p, l, 8;", "shl.b32 t, l, 2;", "add.u32 t, t, to;", f"@p st.shared.b32 [t+{ZEROS}], 0;"]
-    lines.append("bar.warp.sync 0xffffffff;")
-    lines += _read(kind)
     # Sums of x have none.
     lines += ["setp.eq.u32 p, q, 3;", "shl.b32 s, q, 3;", "selp.b32 s, 0, s, p;", "add.u32 t, e, s;"]
     lines += ["sub.u32 t, t, 21;", "shl.b32 t, t, 23;"]
     lines += [f"setp.ge.u32 p, m, {INFINITE:#x};", f"selp.b32 t, {NAN:#x}, t, p;"]
-    return block(*lines, *(f"mov.b32 ${held + at}, t;" for at in range(4)))
+    return block(*lines, "mov.b32 $0, t;")
 
 
-def digits_of(kind: int) -> str:
-    """Return the constraints of ``digits``."""
-    return constraints("r" * (HELD[kind] + FIRST[kind]) + "f", "r")
+DIGITS_OF = single("f", "rrrrrr")
+"""The constraints of ``digits``."""
 
 
 def _written(kind: int) -> list[str]:
@@ -132,107 +129,126 @@ def _summed(kind: int) -> list[str]:
     return [*lines, "add.u32 t, t, to;", f"@p st.shared.b32 [t+{SUMS}], s;"]
 
 
-def _read(kind: int) -> list[str]:
-    """Read what a lane holds of B, of column r, and what its sums begin with; or zeros."""
-    lines = ["shr.u32 a, l, 3;", "setp.lt.u32 p, a, 3;", "shl.b32 a, a, 8;", "add.u32 a, a, to;"]
-    lines += ["shr.u32 b, l, 2;", "and.b32 b, b, 1;", f"add.u32 s, to, {ZEROS};"]
+def places(kind: int) -> str:
+    """Tell where what a lane holds of B lies, of column r, and what its sums begin with; or where zeros do.
+
+    Takes where the wavefront's room is, and the lane. Gives where tensors of B begin, first and last ones, 16 bytes
+    each, and where sums do: of 4 bits the half's of the lane, of 8 bits the first line's, 16 bytes before the next's.
+    """
+    lines = [".reg .b32 a, b, c, q, s;", ".reg .pred p;", "and.b32 q, $4, 3;"]
+    lines += ["shr.u32 a, $4, 3;", "setp.lt.u32 p, a, 3;", "shl.b32 a, a, 8;", "add.u32 a, a, $3;"]
+    lines += ["shr.u32 b, $4, 2;", "and.b32 b, b, 1;", f"add.u32 s, $3, {ZEROS};"]
     if kind == 4:
-        lines += ["shr.u32 c, q, 1;", "setp.eq.and.u32 p, b, c, p;", "shl.b32 c, q, 5;"]
+        lines += ["shr.u32 c, q, 1;", "setp.eq.and.u32 p, b, c, p;", "shl.b32 c, q, 5;", "add.u32 a, a, c;"]
+        lines += ["shl.b32 b, b, 4;", "add.u32 c, b, $3;", f"add.u32 c, c, {SUMS};"]
     else:
-        lines += ["shl.b32 b, b, 6;", "add.u32 a, a, b;", "shl.b32 c, q, 4;"]
-    lines += ["add.u32 a, a, c;", "add.u32 b, a, 128;", "selp.b32 a, a, s, p;", "selp.b32 b, b, s, p;"]
-    places = (("a", 0), ("a", 16), ("b", 0), ("b", 16)) if kind == 4 else (("a", 0), ("b", 0))
-    lines += ["setp.eq.u32 p, q, 3;", f"add.u32 c, to, {SUMS};", "selp.b32 c, c, s, p;"]
-    for tensor, (where, by) in enumerate((*places, ("c", 0), ("c", 16))):
-        lines.append(f"ld.shared.v4.b32 {{{', '.join(operands(4 * tensor))}}}, [{where}+{by}];")
-    return lines
+        lines += ["shl.b32 b, b, 6;", "add.u32 a, a, b;", "shl.b32 c, q, 4;", "add.u32 a, a, c;"]
+        lines.append(f"add.u32 c, $3, {SUMS};")
+    lines += ["add.u32 b, a, 128;", "selp.b32 $0, a, s, p;", "selp.b32 $1, b, s, p;"]
+    lines += ["setp.eq.u32 p, q, 3;", "selp.b32 $2, c, s, p;"]
+    return block(*lines)
+
+
+PLACES_OF = single("rrr", "rr")
+"""The constraints of ``places``."""
 
 
 def product(kind: int) -> str:
     """Multiply a line of each of 16 rows of weights: a lane's share of the four rows of which it has words.
 
-    Takes those words; what the lane holds of B and what sums begin with, of 4 bits of both halves, of 8 bits of the
-    line; of each row a word of its half's two scales (of the line's, with 8 bits), or biases in quarter 3; and what
-    the quarter's sums are to be multiplied by.
+    Takes those words, four a row; what the lane holds of B, of 4 bits of both halves, of 8 bits of the line; what sums
+    begin with; of each row a word of its half's two scales (of the line's, with 8 bits), or biases in quarter 3; what
+    the quarter's sums are to be multiplied by; 0, before which is known words are not looked at; and whether the lane
+    has second halves.
     """
     words = [operands(4 + 4 * row) for row in range(4)]
-    lines = [".reg .b32 h, t, a<8>, c<8>;", ".reg .f32 f, g, u;", ".reg .pred p;"]
-    lines += ["mov.u32 h, %laneid;", "and.b32 h, h, 4;", "setp.ne.b32 p, h, 0;"]
-    return block(*lines, *(_of_four(words) if kind == 4 else _of_eight(words)))
+    lines = [".reg .b32 t, a<4>, c<8>, w<4>;", ".reg .f32 f, g, u;", ".reg .pred p;"]
+    at = 20 + 4 * HELD[kind]
+    first, scales, (by, none, half) = operands(at), operands(at + 4), operands(at + 8)[:3]
+    lines.append(f"setp.ne.b32 p, {half}, 0;")
+    for pair in range(2):
+        lines += (_of_four if kind == 4 else _of_eight)(words[2 * pair], words[2 * pair + 1], first, none)
+        for row in range(2):
+            word, to = scales[2 * pair + row], f"${2 * pair + row}"
+            lines += _scaled_four(row, word) if kind == 4 else _scaled_eight(row, word)
+            lines.append(f"mul.f32 {to}, u, {by};")
+    return block(*lines)
 
 
 def product_of(kind: int) -> str:
     """Return the constraints of ``product``."""
-    given = HELD[kind] + FIRST[kind] if kind == 4 else 2
-    return constraints("f", "r" * (4 + given + 1) + "f")
+    return single("ffff", "r" * (16 + 4 * HELD[kind] + 8) + "frr")
 
 
 def _mma(d: list[str], a: list[str], b: list[str], c: list[str]) -> str:
     return MMA.format(d=", ".join(d), a=", ".join(a), b=", ".join(b), c=", ".join(c))
 
 
-def _of_four(words: list[list[str]]) -> list[str]:
-    scales, by = operands(44), "$48"
+def _of_four(low: list[str], high: list[str], first: list[str], none: str) -> list[str]:
+    """Multiply two rows' words: sums of both halves."""
     lines: list[str] = []
-    for pair in range(2):
-        low, high = words[2 * pair], words[2 * pair + 1]
-        for at in range(4):
-            lines += [f"and.b32 a{2 * at}, {low[at]}, {EVEN:#x};", f"and.b32 a{2 * at + 1}, {high[at]}, {EVEN:#x};"]
-        for half in range(2):
-            sums = [f"c{4 * half + at}" for at in range(4)]
-            for step in range(2):
-                even, whole = (operands(20 + 8 * half + 4 * odd)[2 * step : 2 * step + 2] for odd in range(2))
-                begin = sums if step else operands(36 + 4 * half)
-                codes = [low[2 * step], high[2 * step], low[2 * step + 1], high[2 * step + 1]]
-                lines.append(_mma(sums, codes, whole, begin))
-                lines.append(_mma(sums, [f"a{4 * step + at}" for at in range(4)], even, sums))
-        for row in range(2):
-            word, to = scales[2 * pair + row], f"${2 * pair + row}"
-            for group, take in enumerate((f"shl.b32 t, {word}, 16;", f"and.b32 t, {word}, 0xffff0000;")):
-                at = 2 * row + group
-                lines += [f"selp.b32 c{at}, c{4 + at}, c{at}, p;", f"cvt.rn.f32.s32 f, c{at};"]
-                lines += [take, "mov.b32 g, t;", "fma.rn.f32 u, f, g, u;" if group else "mul.f32 u, f, g;"]
-            lines.append(f"mul.f32 {to}, u, {by};")
+    codes, even_codes = [f"w{at}" for at in range(4)], [f"a{at}" for at in range(4)]
+    for step in range(2):
+        own = (low[2 * step], high[2 * step], low[2 * step + 1], high[2 * step + 1])
+        lines += [f"or.b32 {to}, {one}, {none};" for to, one in zip(codes, own, strict=True)]
+        lines += [
+            f"lop3.b32 {to}, {one}, {EVEN:#x}, {none}, {TAKE:#x};" for to, one in zip(even_codes, own, strict=True)
+        ]
+        for odd, given in ((1, codes), (0, even_codes)):
+            for half in range(2):
+                sums = [f"c{4 * half + at}" for at in range(4)]
+                held = operands(20 + 8 * half + 4 * odd)[2 * step : 2 * step + 2]
+                lines.append(_mma(sums, given, held, sums if step or not odd else first))
     return lines
 
 
-def _of_eight(words: list[list[str]]) -> list[str]:
-    held, first, scales, by = operands(20), operands(24), operands(28), "$32"
+def _scaled_four(row: int, word: str) -> list[str]:
+    """Scale a row's sums, of the lane's half."""
     lines: list[str] = []
-    for pair in range(2):
-        low, high = words[2 * pair], words[2 * pair + 1]
-        sums = [f"c{at}" for at in range(4)]
-        lines.append(_mma(sums, [low[0], high[0], low[1], high[1]], held[:2], first))
-        lines.append(_mma(sums, [low[2], high[2], low[3], high[3]], held[2:], sums))
-        for row in range(2):
-            lines += [f"selp.b32 t, c{2 * row + 1}, c{2 * row}, p;", "cvt.rn.f32.s32 f, t;"]
-            lines += [f"shl.b32 t, {scales[2 * pair + row]}, 16;", f"selp.b32 t, {scales[2 * pair + row]}, t, p;"]
-            lines += ["and.b32 t, t, 0xffff0000;", "mov.b32 g, t;", "mul.f32 u, f, g;"]
-            lines.append(f"mul.f32 ${2 * pair + row}, u, {by};")
+    for group, take in enumerate((f"shl.b32 t, {word}, 16;", f"and.b32 t, {word}, 0xffff0000;")):
+        at = 2 * row + group
+        lines += [f"selp.b32 c{at}, c{4 + at}, c{at}, p;", f"cvt.rn.f32.s32 f, c{at};"]
+        lines += [take, "mov.b32 g, t;", "fma.rn.f32 u, f, g, u;" if group else "mul.f32 u, f, g;"]
     return lines
+
+
+def _of_eight(low: list[str], high: list[str], first: list[str], none: str) -> list[str]:
+    """Multiply two rows' words: sums of the line."""
+    lines: list[str] = []
+    sums, codes = [f"c{at}" for at in range(4)], [f"w{at}" for at in range(4)]
+    for step in range(2):
+        own = (low[2 * step], high[2 * step], low[2 * step + 1], high[2 * step + 1])
+        lines += [f"or.b32 {to}, {one}, {none};" for to, one in zip(codes, own, strict=True)]
+        lines.append(_mma(sums, codes, operands(20)[2 * step : 2 * step + 2], sums if step else first))
+    return lines
+
+
+def _scaled_eight(row: int, word: str) -> list[str]:
+    """Scale a row's sums, of the lane's half, which is a group."""
+    lines = [f"selp.b32 t, c{2 * row + 1}, c{2 * row}, p;", "cvt.rn.f32.s32 f, t;", f"shl.b32 t, {word}, 16;"]
+    return [*lines, f"selp.b32 t, {word}, t, p;", "and.b32 t, t, 0xffff0000;", "mov.b32 g, t;", "mul.f32 u, f, g;"]
 
 
 def gathered() -> str:
-    """Sum what eight lanes have of four rows, and give each quarter the row of its number, four times."""
-    rows = operands(4)
-    lines = [".reg .b32 q, t;", ".reg .f32 k0, k1, g0, g1;", ".reg .pred p;"]
-    lines += ["mov.u32 q, %laneid;", "and.b32 t, q, 1;", "setp.ne.b32 p, t, 0;"]
+    """Sum what eight lanes have of four rows, and give each quarter the row of its number. Takes these and the lane."""
+    rows = operands(1)
+    lines = [".reg .b32 t;", ".reg .f32 k0, k1, g0, g1;", ".reg .pred p;"]
+    lines += ["and.b32 t, $5, 1;", "setp.ne.b32 p, t, 0;"]
     for pair in range(2):
         one, other = rows[2 * pair], rows[2 * pair + 1]
         lines += [f"selp.f32 k{pair}, {other}, {one}, p;", f"selp.f32 g{pair}, {one}, {other}, p;"]
         lines += [*_swapped(f"g{pair}", 1), f"add.f32 k{pair}, k{pair}, g{pair};"]
-    lines += ["and.b32 t, q, 2;", "setp.ne.b32 p, t, 0;", "selp.f32 g0, k0, k1, p;", "selp.f32 k0, k1, k0, p;"]
-    lines += [*_swapped("g0", 2), "add.f32 k0, k0, g0;", "mov.f32 g0, k0;", *_swapped("g0", 4), "add.f32 k0, k0, g0;"]
-    return block(*lines, *(f"mov.f32 ${at}, k0;" for at in range(4)))
+    lines += ["and.b32 t, $5, 2;", "setp.ne.b32 p, t, 0;", "selp.f32 g0, k0, k1, p;", "selp.f32 k0, k1, k0, p;"]
+    lines += [*_swapped("g0", 2), "add.f32 k0, k0, g0;", "mov.f32 g0, k0;", *_swapped("g0", 4)]
+    return block(*lines, "add.f32 $0, k0, g0;")
+
+
+GATHERED_OF = single("f", "ffffr")
+"""The constraints of ``gathered``."""
 
 
 def _swapped(name: str, by: int) -> list[str]:
     return [f"mov.b32 t, {name};", f"shfl.sync.bfly.b32 t, t, {by}, 0x1f, 0xffffffff;", f"mov.b32 {name}, t;"]
-
-
-def gathered_of() -> str:
-    """Return the constraints of ``gathered``."""
-    return constraints("f", "f")
 
 
 def summed(wavefronts: int, values: int) -> str:
