@@ -16,9 +16,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from rocmend.kernels import executor, gather_qmm
+from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.common import gluon
-from rocmend.kernels.ops.gather_qmm import Problem, experts
+from rocmend.kernels.ops.gather_qmm import Problem, experts, shape_class
 from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
@@ -284,7 +284,7 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32}, {"gated": True},
+        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32},
         {"transpose": False}, {"m": 2}, {"pairs": 1 << 16}, {"experts": 512}, {"pairs": 1 << 14, "k": 1 << 17},
     ],
     ids=str,
@@ -302,13 +302,28 @@ def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyP
 
 
 def test_units_of_work_fill_programs() -> None:
-    assert experts.slices_of(_problem(), H200) == 1
-    assert experts.slices_of(_problem(experts=64, pairs=2048), H200) == 2
-    assert experts.slices_of(_problem(experts=32, n=1024, pairs=1024), H200) == 4
+    config = Config(TAKEN)
+    assert experts.cut_of(_problem(), config, H200) == (1, 1, 6)
+    assert experts.cut_of(_problem(experts=64, pairs=2048), config, H200) == (2, 1, 3)
+    assert experts.cut_of(_problem(experts=32, n=1024, pairs=1024), config, H200) == (4, 1, 2)
     # Sums of all rows of weights have no room in registers: 256 units in two rounds.
-    assert experts.slices_of(_problem(n=1536, k=4096), H200) == 2
+    assert experts.cut_of(_problem(n=1536, k=4096), config, H200) == (2, 1, 6)
     # 80 units, or 160, of which the last 28 come second.
-    assert experts.slices_of(_problem(experts=80, n=512), H200) == 0
+    assert experts.cut_of(_problem(experts=80, n=512), config, H200) == (0, 0, 0)
+
+
+def test_units_of_work_with_a_gate_are_both_matrices() -> None:
+    config = Config(TAKEN)
+    # Blocks of 128 rows of either matrix: 12, 24, 16, 16.
+    assert experts.cut_of(_problem(gated=True), config, H200) == (1, 2, 6)
+    assert experts.cut_of(_problem(gated=True, n=1536, k=4096), config, H200) == (1, 4, 6)
+    assert experts.cut_of(_problem(gated=True, experts=32, n=1024, pairs=1024), config, H200) == (4, 1, 4)
+    assert experts.cut_of(_problem(gated=True, experts=64, n=1024, pairs=2048), config, H200) == (2, 2, 4)
+    # Fewer rows of x have room for sums of more blocks, of which a record may have fewer.
+    assert experts.cut_of(_problem(gated=True, pairs=1024), config, H200) == (1, 1, 12)
+    assert experts.cut_of(_problem(gated=True, pairs=1024), Config(TAKEN | {"blocks": 8}), H200) == (1, 2, 6)
+    # Three blocks are not of two matrices.
+    assert experts.cut_of(_problem(gated=True, n=384, pairs=1024), Config(TAKEN | {"blocks": 3}), H200) == (1, 3, 2)
 
 
 def test_shapes_have_room_for_sums() -> None:
@@ -325,33 +340,54 @@ def test_shapes_have_room_for_sums() -> None:
     assert not experts.fits(_problem(), Config(TAKEN | {"TILES": 0}), H200)
 
 
-def _launches(offset: int) -> list[executor.Launch]:
-    """Return the launches for 64 rows of x and 16 experts, whose scales stand behind some others."""
+def _taken(**change: Any) -> bool:
+    """Return whether the records on file take a problem with a gate."""
+    problem = _problem(gated=True, **change)
+    class_ = experts.class_of(problem, shape_class(problem))
+    return experts.fits(problem, config_for("gather_qmm", "experts", class_, H200), H200)
+
+
+def test_gates_take_it_where_it_was_faster() -> None:
+    deep = {"n": 1536, "k": 4096}
+    assert [_taken(pairs=8 * tokens) for tokens in (34, 128, 512, 700)] == [True, True, True, False]
+    assert [_taken(pairs=8 * tokens, **deep) for tokens in (34, 128, 256, 512)] == [False, False, True, True]
+
+
+def _launches(offset: int, *, gated: bool = False) -> list[executor.Launch]:
+    """Return the launches for 64 rows of x and 16 experts, whose last scales stand behind some others."""
     x = torch.zeros(64, 1, 1, 1024, dtype=torch.bfloat16)
     beside = torch.zeros(16 * 2048 * 16 + offset, dtype=torch.bfloat16)[offset:].view(16, 2048, 16)
     words = torch.zeros(16, 2048, 128, dtype=torch.int32)
+    first, last = (words, torch.zeros_like(beside), torch.zeros_like(beside)), (words, beside, beside)
+    named: dict[str, Any] = {"rhs_indices": torch.zeros(64, 8, dtype=torch.int32), "group_size": 64, "bits": 4}
     recorder = executor.Recorder(H200)
     with executor.using(recorder), forced("gather_qmm", "experts", Config(TAKEN)):
-        gather_qmm(x, words, beside, beside, rhs_indices=torch.zeros(64, 8, dtype=torch.int32), group_size=64, bits=4)
+        if gated:
+            gather_qmm_swiglu(x, first, last, **named)
+        else:
+            gather_qmm(x, *last, **named)
     return recorder.launches
 
 
-def test_some_rows_of_each_expert_take_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_some_rows_of_each_expert_take_the_kernel(gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
     monkeypatch.setattr(gluon, "SUITED", True)
     kernel = importlib.import_module("rocmend.kernels.ops.gather_qmm.kernels.experts").experts_kernel
-    (launch,) = _launches(0)
+    (launch,) = _launches(0, gated=gated)
     assert launch.kernel is kernel
     assert launch.grid == (132,)
-    names = ("SLICES", "EXPERTS", "TILES", "BLOCKS", "SLOTS")
-    assert [launch.constants[name] for name in names] == [8, 32, 6, 2, 4]
+    names = ("SLICES", "EXPERTS", "TILES", "BLOCKS", "ROUNDS", "GATED", "SLOTS")
+    assert [launch.constants[name] for name in names] == [8, 32, 6, 4 if gated else 2, 1, gated, 4]
     # All that it takes is given: what is not there by position has to be a constant.
     assert len(launch.args) + len(launch.constants) == len(kernel.arg_names)
     # Tensors at odd addresses take the other kernel.
-    assert kernel not in {other.kernel for other in _launches(4)}
+    assert kernel not in {other.kernel for other in _launches(4, gated=gated)}
 
 
 def test_records_have_room_for_x_and_slots() -> None:
     for kind in ("low", "middle", "tall"):
-        config = config_for("gather_qmm", "experts", kind, H200)
-        assert config["TILES"] == 0 or experts.lds_bytes(_problem(), config) <= H200.lds_bytes
+        for gated in (False, True):
+            problem = _problem(gated=gated)
+            config = config_for("gather_qmm", "experts", experts.class_of(problem, kind), H200)
+            assert config["TILES"] == 0 or experts.lds_bytes(problem, config) <= H200.lds_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -30,6 +31,8 @@ SPREAD = 2.8
 MOST_EXPERTS = 256
 MOST_PAIRS = 1 << 14
 """Pairs that each program looks through."""
+DEEPEST = 2048
+"""Columns with which few rows are fast with a gate: more rounds of more columns take longer than the other kernels."""
 LARGEST = 1 << 31
 """Bytes of x: places are 32 bits wide."""
 
@@ -41,7 +44,6 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.dtype == "bfloat16"
         and (problem.mode, problem.bits, problem.group_size) == ("affine", 4, 64)
         and problem.transpose
-        and not problem.gated
         and problem.m == 1
         and problem.pairs <= MOST_PAIRS
         and problem.experts <= MOST_EXPERTS
@@ -49,18 +51,39 @@ def suits(problem: Problem, target: Target) -> bool:
     )
 
 
-def slices_of(problem: Problem, target: Target) -> int:
-    """Return how many units of work an expert's rows of weights are so that a round of them fills programs, or 0."""
-    programs, blocks = target.compute_units or 132, problem.n // HEIGHT
-    for slices in range(1, blocks + 1):
-        units, each = problem.experts * slices, blocks // slices
-        if (
-            blocks % slices == 0
-            and 1 < each <= SUMS // max(tiles_of(problem), 1)
-            and units >= FILLED * cdiv(units, programs) * programs
-        ):
-            return slices
-    return 0
+class Cut(NamedTuple):
+    """How an expert's rows of weights are cut: units of work, rounds of a unit, and blocks of a round, or 0."""
+
+    slices: int
+    rounds: int
+    blocks: int
+
+
+def class_of(problem: Problem, kind: str) -> str:
+    """Name the class of records: rows of an expert, and with a gate whether there are many columns."""
+    if not problem.gated:
+        return kind
+    return f"{kind}-gated-deep" if problem.k > DEEPEST else f"{kind}-gated"
+
+
+def cut_of(problem: Problem, config: Config, target: Target) -> Cut:
+    """Return how an expert's rows of weights are cut, so that units of work fill programs.
+
+    A round has as many blocks as a record says at most, and as registers have sums of.
+    """
+    programs, matrices = target.compute_units or 132, 2 if problem.gated else 1
+    blocks = problem.n // HEIGHT * matrices
+    most = min(config.get("blocks", SUMS), SUMS // max(tiles_of(problem), 1))
+    for parts in range(1, blocks + 1):
+        each = blocks // parts
+        if blocks % parts or each > most or each < 2 or each % matrices:
+            continue
+        # Without a gate all of a unit's sums are made at once: rounds were not measured there.
+        for slices in range(1 if problem.gated else parts, parts + 1):
+            units = problem.experts * slices
+            if parts % slices == 0 and units >= FILLED * cdiv(units, programs) * programs:
+                return Cut(slices, parts // slices, each)
+    return Cut(0, 0, 0)
 
 
 def tiles_of(problem: Problem) -> int:
@@ -89,7 +112,7 @@ def fits(problem: Problem, config: Config, target: Target) -> bool:
         and problem.k % PART == 0
         and problem.n % HEIGHT == 0
         and lds_bytes(problem, config) <= target.lds_bytes
-        and slices_of(problem, target) > 0
+        and cut_of(problem, config, target).slices > 0
     )
 
 
@@ -114,30 +137,31 @@ def plan(
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.experts import experts_kernel
 
-    slices = slices_of(problem, target)
-    blocks = problem.n // (HEIGHT * slices)
+    cut = cut_of(problem, config, target)
     main = Plan(
         experts_kernel,
         (target.compute_units or 132,),
         {
             "DEPTH": problem.k,
-            "SLICES": slices,
+            "SLICES": cut.slices,
             "EXPERTS": _room_for(problem.experts),
             "TILES": tiles_of(problem),
-            "BLOCKS": blocks,
+            "BLOCKS": cut.blocks,
+            "ROUNDS": cut.rounds,
+            "GATED": problem.gated,
             "SLOTS": config["SLOTS"],
             "PDL": bool(config.get("launch_pdl", 0)),
         },
         config,
         (problem.n, problem.pairs, problem.experts, a.pairs.divisor),
-        (*types[:4], None, types[9]),
+        (*types[:7], None, types[9]),
     )
     unaligned = functools.cache(otherwise)
 
     def launches(tensors: Sequence[torch.Tensor | None]) -> None:
-        x, words, scales, biases, *_, out, _, rhs = tensors
-        if gluon.aligned(x, words, scales, biases):
-            main((x, words, scales, biases, out, rhs))
+        *first, out, _, rhs = tensors
+        if gluon.aligned(*first):
+            main((*first, out, rhs))
         else:
             unaligned()(tensors)
 

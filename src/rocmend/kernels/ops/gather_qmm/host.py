@@ -193,7 +193,7 @@ def _many(
     """Plan the two launches for many rows, of the tensors that ``_few`` takes."""
     problem = problem_of(a)
     if a.pairs.lhs is None and experts.suits(problem, target):
-        config = config_for("gather_qmm", "experts", kind, target)
+        config = config_for("gather_qmm", "experts", experts.class_of(problem, kind), target)
         if experts.fits(problem, config, target):
             return experts.plan(a, problem, config, target, types, lambda: _ordered(a, problem, kind, target, types))
     return _ordered(a, problem, kind, target, types)

@@ -4,6 +4,9 @@ A unit is a tile of an expert's rows of x, and some blocks of rows of its weight
 unit: it finds its tile's rows itself, so that no launch comes before it. Experts with more rows than a tile has are
 further units, behind one of each expert.
 
+With a gate, blocks of both matrices come in turn: a lane has both sums of its outputs, and stores what they make. Where
+registers have no room for all sums of a tile, a unit has rounds: the tile is there, its x comes again.
+
 Wavefronts have tasks. Two copy weights to a ring of slots in shared memory, and wait for nothing but room. Two bring x
 there, 512 columns at a time, in the order of unpacked weights, while the columns before them are multiplied. Eight list
 the tile's rows and multiply, four of them 64 rows of weights, which are the matrix unit's left operand and which they
@@ -65,6 +68,8 @@ STORE, STORE_OF = (gl.constexpr(t) for t in blocks.store())
 TAKE, TAKE_OF = (gl.constexpr(t) for t in blocks.take())
 MULTIPLIED, MULTIPLIED_OF = (gl.constexpr(t) for t in blocks.MULTIPLIED)
 BASE, BASE_OF = (gl.constexpr(t) for t in blocks.BASE)
+FROM_SUMS = gl.constexpr(2.0**23)
+"""What sums are multiplied by."""
 
 
 @gluon.jit
@@ -138,18 +143,27 @@ def _products(
 
 
 @gluon.jit
-def _store(sums, out_ptr, n, tile_at, count, TILES: gl.constexpr, BLOCKS: gl.constexpr):
-    """Store a unit's products: of each block, a lane's two neighbouring columns of the result."""
+def _store(sums, out_ptr, n, tile_at, count, TILES: gl.constexpr, BLOCKS: gl.constexpr, GATED: gl.constexpr):
+    """Store products: of each block, or of each two, a lane's two neighbouring columns of the result."""
+    EACH: gl.constexpr = 2 if GATED else 1
     wavefront, r, q, four, zero = lanes_of(WAVEFRONTS)
     hidden = nothing()
+    if GATED:
+        # The registers are needed for other things until here.
+        q += hidden
     for tile in gl.static_range(TILES):
         place = tile * 8 + q * 2 + (four + hidden) % 2
         pair = read(tile_at + gl.where(place < count, place, 0) * 4)
         to = out_ptr + (pair.to(gl.int64) * n + (wavefront * 16 + r * 2))
         there = zero + (place < count).to(gl.int32)
-        for block in gl.static_range(BLOCKS):
+        for block in gl.static_range(BLOCKS // EACH):
+            total = sums[block * EACH * TILES + tile]
+            if GATED:
+                # The block takes a power of two from what it stores.
+                gate = total * FROM_SUMS
+                total = gate / (1.0 + gl.exp(-gate)) * sums[(block * EACH + 1) * TILES + tile]
             gl.inline_asm_elementwise(
-                STORE, STORE_OF, [sums[block * TILES + tile], (to + block * HEIGHT).to(gl.int64, bitcast=True), there],
+                STORE, STORE_OF, [total, (to + block * HEIGHT).to(gl.int64, bitcast=True), there],
                 gl.int32, is_pure=False, pack=4,
             )  # fmt: skip
 
@@ -157,8 +171,8 @@ def _store(sums, out_ptr, n, tile_at, count, TILES: gl.constexpr, BLOCKS: gl.con
 @gluon.jit
 def _multiply(
     x_ptr, out_ptr, rhs_ptr, n, pairs, divisor, expert, tile, known, used, staged, base,
-    DEPTH: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr, SLOTS: gl.constexpr, ROOM: gl.constexpr,
-    PLACES: gl.constexpr,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr, ROUNDS: gl.constexpr, GATED: gl.constexpr,
+    SLOTS: gl.constexpr, ROOM: gl.constexpr, PLACES: gl.constexpr,
 ):  # fmt: skip
     """List a tile's rows, stage the first part of x, multiply, and store."""
     MOST: gl.constexpr = 8 * TILES
@@ -178,8 +192,18 @@ def _multiply(
         # The others have this part's time for the next ones.
         stage_part(x_ptr, tile * 0, base, base + staged % 2 * (TILES * 8192), WAVEFRONTS, TILES, PLACES)
         gl.thread_barrier()
-        sums = _products(n, used, staged, base, DEPTH, TILES, BLOCKS, SLOTS, PLACES)
-        _store(sums, out_ptr, n, tile_at, count, TILES, BLOCKS)
+        if ROUNDS == 1:
+            sums = _products(n, used, staged, base, DEPTH, TILES, BLOCKS, SLOTS, PLACES)
+            _store(sums, out_ptr, n, tile_at, count, TILES, BLOCKS, GATED)
+        else:
+            # A loop for the compiler too.
+            for done in range(ROUNDS + (n >> 31)):
+                sums = _products(
+                    n, used + done * (DEPTH // 256 * BLOCKS), staged + done * (DEPTH // 512), base,
+                    DEPTH, TILES, BLOCKS, SLOTS, PLACES,
+                )  # fmt: skip
+                to = out_ptr + done * (HEIGHT * BLOCKS // (2 if GATED else 1))
+                _store(sums, to, n, tile_at, count, TILES, BLOCKS, GATED)
     elif known:
         # What was copied is let go of.
         for slot in gl.static_range(FIRST):
@@ -190,11 +214,15 @@ def _multiply(
 
 @gluon.jit
 def experts_kernel(
-    x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, rhs_ptr, n, pairs, experts, divisor,
+    x_ptr, w_ptr, scales_ptr, biases_ptr, up_ptr, up_scales_ptr, up_biases_ptr, out_ptr, rhs_ptr,
+    n, pairs, experts, divisor,
     DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr,
-    SLOTS: gl.constexpr, ROOM: gl.constexpr, REGISTERS: gl.constexpr, PDL: gl.constexpr,
+    ROUNDS: gl.constexpr, GATED: gl.constexpr, SLOTS: gl.constexpr, ROOM: gl.constexpr, REGISTERS: gl.constexpr,
+    PDL: gl.constexpr,
 ):  # fmt: skip
     """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once.
+
+    GATED: the silu of that, times the same product of the second matrix.
 
     Programs: as many as there are compute units, or any other number, of 8 wavefronts and four more.
 
@@ -203,9 +231,12 @@ def experts_kernel(
         w_ptr: [experts * n, DEPTH / 8] words.
         scales_ptr: [experts * n, DEPTH / 64].
         biases_ptr: The same.
+        up_ptr: The second matrix likewise, or None.
+        up_scales_ptr: Its scales.
+        up_biases_ptr: Its biases.
         out_ptr: [pairs, n].
         rhs_ptr: [pairs], each pair's expert.
-        n: Rows of an expert's weights, SLICES * BLOCKS * 128.
+        n: Rows of an expert's weights, SLICES * ROUNDS * BLOCKS * 128; GATED: half of it, of either matrix.
         pairs: Their number.
         experts: Their number.
         divisor: Pairs of a row of x.
@@ -213,13 +244,16 @@ def experts_kernel(
         SLICES: Units of work that share a tile, each with a part of the rows of weights.
         EXPERTS: A power of two, from the experts on, 32 at least.
         TILES: Of 8 rows of x, which are a tile of a unit, 7 at most.
-        BLOCKS: Of 128 rows of weights, which are a unit's.
+        BLOCKS: Of 128 rows of weights, whose sums are in registers at once; GATED: of either matrix in turn.
+        ROUNDS: So many times BLOCKS are a unit's, one after the other.
+        GATED: There is a second matrix.
         SLOTS: For 256 columns of 128 rows of weights, an even number.
         ROOM: Numbers of pairs that can be listed at once.
         REGISTERS: Of a lane of wavefronts that copy.
         PDL: It is launched while what is before it still runs.
     """
     gl.static_assert(VERSION != "")
+    SPAN: gl.constexpr = HEIGHT * BLOCKS * ROUNDS // (2 if GATED else 1)
     PLACES: gl.constexpr = places(TILES, SLOTS, ROOM, EXPERTS)
     begin = gl.program_id(0)
     memory = gl.allocate_shared_memory(
@@ -242,6 +276,9 @@ def experts_kernel(
         # In this order: the next one may read weights that were written before this one began to wait.
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+    second = ()
+    if GATED:
+        second = (up_ptr, up_scales_ptr, up_biases_ptr)
     # Whether pairs were counted: one of each expert's units needs no counts; they are counted while it is multiplied.
     counted, turn, used, staged = begin * 0, begin * 0, begin * 0, begin * 0
     unit, units = begin, begin + 1
@@ -256,25 +293,25 @@ def experts_kernel(
                 (
                     _multiply,
                     (
-                        x_ptr, out_ptr + unit % SLICES * (HEIGHT * BLOCKS), rhs_ptr, n, pairs, divisor, expert, tile,
-                        known, used, staged, base, DEPTH, TILES, BLOCKS, SLOTS, ROOM, PLACES,
+                        x_ptr, out_ptr + unit % SLICES * SPAN, rhs_ptr, n, pairs, divisor, expert, tile,
+                        known, used, staged, base, DEPTH, TILES, BLOCKS, ROUNDS, GATED, SLOTS, ROOM, PLACES,
                     ),
                 ),
                 (
                     copy_weights,
                     (
-                        w_ptr, scales_ptr, biases_ptr, expert.to(gl.int64) * n + unit % SLICES * (HEIGHT * BLOCKS),
-                        known, used, turn, base, DEPTH, BLOCKS, SLOTS, PLACES,
+                        (w_ptr, scales_ptr, biases_ptr), second, expert.to(gl.int64) * n + unit % SLICES * SPAN,
+                        known, used, turn, base, DEPTH, BLOCKS, ROUNDS, SLOTS, PLACES,
                     ),
                 ),
-                (stage, (x_ptr, rhs_ptr, pairs, counted, staged, turn, base, DEPTH, TILES, PLACES)),
+                (stage, (x_ptr, rhs_ptr, pairs, counted, staged, turn, base, DEPTH, TILES, ROUNDS, PLACES)),
             ),
             (COPIERS, STAGERS), (REGISTERS, REGISTERS),
         )  # fmt: skip
         if known:
             some = read(base + PLACES[LIST_AT] + 4) > 0
-            used += gl.where(some, DEPTH // 256 * BLOCKS, FIRST)
-            staged += gl.where(some, DEPTH // 512, 0)
+            used += gl.where(some, DEPTH // 256 * BLOCKS * ROUNDS, FIRST)
+            staged += gl.where(some, DEPTH // 512 * ROUNDS, 0)
             unit += gl.num_programs(0)
         if counted == 0:
             units = (experts + gl.sum(more_tiles(base + PLACES[COUNTS_AT], 8 * TILES, EXPERTS), axis=0)) * SLICES

@@ -41,26 +41,50 @@ VISIBLE, VISIBLE_OF = (gl.constexpr(t) for t in blocks.VISIBLE)
 
 @gluon.jit
 def copy_weights(
-    w_ptr, scales_ptr, biases_ptr, first_row, known, used, turn, base,
-    DEPTH: gl.constexpr, BLOCKS: gl.constexpr, SLOTS: gl.constexpr, PLACES: gl.constexpr,
+    first, second, first_row, known, used, turn, base,
+    DEPTH: gl.constexpr, BLOCKS: gl.constexpr, ROUNDS: gl.constexpr, SLOTS: gl.constexpr, PLACES: gl.constexpr,
 ):  # fmt: skip
-    """Copy a unit's words and scales to shared memory, as slots become free."""
+    """Copy a unit's words and scales to shared memory, as slots become free.
+
+    Args:
+        first: Where words, scales and biases are.
+        second: Those of a second matrix, of which every other block is, or nothing.
+        first_row: Of a matrix's part that is the unit's.
+        known: Whether there is a unit.
+        used: Slots that were filled before.
+        turn: Of the list.
+        base: Where shared memory begins.
+        DEPTH: K.
+        BLOCKS: Of a round.
+        ROUNDS: Of a unit, each of which goes through all columns.
+        SLOTS: Of the ring.
+        PLACES: Of ``places``.
+    """
+    MATRICES: gl.constexpr = 1 + len(second) // 3
+    PARTS: gl.constexpr = DEPTH // 512
     ROW: gl.constexpr = DEPTH // 2
     EACH: gl.constexpr = WAVEFRONTS // COPIERS
-    STAGES: gl.constexpr = DEPTH // 256 * BLOCKS
+    STAGES: gl.constexpr = DEPTH // 256 * BLOCKS * ROUNDS
     wavefront, r, q, _four, zero = lanes_of(COPIERS)
     # Of a slot, a lane copies 16 bytes of every fourth row; lanes that multiply read of rows 2r and 2r + 1: 8 lanes
     # that do so at once have different banks.
     granule = r % 2 * 4 + q
     words_to = base + PLACES[WORDS_AT] + (wavefront * (EACH * WORDS // WAVEFRONTS) + r // 2 * 128 + zero)
     words_to += (granule ^ (r // 4)) * 16
-    words = w_ptr.to(gl.int64, bitcast=True) + first_row * ROW
+    words = first[0].to(gl.int64, bitcast=True) + first_row * ROW
     words += ((wavefront * (EACH * 16) + r // 2) * ROW + granule * 16 + zero).to(gl.int64)
     # Scales of both rows, and biases of both.
     scales_to = base + PLACES[SCALES_AT] + (wavefront * (EACH * SCALES // WAVEFRONTS) + r * 64 + q * 16 + zero)
-    scales = gl.where(q + zero < 2, scales_ptr.to(gl.int64, bitcast=True), biases_ptr.to(gl.int64, bitcast=True))
+    scales = gl.where(q + zero < 2, first[1].to(gl.int64, bitcast=True), first[2].to(gl.int64, bitcast=True))
     scales += first_row * (ROW // 16)
     scales += ((wavefront * (EACH * 16) + r * 2 + q % 2) * (ROW // 16) + zero).to(gl.int64)
+    if MATRICES == 2:
+        from_words = second[0].to(gl.int64, bitcast=True) - first[0].to(gl.int64, bitcast=True)
+        from_scales = gl.where(
+            q + zero < 2,
+            second[1].to(gl.int64, bitcast=True) - first[1].to(gl.int64, bitcast=True),
+            second[2].to(gl.int64, bitcast=True) - first[2].to(gl.int64, bitcast=True),
+        )
     # Until it is known whether the expert has rows, some: more of them, and x would come as late as they.
     stage, stages = used * 0, gl.where(known, FIRST, 0)
     while stage < stages:
@@ -69,15 +93,23 @@ def copy_weights(
         if used + stage >= SLOTS:
             wait(base + PLACES[FREE] + slot * 8, (used + stage) // SLOTS - 1)
         part, block = stage // (2 * BLOCKS), stage // 2 % BLOCKS
+        other = block % MATRICES
+        if ROUNDS > 1:
+            part, block = part % PARTS, block + part // PARTS * BLOCKS
+        block = block // MATRICES
         if stage % 2 == 0:
             to = scales_to + (used + stage) // 2 % (SLOTS // 2 + 1) * SCALES
             source = scales + (block * (HEIGHT * ROW // 16) + part * 16)
+            if MATRICES == 2:
+                source += gl.where(other > 0, from_scales, 0)
             for each in gl.static_range(EACH):
                 gl.inline_asm_elementwise(
                     COPY_SCALES, COPY_SCALES_OF, [to + each * (SCALES // WAVEFRONTS), source + each * ROW], gl.int32,
                     is_pure=False, pack=4,
                 )  # fmt: skip
         source = words + (block * (HEIGHT * ROW) + part * 256 + stage % 2 * 128)
+        if MATRICES == 2:
+            source += gl.where(other > 0, from_words, 0)
         for each in gl.static_range(EACH):
             gl.inline_asm_elementwise(
                 text("copy_words", ROW), text_of("copy_words", ROW),
@@ -120,18 +152,22 @@ def stage_part(x_ptr, part, base, to, WAVES: gl.constexpr, TILES: gl.constexpr, 
 @gluon.jit
 def stage(
     x_ptr, rhs_ptr, pairs, counted, staged, turn, base,
-    DEPTH: gl.constexpr, TILES: gl.constexpr, PLACES: gl.constexpr,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, ROUNDS: gl.constexpr, PLACES: gl.constexpr,
 ):  # fmt: skip
-    """Stage all parts of a tile's x but the first, and count pairs, if nobody has."""
+    """Stage all parts of a tile's x but the first, as often as there are rounds; count pairs, if nobody has."""
+    PARTS: gl.constexpr = DEPTH // 512
     wait(base + PLACES[LISTED], turn)
-    parts = gl.where(read(base + PLACES[LIST_AT] + 4) > 0, DEPTH // 512, 0)
+    parts = gl.where(read(base + PLACES[LIST_AT] + 4) > 0, PARTS * ROUNDS, 0)
     for part in range(gl.maximum(parts, 1)):
         if parts > 0:
             at = staged + part
             if at > 1:
                 wait(base + PLACES[READ_UP] + at % 2 * 8, at // 2 - 1)
             if part > 0:
-                stage_part(x_ptr, part, base, base + at % 2 * (TILES * 8192), STAGERS, TILES, PLACES)
+                of_row = part
+                if ROUNDS > 1:
+                    of_row = part % PARTS
+                stage_part(x_ptr, of_row, base, base + at % 2 * (TILES * 8192), STAGERS, TILES, PLACES)
             arrive(base + PLACES[STAGED] + at % 2 * 8, STAGERS)
         if (counted == 0) & (part == gl.minimum(1, gl.maximum(parts, 1) - 1)):
             count_pairs(rhs_ptr, pairs, base + PLACES[COUNTS_AT])
