@@ -201,6 +201,10 @@ def test_differences() -> None:
     assert [one.change for one in differences(kept, [_row(triton="3.8.0")], whole=False)] == ["triton 3.9.0 → 3.8.0"]
     assert [one.change for one in differences(kept, [_row(measured=None)], whole=False)] == ["no longer compiles"]
     assert differences(kept, [_row(case="renamed")], whole=False) == []
+    # Two compilations of one source may differ by an instruction.
+    assert differences(kept, [_row(measured=_changed(code_bytes=1980))], whole=False) == []
+    found = differences(kept, [_row(measured=_changed(code_bytes=2024))], whole=False)
+    assert [one.change for one in found] == ["code_bytes 2000 → 2024"]
 
 
 def test_each_target_gets_a_triton_that_serves_it(tmp_path: Path) -> None:
