@@ -203,8 +203,8 @@ def test_differences() -> None:
     assert differences(kept, [_row(case="renamed")], whole=False) == []
     # Two compilations of one source may differ by an instruction.
     assert differences(kept, [_row(measured=_changed(code_bytes=1980))], whole=False) == []
-    found = differences(kept, [_row(measured=_changed(code_bytes=2024))], whole=False)
-    assert [one.change for one in found] == ["code_bytes 2000 → 2024"]
+    longer = differences(kept, [_row(measured=_changed(code_bytes=2024))], whole=False)
+    assert [one.change for one in longer] == ["code_bytes 2000 → 2024"]
 
 
 def test_each_target_gets_a_triton_that_serves_it(tmp_path: Path) -> None:
