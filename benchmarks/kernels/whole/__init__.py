@@ -1,0 +1,1 @@
+"""Everything that the page of the documentation needs, measured in one call."""
