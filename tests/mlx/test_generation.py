@@ -51,7 +51,8 @@ def test_gradients_of_fine_tuning_are_exact_but_for_rounding() -> None:
     """All of a step's gradients, against those in float64 of the same weights.
 
     Real MLX 0.32.4's are off by 1.4e-6 of their norm in the mean, at most 1.9e-6. (Its own float64 is no reference:
-    exponentials are computed in float32 there.)
+    exponentials are computed in float32 there.) Ours are off by at most 4e-6 where products are summed exactly; torch's
+    (MKL's) differ by processor, and come to between 7e-6 and 1.3e-5. What is computed in a narrower type is off by 1e-4.
     """
     import mlx.utils
     import numpy as np
@@ -83,4 +84,4 @@ def test_gradients_of_fine_tuning_are_exact_but_for_rounding() -> None:
     single, double = found
     off = [np.linalg.norm(single[name] - exact) / np.linalg.norm(exact) for name, exact in double.items()]
     assert len(off) == 28
-    assert 1e-9 < max(off) < 1e-5
+    assert 1e-9 < max(off) < 3e-5
