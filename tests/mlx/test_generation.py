@@ -52,7 +52,7 @@ def test_gradients_of_fine_tuning_are_exact_but_for_rounding() -> None:
 
     Real MLX 0.32.4's are off by 1.4e-6 of their norm in the mean, at most 1.9e-6. (Its own float64 is no reference:
     exponentials are computed in float32 there.) Ours are off by at most 4e-6 where products are summed exactly; torch's
-    (MKL's) differ by processor, and come to between 7e-6 and 1.3e-5. What is computed in a narrower type is off by 1e-4.
+    (MKL's) differ by processor, and come to between 7e-6 and 1.3e-5. A narrower type's are off by 1e-4.
     """
     import mlx.utils
     import numpy as np
