@@ -80,7 +80,7 @@ def _pid_in(path: Path) -> int:
 
 
 def test_a_step_has_a_log_and_ends_with_all_below_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    steps = Steps(tmp_path, tmp_path, dict(os.environ), time.monotonic() + 60)
+    steps, before = Steps(tmp_path, tmp_path, dict(os.environ), time.monotonic() + 60), set(below(os.getpid()))
     assert (
         steps.run("short", [sys.executable, "-c", "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"], 30, "3") == 0
     )
@@ -88,7 +88,8 @@ def test_a_step_has_a_log_and_ends_with_all_below_it(tmp_path: Path, capsys: pyt
     assert steps.run("long", [sys.executable, "-c", STUBBORN, tmp_path / "pid"], 2) != 0
     assert "long: exit -15" in capsys.readouterr().out
     assert not _alive(_pid_in(tmp_path / "pid"))
-    assert below(os.getpid()) == []
+    # Other tests of this process may have left some of their own.
+    assert set(below(os.getpid())) <= before
     steps.end_all()
     assert steps.run("behind", [sys.executable, "-c", "print('said')"], 30) == 1
     assert not (tmp_path / "behind.log").exists()
