@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from rocmend.mlx import activate
 
@@ -47,13 +47,28 @@ def test_tokens_that_are_compared_say_something() -> None:
             assert len(set(tokens)) > 16, case
 
 
-def test_gradients_of_fine_tuning_are_exact_but_for_rounding() -> None:
+def _summed_exactly(product: Any) -> Any:
+    """Return a product that sums float32 in float64: MKL's own order differs by processor."""
+
+    def made(*given: Any, **named: Any) -> Any:
+        tensors = [one for one in given if isinstance(one, torch.Tensor)]
+        if any(one.dtype != torch.float32 for one in tensors) or "out" in named:
+            return product(*given, **named)
+        wide = (one.double() if isinstance(one, torch.Tensor) else one for one in given)
+        return product(*wide, **named).float()
+
+    return made
+
+
+def test_gradients_of_fine_tuning_are_exact_but_for_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of a step's gradients, against those in float64 of the same weights.
 
     Real MLX 0.32.4's are off by 1.4e-6 of their norm in the mean, at most 1.9e-6. (Its own float64 is no reference:
-    exponentials are computed in float32 there.) Ours are off by at most 4e-6 where products are summed exactly; torch's
-    (MKL's) differ by processor, and come to between 7e-6 and 1.3e-5. A narrower type's are off by 1e-4.
+    exponentials are computed in float32 there.) Ours are off by at most 4e-6 where products are summed exactly, as
+    here; with MKL's, by up to 1.3e-5 on one processor.
     """
+    for name in ("matmul", "mm", "bmm", "addmm", "baddbmm"):
+        monkeypatch.setattr(torch, name, _summed_exactly(getattr(torch, name)))
     import mlx.utils
     import numpy as np
     from mlx_lm.tuner.utils import linear_to_lora_layers
@@ -84,4 +99,4 @@ def test_gradients_of_fine_tuning_are_exact_but_for_rounding() -> None:
     single, double = found
     off = [np.linalg.norm(single[name] - exact) / np.linalg.norm(exact) for name, exact in double.items()]
     assert len(off) == 28
-    assert 1e-9 < max(off) < 3e-5
+    assert 1e-9 < max(off) < 1e-5
