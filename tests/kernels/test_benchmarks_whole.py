@@ -205,6 +205,19 @@ def test_everything_is_measured_and_what_failed_once_more(tmp_path: Path, monkey
     assert [name for name, _, _ in _whole(tmp_path, monkeypatch, set())] == ["suites", "page"]
 
 
+def test_what_is_begun_while_all_is_ended_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(tmp_path, tmp_path, dict(os.environ), time.monotonic() + 60)
+    begin = subprocess.Popen
+
+    def begun(*args: Any, **named: Any) -> Any:
+        process = begin(*args, **named)
+        steps.end_all()
+        return process
+
+    monkeypatch.setattr("benchmarks.kernels.whole.steps.subprocess.Popen", begun)
+    assert steps.run("late", [sys.executable, "-c", "import time; time.sleep(60)"], 50) == -signal.SIGTERM
+
+
 def test_what_a_run_that_was_ended_had_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = {"results": [_row("a", us=7.0)], "not_measured": []}
     (tmp_path / "rows1.part.json").write_text(json.dumps(part), encoding="utf-8")

@@ -2,7 +2,8 @@
 
 First the suites of all ops run on all GPUs; beside them every bench is gated and compiled, and MLX called once. Then
 MLX is timed alone, then the benches, each GPU some topics, then calls, with the machine to themselves. In the time that
-is left the cases run that were not begun. What there is in the folder already is not done again.
+is left the cases run that were not begun. What there is in the folder already is not done again (of MLX all or
+nothing): a folder is for one state of the code.
 
     python -m benchmarks.kernels.whole FOLDER --gpus 0,1 --mlx-site SITE
     python -m benchmarks.kernels.whole FOLDER --gpus 0 --seconds 900 --first-seconds 400
@@ -62,6 +63,7 @@ class Whole:
         names = [one for one in asked.topics.split(",") if one] or benching.topics()
         self.topics = sorted(names, key=[*ORDER, *sorted(set(names) - set(ORDER))].index)
         self.parts = shares(self.topics, len(self.gpus), read(asked.like))
+        self.lacks = False
         self.small = ("--device", "cpu", "--tiny", "--peer", "torch") if asked.tiny else ()
 
     def path(self, name: str) -> Path:
@@ -146,6 +148,7 @@ class Whole:
             command += ["--no-ceilings", *self.small] if self.asked.tiny else []
             self._module(name, "", command, seconds, self.gpus[number])
             missing = lacking(self._kept(number), wanted)
+        self.lacks = self.lacks or bool(missing)
         told = ", ".join(missing[:8]) or "none"
         self.steps.tell(f"rows{number}: {len(wanted) - len(missing)} of {len(wanted)}; lacking: {told}")
 
@@ -165,14 +168,14 @@ class Whole:
             self._module("calls", ".calls", [self.path("calls.json")], self.asked.calls_seconds, self.gpus[0])
 
     def join(self) -> int:
-        """Put the parts together, and draw the page; return 1 where there is nothing."""
+        """Put the parts together, and write the page; return 1 where a bench has no time, or was wrong."""
         parts = [one for number in range(len(self.parts)) if (one := self.path(f"rows{number}.json")).exists()]
         if not parts:
             return 1
         command: list[object] = [parts[0], self.path("page.md"), "--joined", self.path("result.json")]
         command += [part for one in parts[1:] for part in ("--beside", one)]
         command += ["--mlx", self.path("mlx.json")] if self.path("mlx.json").exists() else []
-        return self._module("page", ".table", command, 60)
+        return self._module("page", ".table", command, 60) or int(self.lacks)
 
     def _module(self, name: str, module: str, options: Sequence[object], seconds: float, gpu: str | None = None) -> int:
         command = [sys.executable, "-m", f"benchmarks.kernels{module}", *options]
@@ -189,7 +192,7 @@ def read(path: Path | None) -> dict[str, Any] | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run; returns 1 where nothing was measured."""
+    """Run; returns 1 where a bench has no time, or was wrong."""
     asked = parser().parse_args(arguments)
     asked.folder.mkdir(parents=True, exist_ok=True)
     env = {

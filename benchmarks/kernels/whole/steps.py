@@ -99,6 +99,9 @@ class Steps:
             )  # fmt: skip
         with self._lock:
             self._live[process.pid] = process
+        if self.stopped:
+            # Since it was looked at: whoever stopped did not see this one.
+            _end(process)
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
