@@ -147,6 +147,21 @@ def test_an_infinity_and_a_row_of_zeros_stay_in_their_rows() -> None:
     np.testing.assert_allclose(got[:, others], wanted, atol=4e-6 * np.abs(dense).sum(1).max())
 
 
+@pytest.mark.parametrize("wavefronts", [2, 4, 8])
+def test_wavefronts_that_share_a_tile_add_up_what_they_have(wavefronts: int) -> None:
+    own = np.random.default_rng(4).standard_normal((wavefronts, 4, 32)).astype(np.float32)
+    shared = np.full(wavefronts * 128, 0x7FC00000, np.uint32)
+    # The first wavefront last: nothing waits here.
+    for wavefront in reversed(range(wavefronts)):
+        place = LANE * 16 + 512 * wavefront
+        operands = [*bits_of(own[wavefront]), *[place] * 4, *[LANE * 16] * 4, *[np.full(32, 3)] * 4]
+        got = Wavefront(operands, shared=shared).run(blocks_rows.shared(wavefronts))
+    wanted = own[0]
+    for more in own[1:]:  # in the order of wavefronts, whichever comes first
+        wanted = wanted + more
+    np.testing.assert_array_equal([one.view(np.float32) for one in got], wanted)
+
+
 def _problem(**change: Any) -> Problem:
     plain = Problem("bfloat16", "affine", 4, 64, transpose=True, batch=1, rows=8, columns=14336, depth=4096)
     return plain._replace(**change)

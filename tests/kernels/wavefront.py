@@ -149,6 +149,8 @@ class Wavefront:
         if name.startswith("@"):
             lanes = self._value(name[1:]) != 0
             name, _, rest = rest.partition(" ")
+        if name == "bar.sync":  # nothing else runs
+            return
         if name.startswith("mma"):
             self._multiply(*(re.split(r",\s*", part) for part in re.findall(r"\{([^}]*)\}", rest)))
             return

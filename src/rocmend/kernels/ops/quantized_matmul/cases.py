@@ -181,7 +181,7 @@ def _walks() -> Iterator[Case]:
         yield _case("bfloat16", (1,), n, k, bits=8, size="large")
     for rows, n, k, group in (
         (8, 14336, 4096, 64), (2, 12304, 4096, 128), (5, 16400, 3072, 64), (7, 16400, 5120, 64), (3, 8192, 8192, 128),
-        (8, 28672, 8192, 64),
+        (8, 28672, 8192, 64), (6, 36880, 8192, 64), (4, 5136, 8192, 128),
     ):  # fmt: skip
         yield _case("bfloat16", (rows,), n, k, group=group, size="large")
     for exponent in (100, -120):

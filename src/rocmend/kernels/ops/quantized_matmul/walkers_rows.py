@@ -28,8 +28,6 @@ FULL = 0.6
 """Of the wavefronts that there are, how many are to have a tile at least."""
 MOST_PARTS = 8
 """Of K, each of which is code of its own."""
-MOST_KEPT = 8
-"""Tiles whose sums a wavefront keeps to the end."""
 
 
 class Walk(NamedTuple):
@@ -100,7 +98,7 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
     walk = walk_of(p, config, target.compute_units or 132)
     constants = {
         "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "SIDE": walk.side, "ROUNDS": walk.rounds,
-        "KEPT": walk.rounds <= MOST_KEPT, "PDL": bool(config.get("launch_pdl", 0)),
+        "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.rows, p.columns // few.TILE, ops.x.stride(-2) // 8)
     config = few.with_warps(config, walk.side * walk.slices)

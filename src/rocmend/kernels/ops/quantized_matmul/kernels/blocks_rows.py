@@ -175,14 +175,18 @@ def totals(words_apart: int) -> str:
     Args:
         words_apart: Bytes from one word of a lane to the next.
     """
-    to = "c0, c1, c2, c3"
-    lines = [".reg .pred p, s, n;", ".reg .b32 o, t, a<4>, y<4>;", ".reg .f32 c<4>, x0, x1, y, m;"]
-    lines += [f"mov.f32 c{at}, 0f00000000;" for at in range(4)]
+    # Four sums, so that a product does not wait for the one before.
+    lines = [".reg .pred p, s, n;", ".reg .b32 o, t, a<4>, y<4>;", ".reg .f32 c<16>, x0, x1, y, m;"]
+    lines += [f"mov.f32 c{at}, 0f00000000;" for at in range(16)]
     for word in range(16):
         lines.append(f"ld.shared.v4.b32 {{a0, a1, a2, a3}}, [$1+{word * words_apart}];")
         if word % HALVES == 0:
             lines += [f"setp.ne.b32 p, $3, {word // HALVES};", f"selp.b32 o, 0, {ONES:#x}, p;"]
+        to = ", ".join(f"c{word % 4 * 4 + at}" for at in range(4))
         lines.append(mma(to, "a0, a1, a2, a3", "o, o", to))
+    for at in range(4):
+        lines += [f"add.f32 c{at}, c{at}, c{4 + at};", f"add.f32 c{8 + at}, c{8 + at}, c{12 + at};"]
+        lines.append(f"add.f32 c{at}, c{at}, c{8 + at};")
     lines += ["fma.rn.f32 x0, c2, 0f41800000, c0;", "fma.rn.f32 x1, c3, 0f41800000, c1;", "mov.b32 y3, 0;"]
     lines += ["abs.f32 y, x0;", "abs.f32 m, x1;", "max.NaN.f32 m, m, y;"]
     lines += [f"setp.geu.f32 s, m, 0f{ENOUGH:08x};", "setp.geu.f32 n, m, 0f7f800000;"]
@@ -216,4 +220,20 @@ def restored() -> str:
     lines = [".reg .f32 c, y<2>;", "ld.shared.v2.f32 {y0, y1}, [$12];"]
     for at in range(4):
         lines += [f"fma.rn.f32 c, {products[at]}, 0f{RESTORE:08x}, {rest[at]};", f"mul.f32 ${at}, c, y{at % 2};"]
+    return block(*lines)
+
+
+def shared(wavefronts: int) -> str:
+    """Add up the results of wavefronts that share a tile; each has all of them then.
+
+    Takes a wavefront's own; where they go; where the first wavefront's are, in front of the others'; and the barrier
+    that these wavefronts have for themselves.
+    """
+    own, to, of, barrier = operands(4), operands(8)[0], operands(12)[0], operands(16)[0]
+    lines = [".reg .f32 c<4>;", f"st.shared.v4.f32 [{to}], {{{', '.join(own)}}};"]
+    lines += [f"bar.sync {barrier}, {32 * wavefronts};"]
+    lines.append(f"ld.shared.v4.f32 {{$0, $1, $2, $3}}, [{of}];")
+    for wavefront in range(1, wavefronts):
+        lines.append(f"ld.shared.v4.f32 {{c0, c1, c2, c3}}, [{of}+{512 * wavefront}];")
+        lines += [f"add.f32 ${at}, ${at}, c{at};" for at in range(4)]
     return block(*lines)

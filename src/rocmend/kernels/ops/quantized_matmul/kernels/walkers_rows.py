@@ -39,6 +39,9 @@ SEEN_AT = gl.constexpr(blocks_rows.SEEN)
 EXTRA = gl.constexpr(blocks_rows.EXTRA_BYTES)
 OTHERS = gl.constexpr(blocks_rows.others())
 OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrr"))
+SHARED = {slices: blocks_rows.shared(slices) for slices in (2, 4, 8)}
+SHARED_OF = gl.constexpr(blocks.constraints("f", "frrr"))
+FETCHED = gl.constexpr("prefetch.global.L2 [$1]; // $0")
 DEPTHS = range(512, 8192 + 512, 512)
 BEGUN = {depth: blocks_rows.begun(17 * depth) for depth in DEPTHS}
 NEEDED = {depth: blocks_rows.needed(17 * depth) for depth in DEPTHS}
@@ -60,6 +63,11 @@ def _begun(depth):
 @gluon.constexpr_function
 def _odd(depth):
     return ODD[depth]
+
+
+@gluon.constexpr_function
+def _shared(slices):
+    return SHARED[slices]
 
 
 @gluon.constexpr_function
@@ -91,14 +99,17 @@ def _quads(s_all, b_all, at, EIGHT: gl.constexpr):
 
 
 @gluon.jit
-def _into_memory(
-    x_ptr, rows, x_eights, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, HOW: gl.constexpr
-):
-    """Bring x into order: parts of K, words of chunks, wavefronts, rows, quarters, pairs.
+def _fetched(at, line, SLICES: gl.constexpr, COUNT: gl.constexpr):
+    """Fetch lines of 128 bytes of weights to L2, every second one from number ``line`` of a row on."""
+    for more in gl.static_range(COUNT):
+        of = line + 2 * more
+        there = at + (of // 2 * (SLICES * 64) + of % 2 * 32)
+        gl.inline_asm_elementwise(FETCHED, "=r,l", [there.to(gl.int64)], gl.int32, is_pure=False, pack=1)
 
-    HOW: ``plain``; ``largest`` to note each row's largest number only; ``by size`` to multiply rows by what that asks
-    for.
-    """
+
+@gluon.jit
+def _order(none, SLICES: gl.constexpr, SIDE: gl.constexpr):
+    """Return what a lane brings into order of each part of K: word, wavefront, row, quarter, pair."""
     WARPS: gl.constexpr = SIDE * SLICES
     WIDE: gl.constexpr = 8 if WARPS > 8 else WARPS  # noqa: FURB136  min is not of constants
     spread: gl.constexpr = gl.BlockedLayout(
@@ -106,20 +117,35 @@ def _into_memory(
     )
     k = along(0, 16, spread, 5) + none
     wavefront = along(1, SLICES, spread, 5) + none
-    r = along(2, 8, spread, 5) + none
-    q = along(3, 4, spread, 5) + none
-    four = along(4, 4, spread, 5) + none
+    return k, wavefront, along(2, 8, spread, 5) + none, along(3, 4, spread, 5) + none, along(4, 4, spread, 5) + none
+
+
+@gluon.jit
+def _asked(x_ptr, rows, x_eights, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr):
+    """Ask for x, in parts of K: words of chunks, wavefronts, rows, quarters, pairs."""
+    k, wavefront, r, q, four = _order(none, SLICES, SIDE)
     word = (wavefront * 4 + k // 4) * 16 + k % 4 // 2 * 8 + q % 2 * 4 + k % 2
     # The other quarter was given it.
     word += gl.where(q // 2 != k % 4 // 2, 2, 0)
     at = x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + (gl.minimum(r, rows - 1) * x_eights + word) * 4 + four
+    given = ()
+    for part in gl.static_range(PARTS):
+        given = given + (gl.load(at + part * (SLICES * 256)),)
+    return given
+
+
+@gluon.jit
+def _into_memory(given, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, HOW: gl.constexpr):
+    """Bring x into order, as ``_asked`` has it.
+
+    HOW: ``plain``; ``largest`` to note each row's largest number only; ``by size`` to multiply rows by what that asks
+    for.
+    """
+    k, wavefront, r, q, four = _order(none, SLICES, SIDE)
     place = (k * SLICES + wavefront) * WORD + (r * 4 + q) * 16 + four * 0
     begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [place], gl.int32, is_pure=True, pack=1)
     place += begin
     row = begin + (PARTS * SLICES * 8704 + LARGEST_AT) + r * 4
-    given = ()
-    for part in gl.static_range(PARTS):
-        given = given + (gl.load(at + part * (SLICES * 256)),)
     for part in gl.static_range(PARTS):
         to = place + part * (16 * SLICES * WORD)
         if HOW == "plain":
@@ -172,7 +198,7 @@ def _walked(
     ROUNDS: gl.constexpr,
     CHUNKS: gl.constexpr,
     AHEAD: gl.constexpr,
-    KEPT: gl.constexpr,
+    FETCH: gl.constexpr,
     PDL: gl.constexpr,
     BY_SIZE: gl.constexpr,
 ):
@@ -227,7 +253,12 @@ def _walked(
         # In this order: the next one may read weights that were written before this one began to wait.
         _said("griddepcontrol.wait; // $0")
         _said("griddepcontrol.launch_dependents; // $0")
-    _into_memory(x_ptr, rows, x_eights, none, PARTS, SLICES, SIDE, "by size" if BY_SIZE else "plain")
+    given = _asked(x_ptr, rows, x_eights, none, PARTS, SLICES, SIDE)
+    LINES: gl.constexpr = min(FETCH, PARTS - (CHUNKS + 2) // 4)
+    if LINES > 0 and not BY_SIZE:
+        either = (row + (r + q % 2 * 8)) * (DEPTH // 8) + wavefront * 64
+        _fetched(w_ptr + gl.where(tile < tiles, either, 0), CHUNKS // 2 + q // 2, SLICES, LINES)
+    _into_memory(given, none, PARTS, SLICES, SIDE, "by size" if BY_SIZE else "plain")
     gl.thread_barrier()
     begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [tile], gl.int32, is_pure=True, pack=1)
     own = begin + wavefront * WORD + (r * 4 + q) * 16
@@ -243,15 +274,6 @@ def _walked(
         gl.int32, [16 * PARTS, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
     nothing = gl.full([SIDE, SLICES, 8, 4, 4], 0.0, gl.float32, layout=lanes)
-    left: gl.constexpr = gl.SliceLayout(1, lanes)
-    register = along(3, 4, left, 4) + none
-    column = (along(2, 4, left, 4) + none) * 2 + register % 2
-    n = along(1, 8, left, 4) + none + register // 2 * 8
-    out_at = out_ptr + (column.to(gl.int64) * (tiles * 16) + n)
-    own_tile = (along(0, SIDE, left, 4) + none) * programs + gl.program_id(0)
-    kept = ()
-    for _ in gl.static_range(ROUNDS if KEPT else 0):
-        kept = kept + (nothing,)
     for turn in range(ROUNDS):
         sums, others = nothing, nothing
         more = (tile + (turn + 1) * step < tiles).expand_dims(4)
@@ -301,21 +323,24 @@ def _walked(
             )
         else:
             sums = sums * RESTORE + others
-        if KEPT:
-            before = kept
-            kept = ()
-            for k in gl.static_range(ROUNDS):
-                kept = kept + (gl.where(turn == k, sums, before[k]),)
-        else:
-            mine = own_tile + turn * step
-            whole = gl.sum(sums, axis=1).to(gl.bfloat16)
-            gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))
+        # What results are stored with is computed then: registers need not keep it.
+        now = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1)
+        side_now, slice_now = along(0, SIDE, lanes, 5) + now, along(1, SLICES, lanes, 5) + now
+        r_now, q_now = along(2, 8, lanes, 5) + now, along(3, 4, lanes, 5) + now
+        if SLICES > 1:
+            # Wavefronts that share a tile add up what they have, in one place and the other in turn.
+            all_sums = begin.expand_dims(4) + (BEHIND + EXTRA) + (turn % 2 * SIDE + side_now) * (SLICES * 512)
+            all_sums += (r_now * 4 + q_now) * 16 + each
+            sums = gl.inline_asm_elementwise(
+                _shared(SLICES), SHARED_OF, [sums, all_sums + slice_now * 512, all_sums, side_now + 1 + each],
+                gl.float32, is_pure=False, pack=4,
+            )  # fmt: skip
+        mine = tile.expand_dims(4) + turn * step
+        column, n = q_now * 2 + four % 2, r_now + four // 2 * 8
+        out_at = out_ptr + (column.to(gl.int64) * (tiles * 16) + (mine.to(gl.int64) * 16 + n))
+        gl.store(out_at, sums.to(gl.bfloat16), mask=(column < rows) & (mine < tiles) & (slice_now == 0))
         w_at = w_next
         quad += quad_round
-    for k in gl.static_range(ROUNDS if KEPT else 0):
-        mine = own_tile + k * step
-        whole = gl.sum(kept[k], axis=1).to(gl.bfloat16)
-        gl.store(out_at + mine.to(gl.int64) * 16, whole, mask=(column < rows) & (mine < tiles))
     return odd
 
 
@@ -336,7 +361,7 @@ def walkers_rows_kernel(
     ROUNDS: gl.constexpr,
     CHUNKS: gl.constexpr,
     AHEAD: gl.constexpr,
-    KEPT: gl.constexpr,
+    FETCH: gl.constexpr,
     PDL: gl.constexpr,
 ):
     """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
@@ -357,23 +382,28 @@ def walkers_rows_kernel(
         ROUNDS: Tiles of a wavefront at most.
         CHUNKS: Of 128 codes that a wavefront multiplies at a step, 1, 2 or 4, while as many are under way.
         AHEAD: Parts of K, of 512 codes of a wavefront, whose scales and biases are under way.
-        KEPT: Wavefronts add up what they have at the end, not for each tile.
+        FETCH: Pairs of lines of 128 bytes of each row that are fetched to L2 while x is brought into order.
         PDL: Weights are read before x is there.
     """
+    gl.static_assert(SLICES == 1 or SIDE < 16, "a barrier for each tile at once, of 16, one of which is for all")
+    # x, its sums, what is known of its rows, and twice what wavefronts that share tiles add up.
     memory = gl.allocate_shared_memory(
-        gl.int32, [(DEPTH * 17 + EXTRA) // 512, 128], gl.SwizzledSharedLayout(1, 1, 1, [0])
+        gl.int32,
+        [(DEPTH * 17 + EXTRA) // 512 + (2 * SIDE * SLICES if SLICES > 1 else 0), 128],
+        gl.SwizzledSharedLayout(1, 1, 1, [0]),
     )
     # Seldom anything but zero.
     odd = _walked(
         x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES, SIDE,
-        ROUNDS, CHUNKS, AHEAD, KEPT, PDL, BY_SIZE=False,
+        ROUNDS, CHUNKS, AHEAD, FETCH, PDL, BY_SIZE=False,
     )  # fmt: skip
     if odd != 0:
         none = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1)
-        _into_memory(x_ptr, rows, x_eights, none, DEPTH // (512 * SLICES), SLICES, SIDE, "largest")
+        given = _asked(x_ptr, rows, x_eights, none, DEPTH // (512 * SLICES), SLICES, SIDE)
+        _into_memory(given, none, DEPTH // (512 * SLICES), SLICES, SIDE, "largest")
         gl.thread_barrier()
         if gl.inline_asm_elementwise(_needed(DEPTH), "=r", [], gl.int32, is_pure=False, pack=1) != 0:
             _walked(
                 x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES,
-                SIDE, ROUNDS, CHUNKS, AHEAD, KEPT, PDL, BY_SIZE=True,
+                SIDE, ROUNDS, CHUNKS, AHEAD, FETCH, PDL, BY_SIZE=True,
             )  # fmt: skip
