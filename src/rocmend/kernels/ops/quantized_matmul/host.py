@@ -136,10 +136,10 @@ def _by_lanes(problem: Problem, target: Target, *, matrix: bool, aligned: bool) 
     """Return which kernel takes a problem where lanes hold matrices as it means them to; None for none."""
     if aligned and warpgroups.suits(problem, target):
         return "warpgroups"
-    if walkers.suits(problem, target):
-        return "walkers"
     if walkers_rows.suits(problem, target):
         return "walkers_rows"
+    if walkers.suits(problem, target):
+        return "walkers"
     form = (problem.rows, problem.mode, problem.bits, problem.group_size)
     many = problem.columns * problem.depth >= walkers.MANY
     # With groups of 32 lanes would spend more on scales than on codes.

@@ -26,6 +26,8 @@ MANY = 1 << 25
 """Weights from which it is taken: with fewer, most of the time is not theirs."""
 RESIDENT = 2
 """Programs of a compute unit. With tiles for no more than these, weights of a next one cannot be under way."""
+GROUP = 64
+"""Codes of 4 bits whose scales keep programs' registers so many that they spread evenly: two to a compute unit."""
 FORMS = ((4, 64), (4, 128), (8, 64))
 """Bits of a code, and codes of a group."""
 SHARES = {4: (4, 2), 8: (8,)}

@@ -1,7 +1,8 @@
-"""Plan the kernel for two to eight rows of x whose programs walk over rows of weights: 4 bits, on NVIDIA."""
+"""Plan the kernel for up to eight rows of x whose programs walk over rows of weights: 4 bits, on NVIDIA."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from rocmend.kernels.arithmetic import cdiv
@@ -23,9 +24,15 @@ NARROW = 4096
 MOST_DEPTH = 8192
 """K for which x takes 128 KB."""
 MANY = 3 << 24
-"""Weights from which it is taken, as measured."""
-FULL = 0.6
-"""Of the wavefronts that there are, how many are to have a tile at least."""
+"""Weights from which it is taken whatever their shape, as measured."""
+LEAST = 10 << 20
+"""Weights from which it is taken where enough wavefronts have a tile."""
+ENOUGH = 0.55
+"""Of the wavefronts that there are, how many are to have a tile at least, where weights are not many."""
+WARPS = 16
+"""Wavefronts of a program, one program to a compute unit."""
+FEW_PARTS = 2048
+"""K up to which one row of x is taken, too, though ``walkers`` would take it."""
 MOST_PARTS = 8
 """Of K, each of which is code of its own."""
 
@@ -48,13 +55,27 @@ def suits(problem: Problem, target: Target) -> bool:
         and (problem.bits, problem.group_size) in FORMS
         and problem.transpose
         and problem.batch == 1
-        and 1 < problem.rows <= ROWS
-        and problem.columns * problem.depth >= MANY
+        and 1 <= problem.rows <= ROWS
         and problem.columns % few.TILE == 0
         and problem.depth <= MOST_DEPTH
-        and problem.depth % SLICE == 0
-        and _slices(problem, ROWS) > 0
+        and bool(_slices(problem))
+        and _is_faster(problem, target)
     )
+
+
+def _is_faster(problem: Problem, target: Target) -> bool:
+    """Return whether a problem that the kernel can take is computed sooner by it, as measured."""
+    units = target.compute_units or 132
+    weights = problem.columns * problem.depth
+    even = _even(problem, _best_slices(problem, units), units)
+    if weights < MANY and (weights < LEAST or even < ENOUGH):
+        return False
+    if problem.rows > 1 or not walkers.suits(problem, target):
+        return True
+    # One row, which ``walkers`` takes: where its tiles are too many, or scales too few, or two wavefronts share a tile.
+    many = problem.columns // few.TILE > walkers.MOST_ROUNDS * walkers.RESIDENT * units
+    narrow = problem.depth <= FEW_PARTS or (problem.depth <= NARROW and (many or problem.group_size != walkers.GROUP))
+    return narrow or (problem.depth > NARROW and walkers.slices_of(problem) == 2 and even >= ENOUGH)
 
 
 def depth_class(problem: Problem) -> str:
@@ -62,45 +83,48 @@ def depth_class(problem: Problem) -> str:
     return "narrow" if problem.depth <= NARROW else "wide"
 
 
-def _slices(problem: Problem, most: int) -> int:
-    """Return how many wavefronts share a tile, the least from ``most`` on downwards that K can be cut for, or 0."""
-    fit = (n for n in (8, 4, 2, 1) if n <= most and problem.depth % (n * SLICE) == 0)
-    return next((n for n in fit if problem.depth <= n * SLICE * MOST_PARTS), 0)
+def _slices(problem: Problem) -> tuple[int, ...]:
+    """Return how many wavefronts may share a tile."""
+    return tuple(
+        n for n in (1, 2, 4, 8) if problem.depth % (n * SLICE) == 0 and problem.depth <= n * SLICE * MOST_PARTS
+    )
 
 
-def walk_of(problem: Problem, config: Config, compute_units: int) -> Walk:
-    """Return how rows are walked over.
+def _even(problem: Problem, slices: int, compute_units: int) -> float:
+    """Return how many of the wavefronts have a tile, of all rounds."""
+    at_once = WARPS * compute_units
+    wanted = problem.columns // few.TILE * slices
+    return wanted / (cdiv(wanted, at_once) * at_once)
 
-    Args:
-        problem: One that the kernel takes.
-        config: ``slices`` wavefronts that share a tile at best, ``num_warps`` of a program, ``fill`` programs that a
-            compute unit should have.
-        compute_units: Of the target.
-    """
-    tiles = problem.columns // few.TILE
-    at_once = config["fill"] * compute_units * config["num_warps"]
-    slices = _slices(problem, config["slices"]) or _slices(problem, ROWS)
-    # With few tiles more wavefronts share one.
-    while tiles * slices < FULL * at_once and 2 * slices <= ROWS and problem.depth % (2 * slices * SLICE) == 0:
-        slices *= 2
-    side = max(1, config["num_warps"] // slices)
-    programs = min(cdiv(tiles, side), config["fill"] * compute_units)
+
+def _best_slices(problem: Problem, compute_units: int) -> int:
+    """Return how many wavefronts share a tile: so that many have one, and few add up; fitted to what was measured."""
+    return min(
+        _slices(problem),
+        key=lambda n: _even(problem, n, compute_units) ** -0.5 * (1 + 0.04 * math.log2(n)),
+    )
+
+
+def walk_of(problem: Problem, compute_units: int) -> Walk:
+    """Return how rows are walked over on so many compute units."""
+    tiles, slices = problem.columns // few.TILE, _best_slices(problem, compute_units)
+    side = WARPS // slices
+    programs = min(cdiv(tiles, side), compute_units)
     return Walk(programs, cdiv(tiles, programs * side), side, slices)
 
 
 def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> few.Launches:
     """Plan the launch of ``x, w, scales, biases, out``; see ``walkers.plan``."""
     p = ops.problem
-    if ops.x.stride(-2) % 8:  # rows of x stand at multiples of 16 bytes
+    if p.rows > 1 and ops.x.stride(-2) % 8:  # rows of x stand at multiples of 16 bytes
         return few.plan(ops, otherwise, target)
     from rocmend.kernels.ops.quantized_matmul.kernels.walkers_rows import walkers_rows_kernel
 
-    walk = walk_of(p, config, target.compute_units or 132)
+    walk = walk_of(p, target.compute_units or 132)
     constants = {
         "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "SIDE": walk.side, "ROUNDS": walk.rounds,
         "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.rows, p.columns // few.TILE, ops.x.stride(-2) // 8)
-    config = few.with_warps(config, walk.side * walk.slices)
     planned = Plan(walkers_rows_kernel, (walk.programs, 1), constants, config, numbers, few.TYPES)
     return walkers.where_aligned(planned, lambda: few.plan(ops, otherwise, target))
