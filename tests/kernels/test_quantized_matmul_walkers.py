@@ -76,6 +76,19 @@ def test_blocks_multiply_a_wavefronts_share(bits: int) -> None:
     np.testing.assert_array_equal(of_row[2:], of_row[:2])
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_x_is_summed_by_groups(bits: int) -> None:
+    x = narrow(np.random.default_rng(2).standard_normal(2048 // bits))
+    words = packed(x).reshape(32, -1)  # of each lane
+    sums = Wavefront([*words.T, *[QUARTER * 8] * 4]).run(blocks.sums(bits))
+    of_group = wide(x).astype(np.float64).reshape(8, -1).sum(1)
+    beside = -128 if bits == 4 else -128 * 17
+    for group in range(2):
+        wanted = of_group[2 * QUARTER + group]
+        np.testing.assert_allclose(sums[group].view(np.float32), wanted, atol=1e-5)
+        np.testing.assert_allclose(sums[2 + group].view(np.float32), beside * wanted, atol=1e-5 * -beside)
+
+
 def _problem(**change: Any) -> Problem:
     plain = Problem("bfloat16", "affine", 4, 64, transpose=True, batch=1, rows=1, columns=14336, depth=4096)
     return plain._replace(**change)

@@ -16,7 +16,7 @@ from tests.kernels.wavefront import LANE, QUARTER, ROW, Wavefront, bits_of, code
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.quantized_matmul import Problem, host, walkers_rows
-from rocmend.kernels.ops.quantized_matmul.kernels import blocks_rows
+from rocmend.kernels.ops.quantized_matmul.kernels import blocks, blocks_rows
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for
@@ -155,7 +155,7 @@ def test_wavefronts_that_share_a_tile_add_up_what_they_have(wavefronts: int) -> 
     for wavefront in reversed(range(wavefronts)):
         place = LANE * 16 + 512 * wavefront
         operands = [*bits_of(own[wavefront]), *[place] * 4, *[LANE * 16] * 4, *[np.full(32, 3)] * 4]
-        got = Wavefront(operands, shared=shared).run(blocks_rows.shared(wavefronts))
+        got = Wavefront(operands, shared=shared).run(blocks.shared(wavefronts))
     wanted = own[0]
     for more in own[1:]:  # in the order of wavefronts, whichever comes first
         wanted = wanted + more

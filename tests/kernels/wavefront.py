@@ -58,10 +58,11 @@ def _other_lane(one: Any, mask: Any, clamp: Any, members: Any) -> Any:
     return one[LANE ^ mask]
 
 
-def _of_quarter(one: Any, quarter: Any, clamp: Any, members: Any) -> Any:
-    # Lanes in segments of four.
-    assert (int(clamp[0]), int(members[0])) == (0x1C1F, 0xFFFFFFFF)
-    return one[LANE // 4 * 4 + quarter]
+def _of_lane(one: Any, lane: Any, clamp: Any, members: Any) -> Any:
+    # Lanes in segments of four, or all of them.
+    segments = {0x1C1F: LANE // 4 * 4, 0x1F: 0}
+    assert int(members[0]) == 0xFFFFFFFF
+    return one[segments[int(clamp[0])] + lane]
 
 
 def _f32(number: Any) -> Any:
@@ -88,7 +89,7 @@ INSTRUCTIONS: dict[str, Callable[..., Any]] = {
     "selp.b32": lambda one, other, which: np.where(which != 0, one, other),
     "setp.ne.b32": lambda one, other: (one != other).astype(np.uint32),
     "shfl.sync.bfly.b32": _other_lane,
-    "shfl.sync.idx.b32": _of_quarter,
+    "shfl.sync.idx.b32": _of_lane,
     "cvt.rn.bf16x2.f32": lambda high, low: (narrow(_f32(high)) << 16) | narrow(_f32(low)),
     "add.f32": lambda one, other: bits_of(_f32(one) + _f32(other)),
     "sub.f32": lambda one, other: bits_of(_f32(one) - _f32(other)),

@@ -18,10 +18,14 @@ results first.
 
 from __future__ import annotations
 
+import struct
+
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}};"
 ONES = 0x43004300
 """Twice 128 in bfloat16, whose last bits a code takes."""
 CODES = 0x000F000F
+BESIDE = -128.0
+"""What the exponent adds to a code of four bits, taken back with its scale; to one of eight, 17 times as much."""
 TAKE = 0xEA
 """The truth table of ``(a & b) | c``."""
 
@@ -124,4 +128,47 @@ def finish() -> str:
     lines += ["add.f32 c0, c0, c1;", "add.f32 c2, c2, c3;"]
     lines += ["fma.rn.f32 $0, $0, 0f3E800000, c0;", "fma.rn.f32 $1, $1, 0f3E800000, c2;"]
     lines += ["mov.f32 $2, $0;", "mov.f32 $3, $1;"]
+    return block(*lines)
+
+
+def sums(bits: int) -> str:
+    """Sum x by groups: of eight that follow each other those numbered 2 q and 2 q + 1, and ``beside`` times both.
+
+    Takes what a lane has of x, sixteen numbers in two tensors with 4 bits, eight in one with 8; and where q's first
+    group stands: the first lane that has some of it.
+    """
+    held = [register for at in range(2 if bits == 4 else 1) for register in operands(4 + 4 * at)]
+    first = operands(4 + len(held))[0]
+    lines = [".reg .b32 t, l;", ".reg .f32 f, s;", "mov.f32 s, 0f00000000;"]
+    for register in held:
+        for half in (f"shl.b32 t, {register}, 16;", f"and.b32 t, {register}, 0xffff0000;"):
+            lines += [half, "mov.b32 f, t;", "add.f32 s, s, f;"]
+    for by in (1, 2):
+        lines += [
+            "mov.b32 t, s;",
+            f"shfl.sync.bfly.b32 t, t, {by}, 0x1f, 0xffffffff;",
+            "mov.b32 f, t;",
+            "add.f32 s, s, f;",
+        ]
+    lines += ["mov.b32 t, s;"]
+    (beside,) = struct.unpack("<I", struct.pack("<f", BESIDE if bits == 4 else BESIDE * 17))
+    for group in range(2):
+        lines += [f"add.u32 l, {first}, {4 * group};", "shfl.sync.idx.b32 l, t, l, 0x1f, 0xffffffff;", "mov.b32 f, l;"]
+        lines += [f"mov.f32 ${group}, f;", f"mul.f32 ${2 + group}, f, 0f{beside:08x};"]
+    return block(*lines)
+
+
+def shared(wavefronts: int) -> str:
+    """Add up the results of wavefronts that share a tile; each has all of them then.
+
+    Takes a wavefront's own; where they go; where the first wavefront's are, in front of the others'; and the barrier
+    that these wavefronts have for themselves.
+    """
+    own, to, of, barrier = operands(4), operands(8)[0], operands(12)[0], operands(16)[0]
+    lines = [".reg .f32 c<4>;", f"st.shared.v4.f32 [{to}], {{{', '.join(own)}}};"]
+    lines += [f"bar.sync {barrier}, {32 * wavefronts};"]
+    lines.append(f"ld.shared.v4.f32 {{$0, $1, $2, $3}}, [{of}];")
+    for wavefront in range(1, wavefronts):
+        lines.append(f"ld.shared.v4.f32 {{c0, c1, c2, c3}}, [{of}+{512 * wavefront}];")
+        lines += [f"add.f32 ${at}, ${at}, c{at};" for at in range(4)]
     return block(*lines)

@@ -221,19 +221,3 @@ def restored() -> str:
     for at in range(4):
         lines += [f"fma.rn.f32 c, {products[at]}, 0f{RESTORE:08x}, {rest[at]};", f"mul.f32 ${at}, c, y{at % 2};"]
     return block(*lines)
-
-
-def shared(wavefronts: int) -> str:
-    """Add up the results of wavefronts that share a tile; each has all of them then.
-
-    Takes a wavefront's own; where they go; where the first wavefront's are, in front of the others'; and the barrier
-    that these wavefronts have for themselves.
-    """
-    own, to, of, barrier = operands(4), operands(8)[0], operands(12)[0], operands(16)[0]
-    lines = [".reg .f32 c<4>;", f"st.shared.v4.f32 [{to}], {{{', '.join(own)}}};"]
-    lines += [f"bar.sync {barrier}, {32 * wavefronts};"]
-    lines.append(f"ld.shared.v4.f32 {{$0, $1, $2, $3}}, [{of}];")
-    for wavefront in range(1, wavefronts):
-        lines.append(f"ld.shared.v4.f32 {{c0, c1, c2, c3}}, [{of}+{512 * wavefront}];")
-        lines += [f"add.f32 ${at}, ${at}, c{at};" for at in range(4)]
-    return block(*lines)

@@ -20,6 +20,17 @@ PRODUCT = gl.constexpr(blocks.product())
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "rrrrrr"))
 FINISH = gl.constexpr(blocks.finish())
 FINISH_OF = gl.constexpr(blocks.constraints("f", "ffffrrrr"))
+SUMS = gl.constexpr({bits: blocks.sums(bits) for bits in (4, 8)})
+SUMS_OF = gl.constexpr({bits: blocks.constraints("f", "r" * (8 // bits + 1)) for bits in (4, 8)})
+SHARED = {slices: blocks.shared(slices) for slices in (2, 4, 8)}
+SHARED_OF = gl.constexpr(blocks.constraints("f", "frrr"))
+BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
+"""Where Triton's shared memory begins, and with it the allocation that lives longest."""
+
+
+@gluon.constexpr_function
+def _shared(slices):
+    return SHARED[slices]
 
 
 @gluon.jit
@@ -112,6 +123,12 @@ def walkers_kernel(
         # In this order: the next one may read weights that were written before this one began to wait.
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
+    # What a lane has of x for its sums, which are asked for together with the rest.
+    plain = ()
+    for part in gl.static_range(PARTS):
+        for at in gl.static_range(8 // BITS):
+            word = (part * SLICES + wavefront) * (1024 // BITS) + (r * 4 + q) * (32 // BITS) + at * 4 + four
+            plain = plain + (gl.load(x_ptr.to(gl.pointer_type(gl.int32), bitcast=True) + word),)
     # x in pairs: parts of K, chunks, words of a lane's four, wavefronts, odd columns, quarters, pairs; half are zeros.
     ALL: gl.constexpr = ceil2(PARTS) * 512 * SLICES
     spread: gl.constexpr = gl.BlockedLayout([1, 4], [32, 1], [SLICES, 1], [1, 0])
@@ -124,22 +141,21 @@ def walkers_kernel(
     x_at += gl.arange(0, 4, layout=gl.SliceLayout(0, spread)).expand_dims(0) % (16 // BITS)
     x = gl.load(x_at, mask=given.expand_dims(1), other=0)
     x = gl.inline_asm_elementwise(PAIRS if BITS == 4 else PAIRS_OF_BYTES, PAIRS_OF, [x], gl.int32, is_pure=True, pack=4)
-    memory = gl.allocate_shared_memory(gl.int32, [ALL // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
-    memory.store(x)
-    held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
+    # x, and behind it what wavefronts add up.
+    memory = gl.allocate_shared_memory(gl.int32, [ALL // 4 + 32 * SLICES, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+    memory._reinterpret(gl.int32, [ALL // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [1, 0])).store(x)  # noqa: SLF001  as
+    held = memory._reinterpret(  # noqa: SLF001  Gluon's own tutorials do
         gl.int32, [ALL // (32 * SLICES), SLICES, 2, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
     # Sums of x by 64 codes of four bits, each in three parts of bfloat16, which columns hold: two groups, and -128
     # times both, for halves of a code 17 times that.
-    SUM: gl.constexpr = 256 // BITS
-    BESIDE: gl.constexpr = -128.0 if BITS == 4 else -128.0 * 17
-    grouped: gl.constexpr = gl.BlockedLayout([1, 1, SUM // 4], [1, 8, 4], [SLICES, 1, 1], [2, 1, 0])
-    group_at = along(0, SLICES, grouped, 3) * (SUM * 8) + along(1, 8, grouped, 3) * SUM + along(2, SUM, grouped, 3)
     parts = ()
     for part in gl.static_range(PARTS):
-        total = gl.sum(gl.load(x_ptr + (part * SLICES * SUM * 8 + group_at)).to(gl.float32), axis=2)
-        total = gl.join(total, total * BESIDE).reshape([SLICES, 4, 2, 2]).permute([0, 1, 3, 2]).reshape([SLICES, 4, 4])
-        total = gl.convert_layout(total, gl.SliceLayout(1, gl.SliceLayout(2, lanes))).expand_dims(1).expand_dims(2)
+        of = []
+        for at in gl.static_range(8 // BITS):
+            of = of + [plain[part * (8 // BITS) + at]]
+        of = of + [q * 8 + four * 0]
+        total = gl.inline_asm_elementwise(SUMS[BITS], SUMS_OF[BITS], of, gl.float32, is_pure=True, pack=4)
         one = total.to(gl.bfloat16).to(gl.float32)
         two = (total - one).to(gl.bfloat16).to(gl.float32)
         three = (total - one - two).to(gl.bfloat16).to(gl.float32)
@@ -201,10 +217,13 @@ def walkers_kernel(
                 )  # fmt: skip
         w_at = w_next
         kept = gl.where(keeper == turn, gl.sum(value, axis=3).expand_dims(3), kept)
-    whole = gl.sum(kept, axis=0).to(gl.bfloat16)
-    left: gl.constexpr = gl.SliceLayout(0, lanes)
-    place = along(3, 4, left, 4)
-    turns = along(2, 4, left, 4) + place // 2 * 4
-    tile = first + turns * programs
-    at = tile.to(gl.int64) * 16 + (place % 2 * 8 + along(0, 4, left, 4) * 2 + along(1, 2, left, 4))
-    gl.store(out_ptr + at, whole, mask=(turns < ROUNDS) & (tile < tiles))
+    begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [q], gl.int32, is_pure=True, pack=1)
+    all_sums = begin + (ALL * 4) + (r * 4 + q) * 16 + wavefront * 0 + four * 0
+    whole = gl.inline_asm_elementwise(
+        _shared(SLICES), SHARED_OF, [kept, all_sums + wavefront * 512, all_sums, all_sums * 0 + 1], gl.float32,
+        is_pure=False, pack=4,
+    )  # fmt: skip
+    tile = first + keeper * programs
+    at = tile.to(gl.int64) * 16 + (four % 2 * 8 + r + wavefront * 0)
+    here = (keeper < ROUNDS) & (tile < tiles) & (wavefront == 0)
+    gl.store(out_ptr + at, whole.to(gl.bfloat16), mask=here)
