@@ -1,4 +1,4 @@
-"""Two to eight rows of x in bfloat16 against 4-bit weights in groups of 64 or 128, on NVIDIA, as ``walkers``.
+"""One to eight rows of x in bfloat16 against 4-bit weights in groups of 64 or 128, on NVIDIA, as ``walkers``.
 
 A program's wavefronts take parts of K (SLICES of them) of some tiles of 16 rows of weights at once (SIDE), then of the
 next ones. x is brought into order once, in shared memory, and its sums are made once, where all wavefronts find them.
