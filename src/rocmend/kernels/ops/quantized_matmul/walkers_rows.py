@@ -123,7 +123,7 @@ def plan(ops: Operands, config: Config, target: Target, otherwise: Config) -> fe
     walk = walk_of(p, target.compute_units or 132)
     constants = {
         "DEPTH": p.depth, "GROUP": p.group_size, "SLICES": walk.slices, "SIDE": walk.side, "ROUNDS": walk.rounds,
-        "PDL": bool(config.get("launch_pdl", 0)),
+        "HELD": 1 if p.rows == 1 else ROWS, "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     numbers = (p.rows, p.columns // few.TILE, ops.x.stride(-2) // 8)
     planned = Plan(walkers_rows_kernel, (walk.programs, 1), constants, config, numbers, few.TYPES)

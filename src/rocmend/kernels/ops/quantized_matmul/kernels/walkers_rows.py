@@ -25,8 +25,8 @@ PLACED = gl.constexpr(blocks_rows.placed())
 PLACED_OF = gl.constexpr(blocks.constraints("r", "rr"))
 PRODUCTS = gl.constexpr(tuple(blocks_rows.product(chunk) for chunk in range(4)))
 PRODUCT_OF = gl.constexpr(blocks.constraints("f", "frrrrrrrrr"))
-WORD = gl.constexpr(blocks_rows.WORD_BYTES)
-TOTALS = {slices: blocks_rows.totals(slices * blocks_rows.WORD_BYTES) for slices in (1, 2, 4, 8)}
+ROW_BYTES = blocks_rows.WORD_BYTES // 8
+TOTALS = {apart: blocks_rows.totals(apart * ROW_BYTES) for apart in (1, 2, 4, 8, 16, 32, 64)}
 TOTALS_OF = gl.constexpr("=r,r,r,r,r")
 LARGEST = gl.constexpr(blocks_rows.largest())
 PLACED_BY_SIZE = gl.constexpr(blocks_rows.placed_by_size())
@@ -42,27 +42,28 @@ OTHERS_OF = gl.constexpr(blocks.constraints("f", "frrr"))
 SHARED = {slices: blocks.shared(slices) for slices in (2, 4, 8)}
 SHARED_OF = gl.constexpr(blocks.constraints("f", "frrr"))
 FETCHED = gl.constexpr("prefetch.global.L2 [$1]; // $0")
-DEPTHS = range(512, 8192 + 512, 512)
-BEGUN = {depth: blocks_rows.begun(17 * depth) for depth in DEPTHS}
-NEEDED = {depth: blocks_rows.needed(17 * depth) for depth in DEPTHS}
-ODD = {depth: blocks_rows.odd(17 * depth) for depth in DEPTHS}
+BEHINDS = [17 * depth * held // 8 for depth in range(512, 8192 + 512, 512) for held in (1, 8)]
+"""Bytes that x and its sums take: a row or eight of them."""
+BEGUN = {behind: blocks_rows.begun(behind) for behind in BEHINDS}
+NEEDED = {behind: blocks_rows.needed(behind) for behind in BEHINDS}
+ODD = {behind: blocks_rows.odd(behind) for behind in BEHINDS}
 BEGIN = gl.constexpr("mov.u32 $0, global_smem; // $1")
 """Where Triton's shared memory begins, and with it the allocation that lives longest."""
 
 
 @gluon.constexpr_function
-def _totals(slices):
-    return TOTALS[slices]
+def _totals(apart):
+    return TOTALS[apart]
 
 
 @gluon.constexpr_function
-def _begun(depth):
-    return BEGUN[depth]
+def _begun(behind):
+    return BEGUN[behind]
 
 
 @gluon.constexpr_function
-def _odd(depth):
-    return ODD[depth]
+def _odd(behind):
+    return ODD[behind]
 
 
 @gluon.constexpr_function
@@ -71,8 +72,8 @@ def _shared(slices):
 
 
 @gluon.constexpr_function
-def _needed(depth):
-    return NEEDED[depth]
+def _needed(behind):
+    return NEEDED[behind]
 
 
 @gluon.jit
@@ -135,17 +136,20 @@ def _asked(x_ptr, rows, x_eights, none, PARTS: gl.constexpr, SLICES: gl.constexp
 
 
 @gluon.jit
-def _into_memory(given, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, HOW: gl.constexpr):
+def _into_memory(
+    given, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, HELD: gl.constexpr, HOW: gl.constexpr
+):
     """Bring x into order, as ``_asked`` has it.
 
     HOW: ``plain``; ``largest`` to note each row's largest number only; ``by size`` to multiply rows by what that asks
     for.
     """
     k, wavefront, r, q, four = _order(none, SLICES, SIDE)
-    place = (k * SLICES + wavefront) * WORD + (r * 4 + q) * 16 + four * 0
+    WORD: gl.constexpr = 64 * HELD
+    place = (k * SLICES + wavefront) * WORD + (r % HELD * 4 + q) * 16 + four * 0
     begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [place], gl.int32, is_pure=True, pack=1)
     place += begin
-    row = begin + (PARTS * SLICES * 8704 + LARGEST_AT) + r * 4
+    row = begin + (PARTS * SLICES * WORD * 17 + LARGEST_AT) + r * 4
     for part in gl.static_range(PARTS):
         to = place + part * (16 * SLICES * WORD)
         if HOW == "plain":
@@ -159,7 +163,7 @@ def _into_memory(given, none, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: g
 
 
 @gluon.jit
-def _sums(own, seen, side, r, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr):
+def _sums(own, seen, side, r, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: gl.constexpr, HELD: gl.constexpr):
     """Store sums of x by 64 codes, each in three parts of bfloat16: wavefronts that share no tile have parts of K each.
 
     Args:
@@ -170,12 +174,14 @@ def _sums(own, seen, side, r, PARTS: gl.constexpr, SLICES: gl.constexpr, SIDE: g
         PARTS: Of K, of 512 codes of a wavefront.
         SLICES: Wavefronts that share a tile.
         SIDE: Tiles at once.
+        HELD: Rows of x that are kept, 1 or 8.
     """
+    WORD: gl.constexpr = 64 * HELD
     for of in gl.static_range((PARTS + SIDE - 1) // SIDE):
         part = gl.minimum(of * SIDE + side, PARTS - 1)
-        sums = own + (PARTS * SLICES * 8192 + part * (SLICES * WORD))
+        sums = own + (PARTS * SLICES * WORD * 16 + part * (SLICES * WORD))
         gl.inline_asm_elementwise(
-            _totals(SLICES), TOTALS_OF, [own + part * (16 * SLICES * WORD), sums, r, seen], gl.int32,
+            _totals(SLICES * HELD), TOTALS_OF, [own + part * (16 * SLICES * WORD), sums, r, seen], gl.int32,
             is_pure=False, pack=1,
         )  # fmt: skip
 
@@ -199,6 +205,7 @@ def _walked(
     CHUNKS: gl.constexpr,
     AHEAD: gl.constexpr,
     FETCH: gl.constexpr,
+    HELD: gl.constexpr,
     PDL: gl.constexpr,
     BY_SIZE: gl.constexpr,
 ):
@@ -211,8 +218,9 @@ def _walked(
     # Elements of a tensor of scales in a row: words of two groups, or groups.
     QUADS: gl.constexpr = DEPTH // 128
     # Shared memory: x, then its sums, then what is known of rows.
-    SUMS: gl.constexpr = DEPTH * 16
-    BEHIND: gl.constexpr = DEPTH * 17
+    WORD: gl.constexpr = 64 * HELD
+    SUMS: gl.constexpr = DEPTH * HELD * 2
+    BEHIND: gl.constexpr = DEPTH * HELD * 17 // 8
     kind: gl.constexpr = gl.int32 if GROUP == 64 else gl.int16
     # Tiles, parts of K, rows, quarters, and four registers.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1, 4], [1, 1, 8, 4, 1], [SIDE, SLICES, 1, 1, 1], [4, 3, 2, 1, 0])
@@ -247,7 +255,7 @@ def _walked(
         quads = quads + (_quads(s_all, b_all, gl.where(tile + (first // PARTS) * step < tiles, later, 0), 8 * QUADS),)
     if not BY_SIZE:
         gl.inline_asm_elementwise(
-            _begun(DEPTH), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], gl.int32, is_pure=False, pack=1
+            _begun(BEHIND), "=r,r,r", [tile * 0 + r * 4, tile * 0 + q * 4], gl.int32, is_pure=False, pack=1
         )
     if PDL and not BY_SIZE:
         # In this order: the next one may read weights that were written before this one began to wait.
@@ -258,20 +266,20 @@ def _walked(
     if LINES > 0 and not BY_SIZE:
         either = (row + (r + q % 2 * 8)) * (DEPTH // 8) + wavefront * 64
         _fetched(w_ptr + gl.where(tile < tiles, either, 0), CHUNKS // 2 + q // 2, SLICES, LINES)
-    _into_memory(given, none, PARTS, SLICES, SIDE, "by size" if BY_SIZE else "plain")
+    _into_memory(given, none, PARTS, SLICES, SIDE, HELD, "by size" if BY_SIZE else "plain")
     gl.thread_barrier()
     begin = gl.inline_asm_elementwise(BEGIN, "=r,r", [tile], gl.int32, is_pure=True, pack=1)
-    own = begin + wavefront * WORD + (r * 4 + q) * 16
+    own = begin + wavefront * WORD + (r % HELD * 4 + q) * 16
     seen = begin + (BEHIND + SEEN_AT) + r
-    _sums(own, seen, side, r, PARTS, SLICES, SIDE)
+    _sums(own, seen, side, r, PARTS, SLICES, SIDE, HELD)
     gl.thread_barrier()
-    odd = gl.inline_asm_elementwise(_odd(DEPTH), "=r", [], gl.int32, is_pure=False, pack=1)
+    odd = gl.inline_asm_elementwise(_odd(BEHIND), "=r", [], gl.int32, is_pure=False, pack=1)
     # Of what is read in the rounds Triton knows no writer, and has no barrier.
     sums_at = each + (own + SUMS).expand_dims(4)
     upper = each + (q // 2).expand_dims(4)
     back_at = each + (begin + BEHIND + q * 8).expand_dims(4)
     held = memory._reinterpret(  # noqa: SLF001  as Gluon's own tutorials do
-        gl.int32, [16 * PARTS, SLICES, 8, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
+        gl.int32, [16 * PARTS, SLICES, HELD, 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [3, 2, 1, 0])
     )
     nothing = gl.full([SIDE, SLICES, 8, 4, 4], 0.0, gl.float32, layout=lanes)
     for turn in range(ROUNDS):
@@ -305,7 +313,7 @@ def _walked(
             for c in gl.static_range(CHUNKS):
                 xs = ()
                 for k in gl.static_range(4):
-                    xs = xs + (held.index((at * CHUNKS + c) * 4 + k).load(columns).expand_dims(0),)
+                    xs = xs + (held.index((at * CHUNKS + c) * 4 + k).load(columns).expand_dims(0) + each * 0,)
                 sums = gl.inline_asm_elementwise(
                     PRODUCTS[(at * CHUNKS + c) % 4], PRODUCT_OF,
                     [sums, here[2 * c], here[2 * c + 1], xs[0], xs[1], xs[2], xs[3], s_low, s_high, upper],
@@ -362,6 +370,7 @@ def walkers_rows_kernel(
     CHUNKS: gl.constexpr,
     AHEAD: gl.constexpr,
     FETCH: gl.constexpr,
+    HELD: gl.constexpr,
     PDL: gl.constexpr,
 ):
     """out[m, n] = Σ_g s[n,g] · Σ x·q + b[n,g] · Σ x, of SIDE tiles of 16 rows of w at once.
@@ -383,27 +392,28 @@ def walkers_rows_kernel(
         CHUNKS: Of 128 codes that a wavefront multiplies at a step, 1, 2 or 4, while as many are under way.
         AHEAD: Parts of K, of 512 codes of a wavefront, whose scales and biases are under way.
         FETCH: Pairs of lines of 128 bytes of each row that are fetched to L2 while x is brought into order.
+        HELD: Rows of x that shared memory holds: 1, which all columns have then, or 8.
         PDL: Weights are read before x is there.
     """
     gl.static_assert(SLICES == 1 or SIDE < 16, "a barrier for each tile at once, of 16, one of which is for all")
     # x, its sums, what is known of its rows, and twice what wavefronts that share tiles add up.
     memory = gl.allocate_shared_memory(
         gl.int32,
-        [(DEPTH * 17 + EXTRA) // 512 + (2 * SIDE * SLICES if SLICES > 1 else 0), 128],
+        [(DEPTH * HELD * 17 // 8 + EXTRA + 511) // 512 + (2 * SIDE * SLICES if SLICES > 1 else 0), 128],
         gl.SwizzledSharedLayout(1, 1, 1, [0]),
     )
     # Seldom anything but zero.
     odd = _walked(
         x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES, SIDE,
-        ROUNDS, CHUNKS, AHEAD, FETCH, PDL, BY_SIZE=False,
+        ROUNDS, CHUNKS, AHEAD, FETCH, HELD, PDL, BY_SIZE=False,
     )  # fmt: skip
     if odd != 0:
         none = gl.inline_asm_elementwise("mov.b32 $0, 0;", "=r", [], gl.int32, is_pure=False, pack=1)
         given = _asked(x_ptr, rows, x_eights, none, DEPTH // (512 * SLICES), SLICES, SIDE)
-        _into_memory(given, none, DEPTH // (512 * SLICES), SLICES, SIDE, "largest")
+        _into_memory(given, none, DEPTH // (512 * SLICES), SLICES, SIDE, HELD, "largest")
         gl.thread_barrier()
-        if gl.inline_asm_elementwise(_needed(DEPTH), "=r", [], gl.int32, is_pure=False, pack=1) != 0:
+        if gl.inline_asm_elementwise(_needed(DEPTH * HELD * 17 // 8), "=r", [], gl.int32, is_pure=False, pack=1) != 0:
             _walked(
                 x_ptr, w_ptr, scales_ptr, biases_ptr, out_ptr, memory, rows, tiles, x_eights, DEPTH, GROUP, SLICES,
-                SIDE, ROUNDS, CHUNKS, AHEAD, FETCH, PDL, BY_SIZE=True,
+                SIDE, ROUNDS, CHUNKS, AHEAD, FETCH, HELD, PDL, BY_SIZE=True,
             )  # fmt: skip
