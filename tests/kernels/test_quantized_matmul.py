@@ -138,7 +138,8 @@ def _problem(**change: Any) -> Problem:
     [
         ({"rows": 2}, "gfx1151", "groups"),
         ({"rows": 16}, "gfx942", "kept"),
-        ({"rows": 8}, "sm90", "lanes"),
+        ({"rows": 8}, "sm90", "walkers_rows"),
+        ({"rows": 8, "columns": 1024}, "sm90", "lanes"),
         ({"columns": 28672, "depth": 8192}, "sm90", "walkers"),
         ({"rows": 9}, "sm90", "lanes"),
         ({"rows": 9, "columns": 14336}, "sm90", "warpgroups"),
