@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ pytest.importorskip("triton")
 
 from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.common import gluon
+from rocmend.kernels.common.formats import E2M1
 from rocmend.kernels.ops.gather_qmm import Problem, experts, shape_class
 from rocmend.kernels.ops.gather_qmm.kernels import experts_blocks as blocks
 from rocmend.kernels.target import by_name
@@ -88,10 +89,10 @@ class Lanes:
             at += 1
             if line and not line.startswith(".reg"):
                 guard, _, guarded = line.partition(" ") if line.startswith("@") else ("", "", line)
-                there = np.broadcast_to(self.held[guard[1:]] if guard else True, LANES)
+                there = np.broadcast_to(self.held[guard.lstrip("@!")] != ("!" in guard) if guard else True, LANES)
                 name, _, rest = guarded.partition(" ")
                 args = re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+", rest)
-                if name == "bra":
+                if name in {"bra", "bra.uni"}:
                     assert there.all() or not there.any()
                     at = labels[args[0]] if there.all() else at
                 else:
@@ -110,7 +111,7 @@ class Lanes:
     def _step(self, name: str, args: list[str], there: Any) -> None:
         to, of = (args[0], args[1:]) if args else ("", [])
         if name.startswith("ld.shared"):
-            self._load(to, self._places(of[0]), 2 if name.endswith("u16") else 4, there)
+            self._load(to, self._places(of[0]), {"u8": 1, "u16": 2}.get(name.rpartition(".")[2], 4), there)
         elif name.startswith("st.shared"):
             for place, word in enumerate(_names(of[0])):
                 for byte in range(4):
@@ -134,12 +135,19 @@ class Lanes:
             # The upper half of 64 bits is the same in all.
             return low.astype(np.uint64) if name == "mov.b64" else low | (high << np.uint32(16))
         if name.startswith("setp."):
-            compared = self.of(of[0]).astype(np.int32)
-            return compared != 0 if ".ne." in name else compared == 0 if ".eq." in name else compared >= 0
+            compared, other = (self.of(one).astype(np.int32) for one in of)
+            by = {"ne": np.not_equal, "eq": np.equal, "gt": np.greater, "ge": np.greater_equal}
+            return by[name.split(".")[1]](compared, other)
         given = [self.of(one) for one in of]
         instructions: dict[str, Callable[..., Any]] = {
             "mov.b32": lambda one: one,
             "shr.u32": lambda one, by: one >> by,
+            "shl.b32": lambda one, by: one << by,
+            "shf.l.wrap.b32": lambda one, _, by: one << by | one >> np.uint32(32 - by),
+            "shf.r.wrap.b32": lambda one, _, by: one >> by | one << np.uint32(32 - by),
+            "lop3.b32": lambda one, other, third, _: one & third | other & ~third,
+            "mul.lo.u32": lambda one, by: (one.astype(np.uint64) * by & 0xFFFFFFFF).astype(np.uint32),
+            "max.u32": np.maximum,
             "and.b32": lambda one, other: one & other,
             "xor.b32": lambda one, other: one ^ other,
             "cvt.s64.s32": lambda one: one.astype(np.int32).astype(np.int64),
@@ -210,67 +218,164 @@ def _copy_slots(lanes: Lanes, words_from: int, row: int, words_at: int) -> None:
         lanes.run(blocks.copy_words(row)[0], _four(4, slot_to + at * 16384, words_of + at * 128))
 
 
+class Part(NamedTuple):
+    """Where in memory and in shared memory is what, for the products of a part of x.
+
+    Args:
+        tiles: Of x.
+        row: Bytes of a row of words.
+        line: Bytes of a row of scales.
+        rows: Of x that there are.
+        x: Rows of x as they are in memory.
+        words: [128, words of a row].
+        beside: Of memory, behind words.
+    """
+
+    tiles: int
+    row: int
+    line: int
+    rows: int
+    x: Any
+    words: Any
+    beside: Any
+
+    @property
+    def base(self) -> int:
+        """Where x begins."""
+        return 4096
+
+    @property
+    def words_at(self) -> int:
+        """Where two slots of words begin."""
+        return self.base + 8 * self.tiles * 1024
+
+    @property
+    def beside_at(self) -> int:
+        """Where a slot of scales begins."""
+        return self.words_at + 2 * 16384
+
+    @property
+    def filled(self) -> int:
+        """Where barriers begin."""
+        return self.beside_at + 4096 + 256
+
+    def lanes(self) -> Lanes:
+        """Return lanes to whose shared memory x and words were copied."""
+        x_bytes = np.ravel(self.x.view(torch.int16).numpy()).view(np.uint8)
+        memory = np.concatenate([x_bytes, np.ravel(self.words).view(np.uint8), self.beside])
+        lanes = Lanes(memory, self.filled)
+        rows_at = self.filled - 256
+        offsets = np.where(np.arange(64) < self.rows, np.arange(64) * 1024, -1).astype(np.int32)
+        lanes.shared[rows_at:] = offsets.view(np.uint8)
+        _stage_x(lanes, self.tiles, self.base, rows_at)
+        _copy_slots(lanes, x_bytes.size, self.row, self.words_at)
+        return lanes
+
+    def scales_from(self) -> int:
+        """Return where scales begin in memory."""
+        return 2 * self.x.numel() + self.words.nbytes
+
+    def products(self, form: str, lanes: Lanes, beside: Any) -> Any:
+        """Multiply both halves of a part, whose lanes have scales ``beside``; return sums by rows of weights and x."""
+        count, own = 4 * self.tiles, self.words_at + WAVEFRONT * 2048 + R * 256 + (Q * 2 + R % 2) * 16
+        lanes.run(blocks.take(form)[0], _four(12, own, beside, self.filled, 0))
+        sums = {f"${at}": np.zeros(LANES) for at in range(count)}
+        held = {f"${count + at}": lanes.held[f"${at}"] for at in range(12)}
+        block, constraints = blocks.stage(form, self.tiles, 2)
+        assert len(constraints.split(",")) == 2 * (count + 12) + 36
+        lead = (R * 4 + Q == 0).astype(np.uint32)
+        for at in range(2):
+            where = np.uint32((self.base >> 4) + 0x10000 + at * self.tiles * 256)
+            given = _four(
+                2 * (count + 12), (own + at * 16384).astype(np.uint32), where, self.filled + at * 8, lead,
+                own + 16384, beside + 8, self.filled + 8, 0, np.uint32(1 - at),
+            )  # fmt: skip
+            lanes.run(block, sums | held | given)
+            sums, held = ({name: lanes.held[name] for name in some} for some in (sums, held))
+        # A wavefront lets go of a slot once.
+        assert lanes.arrivals == [*[self.filled + 16] * WAVEFRONTS, *[self.filled + 24] * WAVEFRONTS]
+        whole = np.zeros((128, 8 * self.tiles))
+        for at in range(count):
+            whole[WAVEFRONT * 16 + R * 2 + at % 4 // 2, at // 4 * 8 + Q * 2 + at % 2] = sums[f"${at}"]
+        return whole
+
+    def wanted(self, weights: Any) -> Any:
+        """Return products of weights in float64, of rows of x that there are."""
+        there = np.arange(8 * self.tiles)[:, None] < self.rows
+        return weights @ np.where(there, self.x.double().numpy(), 0.0).T
+
+
+def _part(drawn: Any, tiles: int, row: int, line: int, *beside: Any) -> Part:
+    x = torch.tensor(drawn.standard_normal((8 * tiles, PART))).to(torch.bfloat16)
+    words = drawn.integers(0, 1 << 32, (128, row // 4), dtype=np.uint32)
+    return Part(tiles, row, line, 8 * tiles - 3, x, words, np.concatenate(beside))
+
+
+def _codes(words: Any) -> Any:
+    return (words[:, : PART // 8, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15).reshape(128, PART)
+
+
 @pytest.mark.parametrize("tiles", [2, 3, 6])
 def test_sums_of_a_part_of_x(tiles: int) -> None:
     drawn = np.random.default_rng(tiles)
-    tokens, row, line, n = 8 * tiles, 1024, 64, 128
-    absent = tokens - 3
-    x_bytes, x = _bfloat16(drawn, tokens, PART)
-    words = drawn.integers(0, 1 << 32, (n, row // 4), dtype=np.uint32)
-    scale_bytes, scales = _bfloat16(drawn, n, line // 2)
-    bias_bytes, biases = _bfloat16(drawn, n, line // 2)
-    memory = np.concatenate([x_bytes, np.ravel(words).view(np.uint8), scale_bytes, bias_bytes])
-    words_from, scales_from = x_bytes.size, x_bytes.size + words.nbytes
-    # x, slots of words for two halves, scales, offsets of rows, and barriers.
-    base = 4096
-    words_at = base + tokens * 1024
-    beside_at = words_at + 2 * 16384
-    rows_at = beside_at + 4096
-    filled = rows_at + 256
-    lanes = Lanes(memory, filled)
-    offsets = np.where(np.arange(64) < absent, np.arange(64) * 1024, -1).astype(np.int32)
-    lanes.shared[rows_at:] = offsets.view(np.uint8)
-    wavefront, r, q = WAVEFRONT, R, Q
-    _stage_x(lanes, tiles, base, rows_at)
-    _copy_slots(lanes, words_from, row, words_at)
-    scales_to = beside_at + wavefront * 512 + r * 64 + q * 16
-    scales_of = scales_from + (q // 2) * scale_bytes.size + (wavefront * 16 + r * 2 + q % 2) * line
+    scale_bytes, scales = _bfloat16(drawn, 128, 32)
+    bias_bytes, biases = _bfloat16(drawn, 128, 32)
+    part = _part(drawn, tiles, 1024, 64, scale_bytes, bias_bytes)
+    lanes = part.lanes()
+    scales_to = part.beside_at + WAVEFRONT * 512 + R * 64 + Q * 16
+    scales_of = part.scales_from() + (Q // 2) * scale_bytes.size + (WAVEFRONT * 16 + R * 2 + Q % 2) * 64
     lanes.run(blocks.copy_scales()[0], _four(4, scales_to, scales_of))
-    own = words_at + wavefront * 2048 + r * 256 + (q * 2 + r % 2) * 16
-    beside = beside_at + wavefront * 512 + r * 64 + q * 2
-    lanes.run(blocks.take()[0], _four(12, own, beside, filled, 0))
-    sums = {f"${at}": np.zeros(LANES) for at in range(4 * tiles)}
-    held = {f"${4 * tiles + at}": lanes.held[f"${at}"] for at in range(12)}
-    block, constraints = blocks.stage(tiles, 2)
-    assert len(constraints.split(",")) == 2 * (4 * tiles + 12) + 36
-    lead = (r * 4 + q == 0).astype(np.uint32)
-    for at in range(2):
-        where = np.uint32((base >> 4) + 0x10000 + at * tiles * 256)
-        given = _four(
-            2 * (4 * tiles + 12), (own + at * 16384).astype(np.uint32), where, filled + at * 8, lead,
-            own + 16384, beside + 8, filled + 8, 0, np.uint32(1 - at),
-        )  # fmt: skip
-        lanes.run(block, sums | held | given)
-        sums, held = ({name: lanes.held[name] for name in some} for some in (sums, held))
-    # A wavefront lets go of a slot once.
-    assert lanes.arrivals == [*[filled + 16] * WAVEFRONTS, *[filled + 24] * WAVEFRONTS]
-    codes = (words[:, : PART // 8, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15).reshape(n, PART // 64, 64)
+    sums = part.products(blocks.AFFINE4, lanes, part.beside_at + WAVEFRONT * 512 + R * 64 + Q * 2)
+    codes = _codes(part.words).reshape(128, PART // 64, 64)
     weights = codes * scales[:, : PART // 64, None] + biases[:, : PART // 64, None]
-    weights = torch.tensor(weights).to(torch.bfloat16).double().numpy().reshape(n, PART)
-    wanted = weights @ np.where(np.arange(tokens)[:, None] < absent, x, 0.0).T
-    for tile in range(tiles):
-        for at in range(4):
-            got = sums[f"${4 * tile + at}"] * 2.0**23
-            assert np.allclose(
-                got, wanted[wavefront * 16 + r * 2 + at // 2, tile * 8 + q * 2 + at % 2], rtol=1e-9, atol=1e-9
-            )
+    weights = torch.tensor(weights).to(torch.bfloat16).double().numpy().reshape(128, PART)
+    assert np.allclose(sums * 2.0**23, part.wanted(weights), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "low", "high"), [(2, 120, 130), (3, 0, 9), (6, 120, 140), (2, 133, 134), (2, 134, 135), (2, 246, 255)]
+)
+def test_sums_of_a_part_of_x_and_e2m1(tiles: int, low: int, high: int) -> None:
+    drawn = np.random.default_rng(low)
+    scales = drawn.integers(low, high, (128, 64), dtype=np.uint8)
+    part = _part(drawn, tiles, 1024, 64, np.ravel(scales))
+    lanes = part.lanes()
+    # Half as many lanes copy them for a wavefront.
+    wavefront = WAVEFRONT // 2 * 2 + Q // 2
+    scales_to = part.beside_at + wavefront * 512 + Q % 2 * 128 + R * 16
+    row = wavefront * 16 + R * 2 + Q % 2
+    lanes.run(blocks.copy_scales()[0], _four(4, scales_to, part.scales_from() + row * 64))
+    sums = part.products(blocks.MXFP4, lanes, part.beside_at + WAVEFRONT * 512 + R * 16 + Q * 2)
+    numbers = np.array(E2M1)[_codes(part.words)].reshape(128, PART // 32, 32)
+    weights = np.ldexp(numbers, scales[:, : PART // 32, None].astype(int) - 127).reshape(128, PART)
+    wanted = part.wanted(weights)
+    assert np.allclose(sums * 2.0**5, wanted, rtol=1e-9, atol=1e-12 * np.abs(wanted).max())
+
+
+def test_a_scale_that_is_no_number_makes_a_row_none() -> None:
+    drawn = np.random.default_rng(0)
+    scales = np.full((128, 64), 127, np.uint8)
+    scales[5, 3], scales[77, 15] = 255, 255
+    part = _part(drawn, 2, 1024, 64, np.ravel(scales))
+    lanes = part.lanes()
+    row = WAVEFRONT * 16 + R * 2 + Q % 2
+    at = part.beside_at + WAVEFRONT * 512 + Q % 2 * 128 + R * 16
+    lanes.run(blocks.copy_scales()[0], _four(4, at, part.scales_from() + row * 64))
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = part.products(blocks.MXFP4, lanes, part.beside_at + WAVEFRONT * 512 + R * 16 + Q * 2)
+    lost = ~np.isfinite(sums).all(1)
+    assert np.flatnonzero(lost).tolist() == [5, 77]
+    assert not np.isfinite(sums[lost, : part.rows]).any()
 
 
 def test_numbers_beside_words_are_powers_of_two() -> None:
-    for word, power in ((blocks.SCALE, 110), (blocks.SCALE_16, 106), (blocks.DOWN, -23)):
+    numbers = ((blocks.SCALE, 110), (blocks.SCALE_16, 106), (blocks.DOWN, -23), (blocks.E2M1_UP, 121))
+    for word, power in (*numbers, (blocks.TINY, -127)):
         assert np.array_equal(_halves(np.uint32(word)), [2.0**power] * 2)
     # A code is a denormal times 2^133.
     assert np.frombuffer(bytes.fromhex(blocks.BACK.removeprefix("0f")), ">f4")[0] == 2.0 ** (133 - 110)
+    # An e2m1 code is 2^-126 times its number.
+    assert np.frombuffer(bytes.fromhex(blocks.E2M1_BACK.removeprefix("0f")), ">f4")[0] == 2.0 ** (126 - 121)
 
 
 def _problem(**change: Any) -> Problem:
@@ -284,7 +389,7 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32},
+        {"dtype": "float16"}, {"mode": "mxfp4"}, {"mode": "nvfp4", "group_size": 32}, {"bits": 8}, {"group_size": 32},
         {"transpose": False}, {"m": 2}, {"pairs": 1 << 16}, {"experts": 512}, {"pairs": 1 << 14, "k": 1 << 17},
     ],
     ids=str,
@@ -292,6 +397,7 @@ def _problem(**change: Any) -> Problem:
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gluon, "SUITED", True)
     assert experts.suits(_problem(), H200)
+    assert experts.suits(_problem(mode="mxfp4", group_size=32), H200)
     assert not experts.suits(_problem(**change), H200)
 
 
@@ -353,13 +459,31 @@ def test_gates_take_it_where_it_was_faster() -> None:
     assert [_taken(pairs=8 * tokens, **deep) for tokens in (34, 128, 256, 512)] == [False, False, True, True]
 
 
-def _launches(offset: int, *, gated: bool = False) -> list[executor.Launch]:
+def _mxfp4_taken(**change: Any) -> bool:
+    problem = _problem(mode="mxfp4", group_size=32, **change)
+    config = config_for("gather_qmm", "experts", experts.class_of(problem, shape_class(problem)), H200)
+    return experts.fits(problem, config, H200)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_mxfp4_takes_it_where_it_was_faster(gated: bool) -> None:
+    counts = (64, 128, 256, 512, 600, 700)
+    assert [_mxfp4_taken(pairs=8 * tokens, gated=gated) for tokens in counts] == [False, True, True, True, True, False]
+    assert not _mxfp4_taken(n=1536, k=4096, gated=gated)
+
+
+def _launches(offset: int, *, gated: bool = False, mode: str = "affine") -> list[executor.Launch]:
     """Return the launches for 64 rows of x and 16 experts, whose last scales stand behind some others."""
     x = torch.zeros(64, 1, 1, 1024, dtype=torch.bfloat16)
     beside = torch.zeros(16 * 2048 * 16 + offset, dtype=torch.bfloat16)[offset:].view(16, 2048, 16)
     words = torch.zeros(16, 2048, 128, dtype=torch.int32)
-    first, last = (words, torch.zeros_like(beside), torch.zeros_like(beside)), (words, beside, beside)
+    first: tuple[Any, ...] = (words, torch.zeros_like(beside), torch.zeros_like(beside))
+    last: tuple[Any, ...] = (words, beside, beside)
     named: dict[str, Any] = {"rhs_indices": torch.zeros(64, 8, dtype=torch.int32), "group_size": 64, "bits": 4}
+    if mode == "mxfp4":
+        beside = torch.zeros(16 * 2048 * 32 + offset, dtype=torch.uint8)[offset:].view(16, 2048, 32)
+        first, last = (words, torch.zeros_like(beside)), (words, beside)
+        named |= {"group_size": 32, "mode": "mxfp4"}
     recorder = executor.Recorder(H200)
     with executor.using(recorder), forced("gather_qmm", "experts", Config(TAKEN)):
         if gated:
@@ -370,11 +494,12 @@ def _launches(offset: int, *, gated: bool = False) -> list[executor.Launch]:
 
 
 @pytest.mark.parametrize("gated", [False, True])
-def test_some_rows_of_each_expert_take_the_kernel(gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", ["affine", "mxfp4"])
+def test_some_rows_of_each_expert_take_the_kernel(mode: str, gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton.experimental.gluon")
     monkeypatch.setattr(gluon, "SUITED", True)
     kernel = importlib.import_module("rocmend.kernels.ops.gather_qmm.kernels.experts").experts_kernel
-    (launch,) = _launches(0, gated=gated)
+    (launch,) = _launches(0, gated=gated, mode=mode)
     assert launch.kernel is kernel
     assert launch.grid == (132,)
     names = ("SLICES", "EXPERTS", "TILES", "BLOCKS", "ROUNDS", "GATED", "SLOTS")
@@ -382,12 +507,13 @@ def test_some_rows_of_each_expert_take_the_kernel(gated: bool, monkeypatch: pyte
     # All that it takes is given: what is not there by position has to be a constant.
     assert len(launch.args) + len(launch.constants) == len(kernel.arg_names)
     # Tensors at odd addresses take the other kernel.
-    assert kernel not in {other.kernel for other in _launches(4, gated=gated)}
+    assert kernel not in {other.kernel for other in _launches(4, gated=gated, mode=mode)}
 
 
 def test_records_have_room_for_x_and_slots() -> None:
     for kind in ("low", "middle", "tall"):
         for gated in (False, True):
-            problem = _problem(gated=gated)
-            config = config_for("gather_qmm", "experts", experts.class_of(problem, kind), H200)
-            assert config["TILES"] == 0 or experts.lds_bytes(problem, config) <= H200.lds_bytes
+            for form in ({}, {"mode": "mxfp4", "group_size": 32}):
+                problem = _problem(gated=gated, **form)
+                config = config_for("gather_qmm", "experts", experts.class_of(problem, kind), H200)
+                assert config["TILES"] == 0 or experts.lds_bytes(problem, config) <= H200.lds_bytes

@@ -102,6 +102,7 @@ def _some_of_each() -> Iterator[Case]:
         yield _case(
             f"experts-{name}", "bfloat16", ("affine", 4, 64), experts, tokens, 8, n, k, indices=name, size="large"
         )
+    yield from _some_of_each_mxfp4()
     # With a gate some sums are made behind others where registers have no room for all.
     for name, tokens, experts, n, k in (
         ("random", 128, 32, 1024, 2048), ("gap", 100, 32, 2048, 1536), ("one", 101, 32, 2048, 1536),
@@ -111,6 +112,19 @@ def _some_of_each() -> Iterator[Case]:
             f"experts-{name}-gated", "bfloat16", ("affine", 4, 64), experts, tokens, 8, n, k,
             gated=True, indices=name, size="large",
         )  # fmt: skip
+
+
+def _some_of_each_mxfp4() -> Iterator[Case]:
+    """Yield such cases of mxfp4: one scale for 32 columns, and nothing beside it."""
+    for name, tokens, experts, n, k in (
+        ("random", 128, 32, 1024, 2048), ("gap", 101, 32, 1024, 1536), ("one", 101, 32, 1024, 2048),
+        ("sorted", 255, 64, 1024, 512),
+    ):  # fmt: skip
+        for gated in (False, True):
+            yield _case(
+                f"experts-{name}-mxfp4{'-gated' if gated else ''}", "bfloat16", ("mxfp4", 4, 32), experts, tokens, 8,
+                n, k, gated=gated, indices=name, size="large",
+            )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:

@@ -14,6 +14,7 @@ from rocmend.kernels.common import gluon
 from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.ops.gather_qmm import Problem
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments
+from rocmend.kernels.ops.gather_qmm.kernels.experts_blocks import FORMS
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
@@ -42,7 +43,7 @@ def suits(problem: Problem, target: Target) -> bool:
     return (
         gluon.on_target(target)
         and problem.dtype == "bfloat16"
-        and (problem.mode, problem.bits, problem.group_size) == ("affine", 4, 64)
+        and (problem.mode, problem.bits, problem.group_size) in FORMS
         and problem.transpose
         and problem.m == 1
         and problem.pairs <= MOST_PAIRS
@@ -60,7 +61,9 @@ class Cut(NamedTuple):
 
 
 def class_of(problem: Problem, kind: str) -> str:
-    """Name the class of records: rows of an expert, and with a gate whether there are many columns."""
+    """Name the class of records: rows of an expert, and with a gate whether there are many columns; or mxfp4."""
+    if problem.mode == "mxfp4":
+        return "mxfp4-deep" if problem.k > DEEPEST else "mxfp4-gated" if problem.gated else "mxfp4"
     if not problem.gated:
         return kind
     return f"{kind}-gated-deep" if problem.k > DEEPEST else f"{kind}-gated"
@@ -151,6 +154,7 @@ def plan(
             "GATED": problem.gated,
             "SLOTS": config["SLOTS"],
             "PDL": bool(config.get("launch_pdl", 0)),
+            "FORM": FORMS[problem.mode, problem.bits, problem.group_size],
         },
         config,
         (problem.n, problem.pairs, problem.experts, a.pairs.divisor),

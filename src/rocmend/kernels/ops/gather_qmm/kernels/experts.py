@@ -44,6 +44,7 @@ from rocmend.kernels.ops.gather_qmm.kernels.experts_shared import (
     HEIGHT,
     LIST_AT,
     LISTED,
+    MXFP4,
     ORDERED_AT,
     READ_UP,
     ROWS_AT,
@@ -64,11 +65,9 @@ from rocmend.kernels.ops.gather_qmm.kernels.experts_shared import (
 
 VERSION = gl.constexpr(hashlib.sha256(inspect.getsource(blocks).encode()).hexdigest())
 """Of the blocks: what was compiled from others is not taken for what these compile to."""
-STORE, STORE_OF = (gl.constexpr(t) for t in blocks.store())
-TAKE, TAKE_OF = (gl.constexpr(t) for t in blocks.take())
 MULTIPLIED, MULTIPLIED_OF = (gl.constexpr(t) for t in blocks.MULTIPLIED)
 BASE, BASE_OF = (gl.constexpr(t) for t in blocks.BASE)
-FROM_SUMS = gl.constexpr(2.0**23)
+FROM_SUMS, FROM_E2M1 = gl.constexpr(2.0**23), gl.constexpr(2.0**5)
 """What sums are multiplied by."""
 
 
@@ -91,13 +90,15 @@ def _replaced(values, new, FROM: gl.constexpr):
 @gluon.jit
 def _products(
     n, used, staged, base,
-    DEPTH: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr, SLOTS: gl.constexpr, PLACES: gl.constexpr,
+    DEPTH: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr, SLOTS: gl.constexpr, FORM: gl.constexpr,
+    PLACES: gl.constexpr,
 ):  # fmt: skip
     """Multiply a unit's rows of weights by a tile of x, one part of the columns after the other; return the sums."""
     PARTS: gl.constexpr = DEPTH // 512
     wavefront, r, q, _four, zero = lanes_of(WAVEFRONTS)
     words_at = base + PLACES[WORDS_AT] + (wavefront * (WORDS // WAVEFRONTS) + r * 256 + (q * 2 + r % 2) * 16 + zero)
-    scales_at = base + PLACES[SCALES_AT] + (wavefront * (SCALES // WAVEFRONTS) + r * 64 + q * 2 + zero)
+    scales_at = base + PLACES[SCALES_AT] + (wavefront * (SCALES // WAVEFRONTS) + q * 2 + zero)
+    scales_at += r * (16 if FORM == MXFP4 else 64)
     lead = (r * 4 + q + zero == 0).to(gl.int32)
     filled = base + PLACES[FILLED]
     sums = ()
@@ -105,7 +106,7 @@ def _products(
         sums = sums + (zero.to(gl.float32),)
     slot, odd, beside = used % SLOTS, used // SLOTS & 1, used // 2 % (SLOTS // 2 + 1)
     held = gl.inline_asm_elementwise(
-        TAKE, TAKE_OF,
+        text("take", FORM), text_of("take", FORM),
         [words_at + slot * WORDS, scales_at + beside * SCALES, zero + (filled + slot * 8), zero + odd],
         (gl.int32, gl.int32, gl.int32), is_pure=False, pack=4,
     )  # fmt: skip
@@ -124,7 +125,7 @@ def _products(
                 if block == BLOCKS - 1:
                     another = 1 - ((part == PARTS - 1) & (half == 1)).to(gl.int32)
                 new = gl.inline_asm_elementwise(
-                    text("stage", TILES, SLOTS), text_of("stage", TILES, SLOTS),
+                    text("stage", FORM, TILES, SLOTS), text_of("stage", FORM, TILES, SLOTS),
                     _some(sums, block * TILES, TILES) + held
                     + (
                         words_at + (slot * WORDS + hidden), zero + (here + half * (TILES * 256)),
@@ -143,7 +144,10 @@ def _products(
 
 
 @gluon.jit
-def _store(sums, out_ptr, n, tile_at, count, TILES: gl.constexpr, BLOCKS: gl.constexpr, GATED: gl.constexpr):
+def _store(
+    sums, out_ptr, n, tile_at, count,
+    TILES: gl.constexpr, BLOCKS: gl.constexpr, GATED: gl.constexpr, FORM: gl.constexpr,
+):  # fmt: skip
     """Store products: of each block, or of each two, a lane's two neighbouring columns of the result."""
     EACH: gl.constexpr = 2 if GATED else 1
     wavefront, r, q, four, zero = lanes_of(WAVEFRONTS)
@@ -160,10 +164,11 @@ def _store(sums, out_ptr, n, tile_at, count, TILES: gl.constexpr, BLOCKS: gl.con
             total = sums[block * EACH * TILES + tile]
             if GATED:
                 # The block takes a power of two from what it stores.
-                gate = total * FROM_SUMS
+                gate = total * (FROM_E2M1 if FORM == MXFP4 else FROM_SUMS)
                 total = gate / (1.0 + gl.exp(-gate)) * sums[(block * EACH + 1) * TILES + tile]
             gl.inline_asm_elementwise(
-                STORE, STORE_OF, [total, (to + block * HEIGHT).to(gl.int64, bitcast=True), there],
+                text("store", FORM), text_of("store", FORM),
+                [total, (to + block * HEIGHT).to(gl.int64, bitcast=True), there],
                 gl.int32, is_pure=False, pack=4,
             )  # fmt: skip
 
@@ -172,7 +177,7 @@ def _store(sums, out_ptr, n, tile_at, count, TILES: gl.constexpr, BLOCKS: gl.con
 def _multiply(
     x_ptr, out_ptr, rhs_ptr, n, pairs, divisor, expert, tile, known, used, staged, base,
     DEPTH: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr, ROUNDS: gl.constexpr, GATED: gl.constexpr,
-    SLOTS: gl.constexpr, ROOM: gl.constexpr, PLACES: gl.constexpr,
+    SLOTS: gl.constexpr, ROOM: gl.constexpr, FORM: gl.constexpr, PLACES: gl.constexpr,
 ):  # fmt: skip
     """List a tile's rows, stage the first part of x, multiply, and store."""
     MOST: gl.constexpr = 8 * TILES
@@ -193,17 +198,17 @@ def _multiply(
         stage_part(x_ptr, tile * 0, base, base + staged % 2 * (TILES * 8192), WAVEFRONTS, TILES, PLACES)
         gl.thread_barrier()
         if ROUNDS == 1:
-            sums = _products(n, used, staged, base, DEPTH, TILES, BLOCKS, SLOTS, PLACES)
-            _store(sums, out_ptr, n, tile_at, count, TILES, BLOCKS, GATED)
+            sums = _products(n, used, staged, base, DEPTH, TILES, BLOCKS, SLOTS, FORM, PLACES)
+            _store(sums, out_ptr, n, tile_at, count, TILES, BLOCKS, GATED, FORM)
         else:
             # A loop for the compiler too.
             for done in range(ROUNDS + (n >> 31)):
                 sums = _products(
                     n, used + done * (DEPTH // 256 * BLOCKS), staged + done * (DEPTH // 512), base,
-                    DEPTH, TILES, BLOCKS, SLOTS, PLACES,
+                    DEPTH, TILES, BLOCKS, SLOTS, FORM, PLACES,
                 )  # fmt: skip
                 to = out_ptr + done * (HEIGHT * BLOCKS // (2 if GATED else 1))
-                _store(sums, to, n, tile_at, count, TILES, BLOCKS, GATED)
+                _store(sums, to, n, tile_at, count, TILES, BLOCKS, GATED, FORM)
     elif known:
         # What was copied is let go of.
         for slot in gl.static_range(FIRST):
@@ -218,9 +223,9 @@ def experts_kernel(
     n, pairs, experts, divisor,
     DEPTH: gl.constexpr, SLICES: gl.constexpr, EXPERTS: gl.constexpr, TILES: gl.constexpr, BLOCKS: gl.constexpr,
     ROUNDS: gl.constexpr, GATED: gl.constexpr, SLOTS: gl.constexpr, ROOM: gl.constexpr, REGISTERS: gl.constexpr,
-    PDL: gl.constexpr,
+    PDL: gl.constexpr, FORM: gl.constexpr,
 ):  # fmt: skip
-    """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once.
+    """out[pair] = x[pair // divisor] @ w[rhs[pair]].T, w = scale * code + bias rounded once, of mxfp4 scale * code.
 
     GATED: the silu of that, times the same product of the second matrix.
 
@@ -229,8 +234,8 @@ def experts_kernel(
     Args:
         x_ptr: [rows, DEPTH] in bfloat16, less than 2^31 bytes.
         w_ptr: [experts * n, DEPTH / 8] words.
-        scales_ptr: [experts * n, DEPTH / 64].
-        biases_ptr: The same.
+        scales_ptr: [experts * n, DEPTH / 64], of mxfp4 bytes, of half as many columns each.
+        biases_ptr: The same, or None.
         up_ptr: The second matrix likewise, or None.
         up_scales_ptr: Its scales.
         up_biases_ptr: Its biases.
@@ -251,6 +256,7 @@ def experts_kernel(
         ROOM: Numbers of pairs that can be listed at once.
         REGISTERS: Of a lane of wavefronts that copy.
         PDL: It is launched while what is before it still runs.
+        FORM: Of the weights, one of ``experts_blocks.FORMS``.
     """
     gl.static_assert(VERSION != "")
     SPAN: gl.constexpr = HEIGHT * BLOCKS * ROUNDS // (2 if GATED else 1)
@@ -277,8 +283,15 @@ def experts_kernel(
         gl.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
         gl.inline_asm_elementwise("griddepcontrol.launch_dependents; // $0", "=r", [], gl.int32, is_pure=False, pack=1)
     second = ()
-    if GATED:
-        second = (up_ptr, up_scales_ptr, up_biases_ptr)
+    if FORM == MXFP4:
+        # There are no biases.
+        first = (w_ptr, scales_ptr, scales_ptr)
+        if GATED:
+            second = (up_ptr, up_scales_ptr, up_scales_ptr)
+    else:
+        first = (w_ptr, scales_ptr, biases_ptr)
+        if GATED:
+            second = (up_ptr, up_scales_ptr, up_biases_ptr)
     # Whether pairs were counted: one of each expert's units needs no counts; they are counted while it is multiplied.
     counted, turn, used, staged = begin * 0, begin * 0, begin * 0, begin * 0
     unit, units = begin, begin + 1
@@ -294,14 +307,14 @@ def experts_kernel(
                     _multiply,
                     (
                         x_ptr, out_ptr + unit % SLICES * SPAN, rhs_ptr, n, pairs, divisor, expert, tile,
-                        known, used, staged, base, DEPTH, TILES, BLOCKS, ROUNDS, GATED, SLOTS, ROOM, PLACES,
+                        known, used, staged, base, DEPTH, TILES, BLOCKS, ROUNDS, GATED, SLOTS, ROOM, FORM, PLACES,
                     ),
                 ),
                 (
                     copy_weights,
                     (
-                        (w_ptr, scales_ptr, biases_ptr), second, expert.to(gl.int64) * n + unit % SLICES * SPAN,
-                        known, used, turn, base, DEPTH, BLOCKS, ROUNDS, SLOTS, PLACES,
+                        first, second, expert.to(gl.int64) * n + unit % SLICES * SPAN,
+                        known, used, turn, base, DEPTH, BLOCKS, ROUNDS, SLOTS, FORM, PLACES,
                     ),
                 ),
                 (stage, (x_ptr, rhs_ptr, pairs, counted, staged, turn, base, DEPTH, TILES, ROUNDS, PLACES)),

@@ -5,6 +5,12 @@ So a code, masked where it stands in a word, is a number already, and one that s
 One instruction makes weights of two codes, ``code * scale + bias`` rounded once; they are times 2^-23, which sums have
 taken from them at the end. A scale must be below 2^17, or sums are no numbers.
 
+The bits of e2m1, but for the sign, are a bfloat16's where its exponent ends and its fraction begins: what they stand
+for times 2^-126, also the one denormal. The sign belongs seven bits higher. In two words signs take the place of a bit
+of another code, each word what the other one lost; then a shift and a mask place two codes with their signs. A power of
+two, and then their scale, are put on by a multiplication each, since one number has no room for both: weights are times
+2^-5, and exact with every scale.
+
 Columns are in an order in which a lane's words are what the unit takes of it, and of one group: of 256, lane q of four
 has columns 64 q to 64 q + 63, 32 of them in each of two loads of 16 bytes. The unit's steps of 16 columns are pairs of
 codes n and n + 4 of a word; rows of x are brought into that order where they lie in shared memory.
@@ -18,6 +24,19 @@ SCALE, SCALE_16, DOWN, BACK = 0x76807680, 0x74807480, 0x34003400, "0f4B000000"
 FOUR = 4
 DESCRIPTOR = "0x40000040"
 """Upper half of what describes x to the unit: swizzled by 128 bytes, 1024 bytes from 8 rows to the next 8."""
+E2M1_UP, E2M1_BACK = 0x7C007C00, "0f42000000"
+"""2^121 in bfloat16, twice, and 2^5."""
+TINY = 0x00400040
+"""2^-127, which is a denormal, twice: the scale 0."""
+PLACED = 0x81C081C0
+"""Bits of e2m1 in bfloat16."""
+SIGNS_LOW, SIGNS_HIGH = 0x22002200, 0x00220022
+"""Where signs of the lower and of the upper two codes of 16 bits are put, in place of bits of the other two."""
+PICK = "0xe4"
+"""Bits of a first number where those of a third are, else of a second."""
+AFFINE4, MXFP4 = "affine4", "mxfp4"
+FORMS = {("affine", 4, 64): AFFINE4, ("mxfp4", 4, 32): MXFP4}
+"""Names of formats."""
 ALL = "0xffffffff"
 AT_ONCE = ".L2::128B"
 """What the second cache reads at once of words."""
@@ -36,27 +55,65 @@ def _waited(at: str, turn: str) -> list[str]:
     return ["W:", f"mbarrier.try_wait.parity.shared::cta.b64 r, [{at}], {turn};", "@r bra D;", "bra W;", "D:"]
 
 
-def _loaded(own: str, beside: str) -> list[str]:
-    """Load a lane's words of the first half of a slot's columns, and both rows' scales and biases."""
+def _loaded(form: str, own: str, beside: str) -> list[str]:
+    """Load a lane's words of the first half of a slot's columns, and both rows' scales and biases.
+
+    Of mxfp4 both rows' scales of either half.
+    """
     lines = []
     for line in range(2):
         held = ", ".join(f"w{line * 4 + at}" for at in range(4))
         lines.append(f"ld.shared.v4.b32 {{{held}}}, [{own}+{line * 128}];")
+    if form == MXFP4:
+        return lines + [f"ld.shared.u8 k{kind}, [{beside}+{kind // 2 + 128 * (kind % 2)}];" for kind in range(4)]
     for kind in range(4):
         lines += [f"ld.shared.u16 l, [{beside}+{16 * kind}];", f"mov.b32 k{kind}, {{l, l}};"]
     return lines
 
 
-def take() -> tuple[str, str]:
+def _scaled(form: str) -> list[str]:
+    """Make what words are multiplied with out of what was loaded of scales, and add what there is of biases."""
+    lines = []
+    if form == MXFP4:
+        for kind in range(4):
+            lines += [f"mul.lo.u32 c, k{kind}, 0x00800080;", f"max.u32 s{kind}, c, {TINY:#x};"]
+        return lines
+    for line in range(2):
+        for name, held, by in (("s", line, SCALE), ("h", line, SCALE_16), ("b", 2 + line, DOWN)):
+            lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {name}{line}, k{held}, c;"]
+    return lines
+
+
+def _unpacked(form: str, held: str, line: int, half: int, to: list[str]) -> list[str]:
+    """Make four pairs of weights of a word."""
+    lines = []
+    if form == MXFP4:
+        lines = [f"shf.l.wrap.b32 u, {held}, {held}, 6;"]
+        for name, signs in (("c", SIGNS_LOW), ("o", SIGNS_HIGH)):
+            lines.append(f"lop3.b32 {name}, u, {held}, {signs:#x}, {PICK};")
+        turns = ("shl.b32 t, c, 6;", "shl.b32 t, c, 2;", "shf.r.wrap.b32 t, o, o, 2;", "shf.r.wrap.b32 t, o, o, 6;")
+        for turn, register in zip(turns, to, strict=True):
+            lines += [turn, f"and.b32 t, t, {PLACED:#x};", f"mov.b32 u, {E2M1_UP:#x};", "mul.rn.bf16x2 t, t, u;"]
+            lines.append(f"mul.rn.bf16x2 {register}, t, s{2 * half + line};")
+        return lines
+    lines.append(f"shr.u32 u, {held}, 8;")
+    for pair, register in enumerate(to):
+        lines.append(f"and.b32 t, {'u' if pair >= 2 else held}, {CODES << 4 * (pair % 2):#x};")
+        lines.append(f"fma.rn.bf16x2 {register}, t, {'h' if pair % 2 else 's'}{line}, b{line};")
+    return lines
+
+
+def take(form: str) -> tuple[str, str]:
     """Load what a first stage takes of a slot: where words are, and scales, the slot's barrier, and its turn."""
     held = [*(f"w{at}" for at in range(8)), *(f"k{at}" for at in range(4))]
     own, beside, filled, turn = (f"${12 + FOUR * at}" for at in range(4))
-    lines = [".reg .pred r;", ".reg .b32 w<8>, k<4>;", ".reg .b16 l;", *_waited(filled, turn), *_loaded(own, beside)]
+    lines = [".reg .pred r;", ".reg .b32 w<8>, k<4>;", ".reg .b16 l;", *_waited(filled, turn)]
+    lines += _loaded(form, own, beside)
     lines += [f"mov.b32 ${at}, {name};" for at, name in enumerate(held)]
     return _block(lines), ",".join(["=&r"] * 12 + ["r"] * (4 * FOUR))
 
 
-def stage(tiles: int, slots: int) -> tuple[str, str]:
+def stage(form: str, tiles: int, slots: int) -> tuple[str, str]:
     """Return the block that adds 256 columns to a lane's sums, and its constraints.
 
     While the unit multiplies 64 columns, the next are unpacked, those of the slot before too: products still run when
@@ -66,6 +123,7 @@ def stage(tiles: int, slots: int) -> tuple[str, str]:
     barrier, its turn, and whether there is one.
 
     Args:
+        form: Of the weights, one of FORMS.
         tiles: Of x.
         slots: Of the ring.
     """
@@ -75,7 +133,7 @@ def stage(tiles: int, slots: int) -> tuple[str, str]:
     own, where, filled, lead, *others, another = (f"${2 * (count + 12) + FOUR * at}" for at in range(9))
     lines = [
         ".reg .pred f, r, n;",
-        ".reg .b32 s<2>, h<2>, b<2>, k<4>, w<16>, t, u, c, o, p<16>, q<16>;",
+        ".reg .b32 s<4>, h<2>, b<2>, k<4>, w<16>, t, u, c, o, p<16>, q<16>;",
         ".reg .b64 d, e;",
         ".reg .b16 l;",
         *(f"mov.b32 {name}, {place};" for name, place in names.items()),
@@ -87,9 +145,7 @@ def stage(tiles: int, slots: int) -> tuple[str, str]:
         held = ", ".join(f"w{(2 + line) * 4 + at}" for at in range(4))
         lines.append(f"ld.shared.v4.b32 {{{held}}}, [o+{line * 128}];")
     lines += [f"mov.b32 c, {DESCRIPTOR};", f"mov.b64 d, {{{where}, c}};"]
-    for line in range(2):
-        for name, held, by in (("s", line, SCALE), ("h", line, SCALE_16), ("b", 2 + line, DOWN)):
-            lines += [f"mov.b32 c, {by:#x};", f"mul.rn.bf16x2 {name}{line}, k{held}, c;"]
+    lines += _scaled(form)
     for group in range(4):
         if group == 2:
             lines += [
@@ -97,7 +153,7 @@ def stage(tiles: int, slots: int) -> tuple[str, str]:
                 f"@f mbarrier.arrive.shared::cta.b64 _, [{filled}+{8 * slots}];",
                 "@n bra E;",
                 *_waited(*others[2:]),
-                *_loaded(*others[:2]),
+                *_loaded(form, *others[:2]),
                 "E:",
             ]
         register = "pq"[group % 2]
@@ -106,11 +162,8 @@ def stage(tiles: int, slots: int) -> tuple[str, str]:
             for line in range(2):
                 # Words of the first half are loaded again while those of the second are multiplied.
                 held = f"w{(group // 2 * 2 + line) * 4 + 2 * (group % 2) + word}"
-                lines.append(f"shr.u32 u, {held}, 8;")
-                for pair in range(4):
-                    register_of = f"{register}{4 * (2 * word + pair // 2) + 2 * (pair % 2) + line}"
-                    lines.append(f"and.b32 t, {'u' if pair >= 2 else held}, {CODES << 4 * (pair % 2):#x};")
-                    lines.append(f"fma.rn.bf16x2 {register_of}, t, {'h' if pair % 2 else 's'}{line}, b{line};")
+                to = [f"{register}{4 * (2 * word + pair // 2) + 2 * (pair % 2) + line}" for pair in range(4)]
+                lines += _unpacked(form, held, line, group // 2, to)
         lines.append("wgmma.fence.sync.aligned;")
         for step in range(4):
             left = ", ".join(f"{register}{4 * step + at}" for at in range(4))
@@ -222,12 +275,13 @@ def counted() -> tuple[str, str]:
     return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["r"] * (FOUR * (TENSORS + 1)))
 
 
-def store() -> tuple[str, str]:
+def store(form: str) -> tuple[str, str]:
     """Store sums of rows r and r + 8, which are neighbours in the result, of two rows of x: where, and whether."""
     lines = [".reg .pred p;", ".reg .f32 a, b;", ".reg .b32 c;"]
+    back = E2M1_BACK if form == MXFP4 else BACK
     for at in range(2):
         lines += [
-            f"setp.ne.b32 p, ${12 + at}, 0;", f"mul.f32 a, ${4 + at}, {BACK};", f"mul.f32 b, ${6 + at}, {BACK};",
+            f"setp.ne.b32 p, ${12 + at}, 0;", f"mul.f32 a, ${4 + at}, {back};", f"mul.f32 b, ${6 + at}, {back};",
             "cvt.rn.bf16x2.f32 c, b, a;", f"@p st.global.b32 [${8 + at}], c;",
         ]  # fmt: skip
     return _block([*lines, *_nothing()]), ",".join(["=&r"] * FOUR + ["f"] * FOUR + ["l"] * FOUR + ["r"] * FOUR)

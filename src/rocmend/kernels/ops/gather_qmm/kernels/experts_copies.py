@@ -16,6 +16,7 @@ from rocmend.kernels.ops.gather_qmm.kernels.experts_shared import (
     HEIGHT,
     LIST_AT,
     LISTED,
+    MXFP4,
     READ_UP,
     ROWS_AT,
     SCALES,
@@ -42,12 +43,13 @@ VISIBLE, VISIBLE_OF = (gl.constexpr(t) for t in blocks.VISIBLE)
 @gluon.jit
 def copy_weights(
     first, second, first_row, known, used, turn, base,
-    DEPTH: gl.constexpr, BLOCKS: gl.constexpr, ROUNDS: gl.constexpr, SLOTS: gl.constexpr, PLACES: gl.constexpr,
+    DEPTH: gl.constexpr, BLOCKS: gl.constexpr, ROUNDS: gl.constexpr, SLOTS: gl.constexpr, FORM: gl.constexpr,
+    PLACES: gl.constexpr,
 ):  # fmt: skip
     """Copy a unit's words and scales to shared memory, as slots become free.
 
     Args:
-        first: Where words, scales and biases are.
+        first: Where words, scales and biases are; of mxfp4 scales twice.
         second: Those of a second matrix, of which every other block is, or nothing.
         first_row: Of a matrix's part that is the unit's.
         known: Whether there is a unit.
@@ -58,6 +60,7 @@ def copy_weights(
         BLOCKS: Of a round.
         ROUNDS: Of a unit, each of which goes through all columns.
         SLOTS: Of the ring.
+        FORM: Of the weights.
         PLACES: Of ``places``.
     """
     MATRICES: gl.constexpr = 1 + len(second) // 3
@@ -73,11 +76,19 @@ def copy_weights(
     words_to += (granule ^ (r // 4)) * 16
     words = first[0].to(gl.int64, bitcast=True) + first_row * ROW
     words += ((wavefront * (EACH * 16) + r // 2) * ROW + granule * 16 + zero).to(gl.int64)
-    # Scales of both rows, and biases of both.
-    scales_to = base + PLACES[SCALES_AT] + (wavefront * (EACH * SCALES // WAVEFRONTS) + r * 64 + q * 16 + zero)
+    # Of a row 16 bytes of scales, and as many of biases; of mxfp4 scales alone, of two wavefronts that multiply.
+    AT_ONCE: gl.constexpr = 2 if FORM == MXFP4 else 1
+    scales_to = base + PLACES[SCALES_AT] + (wavefront * (EACH * SCALES // WAVEFRONTS) + zero)
+    if FORM == MXFP4:
+        scales_to += q // 2 * (SCALES // WAVEFRONTS) + q % 2 * 128 + r * 16
+    else:
+        scales_to += r * 64 + q * 16
     scales = gl.where(q + zero < 2, first[1].to(gl.int64, bitcast=True), first[2].to(gl.int64, bitcast=True))
     scales += first_row * (ROW // 16)
-    scales += ((wavefront * (EACH * 16) + r * 2 + q % 2) * (ROW // 16) + zero).to(gl.int64)
+    row = wavefront * (EACH * 16) + r * 2 + q % 2 + zero
+    if FORM == MXFP4:
+        row += q // 2 * 16
+    scales += (row * (ROW // 16)).to(gl.int64)
     if MATRICES == 2:
         from_words = second[0].to(gl.int64, bitcast=True) - first[0].to(gl.int64, bitcast=True)
         from_scales = gl.where(
@@ -102,7 +113,7 @@ def copy_weights(
             source = scales + (block * (HEIGHT * ROW // 16) + part * 16)
             if MATRICES == 2:
                 source += gl.where(other > 0, from_scales, 0)
-            for each in gl.static_range(EACH):
+            for each in gl.static_range(0, EACH, AT_ONCE):
                 gl.inline_asm_elementwise(
                     COPY_SCALES, COPY_SCALES_OF, [to + each * (SCALES // WAVEFRONTS), source + each * ROW], gl.int32,
                     is_pure=False, pack=4,

@@ -21,6 +21,7 @@ class _Texts(dict):
 TEXTS = _Texts()
 WAIT, WAIT_OF = (gl.constexpr(t) for t in blocks.wait())
 ARRIVE, ARRIVE_OF = (gl.constexpr(t) for t in blocks.arrive())
+MXFP4 = gl.constexpr(blocks.MXFP4)
 HEIGHT = gl.constexpr(128)
 """Rows of a block of weights: 16 of each wavefront that multiplies."""
 COPIERS = gl.constexpr(2)
@@ -30,7 +31,7 @@ FIRST = gl.constexpr(2)
 WORDS = gl.constexpr(8 * 16 * 128)
 """Bytes of a slot of words of all wavefronts: half as many columns of x as a part has."""
 SCALES = gl.constexpr(8 * 16 * 32)
-"""Bytes of a slot of scales and biases of all wavefronts, of a part's columns."""
+"""Bytes of a slot of scales and biases of all wavefronts, of a part's columns; of mxfp4 half of it is used."""
 WORDS_AT, SCALES_AT, LIST_AT, ORDERED_AT, ROWS_AT, COUNTS_AT = (gl.constexpr(at) for at in range(1, 7))
 FILLED, FREE, STAGED, READ_UP, LISTED, END = (gl.constexpr(at) for at in range(7, 13))
 """Which of ``places`` is what."""
