@@ -24,7 +24,7 @@ from benchmarks.kernels.run import Options, measure
 from benchmarks.kernels.table import beside, earlier, page, target, together, with_twins
 from benchmarks.kernels.table import main as write_page
 
-from rocmend.kernels import registry
+from rocmend.kernels import allocate, registry
 from rocmend.kernels.suite import Call
 from rocmend.kernels.timing import Timing, set_count, timed
 
@@ -65,6 +65,25 @@ def test_what_is_wrong_is_not_timed() -> None:
     assert "not timed" in program.line(row)
     result = {"results": [{"topic": "norms", **row}]}
     assert bars(result) == []
+
+
+def test_what_is_left_unwritten_is_wrong_even_where_memory_holds_the_right_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "empty", lambda *shape, dtype=None, device=None: torch.ones(*shape, dtype=dtype))
+
+    def unwritten(*_: Any) -> Any:
+        return allocate.empty((4, 64), dtype=torch.float32, device=CPU)
+
+    compared = []
+
+    def gate(_call: Any, out: Any) -> str | None:
+        compared.append(out)
+        return None if bool((out == 1).all()) else "wrong"
+
+    row = measure(_bench(call=unwritten, gate=gate), Options(CPU), CEILINGS)
+    assert not row["gate"]["ok"]
+    assert compared[0].isnan().all()
 
 
 def test_peers_are_chosen_by_name() -> None:
