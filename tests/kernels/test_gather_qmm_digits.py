@@ -22,7 +22,7 @@ from rocmend.kernels.common import gluon
 from rocmend.kernels.ops.gather_qmm import Problem, digits
 from rocmend.kernels.ops.gather_qmm.kernels import digits_blocks as blocks
 from rocmend.kernels.target import by_name
-from rocmend.kernels.tuning import Config
+from rocmend.kernels.tuning import Config, config_for
 from rocmend.kernels.tuning.lookup import forced
 
 pytestmark = pytest.mark.cpu
@@ -180,14 +180,16 @@ def _problem(**change: Any) -> Problem:
 @pytest.mark.parametrize(
     "change",
     [
-        {"dtype": "float16"}, {"mode": "mxfp4", "group_size": 32}, {"bits": 6}, {"group_size": 32}, {"m": 2},
-        {"transpose": False}, {"n": 760}, {"pairs": 129}, {"k": 2048 + 64}, {"k": 4096 + 128},
+        {"dtype": "float16"}, {"mode": "mxfp8", "bits": 8, "group_size": 32}, {"bits": 6}, {"group_size": 32}, {"m": 2},
+        {"transpose": False}, {"n": 760}, {"pairs": 129}, {"k": 2048 + 64}, {"k": 4096 + 128}, {"mode": "mxfp4"},
+        {"mode": "nvfp4", "group_size": 16},
     ],
     ids=str,
 )  # fmt: skip
 def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gluon, "SUITED", True)
     assert digits.suits(_problem(), H200)
+    assert digits.suits(_problem(mode="mxfp4", group_size=32), H200)
     assert not digits.suits(_problem(**change), H200)
 
 
@@ -202,12 +204,26 @@ def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyP
     [
         ({}, "b4-8-single"), ({"pairs": 9}, "b4-8"), ({"gated": True}, "b4-8-gated"), ({"pairs": 1}, "b4-8-single"),
         ({"bits": 8, "k": 768}, "b8-uneven-single"), ({"k": 1024}, "b4-4-single"), ({"k": 4096}, "b4-16-single"),
-        ({"k": 4096, "gated": True}, "b4-16-gated"),
+        ({"k": 4096, "gated": True}, "b4-16-gated"), ({"mode": "mxfp4"}, "mxfp4-8-single"),
+        ({"mode": "mxfp4", "k": 768, "n": 2048}, "mxfp4-uneven"),
     ],
     ids=str,
 )  # fmt: skip
 def test_records_are_filed_by_bits_and_wavefronts(change: dict[str, Any], name: str) -> None:
     assert digits.class_of(_problem(**change), H200) == name
+
+
+def _mxfp4_taken(**change: Any) -> bool:
+    problem = _problem(mode="mxfp4", group_size=32, **change)
+    return digits.pays(problem, config_for("gather_qmm", "digits", digits.class_of(problem, H200), H200))
+
+
+def test_mxfp4_takes_it_where_it_was_faster() -> None:
+    down = {"n": 2048, "k": 768}
+    assert [_mxfp4_taken(pairs=8 * tokens, **down) for tokens in (1, 2, 8, 16)] == [False, True, True, False]
+    for gated in (False, True):
+        assert [_mxfp4_taken(pairs=8 * tokens, gated=gated) for tokens in (1, 4, 8)] == [True] * 3
+        assert _mxfp4_taken(n=1536, k=4096, gated=gated)
 
 
 def _experts(n: int, k: int, offset: int = 0) -> Any:
@@ -251,3 +267,20 @@ def test_as_many_rows_as_the_record_says(
     assert launched(3, _experts(n, 768)).kernel is not kernel
     # At addresses that are not multiples of 16.
     assert launched(2, _experts(n, 768, offset=2)).kernel is not kernel
+
+
+def test_mxfp4_is_launched_without_biases(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton.experimental.gluon")
+    monkeypatch.setattr(gluon, "SUITED", True)
+    kernel = importlib.import_module("rocmend.kernels.ops.gather_qmm.kernels.digits").digits_kernel
+    recorder = executor.Recorder(H200)
+    weights = torch.zeros(5, 64, 256, dtype=torch.int32), torch.zeros(5, 64, 64, dtype=torch.uint8)
+    record = Config({"most": 99, "SETS": 2, "PARTS": 2, "num_warps": 8, "launch_pdl": True})
+    with executor.using(recorder), forced("gather_qmm", "digits", record):
+        x, chosen = torch.zeros(2, 1, 1, 2048, dtype=torch.bfloat16), torch.zeros(2, 3, dtype=torch.int32)
+        gather_qmm(x, *weights, rhs_indices=chosen, group_size=32, mode="mxfp4")
+    (launch,) = recorder.launches
+    assert launch.kernel is kernel
+    assert len(launch.args) + len(launch.constants) == len(kernel.arg_names)
+    assert (launch.grid[:2], launch.config["num_warps"]) == ((2, 6), 4)
+    assert (launch.constants["KIND"], launch.constants["GROUP"]) == (blocks.E2M1, 32)

@@ -273,7 +273,7 @@ class Part(NamedTuple):
 
     def scales_from(self) -> int:
         """Return where scales begin in memory."""
-        return 2 * self.x.numel() + self.words.nbytes
+        return int(2 * self.x.numel() + self.words.nbytes)
 
     def products(self, form: str, lanes: Lanes, beside: Any) -> Any:
         """Multiply both halves of a part, whose lanes have scales ``beside``; return sums by rows of weights and x."""

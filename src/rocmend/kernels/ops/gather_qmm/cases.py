@@ -93,6 +93,15 @@ def _very_few() -> Iterator[Case]:
                 yield _case(label, "bfloat16", form, 5, tokens, 3, n, k, gated=gated, indices=indices)
 
 
+def _a_few() -> Iterator[Case]:
+    """Yield cases of a few rows, with as many rows of weights as take other records than the fewest do."""
+    for form in (("affine", 4, 64), ("affine", 8, 64), ("mxfp4", 4, 32)):
+        for name, n, k in (("several", 512, 2048), ("several-deep", 256, 4096), ("several-uneven", 1040, 1280)):
+            for gated in (False, True):
+                label = f"{name}-{form[0]}{form[1]}{'-gated' if gated else ''}"
+                yield _case(label, "bfloat16", form, 6, 2, 8, n, k, gated=gated, size="large")
+
+
 def _some_of_each() -> Iterator[Case]:
     """Yield cases of some rows for each expert: as many as a tile has room for, several tiles, all rows of one."""
     for name, tokens, experts, n, k in (
@@ -158,6 +167,7 @@ def cases() -> Iterator[Case]:
             label = f"{name}-gated" if gated else name
             yield _case(label, "bfloat16", ("affine", 4, group), 5, tokens, 3, n, k, gated=gated, indices=indices)
     yield from _very_few()
+    yield from _a_few()
     # Whole tiles of programs that stay: experts with no rows, with all, with more than a tile has.
     for form in (four, ("affine", 8, 64), ("mxfp4", 4, 32)):
         for name, tokens, n, k, indices in (

@@ -1,4 +1,7 @@
-"""Plan the kernel that multiplies affine codes as whole numbers, with digits of x: very few rows, on Hopper."""
+"""Plan the kernel for very few rows on Hopper.
+
+It multiplies affine codes as whole numbers with digits of x, and mxfp4's as bfloat16 with x as it is.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,9 @@ MOST_WAVEFRONTS = 16
 MOST_PAIRS = 128
 """More share experts, whose weights other kernels read once for them."""
 CHUNK = 128
-"""What K is a multiple of: two groups, or one."""
-GROUPS = (64, 128)
+"""What K is a multiple of: one, two or four groups."""
+GROUPS = {("affine", 4): (64, 128), ("affine", 8): (64, 128), ("mxfp4", 4): (32,)}
+"""Of the formats that the kernel takes."""
 SINGLE = 3
 """Sets of 16 rows of weights for each compute unit up to which a class is ``single``."""
 
@@ -34,9 +38,7 @@ def suits(problem: Problem, target: Target) -> bool:
     return (
         gluon.on_target(target)
         and problem.dtype == "bfloat16"
-        and problem.mode == "affine"
-        and problem.bits in {4, 8}
-        and problem.group_size in GROUPS
+        and problem.group_size in GROUPS.get((problem.mode, problem.bits), ())
         and problem.transpose
         and problem.m == 1
         and problem.pairs <= MOST_PAIRS
@@ -52,8 +54,8 @@ def tiles(problem: Problem) -> int:
 
 
 def pays(problem: Problem, config: Config) -> bool:
-    """Return whether the kernel is the fastest for a problem: up to ``most`` sets of 16 rows."""
-    return tiles(problem) <= int(config["most"])
+    """Return whether the kernel is the fastest for a problem: from ``fewest`` to ``most`` sets of 16 rows."""
+    return int(config.get("fewest", 0)) <= tiles(problem) <= int(config["most"])
 
 
 def wavefronts(k: int, parts: int = 1) -> int:
@@ -62,11 +64,12 @@ def wavefronts(k: int, parts: int = 1) -> int:
 
 
 def class_of(problem: Problem, target: Target) -> str:
-    """Name the class of tuning records: the bits, wavefronts that share K alike, the gate, whether rows are few."""
+    """Name the class of tuning records: the format, wavefronts that share K alike, the gate, whether rows are few."""
     count = wavefronts(problem.k)
     share = count if problem.k == count * COLUMNS else "uneven"
     single = tiles(problem) <= SINGLE * (target.compute_units or 132)
-    return f"b{problem.bits}-{share}{'-gated' if problem.gated else ''}{'-single' if single else ''}"
+    name = problem.mode if problem.mode == "mxfp4" else f"b{problem.bits}"
+    return f"{name}-{share}{'-gated' if problem.gated else ''}{'-single' if single else ''}"
 
 
 def plan(
@@ -76,8 +79,8 @@ def plan(
 
     Args:
         a: Arguments of a problem that the kernel takes.
-        config: The kernel's record: ``most`` sets of 16 rows that it is for, SETS of a program, PARTS of 256 columns of
-            a wavefront.
+        config: The kernel's record: ``fewest`` and ``most`` sets of 16 rows that it is for, SETS of a program, PARTS
+            of 256 columns of a wavefront.
         types: What the tensors are seen as.
         otherwise: Plans the kernel that takes tensors at any address.
     """
@@ -96,6 +99,7 @@ def plan(
 def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) -> Plan:
     # Gluon's kernels are for NVIDIA alone: nothing else is to load them.
     from rocmend.kernels.ops.gather_qmm.kernels.digits import digits_kernel
+    from rocmend.kernels.ops.gather_qmm.kernels.digits_blocks import E2M1
 
     k, gated = a.x.shape[-1], a.up is not None
     each = few.TILE // (2 if gated else 1)
@@ -103,8 +107,8 @@ def _planned(a: Arguments, config: Config, types: Sequence[torch.dtype | None]) 
     slices = wavefronts(k, config["PARTS"])
     units = a.n // (each * sets)
     constants = {
-        "DIVISOR": a.pairs.divisor, "DEPTH": k, "KIND": a.form.bits, "GROUP": a.form.group_size, "UNITS": units,
-        "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets, "SLICES": slices, "PARTS": config["PARTS"],
-        "PDL": bool(config.get("launch_pdl", 0)),
+        "DIVISOR": a.pairs.divisor, "DEPTH": k, "KIND": E2M1 if a.form.mode == "mxfp4" else a.form.bits,
+        "GROUP": a.form.group_size, "UNITS": units, "GATED": gated, "HAS_LHS": a.pairs.lhs is not None, "SETS": sets,
+        "SLICES": slices, "PARTS": config["PARTS"], "PDL": bool(config.get("launch_pdl", 0)),
     }  # fmt: skip
     return Plan(digits_kernel, (units, a.pairs.count), constants, few.with_warps(config, slices), (), types)

@@ -14,11 +14,13 @@ from triton.experimental.gluon import language as gl
 
 from rocmend.kernels.common.along import along
 from rocmend.kernels.ops.gather_qmm.kernels import digits_blocks as blocks
+from rocmend.kernels.ops.gather_qmm.kernels import digits_e2m1 as floats
 
 READ = gl.constexpr({
+    32: "ld.shared.u8 $0, [$1];",
     64: "ld.shared.b32 $0, [$1];", 128: "{ .reg .b16 t; ld.shared.b16 t, [$1]; mov.b32 $0, {t, t}; }",
 })  # fmt: skip
-"""A word of two groups' scales, by the size of a group."""
+"""A word of two groups' scales, by the size of a group; of groups of 32 one."""
 READ_FOUR = gl.constexpr("ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];")
 SAME = gl.constexpr("mov.b32 $0, $1;")
 """What it gives is a number of its own, to which the assembler adds constants where it is used."""
@@ -28,14 +30,22 @@ APART = gl.constexpr("bar.warp.sync 0xffffffff; // $0")
 MEET_ALL = gl.constexpr("{ .reg .pred p; setp.ne.u32 p, 0, 0; bar.red.popc.u32 $0, 0, p; }")
 """Wait for all lanes, and tell how many want something: none."""
 WAVEFRONTS = (1, 2, 4, 8, 16)
-LINES_OF, ROOM = gl.constexpr(blocks.LINES), gl.constexpr(blocks.ROOM)
-DIGITS, DIGITS_OF = gl.constexpr({kind: blocks.digits(kind) for kind in blocks.KINDS}), gl.constexpr(blocks.DIGITS_OF)
+E2M1 = gl.constexpr(blocks.E2M1)
+LINES_OF = gl.constexpr({**blocks.LINES, blocks.E2M1: 1})
+BITS_OF = gl.constexpr({4: 4, 8: 8, blocks.E2M1: 4})
+ROOM_OF = gl.constexpr({4: blocks.ROOM, 8: blocks.ROOM, blocks.E2M1: floats.ROOM})
+DIGITS = gl.constexpr({**{kind: blocks.digits(kind) for kind in blocks.KINDS}, blocks.E2M1: floats.pairs()})
+DIGITS_OF = gl.constexpr(blocks.DIGITS_OF)
 PLACES, PLACES_OF = gl.constexpr({kind: blocks.places(kind) for kind in blocks.KINDS}), gl.constexpr(blocks.PLACES_OF)
-PRODUCT = gl.constexpr({kind: blocks.product(kind) for kind in blocks.KINDS})
-PRODUCT_OF = gl.constexpr({kind: blocks.product_of(kind) for kind in blocks.KINDS})
+PAIRS_AT, PAIRS_AT_OF = gl.constexpr(floats.places()), gl.constexpr(floats.PLACES_OF)
+PRODUCT = gl.constexpr({**{kind: blocks.product(kind) for kind in blocks.KINDS}, blocks.E2M1: floats.product()})
+PRODUCT_OF = gl.constexpr({
+    **{kind: blocks.product_of(kind) for kind in blocks.KINDS}, blocks.E2M1: floats.PRODUCT_OF,
+})  # fmt: skip
 SUMMED = gl.constexpr({(count, values): blocks.summed(count, values) for count in WAVEFRONTS for values in (1, 2)})
 SUMMED_OF = gl.constexpr({values: blocks.summed_of(values) for values in (1, 2)})
 GATHERED, GATHERED_OF = gl.constexpr(blocks.gathered()), gl.constexpr(blocks.GATHERED_OF)
+GATHERED_TWO, GATHERED_TWO_OF = gl.constexpr(floats.gathered()), gl.constexpr(floats.GATHERED_OF)
 
 
 @gluon.constexpr_function
@@ -100,22 +110,27 @@ def _read(at):
 @gluon.jit
 def _beside_at(scales_ptr, biases_ptr, up_scales_ptr, up_biases_ptr, number, unit, PART: gl.constexpr,
                GATED: gl.constexpr, GROUP: gl.constexpr):  # fmt: skip
-    """Tell where words of two scales are, of the first expert: ``number`` of a unit's, with ``GROUP`` 128 of one scale.
+    """Tell where words of 128 columns' scales are, of the first expert: ``number`` of a unit's.
 
-    All scales of the unit's rows stand as they lie, then all biases, then the other matrix's.
+    All scales of the unit's rows stand as they lie, then all biases, then the other matrix's. e2m1 has no biases.
     """
-    kind: gl.constexpr = gl.pointer_type(gl.int32 if GROUP == 64 else gl.int16)
+    kind: gl.constexpr = gl.pointer_type(gl.int16 if GROUP == 128 else gl.int32)
     of = number + unit * PART
-    at = gl.where(
-        number < PART, scales_ptr.to(kind, bitcast=True) + of, biases_ptr.to(kind, bitcast=True) + (of - PART)
-    )
-    if GATED:
-        other = gl.where(
-            number < 3 * PART,
-            up_scales_ptr.to(kind, bitcast=True) + (of - 2 * PART),
-            up_biases_ptr.to(kind, bitcast=True) + (of - 3 * PART),
+    if GROUP == 32:
+        at = scales_ptr.to(kind, bitcast=True) + of
+        if GATED:
+            at = gl.where(number < PART, at, up_scales_ptr.to(kind, bitcast=True) + (of - PART))
+    else:
+        at = gl.where(
+            number < PART, scales_ptr.to(kind, bitcast=True) + of, biases_ptr.to(kind, bitcast=True) + (of - PART)
         )
-        at = gl.where(number < 2 * PART, at, other)
+        if GATED:
+            other = gl.where(
+                number < 3 * PART,
+                up_scales_ptr.to(kind, bitcast=True) + (of - 2 * PART),
+                up_biases_ptr.to(kind, bitcast=True) + (of - 3 * PART),
+            )
+            at = gl.where(number < 2 * PART, at, other)
     return at
 
 
@@ -124,19 +139,39 @@ def _share(
     words, held, by, scaled_at, none, half, FIRST: gl.constexpr, SET_AT: gl.constexpr, ROWS_AT: gl.constexpr,
     HIGH_AT: gl.constexpr, KIND: gl.constexpr, GROUP: gl.constexpr,
 ):  # fmt: skip
-    """Return a lane's share of four rows' results, of a line of a set; FIRST: of its words; bytes between scales."""
+    """Return a lane's share of four rows' results, of e2m1 of two; of a line of a set; FIRST: of its words; bytes."""
     of = []
     for at in gl.static_range(16):
         of = of + [words[FIRST + at]]
     for at in gl.static_range(len(held)):
         of = of + [held[at]]
-    for row in gl.static_range(4):
-        at = scaled_at + (SET_AT + row % 2 * ROWS_AT + row // 2 * HIGH_AT)
-        of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [at], gl.int32, is_pure=False, pack=1)]
-    of = of + [by, none, half]
-    return gl.inline_asm_elementwise(
-        PRODUCT[KIND], PRODUCT_OF[KIND], of, (gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1
-    )
+    if GROUP == 32:
+        for at in gl.static_range(4):
+            one = scaled_at + (SET_AT + at // 2 * ROWS_AT + at % 2)
+            of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [one], gl.int32, is_pure=False, pack=1)]
+        of = of + [by, none, half]
+        share = gl.inline_asm_elementwise(
+            PRODUCT[KIND], PRODUCT_OF[KIND], of, (gl.float32, gl.float32), is_pure=True, pack=1
+        )
+    else:
+        for row in gl.static_range(4):
+            at = scaled_at + (SET_AT + row % 2 * ROWS_AT + row // 2 * HIGH_AT)
+            of = of + [gl.inline_asm_elementwise(READ[GROUP], "=r,r", [at], gl.int32, is_pure=False, pack=1)]
+        of = of + [by, none, half]
+        share = gl.inline_asm_elementwise(
+            PRODUCT[KIND], PRODUCT_OF[KIND], of, (gl.float32, gl.float32, gl.float32, gl.float32), is_pure=True, pack=1
+        )
+    return share
+
+
+@gluon.jit
+def _added(one, other):
+    """Add tuples."""
+    COUNT: gl.constexpr = len(one)
+    sums = ()
+    for at in gl.static_range(COUNT):
+        sums = sums + (one[at] + other[at],)
+    return sums
 
 
 @gluon.jit
@@ -189,8 +224,8 @@ def digits_kernel(
         rhs_ptr: Experts.
         DIVISOR: Pairs that share a row of x. To divide by what is not known until then would delay the first load.
         DEPTH: K, a multiple of 128.
-        KIND: Bits of a code, 4 or 8.
-        GROUP: 64 or 128.
+        KIND: Bits of a code, 4 or 8, or E2M1.
+        GROUP: 64 or 128, of e2m1 32.
         UNITS: Of 16 * SETS rows of a matrix; with GATED of 8 * SETS.
         GATED: Whether there are two matrices.
         HAS_LHS: Whether rows of x are named.
@@ -200,17 +235,21 @@ def digits_kernel(
         PDL: Whether the kernel begins before the one before it is done.
     """
     LINES: gl.constexpr = LINES_OF[KIND]
-    WORDS: gl.constexpr = DEPTH * KIND // 32
+    WORDS: gl.constexpr = DEPTH * BITS_OF[KIND] // 32
+    ROOM: gl.constexpr = ROOM_OF[KIND]
+    FLOATS: gl.constexpr = KIND == E2M1
+    gl.static_assert(SETS <= 3, "results of at most three sets are stored")
     CHUNKS: gl.constexpr = DEPTH // 128
     EVEN: gl.constexpr = DEPTH == 256 * PARTS * SLICES
     EACH: gl.constexpr = 8 if GATED else 16
     ROWS: gl.constexpr = EACH * SETS
-    # Words of two scales (of one, of 128 codes), of which a lane copies four at a time: a matrix's, all, and how often.
+    # Words of 128 columns' scales, of which a lane copies four at a time: a matrix's, all, and how often.
     PART: gl.constexpr = ROWS * CHUNKS
-    TOTAL: gl.constexpr = PART * (4 if GATED else 2)
+    MATRIX: gl.constexpr = PART if FLOATS else 2 * PART
+    TOTAL: gl.constexpr = MATRIX * (2 if GATED else 1)
     ROUND: gl.constexpr = SLICES * 128
     ROUNDS: gl.constexpr = (TOTAL + ROUND - 1) // ROUND
-    SCALE: gl.constexpr = 256 // GROUP
+    SCALE: gl.constexpr = 2 if GROUP == 128 else 4
     # Wavefronts, rows (pairs of them, one of two), quarters.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1], [1, 4, 2, 4], [SLICES, 1, 1, 1], [3, 2, 1, 0])
     wavefront, two = along(0, SLICES, lanes, 4), along(1, 4, lanes, 4)
@@ -218,9 +257,10 @@ def digits_kernel(
     lane = two * 8 + odd * 4 + q + wavefront * 0
     unit, pair = gl.program_id(0), gl.program_id(1)
     # What is known before the index is, so that little stands between it and the first load.
-    w_of = unit * (ROWS * WORDS) + two * WORDS + wavefront * (PARTS * LINES * 32) + odd * 16 + q * 4
-    low_ptr = w_ptr + w_of
-    high_ptr = (up_ptr if GATED else w_ptr + 8 * WORDS) + w_of
+    w_of = unit * (ROWS * WORDS) + two * WORDS + wavefront * (PARTS * LINES * 32) + q * 4
+    high_half = 1 - odd if FLOATS else odd
+    low_ptr = w_ptr + (w_of + odd * 16)
+    high_ptr = (up_ptr if GATED else w_ptr + 8 * WORDS) + (w_of + high_half * 16)
     number = (wavefront * 32 + lane) * 4
     beside_ptrs = ()
     for more in gl.static_range(ROUNDS):
@@ -262,7 +302,8 @@ def digits_kernel(
     for at in gl.static_range(PARTS * SETS * LINES * 4):
         part, one, line, row = at // (SETS * LINES * 4), at // (LINES * 4) % SETS, at // 4 % LINES, at % 4
         # Of 128 columns: half a line of 4 bits, a line of 8.
-        chunk = (wavefront * PARTS + part) * 2 + (odd if LINES == 1 else odd * 0 + line)
+        of_line = (odd if row < 2 else high_half) if LINES == 1 else odd * 0 + line
+        chunk = (wavefront * PARTS + part) * 2 + of_line
         on = (one * EACH + row % 2 * 4) * WORDS + (part * LINES + line) * 32
         here = ((low_ptr if row < 2 else high_ptr) + on).to(gl.int64)
         words = words + _loaded(here, chunk < CHUNKS, policy, not EVEN, True)
@@ -279,42 +320,54 @@ def digits_kernel(
     # Words are not looked at before this barrier is passed, since no compiler knows what comes of it: else what stands
     # before it would wait for them.
     none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1) + lane * 0
-    of_row = two * CHUNKS + wavefront * (PARTS * 2) + gl.where(q == 3, PART, 0)
+    of_row = two * CHUNKS + wavefront * (PARTS * 2) + (0 if FLOATS else gl.where(q == 3, PART, 0))
     scales_at = gl.inline_asm_elementwise(SAME, "=r,r", [base + of_row * SCALE], gl.int32, is_pure=True, pack=1)
+    HIGH_AT: gl.constexpr = (MATRIX if GATED else 8 * CHUNKS) * SCALE
     totals = ()
     for part in gl.static_range(PARTS):
-        at_low, at_high, at_sums = gl.inline_asm_elementwise(
-            PLACES[KIND], PLACES_OF, [room + part * ROOM, lane], (gl.int32, gl.int32, gl.int32), is_pure=True, pack=1
-        )
+        of = [room + part * ROOM, lane]
+        if FLOATS:
+            at_low = gl.inline_asm_elementwise(PAIRS_AT, PAIRS_AT_OF, of, gl.int32, is_pure=True, pack=1)
+        else:
+            at_low, at_high, at_sums = gl.inline_asm_elementwise(
+                PLACES[KIND], PLACES_OF, of, (gl.int32, gl.int32, gl.int32), is_pure=True, pack=1
+            )
         for line in gl.static_range(LINES):
-            if KIND == 4:
+            if FLOATS:
+                held = _read(at_low) + _read(at_low + 16) + _read(at_low + 32) + _read(at_low + 48)
+            elif KIND == 4:
                 held = _read(at_low) + _read(at_low + 16) + _read(at_high) + _read(at_high + 16) + _read(at_sums)
             else:
                 held = _read(at_low if line == 0 else at_high) + _read(at_sums + line * 16)
-            # Of 4 bits a half's two groups, of 8 bits a line's.
-            chunk = part * 2 + (odd if LINES == 1 else odd * 0 + line)
+            # Of 4 bits a half's two groups, of 8 bits a line's, of e2m1 the two groups of the lane's columns.
+            chunk = part * 2 + (q // 2 if FLOATS else odd if LINES == 1 else odd * 0 + line)
             if not EVEN:
                 # What is nothing is scaled, too: by something that is there.
                 chunk = gl.where(wavefront * (PARTS * 2) + chunk < CHUNKS, chunk, -wavefront * (PARTS * 2))
-            scaled_at = gl.inline_asm_elementwise(
-                SAME, "=r,r", [scales_at + chunk * SCALE], gl.int32, is_pure=True, pack=1
-            )
+            scaled_at = scales_at + chunk * SCALE
+            half = odd + lane * 0
+            if FLOATS:
+                half = (q // 2 == odd).to(gl.int32) + lane * 0
+                scaled_at += q % 2 * 2 + gl.where(half != 0, 0, HIGH_AT)
+            scaled_at = gl.inline_asm_elementwise(SAME, "=r,r", [scaled_at], gl.int32, is_pure=True, pack=1)
             for one in gl.static_range(SETS):
                 more = _share(
-                    words, held, by[part], scaled_at, none, odd + lane * 0, ((part * SETS + one) * LINES + line) * 16,
-                    one * EACH * CHUNKS * SCALE, 4 * CHUNKS * SCALE, (2 * PART if GATED else 8 * CHUNKS) * SCALE,
-                    KIND, GROUP,
+                    words, held, by[part], scaled_at, none, half, ((part * SETS + one) * LINES + line) * 16,
+                    one * EACH * CHUNKS * SCALE, 4 * CHUNKS * SCALE, HIGH_AT, KIND, GROUP,
                 )  # fmt: skip
                 if part + line > 0:
-                    before = totals[one]
-                    more = (before[0] + more[0], before[1] + more[1], before[2] + more[2], before[3] + more[3])
-                    totals = totals[:one] + (more,) + totals[one + 1 :]
+                    totals = totals[:one] + (_added(totals[one], more),) + totals[one + 1 :]
                 else:
                     totals = totals + (more,)
     sums = ()
     for one in gl.static_range(SETS):
-        of = [totals[one][0], totals[one][1], totals[one][2], totals[one][3], lane]
-        sums = sums + (gl.inline_asm_elementwise(GATHERED, GATHERED_OF, of, gl.float32, is_pure=True, pack=1),)
+        if FLOATS:
+            of = [totals[one][0], totals[one][1], lane]
+            total = gl.inline_asm_elementwise(GATHERED_TWO, GATHERED_TWO_OF, of, gl.float32, is_pure=True, pack=1)
+        else:
+            of = [totals[one][0], totals[one][1], totals[one][2], totals[one][3], lane]
+            total = gl.inline_asm_elementwise(GATHERED, GATHERED_OF, of, gl.float32, is_pure=True, pack=1)
+        sums = sums + (total,)
     # Lanes of even rows have one set's results, those of odd ones the next one's.
     total = sums[0]
     if SETS > 1:
@@ -327,8 +380,9 @@ def digits_kernel(
             )
     elif SLICES > 1:
         total = gl.inline_asm_elementwise(SUMMED[SLICES, 1], SUMMED_OF[1], [total], gl.float32, is_pure=False, pack=1)
-    at = out_ptr + ((pair.to(gl.int64) * UNITS + unit) * ROWS + two + q * 4) + wavefront * 0
-    here = (wavefront == 0) & (q < EACH // 4)
+    quarter = q ^ (odd * 2) if FLOATS else q + odd * 0
+    at = out_ptr + ((pair.to(gl.int64) * UNITS + unit) * ROWS + two + quarter * 4) + wavefront * 0
+    here = (wavefront == 0) & (quarter < EACH // 4)
     _store(at + odd * (EACH if SETS > 1 else 0), total, here & (odd < SETS), GATED)
     if SETS > 2:
         _store(at + 2 * EACH, last, here & (odd == 0), GATED)

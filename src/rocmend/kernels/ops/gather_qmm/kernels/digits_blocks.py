@@ -23,6 +23,8 @@ from rocmend.kernels.ops.quantized_matmul.kernels.blocks import TAKE, block, ope
 
 KINDS = (4, 8)
 """Bits of a code."""
+E2M1 = 0
+"""The kind of mxfp4, for which ``digits_e2m1.py`` has blocks."""
 COLUMNS = 256
 """Of x, for a call of ``digits``."""
 LINES = {4: 1, 8: 2}
@@ -237,9 +239,9 @@ def gathered() -> str:
     for pair in range(2):
         one, other = rows[2 * pair], rows[2 * pair + 1]
         lines += [f"selp.f32 k{pair}, {other}, {one}, p;", f"selp.f32 g{pair}, {one}, {other}, p;"]
-        lines += [*_swapped(f"g{pair}", 1), f"add.f32 k{pair}, k{pair}, g{pair};"]
+        lines += [*swapped(f"g{pair}", 1), f"add.f32 k{pair}, k{pair}, g{pair};"]
     lines += ["and.b32 t, $5, 2;", "setp.ne.b32 p, t, 0;", "selp.f32 g0, k0, k1, p;", "selp.f32 k0, k1, k0, p;"]
-    lines += [*_swapped("g0", 2), "add.f32 k0, k0, g0;", "mov.f32 g0, k0;", *_swapped("g0", 4)]
+    lines += [*swapped("g0", 2), "add.f32 k0, k0, g0;", "mov.f32 g0, k0;", *swapped("g0", 4)]
     return block(*lines, "add.f32 $0, k0, g0;")
 
 
@@ -247,7 +249,8 @@ GATHERED_OF = single("f", "ffffr")
 """The constraints of ``gathered``."""
 
 
-def _swapped(name: str, by: int) -> list[str]:
+def swapped(name: str, by: int) -> list[str]:
+    """Give a number to the lane whose own differs by so much, and take that lane's."""
     return [f"mov.b32 t, {name};", f"shfl.sync.bfly.b32 t, t, {by}, 0x1f, 0xffffffff;", f"mov.b32 {name}, t;"]
 
 
