@@ -5,24 +5,11 @@ from __future__ import annotations
 import torch
 
 from rocmend.core.errors import UsageError
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
-FLOATS = {"float32": 4, "float16": 2, "bfloat16": 2}
-HELD = 16384
-"""Longest row that one program keeps in registers."""
-
 _UNKNOWN_UNITS = 64  # programs are counted for this many compute units where only the target is known
-
-
-def width(dtype: str) -> int:
-    """Return the bytes of an element; 8 for types that only references take."""
-    return FLOATS.get(dtype, 8)
-
-
-def unfit_dtype(dtype: str) -> str | None:
-    """Say why a kernel does not take a type, or None."""
-    return None if dtype in FLOATS else f"the kernel takes {', '.join(FLOATS)}, not {dtype}"
 
 
 def check_floating(op: str, **tensors: torch.Tensor | None) -> None:
@@ -65,25 +52,10 @@ def shares_memory(rows: torch.Tensor, x: torch.Tensor) -> bool:
     return rows.untyped_storage()._cdata == x.untyped_storage()._cdata  # noqa: SLF001  the identity of a storage
 
 
-def power_of_2(n: int) -> int:
-    """Return the least power of two that is not below n."""
-    return 1 << max(n - 1, 0).bit_length()
-
-
-def width_class(n: int, held: int = HELD) -> str:
-    """Name the class of row lengths: short, middle, long (held in registers by one program), split (over several)."""
-    return "short" if n <= 512 else "middle" if n <= 4096 else "long" if n <= held else "split"
-
-
 def tile(n: int, config: Config) -> tuple[int, int]:
     """Return the power of two that holds a row, and how many rows fill a program's tile."""
-    block = power_of_2(n)
+    block = next_power_of_2(n)
     return block, max(1, config.get("tile", 1) // block)
-
-
-def ceil_div(a: int, b: int) -> int:
-    """Return a / b rounded up."""
-    return -(-a // b)
 
 
 def units(target: Target) -> int:
@@ -93,5 +65,5 @@ def units(target: Target) -> int:
 
 def splits(rows: int, n: int, chunk: int, target: Target) -> int:
     """Return over how many programs a row is split, so that few rows occupy the device: a power of two up to 64."""
-    wanted = ceil_div(4 * units(target), max(rows, 1))
-    return min(64, power_of_2(max(1, min(wanted, ceil_div(n, chunk)))))
+    wanted = cdiv(4 * units(target), max(rows, 1))
+    return min(64, next_power_of_2(max(1, min(wanted, cdiv(n, chunk)))))

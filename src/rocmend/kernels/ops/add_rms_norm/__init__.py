@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
+from rocmend.kernels.common.floats import bytes_of, references, unfit_forward, unfit_held_backward
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
-from rocmend.kernels.ops.rms_norm import BYTES, HELD, Problem
+from rocmend.kernels.ops.rms_norm import Problem
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 __all__ = ["OP", "Problem"]
 
 HERE = "rocmend.kernels.ops.add_rms_norm"
 
 
-def _forward(problem: Problem, target: Target) -> str | None:
-    del target
-    if problem.backward:
-        return "it has no gradients"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
-def _backward(problem: Problem, target: Target) -> str | None:
-    if not problem.backward:
-        return "it computes gradients"
-    if problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
-        return f"a row of {problem.columns} elements does not fit in registers"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def cost(problem: Problem) -> Cost:
     """Return what must be done: two tensors read and two written; for the gradients three and one."""
     elements = float(problem.rows) * problem.columns
-    return Cost((11.0 if problem.backward else 5.0) * elements, 4.0 * elements * BYTES.get(problem.dtype, 8))
+    return Cost((11.0 if problem.backward else 5.0) * elements, 4.0 * elements * bytes_of(problem.dtype))
 
 
 OP = register(
@@ -44,20 +29,9 @@ OP = register(
         reference=f"{HERE}.reference:add_rms_norm",
         problem=Problem,
         implementations=(
-            Implementation("row", "triton", f"{HERE}.host:run", _forward, note="the sum is not read again"),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", _backward),
-            Implementation(
-                "torch",
-                "reference",
-                f"{HERE}.reference:add_rms_norm",
-                lambda problem, _target: "it has no gradients" if problem.backward else None,
-            ),
-            Implementation(
-                "torch_backward",
-                "reference",
-                f"{HERE}.reference:add_rms_norm_backward",
-                lambda problem, _target: None if problem.backward else "it computes gradients",
-            ),
+            Implementation("row", "triton", f"{HERE}.host:run", unfit_forward, note="the sum is not read again"),
+            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
+            *references(f"{HERE}.reference:add_rms_norm", f"{HERE}.reference:add_rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="As rms_norm; x and the residual of one shape and type.",

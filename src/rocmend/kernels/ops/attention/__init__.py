@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.attention"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 # gfx targets for which PyTorch's ROCm builds have flash attention without an environment variable.
 # https://github.com/ROCm/aotriton
 AOTRITON = ("gfx90a", "gfx942", "gfx950")
@@ -92,15 +92,15 @@ def pairs(problem: Problem) -> int:
 
 def cost(problem: Problem) -> Cost:
     """Two products of every pair; q, k, v read and the output written once."""
-    size = BYTES.get(problem.dtype, 8)
+    size = bytes_of(problem.dtype)
     rows, columns = problem.batch * problem.heads * problem.queries, problem.batch * problem.kv_heads * problem.keys
     width = problem.dim + problem.dim_v
     return Cost(2.0 * problem.batch * problem.heads * pairs(problem) * width, float(size * width * (rows + columns)))
 
 
-def _unfit_flash(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+def _unfit_flash(problem: Problem, target: Target) -> str | None:
+    if reason := unfit(problem, target):
+        return reason
     if max(problem.dim, problem.dim_v) > 1024:
         return "the kernel takes head dimensions up to 1024"
     return None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.attention_decode"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MOST_QUERIES = 64
 MOST_DIM = 1024
 
@@ -34,9 +34,9 @@ def shape_class(problem: Problem) -> str:
     return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
-def _unfit_split(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+def _unfit_split(problem: Problem, target: Target) -> str | None:
+    if reason := unfit(problem, target):
+        return reason
     if problem.queries > MOST_QUERIES:
         return f"the kernel takes up to {MOST_QUERIES} queries, not {problem.queries}"
     if max(problem.head_dim, problem.value_dim) > MOST_DIM:
@@ -48,7 +48,7 @@ def _cost(p: Problem) -> Cost:
     rows = float(p.batch * p.heads * p.queries)
     cache = float(p.batch * p.kv_heads * p.keys) * (p.head_dim + p.value_dim)
     width = p.head_dim + p.value_dim
-    return Cost(2.0 * rows * p.keys * width, (cache + rows * width) * BYTES.get(p.dtype, 8))
+    return Cost(2.0 * rows * p.keys * width, (cache + rows * width) * bytes_of(p.dtype))
 
 
 OP = register(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.conv"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 FEW = 1 << 21
 """Outputs, at least 128 a pixel, of which fewer make fewer tiles than a large GPU has units."""
 
@@ -93,14 +93,10 @@ def _vendor_unfit(problem: Problem, target: Target) -> str | None:
     return None
 
 
-def _triton_unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernels take {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def cost(problem: Problem) -> Cost:
     """Each multiply-add once; input, weight and output travel once."""
     per_output = problem.taps * (problem.c_in // max(problem.groups, 1))
-    size = BYTES.get(problem.dtype, 8)
+    size = bytes_of(problem.dtype)
     elements = problem.pixels_in * problem.c_in + problem.pixels_out * problem.c_out + problem.c_out * per_output
     return Cost(2.0 * problem.pixels_out * problem.c_out * per_output, float(size * elements))
 
@@ -124,7 +120,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation("torch.nn", "vendor", f"{HERE}.vendor:run", _vendor_unfit, note="cuDNN or MIOpen"),
-            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", _triton_unfit, note="needs no library"),
+            Implementation("implicit-gemm", "triton", f"{HERE}.host:run", unfit, note="needs no library"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

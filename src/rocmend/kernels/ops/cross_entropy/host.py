@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 
 from rocmend.kernels import allocate, executor
-from rocmend.kernels.common.rows import ceil_div, splits, tile, width_class
+from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common.floats import width_class
+from rocmend.kernels.common.rows import splits, tile
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.cross_entropy.kernel import backward_kernel, held_kernel, loss_kernel, merge_kernel
 from rocmend.kernels.ops.logsumexp.host import VECTOR, parts_of, shape_of_tile
@@ -31,7 +33,7 @@ def run(
         block, together = tile(n, config)
         launch(
             held_kernel,
-            (ceil_div(rows, together),),
+            (cdiv(rows, together),),
             (x, targets, loss, levels, x.stride(0), rows, n, ignore_index, smoothing),
             {"SMOOTH": smooth, "BLOCK": block, "ROWS": together},
             config,
@@ -39,12 +41,12 @@ def run(
         return loss, levels
     config = config_for("cross_entropy", "walk", "*", target)
     block, together = shape_of_tile(n, config)
-    parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)
+    parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
     if parts == 1:
         launch(
             loss_kernel,
-            (ceil_div(rows, together),),
-            (x, targets, loss, levels, x.stride(0), rows, n, ceil_div(n, block), ignore_index, smoothing),
+            (cdiv(rows, together),),
+            (x, targets, loss, levels, x.stride(0), rows, n, cdiv(n, block), ignore_index, smoothing),
             {"SMOOTH": smooth, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
             config,
         )
@@ -75,7 +77,7 @@ def run_backward(
     block, together = shape_of_tile(n, config)
     launch(
         backward_kernel,
-        (ceil_div(rows, together) * ceil_div(n, block),),
+        (cdiv(rows, together) * cdiv(n, block),),
         (grad, x, targets, levels, dx, x.stride(0), rows, n, ignore_index, smoothing),
         {"ROWS": together, "BLOCK": block},
         config,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.depthwise_conv1d"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MOST_TAPS = 32
 # Backward by implementation.
 BACKWARD = {"tile": f"{HERE}.host:run_gradients", "torch": f"{HERE}.reference:gradients"}
@@ -25,12 +24,8 @@ class Problem(NamedTuple):
     taps: int
 
 
-def _unfit_tile(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def _cost(p: Problem) -> Cost:
-    size = BYTES.get(p.dtype, 8)
+    size = bytes_of(p.dtype)
     elements = float(p.batch) * p.times * p.channels
     small = float(p.channels) * p.taps + 2.0 * p.batch * (p.taps - 1) * p.channels
     return Cost(2.0 * p.taps * elements, (2.0 * elements + small) * size)
@@ -48,7 +43,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation(
-                "tile", "triton", f"{HERE}.host:run", _unfit_tile, note="state, bias and activation in one launch"
+                "tile", "triton", f"{HERE}.host:run", unfit, note="state, bias and activation in one launch"
             ),
             Implementation("torch", "reference", f"{HERE}.reference:depthwise_conv1d"),
         ),

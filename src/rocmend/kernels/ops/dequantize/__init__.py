@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import BYTES, bytes_of
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.dequantize"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -32,7 +32,7 @@ def shape_class(problem: Problem) -> str:
 
 
 def _cost(problem: Problem) -> Cost:
-    size = BYTES.get(problem.dtype, 8)
+    size = bytes_of(problem.dtype)
     of_group = 2 * size if problem.mode == "affine" else 1
     read = problem.elements * problem.bits / 8 + problem.elements / problem.group_size * of_group
     return Cost(2.0 * problem.elements, problem.elements * size + read)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import torch
 
+from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.op import Tolerance
-from rocmend.kernels.ops.dropout import BYTES, HERE
+from rocmend.kernels.ops.dropout import HERE
 from rocmend.kernels.suite import Call, Case, Maker, Size
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.gated_delta"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -25,15 +25,15 @@ class Problem(NamedTuple):
     vector_gate: bool
 
 
-def _unfit_state(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-    return None if max(problem.key_dim, problem.value_dim) <= 256 else "the kernel takes head dimensions up to 256"
+def _unfit_state(problem: Problem, target: Target) -> str | None:
+    if max(problem.key_dim, problem.value_dim) > 256:
+        return "the kernel takes head dimensions up to 256"
+    return unfit(problem, target)
 
 
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
-    size = BYTES.get(p.dtype, 8)
+    size = bytes_of(p.dtype)
     state = float(p.batch) * p.heads * p.key_dim * p.value_dim
     gates = steps * p.heads * (1 + (p.key_dim if p.vector_gate else 1)) * size
     rows = steps * size * 2 * (p.key_heads * p.key_dim + p.heads * p.value_dim)

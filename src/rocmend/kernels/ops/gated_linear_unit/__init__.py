@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, references, unfit_backward, unfit_forward
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.gated_linear_unit"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 KINDS = ("silu", "gelu", "gelu_tanh")
 
 
@@ -22,24 +21,10 @@ class Problem(NamedTuple):
     backward: bool = False
 
 
-def _forward(problem: Problem, target: Target) -> str | None:
-    del target
-    if problem.backward:
-        return "it has no gradients"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
-def _backward(problem: Problem, target: Target) -> str | None:
-    del target
-    if not problem.backward:
-        return "it computes gradients"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def cost(problem: Problem) -> Cost:
     """Return what must be done: two tensors read and one written; for the gradients three and two."""
     moved = 5.0 if problem.backward else 3.0
-    return Cost(10.0 * problem.elements, moved * problem.elements * BYTES.get(problem.dtype, 8))
+    return Cost(10.0 * problem.elements, moved * problem.elements * bytes_of(problem.dtype))
 
 
 OP = register(
@@ -54,20 +39,9 @@ OP = register(
         reference=f"{HERE}.reference:swiglu",
         problem=Problem,
         implementations=(
-            Implementation("tile", "triton", f"{HERE}.host:run", _forward, note="one pass; torch takes two"),
-            Implementation("tile_backward", "triton", f"{HERE}.host:run_backward", _backward),
-            Implementation(
-                "torch",
-                "reference",
-                f"{HERE}.reference:run",
-                lambda problem, _target: "it has no gradients" if problem.backward else None,
-            ),
-            Implementation(
-                "torch_backward",
-                "reference",
-                f"{HERE}.reference:run_backward",
-                lambda problem, _target: None if problem.backward else "it computes gradients",
-            ),
+            Implementation("tile", "triton", f"{HERE}.host:run", unfit_forward, note="one pass; torch takes two"),
+            Implementation("tile_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
+            *references(f"{HERE}.reference:run", f"{HERE}.reference:run_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Any shape; strides are taken as they are where elements of a row are adjacent.",

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_stride
+from rocmend.kernels.common.rows import as_rows, row_stride
 from rocmend.kernels.ops.gated_linear_unit.kernel import backward_kernel, forward_kernel
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import Config, config_for
@@ -26,10 +27,10 @@ def _rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _tiled(kernel: Any, config: Config, strides: Sequence[int], rows: int, n: int, kind: str) -> Plan:
-    block = min(power_of_2(n), config["tile"])
+    block = min(next_power_of_2(n), config["tile"])
     together = config["tile"] // block if rows > 1 else 1
     constants = {"KIND": kind, "ROWS": together, "BLOCK": block}
-    grid: tuple[int, ...] = (ceil_div(n, block), ceil_div(rows, together))
+    grid: tuple[int, ...] = (cdiv(n, block), cdiv(rows, together))
     whole = kernel is forward_kernel and grid[1] <= _GRID
     if kernel is forward_kernel:
         constants["GRID"] = whole

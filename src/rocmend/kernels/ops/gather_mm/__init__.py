@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.gather_mm"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -30,13 +29,9 @@ def shape_class(problem: Problem) -> str:
     return f"{height}-float32" if problem.dtype == "float32" else height
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def _cost(problem: Problem) -> Cost:
     """Each row is read and written once, and the matrices of as many experts as the pairs can choose."""
-    rows, size = problem.pairs * problem.m, BYTES.get(problem.dtype, 8)
+    rows, size = problem.pairs * problem.m, bytes_of(problem.dtype)
     weights = min(problem.experts, problem.pairs) * problem.n * problem.k
     return Cost(2.0 * rows * problem.n * problem.k, (weights + rows * (problem.k + problem.n)) * size)
 
@@ -53,7 +48,7 @@ OP = register(
                 "grouped",
                 "triton",
                 f"{HERE}.host:run",
-                _unfit,
+                unfit,
                 note="reads the matrices of the chosen experts only, with no copy of a gathered one",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.gather_qmm"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -38,13 +37,9 @@ def shape_class(problem: Problem) -> str:
     return f"{height}-float32" if problem.dtype == "float32" else height
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernels take {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def _cost(problem: Problem) -> Cost:
     """Each row is read and written once, and the weights of as many experts as the pairs can choose."""
-    rows, size, times = problem.pairs * problem.m, BYTES.get(problem.dtype, 8), 2 if problem.gated else 1
+    rows, size, times = problem.pairs * problem.m, bytes_of(problem.dtype), 2 if problem.gated else 1
     elements = min(problem.experts, problem.pairs) * problem.n * problem.k * times
     of_group = 2 * size if problem.mode == "affine" else 1
     weights = elements * problem.bits / 8 + elements / problem.group_size * of_group
@@ -66,7 +61,7 @@ OP = register(
                 "experts",
                 "triton",
                 f"{HERE}.host:run",
-                _unfit,
+                unfit,
                 note="reads the weights of the chosen experts only, once; torch has no such product",
             ),
             Implementation("torch", "reference", f"{HERE}.reference:run"),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.heads_into_cache"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Options(NamedTuple):
@@ -30,10 +29,6 @@ class Problem(NamedTuple):
     elements: int
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 OP = register(
     Op(
         name="heads_into_cache",
@@ -42,12 +37,12 @@ OP = register(
         reference=f"{HERE}.reference:heads_into_cache",
         problem=Problem,
         implementations=(
-            Implementation("heads", "triton", f"{HERE}.host:run", _unfit, note="one program a head and token"),
+            Implementation("heads", "triton", f"{HERE}.host:run", unfit, note="one program a head and token"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Any strides; dims even and at most the heads' size; places within the cache.",
-        cost=lambda p: Cost(8.0 * p.elements, 2.0 * p.elements * BYTES.get(p.dtype, 8)),
+        cost=lambda p: Cost(8.0 * p.elements, 2.0 * p.elements * bytes_of(p.dtype)),
         # As rope's, behind the three roundings of a normalisation.
         tolerance={
             "float32": Tolerance(ulps=16, scaled=5e-4),

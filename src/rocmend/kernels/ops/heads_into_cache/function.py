@@ -10,8 +10,9 @@ import torch
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.heads_into_cache import BYTES, OP, Options, Problem
+from rocmend.kernels.ops.heads_into_cache import OP, Options, Problem
 from rocmend.kernels.remembered import planned
 from rocmend.kernels.repeated import NumberedPlan
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import power_of_2
 from rocmend.kernels.ops.heads_into_cache import Options
 from rocmend.kernels.ops.heads_into_cache.kernel import heads_kernel
 from rocmend.kernels.remembered import Planned
@@ -42,9 +42,9 @@ def run(
     in_memory = isinstance(offset, torch.Tensor)
     constants = {
         "HAS_OFFSET": in_memory, "HAS_FREQS": freqs is not None, "Q_NORM": query_weight is not None,
-        "K_NORM": key_weight is not None, "TRADITIONAL": options.traditional, "PAIRS": power_of_2(max(half, 1)),
-        "REST": power_of_2(size - options.dims) if size > options.dims else 0,
-        "VALUES": power_of_2(max(value_size, 1)),
+        "K_NORM": key_weight is not None, "TRADITIONAL": options.traditional, "PAIRS": next_power_of_2(max(half, 1)),
+        "REST": next_power_of_2(size - options.dims) if size > options.dims else 0,
+        "VALUES": next_power_of_2(max(value_size, 1)),
     }  # fmt: skip
     exponent = 0.0 if options.base is None or not half else _exponent(options.base, half)
     numbers = (

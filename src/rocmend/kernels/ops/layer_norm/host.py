@@ -7,9 +7,11 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
+from rocmend.kernels.common.floats import width_class
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_stride, tile, units, width_class
+from rocmend.kernels.common.rows import as_rows, row_stride, tile, units
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
 from rocmend.kernels.remembered import Planned
@@ -42,7 +44,7 @@ def run(
     if config.get("full", 0) and rows % together == 0 and n == block:
         constants |= {"EARLY": True, "FULL": True}
     numbers = (wide.stride(0), rows, n, float(eps))
-    launched = Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)
+    launched = Plan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
     seen = row_stride(x) is not None
 
     def call(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, _eps: float) -> torch.Tensor:
@@ -69,14 +71,14 @@ def _split(
     bias = None if bias is None else bias.contiguous()
     given = {"HAS_WEIGHT": weight is not None, "HAS_BIAS": bias is not None}
     config = config_for(OP, "split", "*", executor.target_for(x.device))
-    parts = ceil_div(n, config["BLOCK"])
+    parts = cdiv(n, config["BLOCK"])
     mean, square = (allocate.empty((rows, parts), dtype=torch.float32, device=x.device) for _ in range(2))
     launch(moments_kernel, (rows, parts), (wide, mean, square, wide.stride(0), n), {}, config)
     launch(
         scale_kernel,
         (rows, parts),
         (wide, weight, bias, mean, square, out, wide.stride(0), n, parts, eps),
-        {**given, "PARTS": power_of_2(parts)},
+        {**given, "PARTS": next_power_of_2(parts)},
         config,
     )
     return out
@@ -97,7 +99,7 @@ def run_backward(
     target = executor.target_for(x.device)
     config = config_for(OP, "backward", width_class(n), target)
     block, together = tile(n, config)
-    programs = min(ceil_div(rows, together), units(target) * config["programs_per_unit"])
+    programs = min(cdiv(rows, together), units(target) * config["programs_per_unit"])
     products, sums = (
         None if one is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
         for one in (weight, bias)
@@ -115,5 +117,5 @@ def run_backward(
     finish = config_for(OP, "column_sum", "*", target)
     for partial, out in ((products, dweight), (sums, dbias)):
         if partial is not None:
-            launch(column_sum_kernel, (ceil_div(n, finish["COLUMNS"]),), (partial, out, programs, n), {}, finish)
+            launch(column_sum_kernel, (cdiv(n, finish["COLUMNS"]),), (partial, out, programs, n), {}, finish)
     return dx, dweight, dbias

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
+from rocmend.kernels.common.floats import width_class
 from rocmend.kernels.common.online import parts_kernel
-from rocmend.kernels.common.rows import ceil_div, power_of_2, splits, tile, width_class
+from rocmend.kernels.common.rows import splits, tile
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.logsumexp.kernel import backward_kernel, held_kernel, merge_kernel, walk_kernel
 from rocmend.kernels.tuning import Config, config_for
@@ -17,7 +19,7 @@ VECTOR = 8
 
 def shape_of_tile(n: int, config: Config) -> tuple[int, int]:
     """Return columns and rows of a program's tile of ``config["tile"]`` elements."""
-    block = min(max(power_of_2(n), VECTOR), config["tile"])
+    block = min(max(next_power_of_2(n), VECTOR), config["tile"])
     return block, config["tile"] // block
 
 
@@ -31,8 +33,8 @@ def parts_of(
     plain = allocate.empty((rows, parts), dtype=torch.float32, device=x.device) if total else None
     launch(
         parts_kernel,
-        (ceil_div(rows, together), parts),
-        (x, top, sums, plain, x.stride(0), rows, n, ceil_div(ceil_div(n, block), parts)),
+        (cdiv(rows, together), parts),
+        (x, top, sums, plain, x.stride(0), rows, n, cdiv(cdiv(n, block), parts)),
         {"TOTAL": total, "ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
         config,
     )
@@ -50,7 +52,7 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         block, together = tile(n, config)
         launch(
             held_kernel,
-            (ceil_div(rows, together),),
+            (cdiv(rows, together),),
             (x, out, x.stride(0), rows, n),
             {"BLOCK": block, "ROWS": together},
             config,
@@ -58,12 +60,12 @@ def run(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         return out
     config = config_for("logsumexp", "walk", "*", target)
     block, together = shape_of_tile(n, config)
-    parts = splits(ceil_div(rows, together), n, 2 * config["tile"], target)
+    parts = splits(cdiv(rows, together), n, 2 * config["tile"], target)
     if parts == 1:
         launch(
             walk_kernel,
-            (ceil_div(rows, together),),
-            (x, out, x.stride(0), rows, n, ceil_div(n, block)),
+            (cdiv(rows, together),),
+            (x, out, x.stride(0), rows, n, cdiv(n, block)),
             {"ROWS": together, "BLOCK": block, "VECTOR": VECTOR},
             config,
         )
@@ -81,7 +83,7 @@ def run_backward(grad: torch.Tensor, x: torch.Tensor, lse: torch.Tensor) -> torc
     block, together = shape_of_tile(n, config)
     launch(
         backward_kernel,
-        (ceil_div(rows, together) * ceil_div(n, block),),
+        (cdiv(rows, together) * cdiv(n, block),),
         (grad, x, lse, dx, x.stride(0), rows, n),
         {"ROWS": together, "BLOCK": block},
         config,

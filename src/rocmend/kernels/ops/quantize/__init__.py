@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.quantize"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -22,17 +21,13 @@ class Problem(NamedTuple):
     elements: int
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def shape_class(problem: Problem) -> str:
     """The format: what a group costs does not depend on how many there are."""
     return problem.mode if problem.mode != "affine" else f"affine{problem.bits}"
 
 
 def _cost(problem: Problem) -> Cost:
-    size = BYTES.get(problem.dtype, 8)
+    size = bytes_of(problem.dtype)
     of_group = 2 * size if problem.mode == "affine" else 1
     out = problem.elements * problem.bits / 8 + problem.elements / problem.group_size * of_group
     return Cost(8.0 * problem.elements, problem.elements * size + out)
@@ -46,7 +41,7 @@ OP = register(
         reference=f"{HERE}.reference:quantize",
         problem=Problem,
         implementations=(
-            Implementation("groups", "triton", f"{HERE}.host:run", _unfit, note="equal to the reference bit by bit"),
+            Implementation("groups", "triton", f"{HERE}.host:run", unfit, note="equal to the reference bit by bit"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

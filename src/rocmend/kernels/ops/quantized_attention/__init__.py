@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.quantized_attention"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 BITS = (2, 4, 8)
 MOST_DIM = 512
 
@@ -36,9 +36,9 @@ def shape_class(problem: Problem) -> str:
     return f"{'float' if problem.dtype == 'float32' else 'half'}-d{bucket}"
 
 
-def _unfit_split(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+def _unfit_split(problem: Problem, target: Target) -> str | None:
+    if reason := unfit(problem, target):
+        return reason
     if problem.bits not in BITS:
         return f"the kernel takes codes of {BITS} bits, not {problem.bits}"
     if max(problem.head_dim, problem.value_dim) > MOST_DIM:
@@ -49,7 +49,7 @@ def _unfit_split(problem: Problem, _target: Target) -> str | None:
 def _cost(p: Problem) -> Cost:
     rows = float(p.batch * p.heads * p.queries)
     width = p.head_dim + p.value_dim
-    size = BYTES.get(p.dtype, 8)
+    size = bytes_of(p.dtype)
     cache = float(p.batch * p.kv_heads * p.keys) * width * (p.bits / 8 + 2 * size / p.group_size)
     return Cost(2.0 * rows * p.keys * width, cache + rows * width * size)
 

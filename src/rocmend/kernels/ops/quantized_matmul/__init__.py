@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import BYTES, bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 NAME = "quantized_matmul"
 HERE = "rocmend.kernels.ops.quantized_matmul"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 FEW = 16
 """Rows of x that a group's product is padded to."""
 WORKSPACE_BYTES = 1 << 30
@@ -102,14 +102,10 @@ def _unfit_vendor(problem: Problem, target: Target) -> str | None:
     return None
 
 
-def _unfit_triton(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernels take {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def _cost(problem: Problem) -> Cost:
     weights = problem.batch * problem.columns * problem.depth
-    scale = 2.0 * BYTES.get(problem.dtype, 8) if problem.mode == "affine" else 1.0
-    vectors = problem.batch * problem.rows * (problem.columns + problem.depth) * BYTES.get(problem.dtype, 8)
+    scale = 2.0 * bytes_of(problem.dtype) if problem.mode == "affine" else 1.0
+    vectors = problem.batch * problem.rows * (problem.columns + problem.depth) * bytes_of(problem.dtype)
     return Cost(
         2.0 * weights * problem.rows,
         weights * problem.bits / 8 + weights / problem.group_size * scale + vectors,
@@ -131,7 +127,7 @@ OP = register(
                 _unfit_vendor,
                 note="with many rows the vendor's matrix product earns more than writing the weights out costs",
             ),
-            Implementation("fused", "triton", f"{HERE}.host:run", _unfit_triton),
+            Implementation("fused", "triton", f"{HERE}.host:run", unfit),
             Implementation("torch", "reference", f"{HERE}.host:run_reference"),
         ),
         dtypes=("float32", "float16", "bfloat16"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.quantized_projections"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MOST_ROWS = 8
 """Rows of x up to which the products wait for memory, and little else."""
 
@@ -45,7 +45,7 @@ def _suited(target: Target) -> bool:
 
 
 def _cost(problem: Problem) -> Cost:
-    weights, size = problem.columns * problem.depth, BYTES.get(problem.dtype, 8)
+    weights, size = problem.columns * problem.depth, bytes_of(problem.dtype)
     scale = 2.0 * size if problem.mode == "affine" else 1.0
     written = problem.columns // (2 if problem.gated else 1)
     vectors = problem.rows * (written + problem.depth) * size

@@ -9,9 +9,10 @@ import torch
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.common.formats import Format, as_int32, format_of
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.quantized_projections import BYTES, OP, Problem
+from rocmend.kernels.ops.quantized_projections import OP, Problem
 from rocmend.kernels.remembered import planned
 from rocmend.kernels.repeated import RepeatedPlan
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, references, unfit_forward, unfit_held_backward, width_class
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.rms_norm"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-HELD = 16384
 
 
 class Problem(NamedTuple):
@@ -26,22 +25,7 @@ class Problem(NamedTuple):
 
 def shape_class(problem: Problem) -> str:
     """Row lengths: short, middle, long (held in registers by one program) and split (over several)."""
-    n = problem.columns
-    return "short" if n <= 512 else "middle" if n <= 4096 else "long" if n <= HELD else "split"
-
-
-def _unfit_row(problem: Problem, _target: Target) -> str | None:
-    if problem.backward:
-        return "it has no gradients"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
-def _unfit_backward(problem: Problem, target: Target) -> str | None:
-    if not problem.backward:
-        return "it computes gradients"
-    if problem.columns > (HELD if target.name != "gfx906" else HELD // 2):  # it would spill there
-        return f"a row of {problem.columns} elements does not fit in registers"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+    return width_class(problem.columns)
 
 
 def _unfit_torch(problem: Problem, _target: Target) -> str | None:
@@ -58,7 +42,7 @@ def cost(problem: Problem) -> Cost:
     """Return what must be done: x read, the output written; for gradients grad and x read, one tensor written."""
     elements = float(problem.rows) * problem.columns
     moved = 3.0 if problem.backward else 2.0
-    return Cost((10.0 if problem.backward else 4.0) * elements, moved * elements * BYTES.get(problem.dtype, 8))
+    return Cost((10.0 if problem.backward else 4.0) * elements, moved * elements * bytes_of(problem.dtype))
 
 
 OP = register(
@@ -76,23 +60,12 @@ OP = register(
                 "row",
                 "triton",
                 f"{HERE}.host:run",
-                _unfit_row,
+                unfit_forward,
                 note="rounds between normalising and weighting, as MLX does; torch's own does not",
             ),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", _unfit_backward),
+            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_held_backward),
             Implementation("torch.nn.functional.rms_norm", "vendor", f"{HERE}.vendor:run", _unfit_torch),
-            Implementation(
-                "torch",
-                "reference",
-                f"{HERE}.reference:rms_norm",
-                lambda problem, _target: "it has no gradients" if problem.backward else None,
-            ),
-            Implementation(
-                "torch_backward",
-                "reference",
-                f"{HERE}.reference:rms_norm_backward",
-                lambda problem, _target: None if problem.backward else "it computes gradients",
-            ),
+            *references(f"{HERE}.reference:rms_norm", f"{HERE}.reference:rms_norm_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Any number of leading axes, last axis of any length (gradients in a kernel: up to 16,384); "

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
+from rocmend.kernels.common.floats import width_class
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, power_of_2, row_stride, splits, tile, units, width_class
+from rocmend.kernels.common.rows import as_rows, row_stride, splits, tile, units
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
 from rocmend.kernels.remembered import Planned
@@ -42,7 +44,7 @@ def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | 
     rows = x.numel() // n
     config = config_for(OP, "held", kind if x.element_size() < 4 else f"{kind}-32", executor.target_for(x.device))
     added = residual is not None
-    block = power_of_2(n)
+    block = next_power_of_2(n)
     held_elements = config.get("tile", 1)
     together = max(1, (config.get("tile_added", held_elements) if added else held_elements) // block)
     full = bool(config.get("full", 0)) and rows % together == 0 and n == block
@@ -55,7 +57,7 @@ def held(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor | 
         "DENSE": full and added and stride == n and residual_stride == n and rows * n < _FEW,
     }
     numbers = (stride, residual_stride, rows, n, float(eps))
-    return Plan(held_kernel, (ceil_div(rows, together),), constants, config, numbers)
+    return Plan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
 
 
 @Planned
@@ -116,14 +118,14 @@ def forward(
     launch(
         squares_kernel,
         (rows, parts),
-        (x, residual, total, partial, x.stride(0), residual_stride, n, ceil_div(ceil_div(n, block), parts)),
+        (x, residual, total, partial, x.stride(0), residual_stride, n, cdiv(cdiv(n, block), parts)),
         {"HAS_RESIDUAL": added},
         config,
     )
     source = x if total is None else total.view(rows, n)
     launch(
         scale_kernel,
-        (rows, ceil_div(n, block)),
+        (rows, cdiv(n, block)),
         (source, weight, partial, out, source.stride(0), n, eps),
         {"HAS_WEIGHT": weight is not None, "PARTS": parts},
         config,
@@ -152,7 +154,7 @@ def run_backward(
     target = executor.target_for(x.device)
     config = config_for(OP, "backward", width_class(n), target)
     block, together = tile(n, config)
-    programs = min(ceil_div(rows, together), units(target) * config["programs_per_unit"])
+    programs = min(cdiv(rows, together), units(target) * config["programs_per_unit"])
     partial = None if weight is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
     reload = block >= config.get("reload_from", 1 << 30)
     launch(
@@ -171,5 +173,5 @@ def run_backward(
     )  # fmt: skip
     if partial is not None:
         finish = config_for(OP, "column_sum", "*", target)
-        launch(column_sum_kernel, (ceil_div(n, finish["COLUMNS"]),), (partial, dweight, programs, n), {}, finish)
+        launch(column_sum_kernel, (cdiv(n, finish["COLUMNS"]),), (partial, dweight, programs, n), {}, finish)
     return dx, dweight

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.rope"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Options(NamedTuple):
@@ -35,10 +34,6 @@ def shape_class(problem: Problem) -> str:
     return "decode" if problem.tokens < 16 else "any"
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 OP = register(
     Op(
         name="rope",
@@ -51,12 +46,12 @@ OP = register(
         reference=f"{HERE}.reference:rope",
         problem=Problem,
         implementations=(
-            Implementation("rope", "triton", f"{HERE}.host:run", _unfit, note="one pass, angles computed on the way"),
+            Implementation("rope", "triton", f"{HERE}.host:run", unfit, note="one pass, angles computed on the way"),
             Implementation("torch", "reference", f"{HERE}.reference:run"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="At least 3 axes of any strides; dims even and at most the last axis; offsets within int32.",
-        cost=lambda p: Cost(3.0 * p.elements, 2.0 * p.elements * BYTES.get(p.dtype, 8)),
+        cost=lambda p: Cost(3.0 * p.elements, 2.0 * p.elements * bytes_of(p.dtype)),
         tolerance={
             # A frequency is a power that GPUs compute to 2 units (2.4e-7): angles at place 4096 are off by up to 1e-3,
             # and so is what is rotated, relative to its length.

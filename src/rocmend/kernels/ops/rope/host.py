@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import ceil_div, power_of_2
 from rocmend.kernels.ops.rope import Options
 from rocmend.kernels.ops.rope.kernel import rope_kernel
 from rocmend.kernels.remembered import Planned
@@ -46,16 +46,16 @@ def run(
     batch, heads, tokens, size = wide.shape
     others = 0 if other is None else other.shape[1]
     config = config_for("rope", "rope", "decode" if tokens < 16 else "*", executor.target_for(x.device))
-    per_program = min(power_of_2(max(heads, others)), config["HEADS"])
-    pairs = power_of_2(options.dims // 2)
-    together = min(power_of_2(tokens), max(1, config["tile"] // pairs))
-    tiles = ceil_div(heads, per_program) + ceil_div(others, per_program)
+    per_program = min(next_power_of_2(max(heads, others)), config["HEADS"])
+    pairs = next_power_of_2(options.dims // 2)
+    together = min(next_power_of_2(tokens), max(1, config["tile"] // pairs))
+    tiles = cdiv(heads, per_program) + cdiv(others, per_program)
     four = x.dim() == 4 and (second is None or second.dim() == 4)
     in_memory = isinstance(offset, torch.Tensor)
     constants = {
         "HAS_OFFSET": in_memory, "HAS_FREQS": freqs is not None, "HAS_SECOND": others > 0,
         "INVERSE": options.inverse, "TRADITIONAL": options.traditional, "TOKENS": together, "PAIRS": pairs,
-        "REST": power_of_2(size - options.dims) if size > options.dims else 0, "HEADS": per_program,
+        "REST": next_power_of_2(size - options.dims) if size > options.dims else 0, "HEADS": per_program,
     }  # fmt: skip
     numbers = (
         offset.stride(0) if isinstance(offset, torch.Tensor) and offset.numel() > 1 else 0,
@@ -63,7 +63,7 @@ def run(
         *wide.stride(), *((0, 0, 0, 0) if other is None else other.stride()),
         options.dims, size, 0 if freqs is None else freqs.stride(0),
     )  # fmt: skip
-    launched = Plan(rope_kernel, (batch * ceil_div(tokens, together) * tiles,), constants, config, numbers)
+    launched = Plan(rope_kernel, (batch * cdiv(tokens, together) * tiles,), constants, config, numbers)
 
     def call(
         x: torch.Tensor,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.router"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MOST_EXPERTS = 4096
 MOST_CHOSEN = 32
 """Experts of a token: each is looked for by itself."""
@@ -24,9 +24,9 @@ class Problem(NamedTuple):
     chosen: int
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
+def _unfit(problem: Problem, target: Target) -> str | None:
+    if reason := unfit(problem, target):
+        return reason
     if problem.experts > MOST_EXPERTS or problem.chosen > MOST_CHOSEN:
         return f"a program holds {MOST_EXPERTS} experts and chooses {MOST_CHOSEN} at most"
     return None
@@ -46,7 +46,7 @@ OP = register(
         dtypes=("float32", "float16", "bfloat16"),
         domain="x of any leading axes; 1 <= k <= experts.",
         cost=lambda p: Cost(
-            10.0 * p.rows * p.experts, p.rows * (p.experts + p.chosen) * BYTES.get(p.dtype, 8) + 4.0 * p.rows * p.chosen
+            10.0 * p.rows * p.experts, p.rows * (p.experts + p.chosen) * bytes_of(p.dtype) + 4.0 * p.rows * p.chosen
         ),
         # As softmax; a sum and a division of values that are rounded already come on top.
         tolerance={

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import next_power_of_2
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import power_of_2
 from rocmend.kernels.ops.router.kernel import router_kernel
 from rocmend.kernels.remembered import Planned
 from rocmend.kernels.tuning import config_for
@@ -27,7 +27,7 @@ def run(x: torch.Tensor, k: int, normalise: bool) -> Callable[..., Result]:
     if rows == 0:
         return lambda *_: (scores_of(), places_of())
     flat = _rows(x, rows, experts)
-    constants = {"K": k, "NORM": normalise, "BLOCK": power_of_2(experts), "SLOTS": power_of_2(k)}
+    constants = {"K": k, "NORM": normalise, "BLOCK": next_power_of_2(experts), "SLOTS": next_power_of_2(k)}
     config = config_for("router", "rows", "*", executor.target_for(x.device))
     launched = Plan(router_kernel, (rows,), constants, config, (flat.stride(0), experts))
 

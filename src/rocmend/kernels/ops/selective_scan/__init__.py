@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.selective_scan"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MOST_STATE = 256
 # Backward by implementation.
 BACKWARD = {"chunks": f"{HERE}.host:run_gradients", "torch": f"{HERE}.reference:gradients"}
@@ -25,15 +25,15 @@ class Problem(NamedTuple):
     state_dim: int
 
 
-def _unfit_chunks(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-    return None if problem.state_dim <= MOST_STATE else f"the kernel takes states of up to {MOST_STATE}"
+def _unfit_chunks(problem: Problem, target: Target) -> str | None:
+    if problem.state_dim > MOST_STATE:
+        return f"the kernel takes states of up to {MOST_STATE}"
+    return unfit(problem, target)
 
 
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
-    rows = steps * (3 * p.channels + 2 * p.state_dim) * BYTES.get(p.dtype, 8)
+    rows = steps * (3 * p.channels + 2 * p.state_dim) * bytes_of(p.dtype)
     state = float(p.batch) * p.channels * p.state_dim
     return Cost(7.0 * steps * p.channels * p.state_dim, rows + 8.0 * state)
 

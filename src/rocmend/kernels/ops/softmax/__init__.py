@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, references, unfit_backward, unfit_forward, width_class
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
-from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.softmax"
 LONGEST = 32768
 """Longest row that one program keeps in registers."""
-
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -24,31 +22,16 @@ class Problem(NamedTuple):
     backward: bool = False
 
 
-def _forward(problem: Problem, target: Target) -> str | None:
-    del target
-    if problem.backward:
-        return "it has no gradients"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
-def _backward(problem: Problem, target: Target) -> str | None:
-    del target
-    if not problem.backward:
-        return "it computes gradients"
-    return None if problem.dtype in BYTES else f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-
-
 def shape_class(problem: Problem) -> str:
     """Row lengths: short, middle, long (held in registers by one program) and split (over several)."""
-    n = problem.columns
-    return "short" if n <= 512 else "middle" if n <= 4096 else "long" if n <= LONGEST else "split"
+    return width_class(problem.columns, LONGEST)
 
 
 def cost(problem: Problem) -> Cost:
     """Return what must be done: x read, one like it written; for the gradient two are read."""
     elements = float(problem.rows) * problem.columns
     moved = elements * (3.0 if problem.backward else 2.0)
-    return Cost(4.0 * elements, moved * BYTES.get(problem.dtype, 8))
+    return Cost(4.0 * elements, moved * bytes_of(problem.dtype))
 
 
 OP = register(
@@ -63,26 +46,15 @@ OP = register(
         reference=f"{HERE}.reference:softmax",
         problem=Problem,
         implementations=(
-            Implementation("row", "triton", f"{HERE}.host:run", _forward, note="keeps rows in registers"),
-            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", _backward),
+            Implementation("row", "triton", f"{HERE}.host:run", unfit_forward, note="keeps rows in registers"),
+            Implementation("row_backward", "triton", f"{HERE}.host:run_backward", unfit_backward),
             Implementation(
                 "torch.softmax",
                 "vendor",
                 f"{HERE}.vendor:run",
                 lambda problem, _target: "gradients come from the reference" if problem.backward else None,
             ),
-            Implementation(
-                "torch",
-                "reference",
-                f"{HERE}.reference:rows",
-                lambda problem, _target: "it has no gradients" if problem.backward else None,
-            ),
-            Implementation(
-                "torch_backward",
-                "reference",
-                f"{HERE}.reference:rows_backward",
-                lambda problem, _target: None if problem.backward else "it computes gradients",
-            ),
+            *references(f"{HERE}.reference:rows", f"{HERE}.reference:rows_backward"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
         domain="Any shape, any axes, rows of any length.",

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate, executor
+from rocmend.kernels.arithmetic import cdiv
+from rocmend.kernels.common.floats import width_class
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, ceil_div, splits, tile, width_class
+from rocmend.kernels.common.rows import as_rows, splits, tile
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.logsumexp.host import parts_of
 from rocmend.kernels.ops.softmax import LONGEST
@@ -41,7 +43,7 @@ def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable
         config = config_for("softmax", "held", kind, target)
         block, together = tile(n, config)
         constants = {"LOG": log, "BLOCK": block, "ROWS": together}
-        launched = Plan(held_kernel, (ceil_div(rows, together),), constants, config, (stride, rows, n))
+        launched = Plan(held_kernel, (cdiv(rows, together),), constants, config, (stride, rows, n))
 
         def in_one(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
             out = output()
@@ -52,7 +54,7 @@ def run(x: torch.Tensor, log: bool, shape: torch.Size | None = None) -> Callable
     config = config_for("softmax", "split", "*", target)
     parts = splits(rows, n, config["tile"], target)
     constants = {"LOG": log, "PARTS": parts, "BLOCK": config["BLOCK"]}
-    grid = (rows, ceil_div(n, config["BLOCK"]))
+    grid = (rows, cdiv(n, config["BLOCK"]))
     applied = Plan(apply_kernel, grid, constants, config, (stride, rows, n))
 
     def in_parts(x: torch.Tensor, _log: bool, _shape: torch.Size | None = None) -> torch.Tensor:
@@ -76,7 +78,7 @@ def run_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tens
         block, together = tile(n, config)
         launch(
             backward_kernel,
-            (ceil_div(rows, together),),
+            (cdiv(rows, together),),
             (grad, out, dx, grad.stride(0), rows, n),
             {"LOG": log, "BLOCK": block, "ROWS": together},
             config,
@@ -86,12 +88,12 @@ def run_backward(grad: torch.Tensor, out: torch.Tensor, log: bool) -> torch.Tens
     block = config["BLOCK"]
     parts = splits(rows, n, block, target)
     partial = allocate.empty((rows, parts), dtype=torch.float32, device=out.device)
-    steps = ceil_div(ceil_div(n, block), parts)
+    steps = cdiv(cdiv(n, block), parts)
     constants = {"LOG": log, "BLOCK": block}
     launch(products_kernel, (rows, parts), (grad, out, partial, grad.stride(0), n, steps), constants, config)
     launch(
         apply_backward_kernel,
-        (rows, ceil_div(n, block)),
+        (rows, cdiv(n, block)),
         (grad, out, partial, dx, grad.stride(0), n),
         {**constants, "PARTS": parts},
         config,

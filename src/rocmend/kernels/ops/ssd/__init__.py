@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.ssd"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -24,16 +24,16 @@ class Problem(NamedTuple):
     state_dim: int
 
 
-def _unfit_state(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-    return None if problem.state_dim <= 256 else "the kernel takes states of up to 256"
+def _unfit_state(problem: Problem, target: Target) -> str | None:
+    if problem.state_dim > 256:
+        return "the kernel takes states of up to 256"
+    return unfit(problem, target)
 
 
 def _cost(p: Problem) -> Cost:
     steps = float(p.batch) * p.times
     state = float(p.batch) * p.heads * p.head_dim * p.state_dim
-    rows = steps * (2 * p.heads * p.head_dim + 2 * p.groups * p.state_dim + p.heads) * BYTES.get(p.dtype, 8)
+    rows = steps * (2 * p.heads * p.head_dim + 2 * p.groups * p.state_dim + p.heads) * bytes_of(p.dtype)
     return Cost(5.0 * steps * p.heads * p.head_dim * p.state_dim, rows + 8.0 * state)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.weighted_sum"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MOST = 32
 """Rows of a sum: the kernel's loop over them is unrolled."""
 
@@ -23,10 +23,10 @@ class Problem(NamedTuple):
     size: int
 
 
-def _unfit(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-    return None if problem.rows <= MOST else f"the kernel adds up {MOST} rows at most, not {problem.rows}"
+def _unfit(problem: Problem, target: Target) -> str | None:
+    if problem.rows > MOST:
+        return f"the kernel adds up {MOST} rows at most, not {problem.rows}"
+    return unfit(problem, target)
 
 
 OP = register(
@@ -43,7 +43,7 @@ OP = register(
         dtypes=("float32", "float16", "bfloat16"),
         domain="x of two axes or more; any strides.",
         cost=lambda p: Cost(
-            2.0 * p.sums * p.rows * p.size, (p.sums * (p.rows + 1) * p.size + p.sums * p.rows) * BYTES.get(p.dtype, 8)
+            2.0 * p.sums * p.rows * p.size, (p.sums * (p.rows + 1) * p.size + p.sums * p.rows) * bytes_of(p.dtype)
         ),
         # Products are rounded to the type, half a unit each; their sum may cancel.
         tolerance={

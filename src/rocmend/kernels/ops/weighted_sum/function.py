@@ -8,8 +8,9 @@ import torch
 
 from rocmend.core.errors import UsageError
 from rocmend.kernels.choose import implementation
+from rocmend.kernels.common.floats import BYTES
 from rocmend.kernels.dtypes import NAMES
-from rocmend.kernels.ops.weighted_sum import BYTES, OP, Problem
+from rocmend.kernels.ops.weighted_sum import OP, Problem
 from rocmend.kernels.remembered import planned
 from rocmend.kernels.repeated import RepeatedPlan
 

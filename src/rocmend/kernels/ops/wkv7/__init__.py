@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocmend.kernels.common.floats import bytes_of, unfit
 from rocmend.kernels.op import Cost, Implementation, Op, Tolerance
 from rocmend.kernels.registry import register
 from rocmend.kernels.target import Target
 
 HERE = "rocmend.kernels.ops.wkv7"
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Problem(NamedTuple):
@@ -22,16 +22,16 @@ class Problem(NamedTuple):
     head_dim: int
 
 
-def _unfit_state(problem: Problem, _target: Target) -> str | None:
-    if problem.dtype not in BYTES:
-        return f"the kernel takes {', '.join(BYTES)}, not {problem.dtype}"
-    return None if problem.head_dim <= 256 else "the kernel takes head dimensions up to 256"
+def _unfit_state(problem: Problem, target: Target) -> str | None:
+    if problem.head_dim > 256:
+        return "the kernel takes head dimensions up to 256"
+    return unfit(problem, target)
 
 
 def _cost(p: Problem) -> Cost:
     rows = float(p.batch) * p.times * p.heads * p.head_dim
     state = float(p.batch) * p.heads * p.head_dim**2
-    return Cost(9.0 * rows * p.head_dim, 7.0 * rows * BYTES.get(p.dtype, 8) + 8.0 * state)
+    return Cost(9.0 * rows * p.head_dim, 7.0 * rows * bytes_of(p.dtype) + 8.0 * state)
 
 
 OP = register(
