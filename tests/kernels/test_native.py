@@ -219,6 +219,10 @@ def test_a_number_that_is_computed_with_is_in_no_record(driver: Driver) -> None:
 
 @pytest.mark.parametrize("built", [True, False])
 def test_torchs_compiler_runs_calls_as_they_are(driver: Driver, built: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    except ImportError as error:
+        pytest.skip(f"this torch cannot compile a sum with this Triton: {str(error)[:200]}")
     if not built:
         monkeypatch.setattr(native, "module", lambda: None)
         monkeypatch.setattr(packed, "module", lambda: None)

@@ -170,6 +170,7 @@ def test_where_triton_spreads_lanes_otherwise_the_kernel_for_a_few_rows_is_not_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(few, "SUITED", False)
+    monkeypatch.setattr(gluon, "SUITED", False)
     taken = [kernel_of(_problem(rows=rows), by_name("sm90")) for rows in (1, 8, 32)]
     assert taken == ["stream", "kept", "tiles"]
 
