@@ -190,6 +190,7 @@ def test_other_problems_take_other_kernels(change: dict[str, Any], monkeypatch: 
     monkeypatch.setattr(gluon, "SUITED", True)
     assert digits.suits(_problem(), H200)
     assert digits.suits(_problem(mode="mxfp4", group_size=32), H200)
+    assert digits.suits(_problem(mode="mxfp4", group_size=32, n=2880, k=2880), H200)
     assert not digits.suits(_problem(**change), H200)
 
 
@@ -206,6 +207,7 @@ def test_other_targets_take_other_kernels(name: str, monkeypatch: pytest.MonkeyP
         ({"bits": 8, "k": 768}, "b8-uneven-single"), ({"k": 1024}, "b4-4-single"), ({"k": 4096}, "b4-16-single"),
         ({"k": 4096, "gated": True}, "b4-16-gated"), ({"mode": "mxfp4"}, "mxfp4-8-single"),
         ({"mode": "mxfp4", "k": 768, "n": 2048}, "mxfp4-uneven"),
+        ({"mode": "mxfp4", "k": 2880, "n": 2880, "gated": True}, "mxfp4-halves-gated"),
     ],
     ids=str,
 )  # fmt: skip

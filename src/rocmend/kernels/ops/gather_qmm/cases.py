@@ -100,6 +100,10 @@ def _a_few() -> Iterator[Case]:
             for gated in (False, True):
                 label = f"{name}-{form[0]}{form[1]}{'-gated' if gated else ''}"
                 yield _case(label, "bfloat16", form, 6, 2, 8, n, k, gated=gated, size="large")
+    # As many columns as gpt-oss has.
+    for gated in (False, True):
+        label = f"several-halves-mxfp4{'-gated' if gated else ''}"
+        yield _case(label, "bfloat16", ("mxfp4", 4, 32), 6, 3, 4, 1440, 2880, gated=gated, size="large")
 
 
 def _some_of_each() -> Iterator[Case]:

@@ -25,8 +25,8 @@ COLUMNS = 256
 MOST_WAVEFRONTS = 16
 MOST_PAIRS = 128
 """More share experts, whose weights other kernels read once for them."""
-CHUNK = 128
-"""What K is a multiple of: one, two or four groups."""
+CHUNK = {"affine": 128, "mxfp4": 64}
+"""What K is a multiple of."""
 GROUPS = {("affine", 4): (64, 128), ("affine", 8): (64, 128), ("mxfp4", 4): (32,)}
 """Of the formats that the kernel takes."""
 SINGLE = 3
@@ -43,7 +43,7 @@ def suits(problem: Problem, target: Target) -> bool:
         and problem.m == 1
         and problem.pairs <= MOST_PAIRS
         and problem.n % few.TILE == 0
-        and problem.k % CHUNK == 0
+        and problem.k % CHUNK[problem.mode] == 0
         and problem.k <= COLUMNS * MOST_WAVEFRONTS
     )
 
@@ -66,7 +66,7 @@ def wavefronts(k: int, parts: int = 1) -> int:
 def class_of(problem: Problem, target: Target) -> str:
     """Name the class of tuning records: the format, wavefronts that share K alike, the gate, whether rows are few."""
     count = wavefronts(problem.k)
-    share = count if problem.k == count * COLUMNS else "uneven"
+    share = count if problem.k == count * COLUMNS else "halves" if problem.k % (COLUMNS // 2) else "uneven"
     single = tiles(problem) <= SINGLE * (target.compute_units or 132)
     name = problem.mode if problem.mode == "mxfp4" else f"b{problem.bits}"
     return f"{name}-{share}{'-gated' if problem.gated else ''}{'-single' if single else ''}"

@@ -110,7 +110,7 @@ def _read(at):
 @gluon.jit
 def _beside_at(scales_ptr, biases_ptr, up_scales_ptr, up_biases_ptr, number, unit, PART: gl.constexpr,
                GATED: gl.constexpr, GROUP: gl.constexpr):  # fmt: skip
-    """Tell where words of 128 columns' scales are, of the first expert: ``number`` of a unit's.
+    """Tell where words of scales are, of the first expert: ``number`` of a unit's, of which a matrix has ``PART``.
 
     All scales of the unit's rows stand as they lie, then all biases, then the other matrix's. e2m1 has no biases.
     """
@@ -223,7 +223,7 @@ def digits_kernel(
         lhs_ptr: Rows of x, with HAS_LHS; else pairs follow x.
         rhs_ptr: Experts.
         DIVISOR: Pairs that share a row of x. To divide by what is not known until then would delay the first load.
-        DEPTH: K, a multiple of 128.
+        DEPTH: K, a multiple of 128, of e2m1 64.
         KIND: Bits of a code, 4 or 8, or E2M1.
         GROUP: 64 or 128, of e2m1 32.
         UNITS: Of 16 * SETS rows of a matrix; with GATED of 8 * SETS.
@@ -238,18 +238,23 @@ def digits_kernel(
     WORDS: gl.constexpr = DEPTH * BITS_OF[KIND] // 32
     ROOM: gl.constexpr = ROOM_OF[KIND]
     FLOATS: gl.constexpr = KIND == E2M1
-    gl.static_assert(SETS <= 3, "results of at most three sets are stored")
-    CHUNKS: gl.constexpr = DEPTH // 128
+    gl.static_assert(SETS <= 3, "results of three sets are stored")
+    # What a lane's words are there or not with.
+    CHUNK: gl.constexpr = 64 if FLOATS else 128
+    CHUNKS: gl.constexpr = DEPTH // CHUNK
     EVEN: gl.constexpr = DEPTH == 256 * PARTS * SLICES
     EACH: gl.constexpr = 8 if GATED else 16
     ROWS: gl.constexpr = EACH * SETS
-    # Words of 128 columns' scales, of which a lane copies four at a time: a matrix's, all, and how often.
-    PART: gl.constexpr = ROWS * CHUNKS
+    # Words of scales, of 128 columns each, of which a lane copies four at a time: a matrix's, all, and how often.
+    PART: gl.constexpr = ROWS * DEPTH // 128
     MATRIX: gl.constexpr = PART if FLOATS else 2 * PART
     TOTAL: gl.constexpr = MATRIX * (2 if GATED else 1)
     ROUND: gl.constexpr = SLICES * 128
     ROUNDS: gl.constexpr = (TOTAL + ROUND - 1) // ROUND
     SCALE: gl.constexpr = 2 if GROUP == 128 else 4
+    # Bytes of scales of a row and of a chunk.
+    LINE: gl.constexpr = DEPTH * SCALE // 128
+    SCALED: gl.constexpr = CHUNK * SCALE // 128
     # Wavefronts, rows (pairs of them, one of two), quarters.
     lanes: gl.constexpr = gl.BlockedLayout([1, 1, 1, 1], [1, 4, 2, 4], [SLICES, 1, 1, 1], [3, 2, 1, 0])
     wavefront, two = along(0, SLICES, lanes, 4), along(1, 4, lanes, 4)
@@ -287,7 +292,7 @@ def digits_kernel(
     raw = ()
     for part in gl.static_range(PARTS):
         at = x_at + (wavefront * (PARTS * 128) + part * 128 + lane * 4)
-        here = (wavefront * PARTS + part) * 2 + lane // 16 < CHUNKS
+        here = (wavefront * PARTS + part) * (256 // CHUNK) + lane // (CHUNK // 8) < CHUNKS
         raw = raw + _loaded(at.to(gl.int64), here, policy, not EVEN, False)
     _do(APART)
     for more in gl.static_range(ROUNDS):
@@ -301,9 +306,11 @@ def digits_kernel(
     words = ()
     for at in gl.static_range(PARTS * SETS * LINES * 4):
         part, one, line, row = at // (SETS * LINES * 4), at // (LINES * 4) % SETS, at // 4 % LINES, at % 4
-        # Of 128 columns: half a line of 4 bits, a line of 8.
+        # Of 128 columns: half a line of 4 bits, a line of 8; of 64 half of a half.
         of_line = (odd if row < 2 else high_half) if LINES == 1 else odd * 0 + line
-        chunk = (wavefront * PARTS + part) * 2 + of_line
+        if FLOATS:
+            of_line = of_line * 2 + q // 2
+        chunk = (wavefront * PARTS + part) * (256 // CHUNK) + of_line
         on = (one * EACH + row % 2 * 4) * WORDS + (part * LINES + line) * 32
         here = ((low_ptr if row < 2 else high_ptr) + on).to(gl.int64)
         words = words + _loaded(here, chunk < CHUNKS, policy, not EVEN, True)
@@ -320,9 +327,12 @@ def digits_kernel(
     # Words are not looked at before this barrier is passed, since no compiler knows what comes of it: else what stands
     # before it would wait for them.
     none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1) + lane * 0
-    of_row = two * CHUNKS + wavefront * (PARTS * 2) + (0 if FLOATS else gl.where(q == 3, PART, 0))
-    scales_at = gl.inline_asm_elementwise(SAME, "=r,r", [base + of_row * SCALE], gl.int32, is_pure=True, pack=1)
-    HIGH_AT: gl.constexpr = (MATRIX if GATED else 8 * CHUNKS) * SCALE
+    if FLOATS:
+        of_row = two * LINE + wavefront * (PARTS * 2 * SCALE)
+    else:
+        of_row = (two * CHUNKS + wavefront * (PARTS * 2) + gl.where(q == 3, PART, 0)) * SCALE
+    scales_at = gl.inline_asm_elementwise(SAME, "=r,r", [base + of_row], gl.int32, is_pure=True, pack=1)
+    HIGH_AT: gl.constexpr = MATRIX * SCALE if GATED else 8 * LINE
     totals = ()
     for part in gl.static_range(PARTS):
         of = [room + part * ROOM, lane]
@@ -340,20 +350,21 @@ def digits_kernel(
             else:
                 held = _read(at_low if line == 0 else at_high) + _read(at_sums + line * 16)
             # Of 4 bits a half's two groups, of 8 bits a line's, of e2m1 the two groups of the lane's columns.
-            chunk = part * 2 + (q // 2 if FLOATS else odd if LINES == 1 else odd * 0 + line)
+            chunk = part * (256 // CHUNK) + (q if FLOATS else odd if LINES == 1 else odd * 0 + line)
             if not EVEN:
                 # What is nothing is scaled, too: by something that is there.
-                chunk = gl.where(wavefront * (PARTS * 2) + chunk < CHUNKS, chunk, -wavefront * (PARTS * 2))
-            scaled_at = scales_at + chunk * SCALE
+                first = wavefront * (PARTS * (256 // CHUNK))
+                chunk = gl.where(first + chunk < CHUNKS, chunk, -first)
+            scaled_at = scales_at + chunk * SCALED
             half = odd + lane * 0
             if FLOATS:
                 half = (q // 2 == odd).to(gl.int32) + lane * 0
-                scaled_at += q % 2 * 2 + gl.where(half != 0, 0, HIGH_AT)
+                scaled_at += gl.where(half != 0, 0, HIGH_AT)
             scaled_at = gl.inline_asm_elementwise(SAME, "=r,r", [scaled_at], gl.int32, is_pure=True, pack=1)
             for one in gl.static_range(SETS):
                 more = _share(
                     words, held, by[part], scaled_at, none, half, ((part * SETS + one) * LINES + line) * 16,
-                    one * EACH * CHUNKS * SCALE, 4 * CHUNKS * SCALE, HIGH_AT, KIND, GROUP,
+                    one * EACH * LINE, 4 * LINE, HIGH_AT, KIND, GROUP,
                 )  # fmt: skip
                 if part + line > 0:
                     totals = totals[:one] + (_added(totals[one], more),) + totals[one + 1 :]

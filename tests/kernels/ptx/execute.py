@@ -1,0 +1,233 @@
+"""Executes programs of a kernel one after the other, all lanes of one in step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from tests.kernels.ptx import lanes
+from tests.kernels.ptx.memory import Global, Shared
+from tests.kernels.ptx.program import Instruction, Program, parse
+
+NOTHING = ("createpolicy", "griddepcontrol", "bar.warp.sync", "prefetch")
+EXTERN = 64 << 10
+"""Bytes of shared memory whose size the code does not tell."""
+
+
+def execute(text: str, grid: tuple[int, ...], threads: int, memory: Global, parameters: list[int]) -> None:
+    """Execute a kernel.
+
+    Args:
+        text: A module in PTX with one kernel.
+        grid: Programs along up to three axes.
+        threads: Lanes of a program, a multiple of 32.
+        memory: Where its pointers lead.
+        parameters: The kernel's, pointers and numbers.
+
+    Raises:
+        WrongAccessError: A lane reads or writes outside of tensors or of shared memory, at an odd address, or what
+            another wavefront wrote or reads without their having met.
+    """
+    launched = _Launched(parse(text), (*grid, 1, 1)[:3], threads, memory, parameters)
+    for number in np.ndindex(*launched.grid):
+        _Program(launched, number).run()
+
+
+class _Launched(NamedTuple):
+    """What all programs of a launch share."""
+
+    code: Program
+    grid: tuple[int, ...]
+    threads: int
+    memory: Global
+    parameters: list[int]
+
+
+class _Program:
+    """One program: its registers, by name ``[lanes]`` of bits, its shared memory, and which lanes take part."""
+
+    def __init__(self, launched: _Launched, number: tuple[int, ...]) -> None:
+        self.code, grid, self.threads, self.memory, self.parameters = launched
+        self.shared = Shared(self.code.size + EXTERN)
+        self.wavefront = np.arange(self.threads) // 32
+        self.active = np.ones(self.threads, bool)
+        self.waiting: dict[int, Any] = {}
+        self.registers: dict[str, Any] = {}
+        self.groups: list[list[tuple[Any, Any, Any]]] = [[]]
+        own = {"%tid.x": np.arange(self.threads), "%ntid.x": self.threads, "%laneid": np.arange(self.threads) % 32}
+        for at, axis in enumerate("xyz"):
+            own |= {f"%ctaid.{axis}": number[at], f"%nctaid.{axis}": grid[at]}
+        for name, value in (*own.items(), *self.code.shared.items()):
+            self.registers[name] = np.full(self.threads, value, np.uint32)
+
+    def run(self) -> None:
+        """Execute the program."""
+        at = 0
+        with np.errstate(all="ignore"):
+            while at < len(self.code.instructions):
+                if at in self.waiting:
+                    self.active = self.active | self.waiting.pop(at)
+                one = self.code.instructions[at]
+                if one.name == "ret":
+                    assert self.active.all(), "some lanes end before others"
+                    return
+                mask = self._mask(one.guard)
+                if one.name.startswith("bra"):
+                    at = self._branch(at, one.operands[0], mask)
+                    continue
+                self._step(one, mask)
+                at += 1
+
+    def _branch(self, at: int, label: str, mask: Any) -> int:
+        places = self.code.labels[label]
+        ahead = [place for place in places if place > at]
+        if ahead:
+            self.waiting[ahead[0]] = self.waiting.get(ahead[0], False) | mask
+            self.active = self.active & ~mask
+            return at + 1
+        assert mask.all() or not mask.any(), "lanes leave a loop at different times"
+        return places[-1] if mask.all() else at + 1
+
+    def _mask(self, guard: str) -> Any:
+        if not guard:
+            return self.active
+        held = self.registers[guard.lstrip("!")]
+        return self.active & (~held if guard.startswith("!") else held)
+
+    def _value(self, name: str, kind: str) -> Any:
+        """Return an operand as numbers of a type."""
+        if name in self.registers:
+            return lanes.as_kind(self.registers[name], kind)
+        if name.startswith("{"):
+            low, high = (lanes.as_kind(self.registers[one], "b16") for one in _names(name))
+            return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
+        return np.full(self.threads, lanes.literal(name, kind))
+
+    def _set(self, name: str, numbers: Any, mask: Any) -> None:
+        bits = lanes.as_bits(np.broadcast_to(numbers, (self.threads,)))
+        before = self.registers.get(name)
+        if mask.all() or before is None or before.dtype != bits.dtype:
+            self.registers[name] = bits
+        else:
+            self.registers[name] = np.where(mask, bits, before)
+
+    def _step(self, one: Instruction, mask: Any) -> None:
+        name, operands = one.name, one.operands
+        for begin, does in _SPECIAL.items():
+            if name.startswith(begin):
+                does(self, name, operands, mask)
+                return
+        if name.startswith(NOTHING):
+            for result in operands[:1] if name.startswith("createpolicy") else ():
+                self._set(result, np.zeros(self.threads, np.uint64), mask)
+            return
+        self._set(operands[0], self._computed(name, operands[1:]), mask)
+
+    def _computed(self, name: str, of: tuple[str, ...]) -> Any:
+        """Return what an instruction makes of its operands; the table that knows its name says how they are seen."""
+        what, _, kind = name.rpartition(".")
+        if name in lanes.CONVERTED:
+            found = lanes.CONVERTED[name](self._value(of[0], "b64" if name.endswith("64") else "b32"))
+        elif name in lanes.OF_HALVES:
+            found = lanes.OF_HALVES[name](*(self._value(at, "b32") for at in of))
+        elif what in lanes.WIDE:
+            wider = [self._value(at, kind[0] + "64") for at in of[2:]]
+            found = lanes.WIDE[what](kind, *(self._value(at, kind) for at in of[:2]), *wider)
+        elif what in lanes.SHIFTED:
+            found = lanes.SHIFTED[what](self._value(of[0], kind), self._value(of[1], "u32"))
+        elif what == "selp":
+            found = np.where(self._value(of[2], "pred"), self._value(of[0], kind), self._value(of[1], kind))
+        elif what.startswith("setp"):
+            _, compared, *joined = what.split(".")
+            found = lanes.COMPARED[compared](self._value(of[0], kind), self._value(of[1], kind))
+            found = lanes.SAME[joined[0]](found, self._value(of[2], "pred")) if joined else found
+        else:
+            found = lanes.SAME[what](*(self._value(at, kind) for at in of))
+        return found
+
+    def _address(self, operand: str, kind: str) -> Any:
+        register, _, by = operand.strip("[] ").partition("+")
+        return self._value(register.strip(), kind) + lanes.literal(by.strip() or "0", kind)
+
+    def _parameter(self, _name: str, operands: tuple[str, ...], mask: Any) -> None:
+        number = int(re.findall(r"_param_(\d+)", operands[1])[0])
+        self._set(operands[0], np.full(self.threads, self.parameters[number], np.uint64), mask)
+
+    def _load(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        to, size = _names(operands[0]), np.dtype(lanes.KINDS[name.rpartition(".")[2]]).itemsize
+        if name.startswith("ld.shared"):
+            data = self.shared.read(
+                self._address(operands[1], "u32")[mask], size * len(to), self.wavefront[mask]
+            )  # fmt: skip
+        else:
+            data = self.memory.read(self._address(operands[1], "u64")[mask], size * len(to))
+        for at, register in enumerate(to):
+            held = np.zeros((self.threads, size), np.uint8)
+            held[mask] = data[:, at * size : (at + 1) * size]
+            self._set(register, held.view(lanes.BITS[size])[:, 0], mask)
+
+    def _keep(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        kind = name.rpartition(".")[2]
+        values = [lanes.as_bits(self._value(one, kind))[mask] for one in _names(operands[1])]
+        data = np.stack(values, 1).view(np.uint8).reshape(int(mask.sum()), -1)
+        if name.startswith("st.shared"):
+            self.shared.write(self._address(operands[0], "u32")[mask], data, self.wavefront[mask])
+        else:
+            self.memory.write(self._address(operands[0], "u64")[mask], data)
+
+    def _copy(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        """Copy to shared memory, where it is once it was waited for."""
+        if name.endswith("commit_group"):
+            self.groups.append([])
+        elif name.endswith("wait_group"):
+            done = len(self.groups) - 1 - int(operands[0])
+            for group in self.groups[: max(done, 0)]:
+                for to, data, wavefront in group:
+                    self.shared.write(to, data, wavefront)
+            del self.groups[: max(done, 0)]
+        else:
+            data = self.memory.read(self._address(operands[1], "u64")[mask], int(operands[2]))
+            self.groups[-1].append((self._address(operands[0], "u32")[mask], data, self.wavefront[mask]))
+
+    def _meet(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        assert self.active.all(), "some lanes do not come to the barrier"
+        self.shared.meet()
+        if name.startswith("bar.red.popc"):
+            wanting = self._value(operands[2], "pred") & mask
+            self._set(operands[0], np.full(self.threads, wanting.sum(), np.uint32), mask)
+
+    def _other_lane(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        one, by = self._value(operands[1], "b32"), self._value(operands[2], "u32")
+        assert name == "shfl.sync.bfly.b32"
+        assert int(self._value(operands[3], "u32")[0]) == 31
+        assert all(part.all() or not part.any() for part in mask.reshape(-1, 32)), "lanes of a wavefront are missing"
+        self._set(operands[0], one[np.arange(self.threads) ^ by], mask)
+
+    def _reduced(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        assert name == "redux.sync.max.u32"
+        most = self._value(operands[1], "u32").reshape(-1, 32).max(1)
+        self._set(operands[0], np.repeat(most, 32), mask)
+
+    def _multiply(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        assert mask.all(), "lanes of a wavefront are missing"
+        d, *of = (_names(one) for one in operands)
+        given = [[self._value(one, "b32").reshape(-1, 32) for one in part] for part in of]
+        found = [
+            lanes.multiplied(name, *([one[at] for one in part] for part in given)) for at in range(self.threads // 32)
+        ]
+        for at, register in enumerate(d):
+            self._set(register, np.concatenate([one[at] for one in found]), mask)
+
+
+_SPECIAL: dict[str, Callable[[_Program, str, tuple[str, ...], Any], None]] = {
+    "ld.param": _Program._parameter, "ld.": _Program._load, "st.": _Program._keep, "cp.async": _Program._copy,
+    "bar.sync": _Program._meet, "bar.red": _Program._meet, "barrier": _Program._meet, "shfl": _Program._other_lane,
+    "redux": _Program._reduced, "mma": _Program._multiply,
+}  # fmt: skip
+"""By how their names begin; the first one that fits."""
+
+
+def _names(operand: str) -> list[str]:
+    return [one.strip() for one in operand.strip("{} ").split(",")]
