@@ -82,6 +82,10 @@ def test_copies_are_there_once_they_were_waited_for() -> None:
     copy = "cp.async.ca.shared.global [%r5], [%rd3], 4; cp.async.commit_group; {} ld.shared.b32 %r1, [%r5];" + STORE
     assert torch.equal(_run(copy.replace("{}", "cp.async.wait_group 0;"), NUMBERS), NUMBERS)
     assert set(_run(copy.replace("{}", "cp.async.wait_group 1;"), NUMBERS).tolist()) == {-1}
+    # Lanes from 63 on copy nothing, but zeros.
+    some = copy.replace("[%rd3], 4;", "[%rd3], 4, %r2;").replace("{}", "cp.async.wait_group 0;")
+    out = _run("setp.lt.u32 %p1, %r0, 63; selp.b32 %r2, 4, 0, %p1; " + some, NUMBERS[:63].clone())
+    assert out.tolist() == [*range(100, 163), 0]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +109,24 @@ def test_matrix_instructions_multiply() -> None:
     )
     out = _run(body + "{%r3, %r3, %r3, %r3};" + STORE, NUMBERS)
     assert set(out.view(torch.float32).tolist()) == {16 * 2.0 * 3.0 + 1.0}
+
+
+def test_numbers_are_divided_shifted_and_cut_out_as_their_type_says() -> None:
+    body = (
+        "sub.s32 %r1, %r0, 32; div.s32 %r2, %r1, 5; rem.s32 %r3, %r1, 5; bfe.s32 %r4, %r1, 1, 3; shr.s32 %r1, %r1, 1;"
+    )
+    lane = torch.arange(64) - 32
+    field = (lane >> 1) % 8
+    for register, wanted in (
+        ("%r2", torch.div(lane, 5, rounding_mode="trunc")), ("%r3", torch.fmod(lane, 5)),
+        ("%r4", torch.where(field < 4, field, field - 8)), ("%r1", lane >> 1),
+    ):  # fmt: skip
+        assert torch.equal(_run(body + f"mov.b32 %r1, {register};" + STORE, NUMBERS), wanted.int())
+
+
+def test_a_shift_by_more_than_a_register_leaves_nothing() -> None:
+    assert set(_run("mov.b32 %r1, 255; shl.b32 %r1, %r1, 32;" + STORE, NUMBERS).tolist()) == {0}
+    assert set(_run("mov.b32 %r1, -2; shr.s32 %r1, %r1, 40;" + STORE, NUMBERS).tolist()) == {-1}
 
 
 def test_bytes_are_picked_shifted_and_shared_between_lanes() -> None:

@@ -1,4 +1,7 @@
-"""Executes programs of a kernel one after the other, all lanes of one in step."""
+"""Executes programs of a kernel one after the other, all lanes of one in step.
+
+So it is for kernels whose wavefronts take the same way. Barriers wait for nothing, but what they are for is checked.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from tests.kernels.ptx import lanes
-from tests.kernels.ptx.memory import Global, Shared
+from tests.kernels.ptx.memory import POISON, Global, Shared
 from tests.kernels.ptx.program import Instruction, Program, parse
 
 NOTHING = ("createpolicy", "griddepcontrol", "bar.warp.sync", "prefetch")
@@ -86,7 +89,7 @@ class _Program:
         if ahead:
             self.waiting[ahead[0]] = self.waiting.get(ahead[0], False) | mask
             self.active = self.active & ~mask
-            return at + 1
+            return at + 1 if self.active.any() else min(self.waiting)
         assert mask.all() or not mask.any(), "lanes leave a loop at different times"
         return places[-1] if mask.all() else at + 1
 
@@ -100,8 +103,11 @@ class _Program:
         """Return an operand as numbers of a type."""
         if name in self.registers:
             return lanes.as_kind(self.registers[name], kind)
+        if name.startswith("%"):
+            # Of two halves that are joined one may never have been given a value.
+            return np.full(self.threads, POISON * 0x01010101, np.uint32).astype(lanes.KINDS[kind])
         if name.startswith("{"):
-            low, high = (lanes.as_kind(self.registers[one], "b16") for one in _names(name))
+            low, high = (self._value(one, "b16") for one in _names(name))
             return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
         return np.full(self.threads, lanes.literal(name, kind))
 
@@ -123,15 +129,21 @@ class _Program:
             for result in operands[:1] if name.startswith("createpolicy") else ():
                 self._set(result, np.zeros(self.threads, np.uint64), mask)
             return
+        if operands[0].startswith("{"):
+            whole, parts = self._value(operands[1], "b32"), _names(operands[0])
+            for at, part in enumerate(parts):
+                self._set(part, (whole >> np.uint32(16 * at)).astype(np.uint16), mask)
+            return
         self._set(operands[0], self._computed(name, operands[1:]), mask)
 
     def _computed(self, name: str, of: tuple[str, ...]) -> Any:
         """Return what an instruction makes of its operands; the table that knows its name says how they are seen."""
         what, _, kind = name.rpartition(".")
         if name in lanes.CONVERTED:
-            found = lanes.CONVERTED[name](self._value(of[0], "b64" if name.endswith("64") else "b32"))
+            found = lanes.CONVERTED[name](self._value(of[0], "b" + kind.lstrip("usbf")))
         elif name in lanes.OF_HALVES:
-            found = lanes.OF_HALVES[name](*(self._value(at, "b32") for at in of))
+            seen = "f32" if name.endswith(".f32") else "b32"
+            found = lanes.OF_HALVES[name](*(self._value(at, seen) for at in of))
         elif what in lanes.WIDE:
             wider = [self._value(at, kind[0] + "64") for at in of[2:]]
             found = lanes.WIDE[what](kind, *(self._value(at, kind) for at in of[:2]), *wider)
@@ -171,7 +183,7 @@ class _Program:
     def _keep(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
         kind = name.rpartition(".")[2]
         values = [lanes.as_bits(self._value(one, kind))[mask] for one in _names(operands[1])]
-        data = np.stack(values, 1).view(np.uint8).reshape(int(mask.sum()), -1)
+        data = np.stack(values, 1).view(np.uint8)
         if name.startswith("st.shared"):
             self.shared.write(self._address(operands[0], "u32")[mask], data, self.wavefront[mask])
         else:
@@ -182,13 +194,18 @@ class _Program:
         if name.endswith("commit_group"):
             self.groups.append([])
         elif name.endswith("wait_group"):
-            done = len(self.groups) - 1 - int(operands[0])
+            done = len(self.groups) - 1 - int(operands[0], 0)
             for group in self.groups[: max(done, 0)]:
                 for to, data, wavefront in group:
                     self.shared.write(to, data, wavefront)
             del self.groups[: max(done, 0)]
         else:
-            data = self.memory.read(self._address(operands[1], "u64")[mask], int(operands[2]))
+            size = int(operands[2], 0)
+            # Of fewer bytes, or none, the rest are zeros.
+            sizes = self._value(operands[3], "u32")[mask] if len(operands) > 3 else np.full(int(mask.sum()), size)
+            assert np.isin(sizes, (0, size)).all()
+            data = np.zeros((sizes.size, size), np.uint8)
+            data[sizes > 0] = self.memory.read(self._address(operands[1], "u64")[mask][sizes > 0], size)
             self.groups[-1].append((self._address(operands[0], "u32")[mask], data, self.wavefront[mask]))
 
     def _meet(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
@@ -199,11 +216,18 @@ class _Program:
             self._set(operands[0], np.full(self.threads, wanting.sum(), np.uint32), mask)
 
     def _other_lane(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
-        one, by = self._value(operands[1], "b32"), self._value(operands[2], "u32")
-        assert name == "shfl.sync.bfly.b32"
-        assert int(self._value(operands[3], "u32")[0]) == 31
+        """Take another lane's register: of a lane so many bits away, or of the one that is named in a segment."""
+        one, by, clamp = self._value(operands[1], "b32"), *(self._value(at, "u32") for at in operands[2:4])
         assert all(part.all() or not part.any() for part in mask.reshape(-1, 32)), "lanes of a wavefront are missing"
-        self._set(operands[0], one[np.arange(self.threads) ^ by], mask)
+        lane, segment = np.arange(self.threads), clamp >> np.uint32(8) & 31
+        assert (clamp & 31 == 31).all()
+        own = lane % 32
+        if name == "shfl.sync.bfly.b32":
+            source = own ^ by
+        else:
+            assert name == "shfl.sync.idx.b32"
+            source = (own & segment) | (by & ~segment & 31)
+        self._set(operands[0], one[lane - own + source], mask)
 
     def _reduced(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
         assert name == "redux.sync.max.u32"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -105,11 +106,22 @@ def _funnel(low: Any, high: Any, by: Any) -> Any:
 
 
 def _field(one: Any, start: Any, size: Any) -> Any:
-    return one >> start & ((np.uint32(1) << size) - np.uint32(1))
+    # Of a signed type the field's highest bit is its sign.
+    rest = one.dtype.type(32) - size
+    return (one.view(np.uint32) << (rest - start).view(np.uint32)).view(one.dtype) >> rest
+
+
+def _divided(one: Any, other: Any) -> tuple[Any, Any]:
+    quotient = (np.abs(one) // np.abs(other)).astype(one.dtype) * (np.sign(one) * np.sign(other)).astype(one.dtype)
+    return quotient, one - quotient * other
 
 
 def _fused(one: Any, two: Any, more: Any) -> Any:
     return (one.astype(np.float64) * two + more).astype(np.float32)
+
+
+def _converted(one: Any, to: str, of: str) -> Any:
+    return as_kind(one, of).astype(KINDS[to])
 
 
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
@@ -131,6 +143,8 @@ SAME: dict[str, Callable[..., Any]] = {
     "xor": lambda one, other: one ^ other,
     "not": lambda one: ~one,
     "div.full": lambda one, other: one / other,
+    "div": lambda one, other: _divided(one, other)[0],
+    "rem": lambda one, other: _divided(one, other)[1],
     "ex2.approx": np.exp2,
     "abs": np.abs,
     "lop3": _logic,
@@ -142,6 +156,7 @@ SAME: dict[str, Callable[..., Any]] = {
 OF_HALVES: dict[str, Callable[[Any, Any], Any]] = {
     "max.u16x2": _halves(np.maximum),
     "min.u16x2": _halves(np.minimum),
+    "cvt.rn.bf16x2.f32": lambda high, low: to_bfloat16(low) | to_bfloat16(high).astype(np.uint32) << np.uint32(16),
     "mul.rn.bf16x2": _halves(lambda one, other: to_bfloat16(from_bfloat16(one) * from_bfloat16(other))),
 }
 WIDE: dict[str, Callable[..., Any]] = {name: _wide(lambda one, other: one * other) for name in ("mul.wide", "mad.wide")}
@@ -154,12 +169,11 @@ CONVERTED: dict[str, Callable[[Any], Any]] = {
     "cvt.rn.bf16.f32": lambda one: to_bfloat16(as_kind(one, "f32")),
     "cvt.rn.f32.s32": lambda one: as_kind(one, "s32").astype(np.float32),
     "cvt.f32.bf16": lambda one: from_bfloat16(as_kind(one, "b16")),
-    "cvt.u64.u32": lambda one: as_kind(one, "u32").astype(np.uint64),
-    "cvt.s64.s32": lambda one: as_kind(one, "s32").astype(np.int64),
-    "cvt.u32.u64": lambda one: as_kind(one, "u64").astype(np.uint32),
-    "cvt.u16.u32": lambda one: as_kind(one, "u32").astype(np.uint16),
-    "cvt.u32.u16": lambda one: as_kind(one, "u16").astype(np.uint32),
-}
+    **{
+        f"cvt.{to}.{of}": functools.partial(_converted, to=to, of=of)
+        for to in KINDS if to[0] in "us" for of in KINDS if of[0] in "us"
+    },
+}  # fmt: skip
 
 
 def multiplied(name: str, a: list[Any], b: list[Any], c: list[Any]) -> list[Any]:
