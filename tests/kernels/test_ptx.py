@@ -67,15 +67,31 @@ def test_wavefronts_see_what_they_wrote_once_they_met() -> None:
     swap = LOAD + "st.shared.b32 [%r5], %r1; {} xor.b32 %r5, %r5, 128; ld.shared.b32 %r1, [%r5];" + STORE
     out = _run(swap.replace("{}", "bar.sync 0;"), NUMBERS)
     assert torch.equal(out, NUMBERS[torch.arange(64) ^ 32])
-    with pytest.raises(WrongAccessError, match="just written"):
+    with pytest.raises(WrongAccessError, match=r"just (written|read)"):
         _run(swap.replace("{}", ""), NUMBERS)
 
 
 def test_what_is_read_is_not_written_before_wavefronts_met() -> None:
     body = LOAD + "st.shared.b32 [%r5], %r1; bar.sync 0; ld.shared.b32 %r1, [own];" + STORE
     assert set(_run(body, NUMBERS).tolist()) == {100}
-    with pytest.raises(WrongAccessError, match="just read"):
-        _run(body + "st.shared.b32 [%r5], %r1;", NUMBERS)
+    with pytest.raises(WrongAccessError, match=r"just (written|read)"):
+        _run(body + "add.s32 %r1, %r1, 1; st.shared.b32 [%r5], %r1;", NUMBERS)
+
+
+def test_wavefronts_may_join_with_a_word_but_read_it_once_they_met() -> None:
+    body = "st.shared.b32 [own+128], 7; bar.sync 0; red.shared.max.u32 [own+128], %r0; {} ld.shared.b32 %r1, [own+128];"
+    assert set(_run(body.replace("{}", "bar.sync 0;") + STORE, NUMBERS).tolist()) == {63}
+    with pytest.raises(WrongAccessError, match=r"just (written|read)"):
+        _run(body.replace("{}", "") + STORE, NUMBERS)
+
+
+def test_barriers_of_some_wavefronts() -> None:
+    swap = LOAD + "st.shared.b32 [%r5], %r1; {} xor.b32 %r5, %r5, 128; ld.shared.b32 %r1, [%r5];" + STORE
+    assert torch.equal(_run(swap.replace("{}", "bar.sync 1, 64;"), NUMBERS), NUMBERS[torch.arange(64) ^ 32])
+    with pytest.raises(WrongAccessError, match=r"just (written|read)"):
+        _run(swap.replace("{}", "bar.sync 1, 32;"), NUMBERS)
+    with pytest.raises(AssertionError, match="do not come"):
+        _run(swap.replace("{}", "bar.sync 1, 96;"), NUMBERS)
 
 
 def test_copies_are_there_once_they_were_waited_for() -> None:
@@ -93,7 +109,7 @@ def test_copies_are_there_once_they_were_waited_for() -> None:
     [
         (LOAD, "outside of all tensors"),
         ("add.s64 %rd3, %rd0, 2; " + LOAD, "no multiple"),
-        ("st.shared.b32 [%r5+70000], %r0;", "outside of shared memory"),
+        ("st.shared.b32 [%r5+999996], %r0;", "outside of shared memory"),
     ],
 )
 def test_what_is_not_there_is_neither_read_nor_written(body: str, told: str) -> None:

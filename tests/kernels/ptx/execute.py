@@ -1,12 +1,13 @@
-"""Executes programs of a kernel one after the other, all lanes of one in step.
+"""Executes programs of a kernel one after the other, and of one program a wavefront until it waits for others.
 
-So it is for kernels whose wavefronts take the same way. Barriers wait for nothing, but what they are for is checked.
+Loads and stores are carried out at once. Of what orders them there are barriers of wavefronts and waits for copies to
+shared memory, without which nobody may see what was stored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,9 @@ from tests.kernels.ptx.memory import POISON, Global, Shared
 from tests.kernels.ptx.program import Instruction, Program, parse
 
 NOTHING = ("createpolicy", "griddepcontrol", "bar.warp.sync", "prefetch")
-EXTERN = 64 << 10
+LANES = 32
+BARRIERS = ("bar.sync", "bar.red", "barrier.sync")
+EXTERN = 160 << 10
 """Bytes of shared memory whose size the code does not tell."""
 
 
@@ -48,50 +51,103 @@ class _Launched(NamedTuple):
     parameters: list[int]
 
 
+class _Meeting(NamedTuple):
+    """What a wavefront waits for: a barrier, how many lanes come to it, and how many of its own want something."""
+
+    barrier: int
+    coming: int
+    wanting: int
+
+
 class _Program:
-    """One program: its registers, by name ``[lanes]`` of bits, its shared memory, and which lanes take part."""
+    """One program: wavefronts that share memory, and meet."""
 
     def __init__(self, launched: _Launched, number: tuple[int, ...]) -> None:
-        self.code, grid, self.threads, self.memory, self.parameters = launched
-        self.shared = Shared(self.code.size + EXTERN)
-        self.wavefront = np.arange(self.threads) // 32
-        self.active = np.ones(self.threads, bool)
-        self.waiting: dict[int, Any] = {}
-        self.registers: dict[str, Any] = {}
-        self.groups: list[list[tuple[Any, Any, Any]]] = [[]]
-        own = {"%tid.x": np.arange(self.threads), "%ntid.x": self.threads, "%laneid": np.arange(self.threads) % 32}
-        for at, axis in enumerate("xyz"):
-            own |= {f"%ctaid.{axis}": number[at], f"%nctaid.{axis}": grid[at]}
-        for name, value in (*own.items(), *self.code.shared.items()):
-            self.registers[name] = np.full(self.threads, value, np.uint32)
+        count = launched.threads // LANES
+        shared = Shared(launched.code.size + EXTERN, count)
+        self.shared = shared
+        self.wavefronts = [_Wavefront(launched, number, at, shared) for at in range(count)]
 
     def run(self) -> None:
         """Execute the program."""
-        at = 0
+        going = [one.run() for one in self.wavefronts]
+        ready: list[tuple[int, int | None]] = [(at, None) for at in range(len(going))]
+        waiting: dict[int, list[tuple[int, int]]] = {}
         with np.errstate(all="ignore"):
-            while at < len(self.code.instructions):
-                if at in self.waiting:
-                    self.active = self.active | self.waiting.pop(at)
-                one = self.code.instructions[at]
-                if one.name == "ret":
-                    assert self.active.all(), "some lanes end before others"
-                    return
-                mask = self._mask(one.guard)
-                if one.name.startswith("bra"):
-                    at = self._branch(at, one.operands[0], mask)
+            while ready:
+                at, found = ready.pop(0)
+                try:
+                    meeting = going[at].send(found)
+                except StopIteration:
                     continue
+                here = waiting.setdefault(meeting.barrier, [])
+                here.append((at, meeting.wanting))
+                if LANES * len(here) == meeting.coming:
+                    self.shared.meet([one for one, _ in here])
+                    total = sum(wanting for _, wanting in here)
+                    ready += [(one, total) for one, _ in waiting.pop(meeting.barrier)]
+        assert not waiting, "wavefronts wait for others that do not come"
+
+
+class _Wavefront:
+    """One wavefront: its registers, by name ``[lanes]`` of bits, and which lanes take part."""
+
+    def __init__(self, launched: _Launched, number: tuple[int, ...], wavefront: int, shared: Shared) -> None:
+        self.code, grid, self.threads, self.memory, self.parameters = launched
+        self.shared, self.wavefront = shared, wavefront
+        self.active = np.ones(LANES, bool)
+        self.waiting: dict[int, Any] = {}
+        self.registers: dict[str, Any] = {}
+        self.groups: list[list[tuple[Any, Any]]] = [[]]
+        lane = np.arange(LANES)
+        own = {"%tid.x": lane + LANES * wavefront, "%ntid.x": self.threads, "%laneid": lane}
+        for at, axis in enumerate("xyz"):
+            own |= {f"%ctaid.{axis}": number[at], f"%nctaid.{axis}": grid[at]}
+        for name, value in (*own.items(), *self.code.shared.items()):
+            self.registers[name] = np.full(LANES, value, np.uint32)
+
+    def run(self) -> Generator[_Meeting, int | None, None]:
+        """Execute the wavefront; it yields what it waits for, and is sent how many lanes wanted something there."""
+        at = 0
+        while at < len(self.code.instructions):
+            if at in self.waiting:
+                self.active = self.active | self.waiting.pop(at)
+            one = self.code.instructions[at]
+            if one.name == "ret":
+                assert self.active.all(), "some lanes end before others"
+                return
+            mask = self._mask(one.guard)
+            if one.name.startswith("bra"):
+                at = self._branch(at, one.operands[0], mask)
+                continue
+            if one.name.startswith(BARRIERS):
+                found = yield self._meeting(one)
+                if one.name.startswith("bar.red.popc"):
+                    self._set(one.operands[0], np.full(LANES, found, np.uint32), mask)
+            else:
                 self._step(one, mask)
-                at += 1
+            at += 1
+
+    def _meeting(self, one: Instruction) -> _Meeting:
+        assert self.active.all(), "some lanes do not come to the barrier"
+        counted = one.name.startswith("bar.red")
+        barrier, *rest = one.operands[1:] if counted else one.operands
+        wanting = int(self._value(rest[-1], "pred").sum()) if counted else 0
+        more = rest[:-1] if counted else rest
+        count = int(self._value(more[0], "u32")[0]) if more else self.threads
+        return _Meeting(int(self._value(barrier, "u32")[0]), count, wanting)
 
     def _branch(self, at: int, label: str, mask: Any) -> int:
         places = self.code.labels[label]
         ahead = [place for place in places if place > at]
+        if not mask.any():
+            return at + 1
         if ahead:
             self.waiting[ahead[0]] = self.waiting.get(ahead[0], False) | mask
             self.active = self.active & ~mask
             return at + 1 if self.active.any() else min(self.waiting)
-        assert mask.all() or not mask.any(), "lanes leave a loop at different times"
-        return places[-1] if mask.all() else at + 1
+        assert mask.all(), "lanes leave a loop at different times"
+        return places[-1]
 
     def _mask(self, guard: str) -> Any:
         if not guard:
@@ -105,14 +161,15 @@ class _Program:
             return lanes.as_kind(self.registers[name], kind)
         if name.startswith("%"):
             # Of two halves that are joined one may never have been given a value.
-            return np.full(self.threads, POISON * 0x01010101, np.uint32).astype(lanes.KINDS[kind])
+            return np.full(LANES, POISON * 0x01010101, np.uint32).astype(lanes.KINDS[kind])
         if name.startswith("{"):
-            low, high = (self._value(one, "b16") for one in _names(name))
-            return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
-        return np.full(self.threads, lanes.literal(name, kind))
+            half = f"b{int(kind[1:]) // 2}"
+            joined = np.stack([self._value(one, half) for one in _names(name)], 1)
+            return joined.view(lanes.KINDS[kind])[:, 0]
+        return np.full(LANES, lanes.literal(name, kind))
 
     def _set(self, name: str, numbers: Any, mask: Any) -> None:
-        bits = lanes.as_bits(np.broadcast_to(numbers, (self.threads,)))
+        bits = lanes.as_bits(np.broadcast_to(numbers, (LANES,)))
         before = self.registers.get(name)
         if mask.all() or before is None or before.dtype != bits.dtype:
             self.registers[name] = bits
@@ -127,12 +184,14 @@ class _Program:
                 return
         if name.startswith(NOTHING):
             for result in operands[:1] if name.startswith("createpolicy") else ():
-                self._set(result, np.zeros(self.threads, np.uint64), mask)
+                self._set(result, np.zeros(LANES, np.uint64), mask)
             return
         if operands[0].startswith("{"):
-            whole, parts = self._value(operands[1], "b32"), _names(operands[0])
-            for at, part in enumerate(parts):
-                self._set(part, (whole >> np.uint32(16 * at)).astype(np.uint16), mask)
+            kind = name.rpartition(".")[2]
+            whole = np.ascontiguousarray(self._value(operands[1], kind))
+            parts = whole.view(lanes.KINDS[f"b{int(kind[1:]) // 2}"]).reshape(-1, 2)
+            for at, part in enumerate(_names(operands[0])):
+                self._set(part, parts[:, at], mask)
             return
         self._set(operands[0], self._computed(name, operands[1:]), mask)
 
@@ -165,18 +224,16 @@ class _Program:
 
     def _parameter(self, _name: str, operands: tuple[str, ...], mask: Any) -> None:
         number = int(re.findall(r"_param_(\d+)", operands[1])[0])
-        self._set(operands[0], np.full(self.threads, self.parameters[number], np.uint64), mask)
+        self._set(operands[0], np.full(LANES, self.parameters[number], np.uint64), mask)
 
     def _load(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
         to, size = _names(operands[0]), np.dtype(lanes.KINDS[name.rpartition(".")[2]]).itemsize
         if name.startswith("ld.shared"):
-            data = self.shared.read(
-                self._address(operands[1], "u32")[mask], size * len(to), self.wavefront[mask]
-            )  # fmt: skip
+            data = self.shared.read(self._address(operands[1], "u32")[mask], size * len(to), self.wavefront)
         else:
             data = self.memory.read(self._address(operands[1], "u64")[mask], size * len(to))
         for at, register in enumerate(to):
-            held = np.zeros((self.threads, size), np.uint8)
+            held = np.zeros((LANES, size), np.uint8)
             held[mask] = data[:, at * size : (at + 1) * size]
             self._set(register, held.view(lanes.BITS[size])[:, 0], mask)
 
@@ -185,7 +242,7 @@ class _Program:
         values = [lanes.as_bits(self._value(one, kind))[mask] for one in _names(operands[1])]
         data = np.stack(values, 1).view(np.uint8)
         if name.startswith("st.shared"):
-            self.shared.write(self._address(operands[0], "u32")[mask], data, self.wavefront[mask])
+            self.shared.write(self._address(operands[0], "u32")[mask], data, self.wavefront)
         else:
             self.memory.write(self._address(operands[0], "u64")[mask], data)
 
@@ -196,8 +253,8 @@ class _Program:
         elif name.endswith("wait_group"):
             done = len(self.groups) - 1 - int(operands[0], 0)
             for group in self.groups[: max(done, 0)]:
-                for to, data, wavefront in group:
-                    self.shared.write(to, data, wavefront)
+                for to, data in group:
+                    self.shared.write(to, data, self.wavefront)
             del self.groups[: max(done, 0)]
         else:
             size = int(operands[2], 0)
@@ -206,49 +263,38 @@ class _Program:
             assert np.isin(sizes, (0, size)).all()
             data = np.zeros((sizes.size, size), np.uint8)
             data[sizes > 0] = self.memory.read(self._address(operands[1], "u64")[mask][sizes > 0], size)
-            self.groups[-1].append((self._address(operands[0], "u32")[mask], data, self.wavefront[mask]))
+            self.groups[-1].append((self._address(operands[0], "u32")[mask], data))
 
-    def _meet(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
-        assert self.active.all(), "some lanes do not come to the barrier"
-        self.shared.meet()
-        if name.startswith("bar.red.popc"):
-            wanting = self._value(operands[2], "pred") & mask
-            self._set(operands[0], np.full(self.threads, wanting.sum(), np.uint32), mask)
+    def _join(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
+        assert name == "red.shared.max.u32"
+        numbers = self._value(operands[1], "u32")[mask]
+        self.shared.join_most(self._address(operands[0], "u32")[mask], numbers, self.wavefront)
 
     def _other_lane(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
         """Take another lane's register: of a lane so many bits away, or of the one that is named in a segment."""
+        assert mask.all() or not mask.any(), "lanes are missing"
         one, by, clamp = self._value(operands[1], "b32"), *(self._value(at, "u32") for at in operands[2:4])
-        assert all(part.all() or not part.any() for part in mask.reshape(-1, 32)), "lanes of a wavefront are missing"
-        lane, segment = np.arange(self.threads), clamp >> np.uint32(8) & 31
+        lane, segment = np.arange(LANES), clamp >> np.uint32(8) & 31
         assert (clamp & 31 == 31).all()
-        own = lane % 32
-        if name == "shfl.sync.bfly.b32":
-            source = own ^ by
-        else:
-            assert name == "shfl.sync.idx.b32"
-            source = (own & segment) | (by & ~segment & 31)
-        self._set(operands[0], one[lane - own + source], mask)
+        named = {"shfl.sync.bfly.b32": lane ^ by, "shfl.sync.idx.b32": (lane & segment) | (by & ~segment & 31)}
+        self._set(operands[0], one[named[name]], mask)
 
     def _reduced(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
         assert name == "redux.sync.max.u32"
-        most = self._value(operands[1], "u32").reshape(-1, 32).max(1)
-        self._set(operands[0], np.repeat(most, 32), mask)
+        assert mask.all(), "lanes are missing"
+        self._set(operands[0], np.full(LANES, self._value(operands[1], "u32").max()), mask)
 
     def _multiply(self, name: str, operands: tuple[str, ...], mask: Any) -> None:
-        assert mask.all(), "lanes of a wavefront are missing"
-        d, *of = (_names(one) for one in operands)
-        given = [[self._value(one, "b32").reshape(-1, 32) for one in part] for part in of]
-        found = [
-            lanes.multiplied(name, *([one[at] for one in part] for part in given)) for at in range(self.threads // 32)
-        ]
-        for at, register in enumerate(d):
-            self._set(register, np.concatenate([one[at] for one in found]), mask)
+        assert mask.all(), "lanes are missing"
+        to, *of = (_names(one) for one in operands)
+        found = lanes.multiplied(name, *([self._value(one, "b32") for one in part] for part in of))
+        for register, sums in zip(to, found, strict=True):
+            self._set(register, sums, mask)
 
 
-_SPECIAL: dict[str, Callable[[_Program, str, tuple[str, ...], Any], None]] = {
-    "ld.param": _Program._parameter, "ld.": _Program._load, "st.": _Program._keep, "cp.async": _Program._copy,
-    "bar.sync": _Program._meet, "bar.red": _Program._meet, "barrier": _Program._meet, "shfl": _Program._other_lane,
-    "redux": _Program._reduced, "mma": _Program._multiply,
+_SPECIAL: dict[str, Callable[[_Wavefront, str, tuple[str, ...], Any], None]] = {
+    "ld.param": _Wavefront._parameter, "ld.": _Wavefront._load, "st.": _Wavefront._keep, "cp.async": _Wavefront._copy,
+    "red.": _Wavefront._join, "shfl": _Wavefront._other_lane, "redux": _Wavefront._reduced, "mma": _Wavefront._multiply,
 }  # fmt: skip
 """By how their names begin; the first one that fits."""
 

@@ -124,8 +124,18 @@ def _converted(one: Any, to: str, of: str) -> Any:
     return as_kind(one, of).astype(KINDS[to])
 
 
-COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+def _or_unordered(what: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    return what(one, other) | np.isnan(one) | np.isnan(other)
+
+
+_ORDERED: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+COMPARED: dict[str, Callable[..., Any]] = {
+    **_ORDERED,
+    # True of what is no number, too.
+    **{f"{name}u": functools.partial(_or_unordered, what) for name, what in _ORDERED.items()},
+    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 SAME: dict[str, Callable[..., Any]] = {
     "mov": lambda one: one,
@@ -136,8 +146,10 @@ SAME: dict[str, Callable[..., Any]] = {
     "mad.lo": lambda one, other, more: one * other + more,
     "fma.rn": _fused,
     "neg": lambda one: -one,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": np.fmin,
+    "min.NaN": np.minimum,
+    "max": np.fmax,
+    "max.NaN": np.maximum,
     "and": lambda one, other: one & other,
     "or": lambda one, other: one | other,
     "xor": lambda one, other: one ^ other,

@@ -70,18 +70,27 @@ class Shared:
 
     Args:
         size: Bytes.
+        wavefronts: Of the program.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, wavefronts: int) -> None:
         self._bytes = np.full(size, POISON, np.uint8)
-        # By byte: who wrote it and who read it since wavefronts met, or nobody (-1), or several (-2).
-        self._writer = np.full(size, -1)
-        self._reader = np.full(size, -1)
+        # Each wavefront's time goes on when it meets others, and then it knows their times, and what they knew.
+        self._time = np.zeros(wavefronts, np.int32)
+        self._known = np.full((wavefronts, wavefronts), -1, np.int32)
+        np.fill_diagonal(self._known, np.iinfo(np.int32).max)
+        # By byte: who wrote it last (or nobody, -1) and when, and when each wavefront read it last, or joined with it.
+        self._writer, self._written = np.full(size, -1, np.int16), np.zeros(size, np.int32)
+        self._read = np.full((wavefronts, size), -1, np.int32)
+        self._joined = np.full((wavefronts, size), -1, np.int32)
 
-    def meet(self) -> None:
-        """All wavefronts have met: what was written is there for all of them."""
-        self._writer[:] = -1
-        self._reader[:] = -1
+    def meet(self, who: list[int]) -> None:
+        """These wavefronts have met: what each did, and knew of others, is known to all of them."""
+        together = self._known[who].max(0)
+        together[who] = self._time[who]
+        self._known[who] = together
+        self._known[who, who] = np.iinfo(np.int32).max
+        self._time[who] += 1
 
     def _at(self, addresses: Any, size: int) -> Any:
         at = _spread(addresses, size)
@@ -89,25 +98,41 @@ class Shared:
             raise WrongAccessError(f"{size} bytes outside of shared memory")
         return at
 
-    def read(self, addresses: Any, size: int, wavefronts: Any) -> Any:
-        """Return ``[lanes, size]`` bytes; lanes of these wavefronts read them."""
-        at = self._at(addresses, size)
-        who = np.broadcast_to(wavefronts[:, None], at.shape)
+    def _check_written(self, at: Any, wavefront: int, what: str, *, joins: bool = False) -> None:
         writer = self._writer[at]
-        if ((writer != -1) & (writer != who)).any():
-            raise WrongAccessError("a wavefront reads what another one has just written")
-        for wavefront in np.unique(wavefronts):
-            mine = at[wavefronts == wavefront]
-            before = self._reader[mine]
-            self._reader[mine] = np.where((before == -1) | (before == wavefront), wavefront, -2)
+        unknown = (writer >= 0) & (self._written[at] > self._known[wavefront, writer])
+        if unknown.any() or (not joins and self._others(self._joined, at, wavefront)):
+            raise WrongAccessError(f"a wavefront {what} another one has just written")
+
+    def _others(self, times: Any, at: Any, wavefront: int) -> bool:
+        """Return whether other wavefronts did something to bytes that this one does not know of."""
+        known = self._known[wavefront].reshape(-1, *[1] * at.ndim)
+        return bool((times[:, at] > known).any())
+
+    def read(self, addresses: Any, size: int, wavefront: int) -> Any:
+        """Return ``[lanes, size]`` bytes that a wavefront reads."""
+        at = self._at(addresses, size)
+        self._check_written(at, wavefront, "reads what")
+        self._read[wavefront, at] = self._time[wavefront]
         return self._bytes[at]
 
-    def write(self, addresses: Any, data: Any, wavefronts: Any) -> None:
-        """Write ``[lanes, size]`` bytes of lanes of these wavefronts."""
+    def write(self, addresses: Any, data: Any, wavefront: int) -> None:
+        """Write ``[lanes, size]`` bytes of a wavefront."""
         at = self._at(addresses, data.shape[1])
-        who = np.broadcast_to(wavefronts[:, None], at.shape)
-        for held, what in ((self._reader[at], "read"), (self._writer[at], "written")):
-            if ((held != -1) & (held != who)).any():
-                raise WrongAccessError(f"a wavefront writes where another one has just {what}")
+        # Wavefronts that have the same numbers may all write them: what is there already is not written again.
+        other = self._bytes[at] != data
+        at, data = at[other], data[other]
+        self._check_written(at, wavefront, "writes where")
+        if self._others(self._read, at, wavefront):
+            raise WrongAccessError("a wavefront writes where another one has just read")
         self._bytes[at] = data
-        self._writer[at] = who
+        self._writer[at], self._written[at] = wavefront, self._time[wavefront]
+
+    def join_most(self, addresses: Any, numbers: Any, wavefront: int) -> None:
+        """Keep the larger of words that are there and a wavefront's, which others may do at the same time."""
+        at = self._at(addresses, 4)
+        self._check_written(at, wavefront, "joins what", joins=True)
+        if self._others(self._read, at, wavefront):
+            raise WrongAccessError("a wavefront writes where another one has just read")
+        np.maximum.at(self._bytes.view(np.uint32), at[:, 0] // 4, numbers)
+        self._joined[wavefront, at] = self._time[wavefront]
