@@ -225,7 +225,10 @@ def test_mxfp4_takes_it_where_it_was_faster() -> None:
     assert [_mxfp4_taken(pairs=8 * tokens, **down) for tokens in (1, 2, 8, 16)] == [False, True, True, False]
     for gated in (False, True):
         assert [_mxfp4_taken(pairs=8 * tokens, gated=gated) for tokens in (1, 4, 8)] == [True] * 3
-        assert _mxfp4_taken(n=1536, k=4096, gated=gated)
+        large = {"n": 1536, "k": 4096, "gated": gated}
+        assert [_mxfp4_taken(pairs=8 * tokens, **large) for tokens in (1, 2, 4, 8)] == [True, True, not gated, False]
+        # It never ran on a GPU with halves of 128 columns.
+        assert not _mxfp4_taken(n=2880, k=2880, gated=gated)
 
 
 def _experts(n: int, k: int, offset: int = 0) -> Any:

@@ -159,9 +159,9 @@ class _Wavefront:
         """Return an operand as numbers of a type."""
         if name in self.registers:
             return lanes.as_kind(self.registers[name], kind)
-        if name.startswith("%"):
+        if name.startswith("%rs") and kind == "b16":
             # Of two halves that are joined one may never have been given a value.
-            return np.full(LANES, POISON * 0x01010101, np.uint32).astype(lanes.KINDS[kind])
+            return np.full(LANES, POISON * 0x0101, np.uint16)
         if name.startswith("{"):
             half = f"b{int(kind[1:]) // 2}"
             joined = np.stack([self._value(one, half) for one in _names(name)], 1)

@@ -240,7 +240,7 @@ def digits_kernel(
     FLOATS: gl.constexpr = KIND == E2M1
     gl.static_assert(SETS <= 3, "results of three sets are stored")
     # What a lane's words are there or not with.
-    CHUNK: gl.constexpr = 64 if FLOATS else 128
+    CHUNK: gl.constexpr = 64 if DEPTH % 128 else 128
     CHUNKS: gl.constexpr = DEPTH // CHUNK
     EVEN: gl.constexpr = DEPTH == 256 * PARTS * SLICES
     EACH: gl.constexpr = 8 if GATED else 16
@@ -308,7 +308,7 @@ def digits_kernel(
         part, one, line, row = at // (SETS * LINES * 4), at // (LINES * 4) % SETS, at // 4 % LINES, at % 4
         # Of 128 columns: half a line of 4 bits, a line of 8; of 64 half of a half.
         of_line = (odd if row < 2 else high_half) if LINES == 1 else odd * 0 + line
-        if FLOATS:
+        if CHUNK == 64:
             of_line = of_line * 2 + q // 2
         chunk = (wavefront * PARTS + part) * (256 // CHUNK) + of_line
         on = (one * EACH + row % 2 * 4) * WORDS + (part * LINES + line) * 32
@@ -327,10 +327,10 @@ def digits_kernel(
     # Words are not looked at before this barrier is passed, since no compiler knows what comes of it: else what stands
     # before it would wait for them.
     none = gl.inline_asm_elementwise(MEET_ALL, "=r", [], gl.int32, is_pure=False, pack=1) + lane * 0
-    if FLOATS:
+    if CHUNK == 64:
         of_row = two * LINE + wavefront * (PARTS * 2 * SCALE)
     else:
-        of_row = (two * CHUNKS + wavefront * (PARTS * 2) + gl.where(q == 3, PART, 0)) * SCALE
+        of_row = (two * CHUNKS + wavefront * (PARTS * 2) + (0 if FLOATS else gl.where(q == 3, PART, 0))) * SCALE
     scales_at = gl.inline_asm_elementwise(SAME, "=r,r", [base + of_row], gl.int32, is_pure=True, pack=1)
     HIGH_AT: gl.constexpr = MATRIX * SCALE if GATED else 8 * LINE
     totals = ()
@@ -350,7 +350,8 @@ def digits_kernel(
             else:
                 held = _read(at_low if line == 0 else at_high) + _read(at_sums + line * 16)
             # Of 4 bits a half's two groups, of 8 bits a line's, of e2m1 the two groups of the lane's columns.
-            chunk = part * (256 // CHUNK) + (q if FLOATS else odd if LINES == 1 else odd * 0 + line)
+            of_line = (q // 2 if FLOATS else odd) if LINES == 1 else odd * 0 + line
+            chunk = part * (256 // CHUNK) + (q if CHUNK == 64 else of_line)
             if not EVEN:
                 # What is nothing is scaled, too: by something that is there.
                 first = wavefront * (PARTS * (256 // CHUNK))
@@ -359,7 +360,7 @@ def digits_kernel(
             half = odd + lane * 0
             if FLOATS:
                 half = (q // 2 == odd).to(gl.int32) + lane * 0
-                scaled_at += gl.where(half != 0, 0, HIGH_AT)
+                scaled_at += (0 if CHUNK == 64 else q % 2 * 2) + gl.where(half != 0, 0, HIGH_AT)
             scaled_at = gl.inline_asm_elementwise(SAME, "=r,r", [scaled_at], gl.int32, is_pure=True, pack=1)
             for one in gl.static_range(SETS):
                 more = _share(
