@@ -1,41 +1,26 @@
-"""Feeds mutated bytes to every parser of wheels and code objects.
-
-Needs atheris, which is no dependency of the project (it has wheels for CPython on Linux only)::
-
-    python -m venv fuzz-env && fuzz-env/bin/pip install -e . atheris
-    fuzz-env/bin/python fuzz/fuzz_codeobject.py -max_total_time=600 -rss_limit_mb=512 corpus/
-
-The corpus folder is created with small valid files of every format where it is empty; atheris keeps what reaches new
-code there. The first byte of an input says which parser the rest goes to. Anything but ``DataError`` is a finding, and
-so is an input that takes more than ``-rss_limit_mb`` of memory or libFuzzer's ``-timeout`` (25 seconds, say).
-"""
-
-# ruff: noqa: INP001  a script, not part of a package
+"""Every parser of wheels and code objects; the first byte of an input says which."""
 
 from __future__ import annotations
 
 import io
 import struct
-import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
-import atheris
 import msgspec
 import zstandard
 
-with atheris.instrument_imports(include=["rocmend"]):
-    from rocmend.codeobject import naming, versions
-    from rocmend.codeobject.archive import Archive
-    from rocmend.codeobject.content import read_content
-    from rocmend.codeobject.isa import entry_target, from_flags
-    from rocmend.codeobject.kpack import parse_reference
-    from rocmend.codeobject.limits import Limits
-    from rocmend.codeobject.notes import parse_metadata
-    from rocmend.codeobject.reader import BytesReader, StreamReader
-    from rocmend.core.errors import DataError
+from fuzz.target import Target, choice
+from rocmend.codeobject import naming, versions
+from rocmend.codeobject.archive import Archive
+from rocmend.codeobject.content import read_content
+from rocmend.codeobject.isa import entry_target, from_flags
+from rocmend.codeobject.kpack import parse_reference
+from rocmend.codeobject.limits import Limits
+from rocmend.codeobject.notes import parse_metadata
+from rocmend.codeobject.reader import BytesReader, StreamReader
+from rocmend.core.errors import DataError
 
 SMALL = Limits(members=1000, total_bytes=64 << 20, zstd_window_bytes=16 << 20)
 
@@ -85,17 +70,8 @@ def texts(data: bytes) -> None:
         from_flags(int.from_bytes(data[:4], "little"), data[4])
 
 
-PARSERS: tuple[Callable[[bytes], None], ...] = (content, streamed, archive, notes, texts)
-
-
-def one_input(data: bytes) -> None:
-    """Give one input to the parser that its first byte names."""
-    if data:
-        with suppress(DataError):
-            PARSERS[data[0] % len(PARSERS)](data[1:])
-
-
-def _seeds() -> Iterator[tuple[int, bytes]]:
+def seeds() -> Iterator[bytes]:
+    """Yield small valid files of every format, each behind the byte that names its parser."""
     entry = b"hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"
     code = b"\x7fELF\x02\x01\x01\x40\x03" + bytes(7)
     code += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 64, 120, 0x33F, 64, 56, 1, 64, 2, 1) + bytes(200)
@@ -112,26 +88,22 @@ def _seeds() -> Iterator[tuple[int, bytes]]:
         opened.writestr("m/a.so", library)
         opened.writestr("m-1.dist-info/METADATA", "Name: m\nVersion: 1+rocm7.1\n\n")
     for data in (code, bundle, compressed, library, b"KPAK" + struct.pack("<IQ", 1, 16) + pack):
-        yield 0, data
-        yield 1, data
-    yield 2, wheel.getvalue()
-    yield 3, msgspec.msgpack.encode({"amdhsa.kernels": [{".name": "k", ".vgpr_count": 4}]})
-    yield 3, msgspec.msgpack.encode({"kernel_name": "a.so", "kpack_search_paths": ["../.kpack/a_@GFXARCH@.kpack"]})
+        yield b"\x00" + data
+        yield b"\x01" + data
+    yield b"\x02" + wheel.getvalue()
+    yield b"\x03" + msgspec.msgpack.encode({"amdhsa.kernels": [{".name": "k", ".vgpr_count": 4}]})
+    yield b"\x03" + msgspec.msgpack.encode(
+        {"kernel_name": "a.so", "kpack_search_paths": ["../.kpack/a_@GFXARCH@.kpack"]}
+    )
     for text in ("torch/lib/rocblas/library/Kernels.so-000-gfx90a-xnack+.hsaco", "gfx90a68.kdb", "hip = '6.2.41133'"):
-        yield 4, text.encode()
+        yield b"\x04" + text.encode()
 
 
-def main() -> None:
-    """Make the corpus where it is empty, then fuzz."""
-    folders = [Path(argument) for argument in sys.argv[1:] if not argument.startswith("-")]
-    if folders:
-        folders[0].mkdir(parents=True, exist_ok=True)
-        if not any(folders[0].iterdir()):
-            for number, (parser, data) in enumerate(_seeds()):
-                (folders[0] / f"seed-{number:02}").write_bytes(bytes([parser]) + data)
-    atheris.Setup(sys.argv, one_input)
-    atheris.Fuzz()
+def run(data: bytes) -> None:
+    """Give one input to the parser that its first byte names."""
+    with suppress(DataError):
+        _parsers(data)
 
 
-if __name__ == "__main__":
-    main()
+_parsers = choice((content, streamed, archive, notes, texts))
+TARGET = Target(run, seeds, max_bytes=16 << 10)

@@ -1,0 +1,1 @@
+"""One module a target; each defines ``TARGET``."""
