@@ -5,8 +5,9 @@
     python -m fuzz redaction --inputs 100000    one target
     python -m fuzz redaction --input FILE       one input again
 
-Needs atheris (``pip install '.[fuzz]'``; Linux and CPython only). Each target runs in a process of its own. What reached
-new code is kept in the corpus, from which the next run goes on; an input that failed is kept in the folder of findings.
+Needs atheris (``pip install '.[fuzz]'``; Linux and CPython only). Each target runs in a process of its own. What
+reached new code is kept in the corpus, from which the next run goes on; an input that failed is kept in the folder of
+findings.
 Exit code 1: something was found.
 """
 
