@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 
@@ -45,5 +46,5 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    pairs = zip(arguments, (*arguments[1:], ""), strict=True)
+    pairs = itertools.pairwise((*arguments, ""))
     return any(word in {"--json", "--format=json"} or (word == "--format" and value == "json") for word, value in pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,9 +13,22 @@ import click
 from rocmend import __version__
 from rocmend.cli.errors import print_error, print_usage_error
 from rocmend.cli.streams import prepare_streams, silence_stdout
+from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
 
 _PACKAGE = "rocmend.cli.commands"
+
+_FRONT_PAGE = f"""\
+rocmend {__version__}: machine-learning workloads that run, correctly and fast,
+on the AMD GPU you have.
+
+Start with one of these:
+  rocmend check         diagnose this machine, try quick operations on its GPU,
+                        and write one HTML report
+  rocmend doctor        what is wrong with this machine and what to do
+  rocmend wheel choose  which PyTorch to install for this GPU
+
+`rocmend --help` lists all commands, `rocmend COMMAND --help` explains one."""
 
 _GROUPS = {
     "kb": "What is known, and who says so.",
@@ -140,6 +154,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = cli.main(args=given, prog_name="rocmend", standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(_FRONT_PAGE if not given or error.ctx is None else error.ctx.get_help())
+        code = 0
     except click.ClickException as error:
         code = print_usage_error(error, given)
     except click.Abort:
@@ -153,6 +170,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         code = print_error(RocmendError("system", f"{error.strerror or error}{where}."), given)
+    except Exception as error:  # the one place where any exception ends: a user never meets a traceback
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        code = print_error(unexpected(error, given), given)
     sys.exit(code if isinstance(code, int) else 0)
 
 
