@@ -15,6 +15,7 @@ from rocmend.cli.errors import print_error, print_usage_error
 from rocmend.cli.streams import prepare_streams, silence_stdout
 from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
+from rocmend.core.optional import INSTALL, not_installed
 
 _PACKAGE = "rocmend.cli.commands"
 
@@ -173,7 +174,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:  # the one place where any exception ends: a user never meets a traceback
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        code = print_error(unexpected(error, given), given)
+        missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        told = not_installed(given[0], missing) if missing in INSTALL else unexpected(error, given)
+        code = print_error(told, given)
     sys.exit(code if isinstance(code, int) else 0)
 
 

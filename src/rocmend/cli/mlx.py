@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -12,26 +11,11 @@ from pathlib import Path
 import click
 
 from rocmend.core.errors import UsageError
+from rocmend.core.optional import need
 from rocmend.mlx import environment
 
-NEEDED = {
-    "torch": "Install the torch of your GPU; `rocmend wheel choose` says which one.",
-    "mlx_lm": "Install it with `pip install 'rocmend[mlx]'`; no back end of MLX is needed.",
-    "mlx": "Install it with `pip install 'rocmend[mlx]'`; no back end of MLX is needed.",
-}
 _HEADER_LIMIT = 100_000_000
 _RESERVE = 1 << 29  # for activations and the caches of a short conversation
-
-
-def need(*packages: str) -> None:
-    """Make sure that packages are installed, without importing them.
-
-    Raises:
-        UsageError: one is not.
-    """
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            raise UsageError("mlx", f"{package} is not installed.", next_step=NEEDED[package])
 
 
 def check_environment() -> None:
@@ -221,7 +205,7 @@ def hand_over(device: str, arguments: Sequence[str]) -> None:
 def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
     """Check what a program of mlx_lm needs, and become it."""
     check_environment()
-    need("torch", "mlx", "mlx_lm")
+    need("mlx", "torch", "mlx", "mlx_lm")
     check_device(device)
     check_model(model, device)
     check_tokenizer(model)

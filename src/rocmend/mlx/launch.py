@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmend.core.optional import INSTALL
 from rocmend.mlx import environment
 from rocmend.mlx.activation import activate
 
@@ -40,10 +41,7 @@ def prepare(*, children: bool = True) -> None:
     except ValueError as error:
         raise LaunchError(str(error)) from None
     if importlib.util.find_spec("torch") is None:
-        raise LaunchError(
-            "torch is not installed, and rocmend.mlx computes with it. Install the torch of your GPU: "
-            "`rocmend wheel choose` says which one."
-        )
+        raise LaunchError(f"torch is not installed, and rocmend.mlx computes with it. {INSTALL['torch']}")
     if environment.asked("ROCMEND_MLX_DEVICE") == "gpu":
         _check_gpu()
     activate()
@@ -112,6 +110,6 @@ def _no_module(name: str) -> str:
     if package in ("mlx", "mlx_lm"):
         return (
             f"there is no module {name!r}. rocmend.mlx replaces mlx.core only: mlx.nn, mlx.optimizers and mlx_lm come "
-            "from their own packages. Install them with `pip install 'rocmend[mlx]'`; no back end of MLX is needed."
+            f"from their own packages. {INSTALL['mlx']}"
         )
     return f"there is no module {name!r}. Install it in this environment, or give the path of a script."

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.mlx import check_device, check_environment, check_model, device_option, need
+from rocmend.cli.mlx import check_device, check_environment, check_model, device_option
 from rocmend.cli.output import finish, output_options, progress, progress_done
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.optional import need
 from rocmend.core.verdict import Verdict
 from rocmend.mlx.programs.bench import SHAPES
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -102,7 +103,7 @@ def command(
     if no_store and store_path:
         raise UsageError("--no-store", "it cannot be given together with --store.")
     check_environment()
-    need("torch", "mlx", "mlx_lm")
+    need("mlx", "torch", "mlx", "mlx_lm")
     check_device(device)
     if model:
         check_model(model, device)

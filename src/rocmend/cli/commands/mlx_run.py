@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.mlx import check_device, check_environment, device_option, hand_over, need
+from rocmend.cli.mlx import check_device, check_environment, device_option, hand_over
+from rocmend.core.optional import need
 
 
 @rocmend_command(
@@ -24,6 +25,6 @@ def command(device: str, program: tuple[str, ...]) -> None:
     The same as `python -m rocmend.mlx`. Python processes that the program starts have it too.
     """
     check_environment()
-    need("torch", "mlx")
+    need("mlx", "torch", "mlx")
     check_device(device)
     hand_over(device, program)
