@@ -14,6 +14,7 @@ import pytest
 from rocmend.cli import mlx as shared
 from rocmend.cli.main import main
 from rocmend.core.errors import UsageError
+from rocmend.core.optional import need
 from rocmend.mlx.programs import lm
 
 
@@ -102,8 +103,8 @@ def test_a_setting_that_there_is_not_is_told(
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "mlx_lm" else object())
-    with pytest.raises(UsageError, match="mlx_lm is not installed") as error:
-        shared.need("torch", "mlx", "mlx_lm")
+    with pytest.raises(UsageError, match="needs mlx_lm, which is not installed") as error:
+        need("mlx", "torch", "mlx_lm")
     assert "rocmend[mlx]" in str(error.value.next_step)
 
 
