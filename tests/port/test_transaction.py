@@ -211,25 +211,27 @@ def test_an_error_anywhere_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
         root = fresh(tmp_path / f"run{count}")
         honest = getattr(os, name)
         left = [count]
+        named: list[str] = []
 
         def failing(
-            *arguments: object, honest: Callable[..., object] = honest, left: list[int] = left, **named: object
+            *arguments: object, honest: Callable[..., object] = honest, left: list[int] = left, **others: object
         ) -> object:
             left[0] -= 1
             if left[0] == -1:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            return honest(*arguments, **named)
+            return honest(*arguments, **others)
 
         with monkeypatch.context() as patched:
             patched.setattr(os, name, failing)
             try:
                 port(root)
             except OSError as error:
-                assert str(error.filename).startswith(str(root)), "the error does not say what was being written"
+                named.append(str(error.filename))
             else:
                 assert state(root) == whole(AFTER)
                 if left[0] >= 0:
                     break
+            assert all(path.startswith(str(root)) for path in named), "the error does not say what was being written"
         recovered(root)
         assert state(root) in (whole(BEFORE), whole(AFTER))
         assert bool(generations(root)) == (state(root) == whole(AFTER))

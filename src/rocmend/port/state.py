@@ -161,7 +161,7 @@ def _unpacked(data: bytes) -> bytes:
         while part := stream.read(1 << 20):
             left -= len(part)
             if left < 0:
-                raise ValueError(f"it unpacks to more than {MAX_FILE_BYTES:,} bytes")  # noqa: TRY003
+                raise ValueError(f"it unpacks to more than {MAX_FILE_BYTES:,} bytes")
             parts.append(part)
     return b"".join(parts)
 

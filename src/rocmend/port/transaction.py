@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -329,7 +328,7 @@ def _back(tree: Beneath, begun: Generation | None) -> None:
             tree.create(_ROLLBACK, b"")
         tree.sync(WORK)
         failed: OSError | RocmendError | None = None
-        for at, entry in enumerate(begun.manifest.entries):
+        for at in range(len(begun.manifest.entries)):
             try:
                 _back_one(tree, begun, at, moved=moved)
             except (OSError, RocmendError) as error:

@@ -154,7 +154,7 @@ def _link(entry: os.DirEntry[str], path: str, inside: str) -> Iterator[LeftOut]:
         if kind(path) != ():
             yield LeftOut(_shown(path), f"a link that leads nowhere: {error.strerror}")
         return
-    target = os.path.realpath(os.path.join(inside, path))
+    target = os.path.realpath(Path(inside) / path)
     if target == inside or target.startswith(inside + os.sep):
         return
     if stat.S_ISDIR(mode) or kind(path) != ():
