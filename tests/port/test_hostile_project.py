@@ -375,6 +375,16 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_leads_nowhere(
     assert tree(outside) == before
 
 
+def test_a_baseline_is_not_written_through_a_link_of_the_project(upstream: Path, outside: Path) -> None:
+    (upstream / "b.py").write_text(PYTHON)
+    (upstream / "known.json").symlink_to(outside / "mine.txt")
+    (upstream / "folder").symlink_to(outside)
+    before = tree(outside)
+    for name in ("known.json", "folder/known.json"):
+        assert rocmend("port", upstream, "--write-baseline", upstream / name).code == 2
+    assert tree(outside) == before
+
+
 PARTS = st.sampled_from(["", ".", "..", "a", "a.py", "link", ".git", ".rocmend", "config", "\0", "outside", "x" * 300])
 PATHS = st.one_of(
     st.lists(PARTS, min_size=1, max_size=4).map("/".join),
