@@ -284,6 +284,18 @@ def test_no_program_runs_that_the_project_s_configuration_names(tmp_path: Path, 
     assert (upstream / ".rocmend" / "port" / "0001").is_dir()
 
 
+def test_a_configuration_that_git_cannot_read_is_no_clean_work_tree(upstream: Path) -> None:
+    (upstream / "b.py").write_text(PYTHON)
+    git(upstream, "init", "-q")
+    (upstream / ".git" / "config").write_text("[filter\n")
+    before = tree(upstream)
+    done = rocmend("port", upstream, "--apply")
+    assert done.code == 2
+    assert "git cannot be asked" in done.error
+    assert tree(upstream) == before
+    assert rocmend("port", upstream, "--apply", "--allow-dirty").code in {0, 1}
+
+
 def test_a_proof_runs_no_program_that_a_patched_copy_names(tmp_path: Path, upstream: Path) -> None:
     """Files of a port that make its copy look like a repository of git."""
     ran = tmp_path / "ran"

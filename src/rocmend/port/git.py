@@ -114,7 +114,8 @@ def uncommitted(root: Path) -> list[tuple[str, bool]]:
     Raises:
         UsageError: The programs that the repository's configuration names cannot be turned off.
     """
-    repository = any((folder / ".git").exists() for folder in (root.resolve(), *root.resolve().parents))
+    here = Path(os.path.realpath(root))
+    repository = any(os.path.lexists(folder / ".git") for folder in (here, *here.parents))
     if repository and shutil.which("git") and _overrides(root) is None:
         raise UsageError(
             str(root),

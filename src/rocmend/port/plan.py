@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from rocmend.core.beneath import Beneath
 from rocmend.core.errors import UsageError
 from rocmend.port.languages import destination
 from rocmend.port.memo import Memo
@@ -20,7 +19,7 @@ from rocmend.port.pool import Crew
 from rocmend.port.records import Analysis, Change, FileReport, Issue, Language
 from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite, taken
 from rocmend.port.settings import settings
-from rocmend.port.state import MAX_FILE_BYTES, digest, generations
+from rocmend.port.state import MAX_FILE_BYTES, digest, generations, opened
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.supply import header_folder, headers_in, modules_in, placed, way_to_header
 
@@ -108,7 +107,7 @@ class Planner:
 
     def __init__(self, analysis: Analysis, *, suggestions: bool) -> None:
         self.root = Path(analysis.root)
-        self.tree = Beneath(self.root)
+        self.tree = opened(self.root)
         self.suggestions = suggestions
         self.reaches = Reaches(self.root)
         self.settings = settings(self.root)

@@ -41,6 +41,7 @@ __all__ = [
     "entries_of",
     "first_and_last",
     "generations",
+    "opened",
 ]
 
 _VERSION = 1
@@ -250,6 +251,20 @@ def _wrong(manifest: Manifest) -> str:
     return "" if dropped is None else f"{dropped[:80]!r} is no name of a port"
 
 
+def opened(root: Path) -> Beneath:
+    """Open a project.
+
+    Raises:
+        UsageError: The folder cannot be opened.
+    """
+    try:
+        return Beneath(root)
+    except OSError as error:
+        raise UsageError(
+            str(root), f"cannot be opened: {error.strerror}.", next_step="Name the project's folder."
+        ) from error
+
+
 def numbers(tree: Beneath) -> list[str]:
     """Return the names of the ports that a project has, the oldest first."""
     return [name for name in tree.names(STATE) if _NUMBER.fullmatch(name)] if tree.is_folder(STATE) else []
@@ -268,8 +283,11 @@ def generations(project: Path | Beneath) -> list[Generation]:
     if isinstance(project, Path):
         if not project.is_dir():
             return []
-        project = Beneath(project)
-    names = numbers(project)
+        project = opened(project)
+    try:
+        names = numbers(project)
+    except OSError as error:
+        raise DataError(str(error.filename), f"cannot be read: {error.strerror}.") from error
     if not names:
         return []
     refuse_foreign(project, names)

@@ -45,6 +45,7 @@ from rocmend.port.state import (
     digest,
     digest_at,
     numbers,
+    opened,
     refuse_foreign,
 )
 
@@ -65,13 +66,7 @@ def locked(root: Path) -> Iterator[Beneath]:
     Raises:
         UsageError: Another process is at it, or the folder cannot be opened.
     """
-    try:
-        tree = Beneath(root)
-    except OSError as error:
-        raise UsageError(
-            str(root), f"cannot be opened: {error.strerror}.", next_step="Name the project's folder."
-        ) from error
-    with tree:
+    with opened(root) as tree:
         try:
             fcntl.flock(tree.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

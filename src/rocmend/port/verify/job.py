@@ -12,10 +12,9 @@ from typing import Self
 
 import msgspec
 
-from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError, UsageError
 from rocmend.port.records import Language
-from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations
+from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations, opened
 from rocmend.port.tree import FOLDER
 
 __all__ = ["Job", "Part", "Progress"]
@@ -75,7 +74,7 @@ class Job:
         if not root.is_dir():
             raise UsageError("port verify", f"{root} is no folder.", next_step="Name the project's folder.")
         self.root = root
-        self.tree = Beneath(root)
+        self.tree = opened(root)
         self.targets = tuple(dict.fromkeys(lookup(name).name for name in targets))
         self.jobs = max(1, jobs)
         self.cache = cache
