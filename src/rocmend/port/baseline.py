@@ -7,13 +7,12 @@ which moves with every change above it. Of lines that are the same in a file, as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from rocmend.core.beneath import write_named
 from rocmend.core.errors import DataError
-from rocmend.core.files import write_atomic
 from rocmend.port.records import Analysis, FileReport, Issue
 
 __all__ = ["Baseline", "read_baseline", "without_known", "write_baseline"]
@@ -44,12 +43,12 @@ def _key(issue: Issue) -> tuple[str, str, str]:
     return issue.path, issue.rule, " ".join(issue.snippet.split())
 
 
-def write_baseline(path: Path, issues: Iterable[Issue]) -> int:
-    """Write issues down as known and return how many they are."""
-    counted = Counter(_key(issue) for issue in issues)
+def write_baseline(path: Path, analysis: Analysis) -> int:
+    """Write the issues of an analysis down as known and return how many they are."""
+    counted = Counter(_key(issue) for issue in analysis.issues)
     known = tuple(_Known(*key, count) for key, count in sorted(counted.items()))
     document = msgspec.json.encode(Baseline(_VERSION, known))
-    write_atomic(path, msgspec.json.format(document, indent=1) + b"\n")
+    write_named(Path(analysis.root), path, msgspec.json.format(document, indent=1) + b"\n")
     return counted.total()
 
 

@@ -48,7 +48,7 @@ class Reach(NamedTuple):
 
 def _flag_in(path: Path) -> tuple[str, str] | None:
     """Return a module's name and its flag for ROCm, where it is proven to be one and safe to import."""
-    if path.name in {"__init__.py", f"{MODULE}.py"}:
+    if path.name in {"__init__.py", f"{MODULE}.py"} or not path.is_file():  # a pipe would block
         return None
     try:
         data = path.read_bytes()
@@ -145,6 +145,8 @@ class Reaches:
             for number, path in enumerate(sorted((self._root / home).rglob("*.py"))):
                 if number >= _MOST_FILES:
                     break
+                if not path.is_file():  # a pipe would block
+                    continue
                 try:
                     with path.open("rb") as stream:
                         data = stream.read(_LARGEST)

@@ -170,7 +170,7 @@ def _finish(done: Ported, output_format: str, *, verbose: bool) -> None:
 def _write_baseline(path: Path, analysis: Analysis) -> None:
     from rocmend.port.baseline import write_baseline
 
-    count = write_baseline(path, analysis.issues)
+    count = write_baseline(path, analysis)
     click.echo(f"{path}: {count} known issues written down.", err=True)
 
 

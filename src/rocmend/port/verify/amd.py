@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from rocmend.codeobject.hip.headers import how_to_get
-from rocmend.core.files import write_atomic
 from rocmend.core.gfx import GfxTarget, from_kfd_version
 from rocmend.port.verify import outputs
 from rocmend.port.verify.job import Job
@@ -112,7 +111,7 @@ def _program(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Evidence:
 def _wanted(job: Job, unit: Unit) -> outputs.Output | None:
     """Return what the original printed where it ran; None where that is not kept."""
     before = next((part.before for part in job.parts if part.path == unit.path), None)
-    return outputs.known(job.root, unit.path, before or job.read(unit.path) or b"")
+    return outputs.known(job.tree, unit.path, before or job.read(unit.path) or b"")
 
 
 def _command(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Command:
@@ -138,4 +137,4 @@ def _keep(job: Job, target: GfxTarget, made: Level) -> None:
         "level": msgspec.to_builtins(msgspec.structs.replace(made, number=7, name="amd")),
     }
     text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-    write_atomic(job.root / PROOFS / f"amd-{target.name}.json", text + b"\n")
+    job.tree.put(f"{PROOFS}/amd-{target.name}.json", text + b"\n")

@@ -21,8 +21,8 @@ from typing import Literal
 import msgspec
 
 from rocmend.codeobject.kernarg import Launch
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
-from rocmend.core.files import write_atomic
 
 __all__ = ["FOLDER", "Buffer", "Case", "Parameter", "Value", "compare", "read", "read_all", "write"]
 
@@ -149,11 +149,12 @@ def buffer(folder: Path, name: str) -> bytes:
         raise DataError(str(path), f"the buffer cannot be read: {error.strerror}.") from error
 
 
-def write(folder: Path, case: Case, buffers: Mapping[str, bytes]) -> None:
+def write(tree: Beneath, folder: str, case: Case, buffers: Mapping[str, bytes]) -> None:
     """Write a case; its JSON last, so that a case that is half written is none.
 
     Args:
-        folder: Of the case; it is made.
+        tree: The project's folder.
+        folder: Of the case, relative to it; it is made.
         case: The case.
         buffers: The bytes of each file that the case names.
 
@@ -163,12 +164,12 @@ def write(folder: Path, case: Case, buffers: Mapping[str, bytes]) -> None:
     named = {name for one in case.parameters if isinstance(one, Buffer) for name in (one.before, one.after) if name}
     absent = sorted(named - buffers.keys())
     if absent:
-        raise DataError(str(folder), f"the case names {absent[0]}, which is not given.")
+        raise DataError(folder, f"the case names {absent[0]}, which is not given.")
     for name in sorted(named):
         if Path(name).name != name:
-            raise DataError(str(folder), f"names a buffer outside of it: {name!r}.")
-        write_atomic(folder / name, buffers[name])
-    write_atomic(folder / "case.json", msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
+            raise DataError(folder, f"names a buffer outside of it: {name!r}.")
+        tree.put(f"{folder}/{name}", buffers[name])
+    tree.put(f"{folder}/case.json", msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
 
 
 def compare(expected: bytes, got: bytes, kind: str, tolerance: float | None = None) -> str | None:

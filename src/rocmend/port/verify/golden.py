@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.port.verify.records import Evidence, Outcome
 
@@ -64,10 +65,9 @@ class Vector(msgspec.Struct, frozen=True, omit_defaults=True):
         return _TOLERANCE.get(self.dtype, 1e-4)
 
 
-def write(path: Path, vectors: Sequence[Vector], machine: str) -> None:
-    """Write vectors to a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.encode({"version": 1, "machine": machine, "vectors": list(vectors)}))
+def write(tree: Beneath, path: str, vectors: Sequence[Vector], machine: str) -> None:
+    """Write vectors to a file of a project."""
+    tree.put(path, msgspec.json.encode({"version": 1, "machine": machine, "vectors": list(vectors)}))
 
 
 def read(path: Path) -> tuple[list[Vector], str]:

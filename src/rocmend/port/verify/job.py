@@ -14,7 +14,7 @@ import msgspec
 
 from rocmend.core.errors import DataError, UsageError
 from rocmend.port.records import Language
-from rocmend.port.state import Generation, digest, generations
+from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations, opened
 from rocmend.port.tree import FOLDER
 
 __all__ = ["Job", "Part", "Progress"]
@@ -74,6 +74,7 @@ class Job:
         if not root.is_dir():
             raise UsageError("port verify", f"{root} is no folder.", next_step="Name the project's folder.")
         self.root = root
+        self.tree = opened(root)
         self.targets = tuple(dict.fromkeys(lookup(name).name for name in targets))
         self.jobs = max(1, jobs)
         self.cache = cache
@@ -98,7 +99,7 @@ class Job:
     @cached_property
     def generations(self) -> list[Generation]:
         """Return the ports that the project has, the oldest first."""
-        return generations(self.root)
+        return generations(self.tree)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -107,13 +108,7 @@ class Job:
         Raises:
             DataError: An original cannot be read.
         """
-        first: dict[str, bytes | None] = {}
-        last: dict[str, str] = {}
-        for generation in self.generations:
-            for entry in generation.manifest.entries:
-                if entry.path not in first:
-                    first[entry.path] = generation.original(entry)
-                last[entry.path] = entry.after
+        first, last, _ = first_and_last(self.generations)
         found = []
         for path in sorted(first):
             now = self.read(path)
@@ -128,11 +123,8 @@ class Job:
 
     def read(self, path: str) -> bytes | None:
         """Return a file's bytes; None where there is no such file."""
-        file = self.root / path
         try:
-            if not file.resolve().is_relative_to(self.root.resolve()):
-                raise DataError("port verify", f"{path} leads out of the project.")
-            return file.read_bytes()
+            return self.tree.read(self.tree.within(path), MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
@@ -156,7 +148,7 @@ class Job:
         found: dict[str, bytes] = {}
         for file in walk(self.root, exclude=rules.exclude).files:
             try:
-                data, _ = read_steady(self.root / file.path, rules.max_file_bytes)
+                data, _ = read_steady(self.root, file.path, rules.max_file_bytes)
             except NotReadError:
                 continue
             if (kinds := languages(file.path, data)) and kinds[0] is Language.CUDA:

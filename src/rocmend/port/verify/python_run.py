@@ -322,7 +322,7 @@ def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
         raise DataError("golden vectors", "the project names no functions in [tool.rocmend.port] golden.")
     paths = _roots(job.root, [part.path for part in job.parts])
     folder = _Folder(TreeSide.CUDA, job.root, paths, hides_gpu=device == "cpu")
-    path = job.root / GOLDEN / f"{name}.json"
+    path = f"{GOLDEN}/{name}.json"
     vectors, _ = _vectors(job, _interpreter(job.root), folder, entries, device)
-    golden.write(path, vectors, machine)
-    return path
+    golden.write(job.tree, path, vectors, machine)
+    return job.root / path

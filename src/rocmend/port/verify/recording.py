@@ -79,10 +79,10 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
         folder: What the recorder wrote.
         gpu: The device that it ran on.
     """
-    place = job.root / cases.FOLDER
     label = re.sub(r"[^\w.-]", "_", unit.path)
-    for old in sorted(place.glob(f"{label}-*")):
-        shutil.rmtree(old)
+    for old in job.tree.names(cases.FOLDER) if job.tree.is_folder(cases.FOLDER) else ():
+        if old.startswith(f"{label}-"):
+            job.tree.remove(f"{cases.FOLDER}/{old}")
     found: Counter[str] = Counter()
     left = _notes(folder)
     written = sorted(folder.glob("*.launch"), key=lambda path: int(path.stem))
@@ -97,7 +97,7 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
             continue
         found[base] += 1
         case, buffers = _case(path, unit_path, plain[name], gpu)
-        cases.write(place / f"{label}-{base}-{found[base]}", case, buffers)
+        cases.write(job.tree, f"{cases.FOLDER}/{label}-{base}-{found[base]}", case, buffers)
     told = (
         f"{count_text(found.total(), 'launch', 'launches')} of {count_text(len(found), 'kernel')} recorded for level 4"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rocmend.core.beneath import Beneath
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.units import Unit, closure, standard
 
@@ -21,6 +22,7 @@ class Tree:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.folder = job.scratch()
+        self._copy = Beneath(self.folder)
         self.standard = standard(job.root)
         self._out = job.scratch()
         self.paths = job.paths
@@ -49,8 +51,6 @@ class Tree:
         return any(pattern.search(sources[path]) for path in closure(unit.path, sources))
 
     def _put(self, path: str, data: bytes | None) -> None:
-        place = self.folder / path
-        place.unlink(missing_ok=True)
+        self._copy.unlink(path, missing_ok=True)
         if data is not None:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(data)
+            self._copy.put(path, data)
