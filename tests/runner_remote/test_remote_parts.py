@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rocmend.runner.executor import Exit, NotStartedError
 from rocmend.runner.remote.container import exit_of, kernel_says_oom, run_arguments
 from rocmend.runner.remote.engine import Image, State, parse_image, parse_state, repository
-from rocmend.runner.remote.far_side import FarSampler, Marks, loader, parse_sample, run_script
+from rocmend.runner.remote.far_side import loader, run_script
+from rocmend.runner.remote.far_words import FarSampler, Marks, parse_sample
 from rocmend.runner.remote.owner import Owner, is_gone, ourselves, parse_owner
 from rocmend.runner.remote.pod import job_failure, view_of
 from rocmend.runner.remote.podlog import PodLog

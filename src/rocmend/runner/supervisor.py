@@ -41,8 +41,19 @@ INLINE_BYTES = 16 << 20
 _COST_SHARE = 100
 _MAX_STACKS = 24
 _MAX_LINES = 50
+_MAX_NAME = 200
+_MAX_PHASES = 10_000
 
 Emit = Callable[[Event], None]
+
+
+def _can_be_kept(message: dict[str, Any]) -> bool:
+    """Whether a message can be written to the journal: not with numbers above 64 bits, nor half of a surrogate pair."""
+    try:
+        msgspec.json.encode(message)
+    except (OverflowError, UnicodeError, RecursionError):
+        return False
+    return True
 
 
 class Supervisor:
@@ -105,6 +116,7 @@ class Supervisor:
         self._scrubbers = {name: Scrubber(secrets) for name in self._scanners}
         self._kernel = KernelLog("/dev/kmsg" if handle.on_this_host else None)
         self._oom = OomCounter() if handle.on_this_host else None
+        self._phases = 0
         self._ladder: list[tuple[float, Callable[[], None]]] = []
         self._next_sample = self.begin
         self._selector = selectors.DefaultSelector()
@@ -293,7 +305,9 @@ class Supervisor:
 
     def _enter(self, name: str, mark: str) -> None:
         self.timeline.begin(name, self.now_ms(), mark, slow=self.patience.slow is not None)
-        self.tell(EventKind.PHASE, mark)
+        self._phases += 1
+        if self._phases <= _MAX_PHASES:  # a program that names phases without end does not fill the journal
+            self.tell(EventKind.PHASE, mark)
 
     def _channel(self, data: bytes) -> None:
         buffer = self._side["channel"]
@@ -312,10 +326,10 @@ class Supervisor:
             message = json.loads(self._scrubbers["stdout"].text(line.decode(errors="replace")))
         except (ValueError, RecursionError):
             return
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or not _can_be_kept(message):
             return
         if "phase" in message:
-            name, slow = str(message["phase"]), str(message.get("slow", ""))
+            name, slow = str(message["phase"])[:_MAX_NAME], str(message.get("slow", ""))[:_MAX_NAME]
             self.patience.enter(name, None, slow)
             self._enter(name, "")
         elif "note" in message:
