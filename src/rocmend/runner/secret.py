@@ -38,6 +38,14 @@ def without_secrets(env: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name: HIDDEN if is_hidden(name, value) else value for name, value in env.items()}
 
 
+def without_secret(argument: str) -> str:
+    """Return a command line's argument as it is kept and shown: ``NAME=VALUE`` is looked at as a variable."""
+    found = re.fullmatch(r"((?:--?env=|-e=?)?-{0,2}([A-Za-z_][A-Za-z0-9_-]*)=)(.+)", argument, re.DOTALL)
+    if found and is_hidden(found[2].replace("-", "_"), found[3]):
+        return found[1] + HIDDEN
+    return _TOKEN.sub(HIDDEN, argument)
+
+
 def with_secrets(env: Mapping[str, str | None], ours: Mapping[str, str] | None = None) -> dict[str, str | None]:
     """Return an environment with the values that were not kept taken from our own.
 

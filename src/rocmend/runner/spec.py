@@ -238,10 +238,15 @@ class AttemptSpec(msgspec.Struct, frozen=True, omit_defaults=True):
         return value
 
     def kept(self) -> AttemptSpec:
-        """Return it as it is written down: without the values of secrets."""
-        from rocmend.runner.secret import without_secrets
+        """Return it as it is written down: without the values of secrets, in variables and on command lines."""
+        from rocmend.runner.secret import without_secret, without_secrets
 
-        return msgspec.structs.replace(self, env=without_secrets(self.env))
+        command, where = self.command, self.where
+        if isinstance(command, Command):
+            command = msgspec.structs.replace(command, argv=tuple(map(without_secret, command.argv)))
+        if isinstance(where, Container):
+            where = msgspec.structs.replace(where, extra_args=tuple(map(without_secret, where.extra_args)))
+        return msgspec.structs.replace(self, command=command, where=where, env=without_secrets(self.env))
 
     def identity(self) -> str:
         """Return the hash of the definition."""

@@ -48,10 +48,10 @@ Emit = Callable[[Event], None]
 
 
 def _can_be_kept(message: dict[str, Any]) -> bool:
-    """Whether a message can be written to the journal: not with numbers above 64 bits, nor half of a surrogate pair."""
+    """Whether a message can be written to the journal: half of a surrogate pair cannot."""
     try:
         msgspec.json.encode(message)
-    except (OverflowError, UnicodeError, RecursionError):
+    except (UnicodeError, RecursionError):
         return False
     return True
 
