@@ -36,8 +36,8 @@ MAX_FILE_BYTES = 1 << 20
 MAX_REPEATS = 1000
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
-_NO_SECRETS = "The values of secrets are not kept, so that trials that differ in one could not be told apart."
-_SECRET_PLACE = 'Write NAME = "***" into [experiment.env] and set NAME in the environment of rocmend.'
+_NOT_KEPT = "The values of secrets are not kept, so that trials that differ in one could not be told apart."
+_FROM_ENVIRONMENT = 'Write NAME = "***" into [experiment.env] and set NAME in the environment of rocmend.'
 _STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
 
 
@@ -217,7 +217,7 @@ def _check_env(experiment: Experiment, factor: Factor, at: str) -> Iterator[Prob
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", factor.env_name):
         yield Problem(f"{at}.variable", f"{factor.env_name!r} is no name of a variable.")
     if any(value != UNSET and is_hidden(factor.env_name, value) for value in factor.values):
-        yield Problem(f"{at}.values", f"{factor.env_name} holds a secret.", _NO_SECRETS, _SECRET_PLACE)
+        yield Problem(f"{at}.values", f"{factor.env_name} holds a secret.", _NOT_KEPT, _FROM_ENVIRONMENT)
 
 
 def _check_parameter(experiment: Experiment, factor: Factor, at: str) -> Iterator[Problem]:
@@ -283,13 +283,13 @@ def _check_secrets(experiment: Experiment) -> Iterator[Problem]:
     for name, value in experiment.experiment.env.items():
         if is_hidden(name, "a value") and names & set(placeholders(value)):
             yield Problem(
-                "$.experiment.env", f"{name} is a secret and takes a factor's value.", _NO_SECRETS, _SECRET_PLACE
+                "$.experiment.env", f"{name} is a secret and takes a factor's value.", _NOT_KEPT, _FROM_ENVIRONMENT
             )
     extra = experiment.where.get("extra_args")
     for argument in extra if isinstance(extra, list) else ():
         if isinstance(argument, str) and without_secret(argument) != argument:
             why = "Every user of the machine can read the command line that it would stand on."
-            yield Problem("$.where.extra_args", "hold a secret.", why, _SECRET_PLACE)
+            yield Problem("$.where.extra_args", "hold a secret.", why, _FROM_ENVIRONMENT)
 
 
 def _check_placeholders(experiment: Experiment) -> Iterator[Problem]:

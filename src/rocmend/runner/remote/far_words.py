@@ -15,13 +15,14 @@ from rocmend.runner.events import Sample, Stack
 
 _MAX_MESSAGE_BYTES = 1 << 16
 _MAX_STACK_CHARS = 4096
-_MAX_LEFT = 32
+MAX_LEFT = 32
+_MAX_PID_DIGITS = 10
 
 _FORMS = {
     "begin": re.compile(""),
     "pid": re.compile(r"[0-9]{1,10}"),
     "exit": re.compile(r"25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2}"),
-    "left": re.compile(r"(?:[0-9]{1,10} ?)*"),
+    "left": re.compile(r"[0-9 ]*"),
     "missing": re.compile(r"[a-z]{1,20}"),
     "nofolder": re.compile(""),
     "noprogram": re.compile(""),
@@ -55,8 +56,10 @@ def parse_stack(text: str) -> Stack | None:
 
 def parse_left(said: bytes) -> tuple[int, ...] | None:
     """Return the processes that the ending script says are left; None where it does not say."""
-    found = re.search(rb"^left ((?:[0-9]{1,10} ?)*)$", said, re.MULTILINE)
-    return tuple(int(pid) for pid in found[1].split()[:_MAX_LEFT]) if found else None
+    for line in said.split(b"\n"):
+        if line.startswith(b"left ") and is_sound("left", line[5:].decode(errors="replace")):
+            return tuple(int(pid) for pid in line[5:].split()[:MAX_LEFT] if len(pid) <= _MAX_PID_DIGITS)
+    return None
 
 
 class Marks:

@@ -19,7 +19,7 @@ from rocmend.core.supervise import run_command
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.remote.far_side import end_script, loader, run_script
-from rocmend.runner.remote.far_words import FarSampler, Marks, is_sound, parse_left, parse_stack, readable
+from rocmend.runner.remote.far_words import MAX_LEFT, FarSampler, Marks, is_sound, parse_left, parse_stack, readable
 from rocmend.runner.remote.program import attempt_id, program_of
 from rocmend.runner.remote.pump import Pump
 from rocmend.runner.remote.ssh_rules import client_env, effective, option_arguments, warnings_of
@@ -353,7 +353,7 @@ class SshHandle(Handle):
 
     def settle(self) -> tuple[str, ...]:
         """Return the processes that would not end; the script has killed what was left."""
-        return tuple(f"process {pid} on {self.where.host}" for pid in self._said.get("left", "").split())
+        return tuple(f"process {pid} on {self.where.host}" for pid in self._said.get("left", "").split()[:MAX_LEFT])
 
     def close(self) -> None:
         """Let go of the connection; the script ends over there what may still run."""
