@@ -162,6 +162,15 @@ def test_what_never_ran_is_infra(state: State | None, code: int, said: str, word
     assert words in exit_of(state, "prog", code, said).infra
 
 
+def test_what_a_pod_writes_about_its_end_is_short_and_commands_no_terminal() -> None:
+    ended = {"reason": "StartError", "exitCode": 128, "message": "\x1b]0;x\x07" + "y" * 5000}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "attempt", "state": {"terminated": ended}}]}
+    end = view_of({"status": status}, "attempt").exit
+    assert end is not None
+    assert "did not run: StartError (?]0;x?yyy" in end.infra
+    assert len(end.infra) < 1100
+
+
 def test_arguments_for_an_amd_gpu() -> None:
     where = Container(
         "rocm",
