@@ -103,3 +103,44 @@ def test_what_is_not_there_is_said(arguments: list[str], rocmend: Run) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("rocmend: [")
     assert "Traceback" not in done.err
+
+
+SECRET = "hf_notARealTokenButAsLongAsOne42"  # noqa: S105  made up
+
+
+def test_a_secret_is_handed_on_and_kept_nowhere(rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the store, journal and logs, nor in what the commands print; without it the run asks for it."""
+    workload = 'import os; print("answer:", os.environ["HF_TOKEN"][:3], os.environ["HF_TOKEN"])'
+    text = (
+        f"[experiment]\nid = 'secret'\ntitle = 't'\nquestion = 'q'\ncommand = ['python3', '-c', '{workload}']\n"
+        "env = {{ HF_TOKEN = '{}' }}\n[[factor]]\nname = 'a'\nkind = 'env'\nvariable = 'A'\nvalues = ['0', '1']\n"
+        "baseline = '0'\n[oracle]\nkind = 'output-matches'\npattern = 'answer: hf_ [*]{{3}}$'\n"
+    )
+    file = tmp_path / "secret.toml"
+    file.write_text(text.format("***"))
+    asked = rocmend("lab", "run", file)
+    assert asked.code == 1
+    assert "expected a value for HF_TOKEN in the environment" in " ".join(asked.out.split())
+    file.write_text(text.format(SECRET))
+    stated = rocmend("lab", "run", file, "--json")
+    assert msgspec.json.decode(stated.out)["data"]["status"]["outcomes"][0]["verdict"] == "pass", stated
+    file.write_text(text.format("***"))
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    again = rocmend("lab", "resume", file, "--json")
+    assert msgspec.json.decode(again.out)["data"]["run"]["kept"] == {"baseline": 1}, "it is the same trial"
+    file.write_text(text.format(SECRET))
+    said = [rocmend("lab", name, file, "--json").out for name in ("plan", "report", "status")]
+    assert not any(SECRET in part for part in (*said, stated.out, stated.err, again.out, again.err))
+    file.unlink()
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if SECRET.encode() in path.read_bytes()]
+
+
+def test_a_plan_shows_what_its_runs_are_denied_and_given(rocmend: Run) -> None:
+    plan = rocmend("lab", "plan", EXAMPLES / "strix-halo-load-hang.toml", "--json")
+    rules = msgspec.json.decode(plan.out)["data"]["rules"]
+    shown = {(rule["effect"], " ".join(rule["arguments"])) for rule in rules}
+    assert {("denied", "--cap-drop all"), ("denied", "--network none"), ("given", "--device /dev/kfd")} <= shown
+    assert all(rule["reason"] for rule in rules)
+    assert "What a run may do" in rocmend("lab", "plan", EXAMPLES / "strix-halo-load-hang.toml").out

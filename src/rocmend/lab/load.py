@@ -26,13 +26,18 @@ from rocmend.lab.experiment import (
     OutputMatches,
 )
 from rocmend.lab.filling import HERE, OUT, fill, placeholders
+from rocmend.runner.executor import NotStartedError
 from rocmend.runner.phases import load_phases
+from rocmend.runner.remote.confine import rules_of
+from rocmend.runner.secret import is_hidden, without_secret
 from rocmend.runner.spec import Where
 
 MAX_FILE_BYTES = 1 << 20
 MAX_REPEATS = 1000
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
+_NOT_KEPT = "The values of secrets are not kept, so that trials that differ in one could not be told apart."
+_FROM_ENVIRONMENT = 'Write NAME = "***" into [experiment.env] and set NAME in the environment of rocmend.'
 _STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
 
 
@@ -211,6 +216,8 @@ def _check_env(experiment: Experiment, factor: Factor, at: str) -> Iterator[Prob
     del experiment
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", factor.env_name):
         yield Problem(f"{at}.variable", f"{factor.env_name!r} is no name of a variable.")
+    if any(value != UNSET and is_hidden(factor.env_name, value) for value in factor.values):
+        yield Problem(f"{at}.values", f"{factor.env_name} holds a secret.", _NOT_KEPT, _FROM_ENVIRONMENT)
 
 
 def _check_parameter(experiment: Experiment, factor: Factor, at: str) -> Iterator[Problem]:
@@ -268,6 +275,21 @@ _KIND_CHECKS = {
 def _used(experiment: Experiment) -> set[str]:
     head = experiment.experiment
     return set(placeholders([*head.command, head.env, head.cwd, experiment.where]))
+
+
+def _check_secrets(experiment: Experiment) -> Iterator[Problem]:
+    """Refuse secrets where they would be kept, or stand on a command line that every user of the machine can read."""
+    names = {factor.name for factor in experiment.factor}
+    for name, value in experiment.experiment.env.items():
+        if is_hidden(name, "a value") and names & set(placeholders(value)):
+            yield Problem(
+                "$.experiment.env", f"{name} is a secret and takes a factor's value.", _NOT_KEPT, _FROM_ENVIRONMENT
+            )
+    extra = experiment.where.get("extra_args")
+    for argument in extra if isinstance(extra, list) else ():
+        if isinstance(argument, str) and without_secret(argument) != argument:
+            why = "Every user of the machine can read the command line that it would stand on."
+            yield Problem("$.where.extra_args", "hold a secret.", why, _FROM_ENVIRONMENT)
 
 
 def _check_placeholders(experiment: Experiment) -> Iterator[Problem]:
@@ -375,9 +397,11 @@ def _check_where(experiment: Experiment) -> Iterator[Problem]:
         if name not in fields:
             yield Problem(f"$.where.{name}", f"{kind} has no such field.", "", f"Known: {_list(fields)}.")
     try:
-        msgspec.convert(fill(experiment.where, experiment.baseline), Where)
+        rules_of(msgspec.convert(fill(experiment.where, experiment.baseline), Where))
     except msgspec.ValidationError as error:
         yield Problem("$.where", f"{error}.")
+    except NotStartedError as error:
+        yield Problem("$.where", error.message, error.why, error.next_step)
     uses_out = OUT in _used(experiment)
     if uses_out and kind != "local":
         yield Problem("$.where.kind", "{out} is a folder of this machine.", "Only local trials can write to it.")
@@ -401,5 +425,6 @@ CHECKS: tuple[Callable[[Experiment], Iterator[Problem]], ...] = (
     _check_strategies,
     _check_oracle,
     _check_where,
+    _check_secrets,
     _check_success,
 )

@@ -21,6 +21,7 @@ from rocmend.runner.kernel import KernelLog, OomCounter, killed_process
 from rocmend.runner.output import LineScanner, OutputKeeper, Sieve
 from rocmend.runner.phases import PhaseTracker, load_phases
 from rocmend.runner.result import PythonError
+from rocmend.runner.secret import Scrubber
 from rocmend.runner.spec import AttemptSpec, PythonCall
 from rocmend.runner.watching import Patience, SampleLog, Timeline, silence_of
 
@@ -40,8 +41,19 @@ INLINE_BYTES = 16 << 20
 _COST_SHARE = 100
 _MAX_STACKS = 24
 _MAX_LINES = 50
+_MAX_NAME = 200
+_MAX_PHASES = 10_000
 
 Emit = Callable[[Event], None]
+
+
+def _can_be_kept(message: dict[str, Any]) -> bool:
+    """Whether a message can be written to the journal: half of a surrogate pair cannot."""
+    try:
+        msgspec.json.encode(message)
+    except (UnicodeError, RecursionError):
+        return False
+    return True
 
 
 class Supervisor:
@@ -53,13 +65,21 @@ class Supervisor:
         keeper: Where its output goes.
         emit: Called with each event that is not output.
         emit_output: Called with each output line as an event; None where nobody asks for them.
+        secrets: Values that are kept nowhere: output and messages have ``***`` in their place.
 
     Attributes:
         ended_for: ``silence``, ``total`` or ``stop`` where we ended it.
     """
 
-    def __init__(
-        self, spec: AttemptSpec, handle: Handle, keeper: OutputKeeper, *, emit: Emit, emit_output: Emit | None
+    def __init__(  # noqa: PLR0913  each comes from somewhere else
+        self,
+        spec: AttemptSpec,
+        handle: Handle,
+        keeper: OutputKeeper,
+        *,
+        emit: Emit,
+        emit_output: Emit | None,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self.begin = time.monotonic()
         self.spec = spec
@@ -93,8 +113,10 @@ class Supervisor:
         self._inline = isinstance(spec.command, PythonCall) and "channel" not in handle.streams
         stdout = LineScanner(INLINE_BYTES) if self._inline else LineScanner()
         self._scanners = {"stdout": stdout, "stderr": LineScanner()}
+        self._scrubbers = {name: Scrubber(secrets) for name in self._scanners}
         self._kernel = KernelLog("/dev/kmsg" if handle.on_this_host else None)
         self._oom = OomCounter() if handle.on_this_host else None
+        self._phases = 0
         self._ladder: list[tuple[float, Callable[[], None]]] = []
         self._next_sample = self.begin
         self._selector = selectors.DefaultSelector()
@@ -110,6 +132,7 @@ class Supervisor:
     def note(self, text: str) -> None:
         """Emit and keep a note."""
         if len(self.notes) < _MAX_LINES:
+            text = self._scrubbers["stdout"].text(text)
             self.notes.append(text)
             self.tell(EventKind.NOTE, text)
 
@@ -207,6 +230,7 @@ class Supervisor:
             if streams:
                 time.sleep(0.005)
         for name, scanner in self._scanners.items():
+            self._output(name, b"", last=True)
             self._block(name, scanner.rest())
         self._flush_stack()
         self._look_at_kernel()
@@ -255,7 +279,8 @@ class Supervisor:
             self._output(name, data)
         return len(data)
 
-    def _output(self, name: str, data: bytes) -> None:
+    def _output(self, name: str, data: bytes, *, last: bool = False) -> None:
+        data = self._scrubbers[name].rest() if last else self._scrubbers[name].feed(data)
         self.keeper.add(self.now_ms(), name, data)
         self._block(name, self._scanners[name].feed(data))
 
@@ -280,7 +305,9 @@ class Supervisor:
 
     def _enter(self, name: str, mark: str) -> None:
         self.timeline.begin(name, self.now_ms(), mark, slow=self.patience.slow is not None)
-        self.tell(EventKind.PHASE, mark)
+        self._phases += 1
+        if self._phases <= _MAX_PHASES:  # a program that names phases without end does not fill the journal
+            self.tell(EventKind.PHASE, mark)
 
     def _channel(self, data: bytes) -> None:
         buffer = self._side["channel"]
@@ -296,13 +323,13 @@ class Supervisor:
     def _message(self, line: bytes) -> None:
         """Take in what our child says; what is no message of ours is passed over."""
         try:
-            message = json.loads(line)
-        except ValueError:
+            message = json.loads(self._scrubbers["stdout"].text(line.decode(errors="replace")))
+        except (ValueError, RecursionError):
             return
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or not _can_be_kept(message):
             return
         if "phase" in message:
-            name, slow = str(message["phase"]), str(message.get("slow", ""))
+            name, slow = str(message["phase"])[:_MAX_NAME], str(message.get("slow", ""))[:_MAX_NAME]
             self.patience.enter(name, None, slow)
             self._enter(name, "")
         elif "note" in message:

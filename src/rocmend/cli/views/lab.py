@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rocmend.lab.outcome import Outcome
     from rocmend.lab.plan import Step
     from rocmend.lab.service import LabPlan, LabReport, LabStatus
+    from rocmend.runner.remote.confine import Rule
 
 _STATUS_TONE = {"works": Tone.GOOD, "sometimes works": Tone.WARNING, "blocked": Tone.ERROR, "nothing run": Tone.MUTED}
 
@@ -47,6 +48,7 @@ def plan_document(plan: LabPlan, file: str) -> Document:
     blocks: list[Block] = [
         Text(plan.question),
         table(["", "trial", "changes to the baseline", "predicted", "hypothesis"], rows),
+        *_rule_blocks(plan.rules),
         *_reboot_blocks(plan.reboots),
     ]
     summary = f"{count_text(len(plan.steps), 'trial')}, each run {count_text(plan.repeats, 'time')}"
@@ -64,6 +66,14 @@ def _predicted(step: Step) -> str:
         for item in step.predictions
     ]
     return "; ".join(texts) or "nothing"
+
+
+def _rule_blocks(rules: Sequence[Rule]) -> list[Block]:
+    """Show what a run is denied and given back."""
+    if not rules:
+        return []
+    rows = [[rule.effect.value, safe(rule.what), safe(rule.text), safe(rule.reason)] for rule in rules]
+    return [Section("What a run may do", (table(["", "what", "how", "why"], rows),))]
 
 
 def _reboot_blocks(reboots: Sequence[RebootPlan]) -> list[Block]:
