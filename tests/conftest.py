@@ -11,5 +11,6 @@ from hypothesis import settings
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
-# No test may write into the store of the person who runs it.
+# No test may write into the store or the caches of the person who runs it.
 os.environ["ROCMEND_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-")
+os.environ["ROCMEND_CACHE_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-cache-")

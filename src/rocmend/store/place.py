@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocmend.core.places import data_home
 from rocmend.store.errors import StoreError, busy, storage_errors
 
 FILE_NAME = "evidence.sqlite"
-HOME_VARIABLE = "ROCMEND_HOME"
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
 
 _SHARED_BY_HOSTS = re.compile(
@@ -28,13 +28,7 @@ Source: https://www.sqlite.org/wal.html, "does not work over a network filesyste
 
 def default_path() -> Path:
     """Return the store's file: in ROCMEND_HOME, else in ``rocmend`` below XDG_DATA_HOME or ``~/.local/share``."""
-    home = os.environ.get(HOME_VARIABLE)
-    if home:
-        return Path(home).expanduser() / FILE_NAME
-    data = os.environ.get("XDG_DATA_HOME", "")
-    # the base directory specification has relative paths ignored
-    base = Path(data) if data.startswith("/") else Path("~/.local/share").expanduser()
-    return base / "rocmend" / FILE_NAME
+    return data_home() / FILE_NAME
 
 
 class Place:
