@@ -154,7 +154,7 @@ def test_what_is_not_complete_does_not_count_and_is_fetched_again(home: Home, ho
     assert (folder / "triton" / "part_0.py").is_file()
     assert not (folder / "sitecustomize.py").exists()
     assert [one.name for one in home.place.iterdir()] == [folder.name]
-    for at in (home.cache, home.cache / "code", home.place, folder):
+    for at in (home.cache, home.cache / "code", home.place, folder)[3 if how in {"empty", "planted"} else 0 :]:
         assert at.stat().st_mode & 0o777 == 0o700, at
 
 
@@ -162,7 +162,7 @@ def test_only_what_is_known_by_its_hash_is_installed(home: Home) -> None:
     assert all(len(one) == 64 for hashes in known_hashes().values() for one in hashes)
     home.wheel("3.7.0")
     wrong = home.run("--fetch-triton", "3.7.0")
-    assert (wrong.returncode, "do not match the hashes" in wrong.stderr.lower()) == (2, True), wrong.stderr
+    assert (wrong.returncode, "is not what is known" in wrong.stderr) == (2, True), wrong.stderr
     known = home.wheel("3.99.0")
     unknown = home.run("--fetch-triton", "3.99.0")
     assert (unknown.returncode, "no hash of triton 3.99.0 is known" in unknown.stderr) == (2, True), unknown.stderr
@@ -175,7 +175,7 @@ def test_only_what_is_known_by_its_hash_is_installed(home: Home) -> None:
 
 
 def test_a_killed_fetch_leaves_nothing_that_counts(home: Home) -> None:
-    known = home.wheel("3.99.0", files=3000)
+    known = home.wheel("3.99.0", files=800)
     command = [
         sys.executable,
         "-m",
@@ -196,7 +196,7 @@ def test_a_killed_fetch_leaves_nothing_that_counts(home: Home) -> None:
     assert list(home.place.glob(".building-*"))
     assert not home.folder("3.99.0").exists()
     assert home.run("--fetch-triton", "3.99.0", "--triton-sha256", known).returncode == 0
-    assert (home.folder("3.99.0") / "triton" / "part_2999.py").is_file()
+    assert (home.folder("3.99.0") / "triton" / "part_799.py").is_file()
     assert not list(home.place.glob(".building-*"))
 
 
@@ -212,7 +212,8 @@ def test_a_pip_in_the_working_folder_is_not_run(home: Home, tmp_path: Path, monk
     home.env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(one).absolute()) for one in sys.path if one]))
     monkeypatch.chdir(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "rocmend", *"kernels compile --fetch-triton 3.99.0 --triton-sha256".split(), known],
+        [sys.executable, "-P", "-m", "rocmend", "kernels", "compile", "--fetch-triton", "3.99.0",
+         "--triton-sha256", known],
         env=home.env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

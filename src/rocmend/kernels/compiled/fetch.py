@@ -30,6 +30,7 @@ log = logging.getLogger("rocmend.kernels")
 
 _FOLDERS = ("code", "triton")
 _TIME_LIMIT_S = 3600.0
+_GOT = re.compile(r"\bGot +([0-9a-f]{64})\b")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -143,12 +144,14 @@ def _install(version: str, requirement: str, folder: Path) -> None:
         return
     if done.ok:
         said = "there is no triton in what it installed"
+    elif got := _GOT.search(done.stderr):
+        said = f"what the index has is not what is known: its SHA-256 is {got[1]}. It was not unpacked"
     elif done.ending is Ending.EXITED:
         said = done.stderr.strip()[-800:]
     else:
         said = f"it ended with: {done.ending.value}"
     raise RocmendError(
         "kernels compile",
-        f"pip could not install triton {version} in {folder.parent}: {said}",
+        f"pip could not install triton {version} in {folder.parent}: {said}.",
         next_step="Unpack a wheel of it yourself and name the folder: --triton VERSION=PATH.",
     )
