@@ -18,7 +18,8 @@ def use_trusted_cache() -> None:
     """Have Triton, in this process and those that it starts, use another cache where others can write to its own."""
     try:
         folder = _folder()
-        make_private(folder)  # before anybody else does, where it lies in a shared folder such as /tmp
+        if os.environ.get(VARIABLE):  # it may lie in a shared folder such as /tmp: made before anybody else does
+            make_private(folder)
         problem = untrusted(folder)
     except (OSError, RuntimeError):
         return  # there is none; what that means is Triton's to say
