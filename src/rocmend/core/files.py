@@ -57,6 +57,22 @@ def make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def open_private(path: Path, flags: int) -> int:
+    """Open a file that is the owner's alone (0600), also where it was there before, and return its descriptor.
+
+    Args:
+        path: The file; its folder is made (0700) where it is not there.
+        flags: As ``os.open`` takes them; ``O_CREAT`` and ``O_CLOEXEC`` are added.
+    """
+    make_private(path.parent)
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
+        with contextlib.suppress(PermissionError):  # it is another user's, who lets us write
+            os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Have every error of the system say which file it is about.

@@ -167,8 +167,8 @@ def write(folder: Path, case: Case, buffers: Mapping[str, bytes]) -> None:
     for name in sorted(named):
         if Path(name).name != name:
             raise DataError(str(folder), f"names a buffer outside of it: {name!r}.")
-        write_atomic(folder / name, buffers[name])
-    write_atomic(folder / "case.json", msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
+        write_atomic(folder / name, buffers[name], private=True)
+    write_atomic(folder / "case.json", msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n", private=True)
 
 
 def compare(expected: bytes, got: bytes, kind: str, tolerance: float | None = None) -> str | None:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.errors import DataError
+from rocmend.core.files import write_atomic
 from rocmend.port.verify.records import Evidence, Outcome
 
 __all__ = ["DTYPES", "ITERATIONS", "SHAPES", "Vector", "compared", "read", "steady", "write"]
@@ -66,8 +67,8 @@ class Vector(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def write(path: Path, vectors: Sequence[Vector], machine: str) -> None:
     """Write vectors to a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.encode({"version": 1, "machine": machine, "vectors": list(vectors)}))
+    document = {"version": 1, "machine": machine, "vectors": list(vectors)}
+    write_atomic(path, msgspec.json.encode(document), private=True)
 
 
 def read(path: Path) -> tuple[list[Vector], str]:

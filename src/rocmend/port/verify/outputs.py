@@ -39,7 +39,9 @@ def _path(root: Path, unit: str) -> Path:
 
 def keep(root: Path, output: Output) -> None:
     """Keep what a program printed, in place of what was kept before."""
-    write_atomic(_path(root, output.unit), msgspec.json.format(msgspec.json.encode(output), indent=1) + b"\n")
+    write_atomic(
+        _path(root, output.unit), msgspec.json.format(msgspec.json.encode(output), indent=1) + b"\n", private=True
+    )
 
 
 def known(root: Path, unit: str, original: bytes) -> Output | None:
