@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,8 +15,11 @@ from rocmend import __version__
 from rocmend.cli.errors import print_error, print_usage_error
 from rocmend.cli.streams import prepare_streams, silence_stdout
 from rocmend.core.errors import RocmendError
+from rocmend.core.places import cache_home, data_home
 
 _PACKAGE = "rocmend.cli.commands"
+_ROOM_BYTES = 1 << 20
+"""A disk with less counts as full."""
 
 _GROUPS = {
     "kb": "What is known, and who says so.",
@@ -151,9 +156,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         silence_stdout()
         code = 141
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        code = print_error(RocmendError("system", f"{error.strerror or error}{where}."), given)
+        where = error.filename or _full_places(error)
+        about = f"{error.strerror or error}{f' ({where})' if where else ''}."
+        code = print_error(RocmendError("system", about), given)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _full_places(error: OSError) -> str:
+    """Name the folders without room that an error of no named file can be about: it came from a file that was open."""
+    import errno
+    import shutil
+    import tempfile
+
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return ""
+    full = []
+    for folder in (tempfile.gettempdir(), *map(str, (data_home(), cache_home(), "."))):
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(folder).free < _ROOM_BYTES:
+                full.append(os.path.realpath(folder))
+    return ", ".join(dict.fromkeys(full))
 
 
 if __name__ == "__main__":
