@@ -25,7 +25,7 @@ __global__ void above(const float* x, unsigned* out) {
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "project"
     (root / "fast").mkdir(parents=True)
     (root / "fast" / "__init__.py").write_text("")

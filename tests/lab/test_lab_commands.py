@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from rocmend.cli.main import main
+from rocmend.lab.state import Bench
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
 DEMO = EXAMPLES / "local-demo.toml"
@@ -78,6 +79,36 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     assert envelope["status"] == "clean"
     assert envelope["data"]["conclusion"]["status"] == "works"
     assert rocmend("lab", "status", DEMO).code == 1
+
+
+def test_what_an_experiment_keeps_is_its_owners_alone(
+    rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    seen: set[str] = set()
+    emptied = Bench.empty_journal
+
+    def look(bench: Bench) -> None:  # before the logs are taken away
+        for path in bench.folder.rglob("*"):
+            assert not path.stat().st_mode & 0o077, path
+            seen.add(path.name if path.parent == bench.folder else path.suffix)
+        emptied(bench)
+
+    monkeypatch.setattr(Bench, "empty_journal", look)
+    assert rocmend("lab", "run", DEMO).code == 1
+    assert seen >= {"journal.jsonl", "journal.logs", ".log"}
+    assert rocmend("lab", "minimize", DEMO, "baseline", "everything-off").code == 0
+    assert not [path for path in tmp_path.rglob("*") if path.stat().st_mode & 0o077]
+
+
+def test_a_full_disk_is_named(rocmend: Run, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCMEND_HOME", str(small_disk))
+    assert rocmend("store", "ls").code == 0
+    (small_disk / "filler").write_bytes(b"x" * ((2 << 20) - 64 * 1024))
+    done = rocmend("lab", "run", DEMO)
+    assert done.code == 2
+    assert str(small_disk) in done.err
+    assert "no room" in done.err or "No space left" in done.err
 
 
 def test_plan_of_a_kernel_parameter_shows_reboots_and_predictions(rocmend: Run) -> None:

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from rocmend.cli.streams import write_data
+from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import UsageError
+from rocmend.core.files import naming
 from rocmend.report.document import Document
 from rocmend.report.envelope import Outcome, to_json
 
@@ -69,10 +70,13 @@ def finish(
     elif output_format == "human":
         from rocmend.report import terminal
 
-        terminal.render(view(), sys.stdout, details=details)
+        document = view()
+        with naming(STDOUT):
+            terminal.render(document, sys.stdout, details=details)
     else:
         raise UsageError("output", f"this command has no {output_format} output.", next_step="Use --format json.")
-    sys.stdout.flush()
+    with naming(STDOUT):
+        sys.stdout.flush()
     raise click.exceptions.Exit(outcome.exit_code)
 
 

@@ -7,6 +7,11 @@ import os
 import sys
 from pathlib import Path
 
+from rocmend.core.files import naming
+
+STDOUT = Path("standard output")
+"""What errors of writing to it are said to be about."""
+
 
 def prepare_streams() -> None:
     """Open the streams that the caller closed, and print ``?`` for what a terminal's encoding lacks.
@@ -25,7 +30,8 @@ def write_data(text: str) -> None:
     """Write JSON, Markdown or SARIF to stdout: in UTF-8 whatever the locale, as their readers expect."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    sys.stdout.write(text)
+    with naming(STDOUT):
+        sys.stdout.write(text)
 
 
 def write_bytes(data: bytes) -> None:
@@ -34,8 +40,9 @@ def write_bytes(data: bytes) -> None:
     if binary is None:
         sys.stdout.write(data.decode("utf-8", "replace"))
         return
-    sys.stdout.flush()
-    binary.write(data)
+    with naming(STDOUT):
+        sys.stdout.flush()
+        binary.write(data)
 
 
 def silence_stdout() -> None:

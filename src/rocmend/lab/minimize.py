@@ -183,7 +183,7 @@ def minimize(lab: Laboratory, first: Trial, second: Trial, *, repeats: int | Non
 def _remember(bench: Bench, found: Minimized) -> None:
     """Keep a result for the report, in place of an earlier one between the same trials."""
     others = [item for item in _read(bench) if item.definitions != found.definitions]
-    write_atomic(bench.folder / FILE_NAME, msgspec.json.encode([*others, found]))
+    write_atomic(bench.folder / FILE_NAME, msgspec.json.encode([*others, found]), private=True)
 
 
 def _read(bench: Bench) -> list[Minimized]:

@@ -82,7 +82,7 @@ class Bench:
 
     def begin(self, begun: Begun) -> None:
         """Note an attempt before it starts."""
-        write_atomic(self._begun / f"{begun.attempt}.json", msgspec.json.encode(begun))
+        write_atomic(self._begun / f"{begun.attempt}.json", msgspec.json.encode(begun), private=True)
 
     def begun(self) -> Iterator[Begun]:
         """Yield the attempts that were begun and not forgotten."""
@@ -121,4 +121,4 @@ class Bench:
 
     def keep(self, state: State) -> None:
         """Write down what was noted."""
-        write_atomic(self._state, msgspec.json.encode(state))
+        write_atomic(self._state, msgspec.json.encode(state), private=True)

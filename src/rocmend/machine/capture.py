@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.files import naming
 from rocmend.core.supervise import CommandResult
 from rocmend.machine import layout
 from rocmend.machine.collect import snapshot
@@ -70,18 +72,19 @@ def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot
     machine = snapshot(root, name=directory.name)
     redactor = Redactor(hosts=_hosts(), users=_users())
     say("redacting and writing")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-    try:
-        kept = trim(root.record)
-        files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
-        mask = os.umask(0)
-        os.umask(mask)
-        building.chmod(0o777 & ~mask)  # mkdtemp makes 0700; a capture is for sharing
-        _replace(directory, building)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+    kept = trim(root.record)
+    with naming(directory):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+        try:
+            files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
+            mask = os.umask(0)
+            os.umask(mask)
+            building.chmod(0o777 & ~mask)  # mkdtemp makes 0700; a capture is for sharing
+            _replace(directory, building)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
     return Capture(directory, machine, redactor, files, len(kept.commands))
 
 
@@ -176,7 +179,9 @@ def _write_file(root: Path, path: str, data: bytes) -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as file:
             file.write(data)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise  # all that follows would be left out too
         return False
     return True
 

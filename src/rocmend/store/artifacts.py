@@ -151,6 +151,14 @@ class ArtifactFolder:
                             yield Held(path, entry.name + match[1])
 
 
+def count_artifacts(path: Path) -> tuple[int, int] | None:
+    """Return how many artifacts a folder holds, and their bytes on the disk; None where there are none."""
+    if not path.is_dir():
+        return None
+    sizes = [held.path.stat().st_size for held in ArtifactFolder(path).walk() if held.sha256 is not None]
+    return (len(sizes), sum(sizes)) if sizes else None
+
+
 @contextlib.contextmanager
 def _regular(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading; a pipe or a device could keep us waiting for ever."""

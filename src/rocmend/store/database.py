@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from rocmend.core.errors import DataError
-from rocmend.store.errors import StoreError, damaged, read_only
+from rocmend.store.artifacts import count_artifacts
+from rocmend.store.errors import StoreError, damaged, orphaned, read_only
 from rocmend.store.place import Place, shared_by_hosts
 from rocmend.store.schema import APPLICATION_ID, STEPS
 
@@ -88,6 +89,10 @@ def _prepare(connection: sqlite3.Connection, place: Place, *, writable: bool) ->
     version = _patiently(lambda: _looked_up_version(connection, place))
     if version == len(STEPS):
         return
+    if version == 0 and (orphans := count_artifacts(place.artifacts)):
+        version = _patiently(lambda: _looked_up_version(connection, place))
+        if version == 0:  # artifacts are written after the tables: another process is not just making them
+            raise orphaned(place.database, "is empty", place.artifacts, *orphans)
     if not writable:
         if version == 0:
             raise read_only(place.database)

@@ -20,6 +20,7 @@ from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
+from rocmend.core.private import is_own_file
 from rocmend.core.supervise import CommandResult, Ending, run_command
 
 __all__ = ["TIME_LIMIT_S", "check_syntax", "compile_hip"]
@@ -243,7 +244,7 @@ def _constants(job: _Job) -> tuple[str, ...]:
     """Return the options that link the device libraries' constants, which are compiled once for each target."""
     text = constants(job.device.target, job.device.wave_size)
     kept = constants_file(job.toolchain.fingerprint, text)
-    if not kept.is_file():
+    if not is_own_file(kept):
         source, made = job.folder / "constants.ll", job.folder / "constants.bc"
         source.write_text(text, encoding="utf-8")
         said = _run(
@@ -256,7 +257,7 @@ def _constants(job: _Job) -> tuple[str, ...]:
         if not said.ok or not made.is_file():
             return ()  # the linker will name what is not defined
         try:
-            write_atomic(kept, made.read_bytes())
+            write_atomic(kept, made.read_bytes(), private=True)
         except OSError:
             kept = made
     return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(kept))

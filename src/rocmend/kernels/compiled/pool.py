@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rocmend.core.watch import end_group
-from rocmend.kernels.compiled.toolchains import Toolchain
+from rocmend.kernels.compiled.toolchain import Toolchain
 
 T = TypeVar("T")
 _TELLING = ("LLVM ERROR", "Cannot select", "Assertion", "error:", "UNREACHABLE", "PLEASE submit")
@@ -57,7 +57,7 @@ class Worker:
         self._before = 0
         self._errors = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rocmend.kernels.compiled.worker"],
+            [sys.executable, "-P", "-m", "rocmend.kernels.compiled.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

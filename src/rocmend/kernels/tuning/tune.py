@@ -110,7 +110,7 @@ class _Trials:
                 self.known = {}  # it only saves time
 
     def keep(self) -> None:
-        write_atomic(self.path, msgspec.json.encode(self.known))
+        write_atomic(self.path, msgspec.json.encode(self.known), private=True)
 
 
 class Tuner:
