@@ -78,13 +78,6 @@ class StallClock:
         """Sleep for this long, ``BEAT_S`` at most."""
         self.wait(time.sleep, seconds)
 
-    def ran(self, function: Callable[[], T]) -> T:
-        """Call something that takes as long as it takes; none of that counts as a pause."""
-        self.now()
-        result = function()
-        self._last = time.monotonic()
-        return result
-
     def news(self) -> tuple[str, ...]:
         """Return what there is to say of pauses since the last call."""
         said = []
