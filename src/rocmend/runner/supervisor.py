@@ -207,6 +207,7 @@ class Supervisor:
         if not self.ended_for:
             self.silent_s = self.clock.now() - self.patience.last_output
         self.survivors = self.handle.settle()
+        self.exit = self.exit or self.handle.exit()
         deadline = self.clock.now() + DRAIN_S
         streams = dict(self.handle.streams)
         while streams and self.clock.now() < deadline:
