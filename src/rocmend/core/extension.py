@@ -13,12 +13,13 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.supervise import run_command
 
 __all__ = ["BuildError", "built", "loaded"]
 
@@ -108,12 +109,12 @@ def _compile(command: list[str], library: Path) -> None:
     """Compile to a name of this process's own, and move it to its place: others see all of it or nothing."""
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            made = Path(scratch) / library.name
+        with ScratchFolder("build", library.parent) as scratch:
+            made = scratch / library.name
             told = [*command, "-o", str(made)]
-            done = subprocess.run(told, capture_output=True, text=True, timeout=LIMIT, check=False)
-            if done.returncode:
-                raise BuildError(f"the compiler failed: {shlex.join(told)}\n{done.stderr[-2000:]}")
+            done = run_command(told, time_limit_s=LIMIT)
+            if not done.ok:
+                raise BuildError(f"the compiler failed ({done.ending}): {shlex.join(told)}\n{done.stderr[-2000:]}")
             made.replace(library)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise BuildError(f"the library could not be made: {error}") from error

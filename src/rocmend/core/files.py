@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
+
+from rocmend.core.scratch import PartialFile
 
 HOME_VARIABLE = "ROCMEND_HOME"
 
@@ -34,19 +35,14 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
+    with PartialFile(path) as partial:
+        with os.fdopen(partial.descriptor, "wb", closefd=False) as file:
             file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
+        os.fsync(partial.descriptor)
         mask = os.umask(0)
         os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)  # mkstemp makes 0600; a report is for sharing
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        partial.path.chmod(0o666 & ~mask)  # a report is for sharing
+        partial.path.replace(path)
 
 
 def _is_stream(path: Path) -> bool:

@@ -1,8 +1,8 @@
 """Deadlines that a pause of our own does not use up.
 
-Whoever watches another process cannot tell its silence from a pause of its own: SIGSTOP or Ctrl-Z, a frozen container, a
+Whoever watches another process takes a pause of their own for its silence: SIGSTOP or Ctrl-Z, a frozen container, a
 paused virtual machine, a machine so loaded that we do not get a processor. ``StallClock`` is monotonic time without the
-time that was lost like this. It is measured as the difference between when a wait was to end and when it did.
+time that was lost like this, which is noticed when a wait ends later than it was to end.
 
 The clock is ``CLOCK_MONOTONIC``, which no change of the wall clock moves and which stands still on Linux while the
 machine is suspended: neither side runs then, so that neither side's time is used up. ``CLOCK_BOOTTIME`` goes on
@@ -32,9 +32,9 @@ TELL_S = 1.0
 class StallClock:
     """Monotonic time less what passed while we were paused ourselves; used by one thread.
 
-    Work between two readings that takes longer than ``LATE_S`` counts as a pause too, because nothing was watched in it.
-    Of several late waits in a row only the first is left out altogether, of the others what came late: on a machine that
-    is always late a deadline is still reached.
+    Work between two readings that takes longer than ``LATE_S`` counts as a pause too: nothing was watched meanwhile.
+    Of several late waits in a row the first is left out as a whole, and of the others only their delay: on a machine
+    that is always late a deadline is still reached.
 
     Attributes:
         lost_s: Seconds left out so far.
@@ -56,7 +56,7 @@ class StallClock:
         return at - self.lost_s
 
     def wait(self, function: Callable[[float], T], seconds: float) -> T:
-        """Call something that waits, for ``BEAT_S`` at most; again without waiting where a pause may have hidden events.
+        """Call something that waits, for ``BEAT_S`` at most; after a pause again, for what came in meanwhile.
 
         Args:
             function: Takes seconds, such as ``selector.select``; what it returns must still be there when asked again.

@@ -2,8 +2,8 @@
 
 A watched child leads its own process group. When its time is up the whole group gets TERM, a grace period, then KILL. A
 child that survives KILL (state D: waiting in a driver) is left behind and named, because nothing can end it. All of it
-is driven by events, so a child that takes its time to die holds up no other. Time in which we were paused ourselves uses
-up nobody's limit.
+is driven by events, so a child that takes its time to die holds up no other. Time in which we were paused ourselves
+counts towards no limit.
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ class Watched:
         unkillable: It survived KILL.
     """
 
-    def __init__(
-        self, pid: int, streams: Sequence[int], *, clock: StallClock, limit_s: float, max_bytes: int
-    ) -> None:
+    def __init__(self, pid: int, streams: Sequence[int], *, clock: StallClock, limit_s: float, max_bytes: int) -> None:
         self.pid = pid
         self.clock = clock
         self.buffers = {stream: bytearray() for stream in streams}

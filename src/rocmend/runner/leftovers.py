@@ -48,7 +48,8 @@ def living(seen: Mapping[int, int], sessions: Collection[int], processes: Mappin
     roots = [
         process
         for process in processes.values()
-        if seen.get(process.pid) == process.began or (process.session in known and process.session not in {0, os.getsid(0)})
+        if seen.get(process.pid) == process.began
+        or (process.session in known and process.session not in {0, os.getsid(0)})
     ]
     found = {process.pid: process for root in roots for process in (root, *tree(root.pid, dict(processes)))}
     return [process for process in found.values() if process.state not in "ZX" and process.pid != os.getpid()]

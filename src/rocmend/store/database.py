@@ -8,9 +8,11 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 from rocmend.core.errors import DataError
+from rocmend.core.scratch import PartialFile
 from rocmend.store.errors import StoreError, damaged, read_only
 from rocmend.store.place import Place, shared_by_hosts
 from rocmend.store.schema import APPLICATION_ID, STEPS
@@ -162,20 +164,14 @@ def _upgrade(connection: sqlite3.Connection, place: Place, version: int) -> None
 def _backup(place: Place, version: int) -> str:
     """Copy the database as it was last committed, and return the copy's path."""
     final = f"{place.database}.v{version}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.bak"
-    handle = os.open(f"{final}.part", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
+    with PartialFile(Path(final)) as partial:
         with (
             contextlib.closing(_connect(place, "ro")) as source,
-            contextlib.closing(sqlite3.connect(f"{final}.part")) as target,
+            contextlib.closing(sqlite3.connect(partial.path)) as target,
         ):
             source.backup(target)
-        os.fsync(handle)
-        os.rename(f"{final}.part", final)  # noqa: PTH104  both are texts made just above
-    except BaseException:
-        os.unlink(f"{final}.part")  # noqa: PTH108  same
-        raise
-    finally:
-        os.close(handle)
+        os.fsync(partial.descriptor)
+        partial.path.rename(final)
     return final
 
 

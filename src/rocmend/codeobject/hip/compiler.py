@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
+from rocmend.core.scratch import ScratchFolder
 from rocmend.core.supervise import CommandResult, Ending, run_command
 
 __all__ = ["TIME_LIMIT_S", "check_syntax", "compile_hip"]
@@ -96,8 +96,8 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
     stage = ("--cuda-device-only", *tools.device_flags)
-    with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
-        job = _job(tools, made_for, source, Path(folder), (*own, *stage, *options), time_limit_s)
+    with ScratchFolder("hip") as folder:
+        job = _job(tools, made_for, source, folder, (*own, *stage, *options), time_limit_s)
         try:
             data = job.source.read_bytes()
         except OSError as error:
@@ -152,8 +152,8 @@ def check_syntax(  # noqa: PLR0913  as above
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
     nothing = (*(("-nogpulib",) if tools.wants_constants else ()), *(("--cuda-host-only",) if host_only else ()))
-    with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
-        job = _job(tools, made_for, source, Path(folder), (*own, *nothing, *options), time_limit_s)
+    with ScratchFolder("hip") as folder:
+        job = _job(tools, made_for, source, folder, (*own, *nothing, *options), time_limit_s)
         if not job.source.is_file():
             return _failure(job, Failure.UNREADABLE, f"{source!r} is no file that can be read.", "")
         said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", str(job.source)])

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from rocmend.core.scratch import ScratchFolder
 from rocmend.core.watch import end_group
 from rocmend.kernels.compiled.toolchains import Toolchain
 
@@ -206,10 +207,10 @@ class Pool(Generic[T]):
             return
         # Not Thread.join: in CPython 3.11 one that is interrupted takes its thread for ended.
         with (
-            tempfile.TemporaryDirectory(prefix="rocmend-compile-") as folder,
+            ScratchFolder("compile") as folder,
             ThreadPoolExecutor(workers, "compile") as threads,
         ):
-            own = [Path(folder) / str(number) for number in range(workers)]
+            own = [folder / str(number) for number in range(workers)]
             for one in own:
                 one.mkdir()
             try:

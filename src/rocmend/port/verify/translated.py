@@ -11,11 +11,11 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rocmend.core.files import cache_home
+from rocmend.core.scratch import ScratchFolder
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, hip_names
 from rocmend.port.cuda.write import hipified
@@ -54,14 +54,13 @@ def translated(job: Job, torch: Sequence[Path]) -> Path:
         os.utime(place)
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=place.parent, prefix=".made-"))
-    for path, data in {**files, **own}.items():
-        target = made / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(_names(path, data) if path in job.sources or path in own else data)
-    with contextlib.suppress(OSError):  # another run was faster
-        made.replace(place)
-    shutil.rmtree(made, ignore_errors=True)
+    with ScratchFolder("translated", place.parent) as made:
+        for path, data in {**files, **own}.items():
+            target = made / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_names(path, data) if path in job.sources or path in own else data)
+        with contextlib.suppress(OSError):  # another run was faster
+            made.replace(place)
     _prune(place.parent)
     return place
 
@@ -100,6 +99,7 @@ def _for_rocm(version: Path) -> bool:
 def _prune(folder: Path) -> None:
     """Remove all but the copies that were used last."""
     with contextlib.suppress(OSError):
-        copies = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        whole = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        copies = sorted(whole, key=lambda path: path.stat().st_mtime, reverse=True)
         for old in copies[_KEPT:]:
             shutil.rmtree(old, ignore_errors=True)

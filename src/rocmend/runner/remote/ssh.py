@@ -8,12 +8,11 @@ import re
 import secrets
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
+from rocmend.core.scratch import ScratchFolder
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.remote.far_side import FarSampler, Marks, end_script, loader, run_script
@@ -149,8 +148,8 @@ class SshHandle(Handle):
         self._sample: Sample | None = None
         self._stacks: list[Stack] = []
         self._threads: list[threading.Thread] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmend-ssh-")
-        self._log = Path(self._folder.name) / "log"
+        self._folder = ScratchFolder("ssh")
+        self._log = self._folder.path / "log"
         self._wake, self._wake_write = os.pipe()
         try:
             self._client = subprocess.Popen(
