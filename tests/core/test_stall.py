@@ -22,7 +22,7 @@ class FakeTime:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = 100.0
         self.asleep = 0.0
-        monkeypatch.setattr(stall.time, "monotonic", lambda: self.at)
+        monkeypatch.setattr(time, "monotonic", lambda: self.at)
         monkeypatch.setattr(stall, "_asleep_s", lambda: self.asleep)
 
     def waits(self, *seconds: float) -> list[float]:
@@ -108,4 +108,3 @@ def test_a_tool_that_was_frozen_with_us_has_its_time(tmp_path: Path) -> None:
         for pid in (tool, us.pid):
             os.kill(pid, signal.SIGCONT)
         assert us.stdout.readline() == "exited True\n"
-

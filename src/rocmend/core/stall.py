@@ -47,13 +47,21 @@ class StallClock:
         self._told_s = 0.0
         self._asleep_s = _asleep_s()
 
-    def now(self) -> float:
-        """Return the time, in seconds since any point."""
+    def now(self, asked_s: float = 0.0) -> float:
+        """Return the time, in seconds since any point.
+
+        Args:
+            asked_s: How long what was done since the last reading may take: something of ours that waits by itself.
+        """
         at = time.monotonic()
         gap, self._last = at - self._last, at
-        if gap > LATE_S:
+        if gap > asked_s + LATE_S:
             self.lost_s += gap
         return at - self.lost_s
+
+    def leave_out(self, seconds: float) -> None:
+        """Leave out a pause that another clock has measured."""
+        self.lost_s += seconds
 
     def wait(self, function: Callable[[float], T], seconds: float) -> T:
         """Call something that waits, for ``BEAT_S`` at most; after a pause again, for what came in meanwhile.
@@ -75,8 +83,10 @@ class StallClock:
         return found
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for this long, ``BEAT_S`` at most."""
-        self.wait(time.sleep, seconds)
+        """Sleep for this long."""
+        end = self.now() + seconds
+        while (left := end - self.now()) > 0:
+            self.wait(time.sleep, left)
 
     def news(self) -> tuple[str, ...]:
         """Return what there is to say of pauses since the last call."""

@@ -4,8 +4,8 @@ A script of its own, run as ``python -I -S warden.py CONTROL STATUS``; it import
 milliseconds. It is the subreaper of the attempt: whatever the attempt starts, daemons included, stays its descendant.
 When its control pipe ends, because rocmend closed it or was killed, it kills all of them and leaves.
 
-An attempt may kill or stop its parent. So the warden has a guard, its own parent, which runs this script too: it continues
-a warden that was stopped, and ends what is left of the attempt where the warden was killed.
+An attempt may kill or stop its parent. So the warden has a guard, its own parent, which runs this script too: it
+continues a warden that was stopped, and ends what is left of the attempt where the warden was killed.
 
 The first line on the control pipe is the request; then single bytes: ``T`` asks all processes to end, ``K`` kills them,
 ``S`` kills what is left once the main process is over. Replies are JSON lines on the status pipe.

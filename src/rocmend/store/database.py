@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from rocmend.core.errors import DataError
 from rocmend.core.scratch import PartialFile
+from rocmend.core.stall import StallClock
 from rocmend.store.errors import StoreError, damaged, read_only
 from rocmend.store.place import Place, shared_by_hosts
 from rocmend.store.schema import APPLICATION_ID, STEPS
@@ -177,14 +178,15 @@ def _backup(place: Place, version: int) -> str:
 
 def _patiently(action: Callable[[], T]) -> T:
     """Do something, again and again while others hold the lock: SQLite's own waiting leaves out some cases."""
-    deadline = time.monotonic() + BUSY_S
+    clock = StallClock()
+    deadline = clock.now() + BUSY_S
     while True:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or clock.now(BUSY_S) > deadline:
                 raise
-            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311  to step out of lock-step, not a secret
+            clock.sleep(random.uniform(0.001, 0.02))  # noqa: S311  to step out of lock-step, not a secret
 
 
 @contextlib.contextmanager

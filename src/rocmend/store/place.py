@@ -7,10 +7,10 @@ import errno
 import fcntl
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocmend.core.stall import StallClock
 from rocmend.store.errors import StoreError, busy, storage_errors
 
 FILE_NAME = "evidence.sqlite"
@@ -78,12 +78,14 @@ class Place:
         with storage_errors(self.database):
             handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
-            self._wait(handle, alone=alone, deadline=time.monotonic() + time_limit_s)
+            self._wait(handle, alone=alone, time_limit_s=time_limit_s)
             yield
         finally:
             os.close(handle)
 
-    def _wait(self, handle: int, *, alone: bool, deadline: float) -> None:
+    def _wait(self, handle: int, *, alone: bool, time_limit_s: float) -> None:
+        clock = StallClock()
+        deadline = clock.now() + time_limit_s
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         pause = 0.001
         while True:
@@ -96,9 +98,9 @@ class Place:
                     raise StoreError(
                         str(self.lock), f"This file system has no file locks ({error.strerror})."
                     ) from error
-                if time.monotonic() > deadline:
+                if clock.now() > deadline:
                     raise busy(self.database) from None
-                time.sleep(pause)
+                clock.sleep(pause)
                 pause = min(pause * 2, 0.05)
             else:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
 from rocmend.core.supervise import CommandResult, Ending, run_command
 
 __all__ = ["TIME_LIMIT_S", "check_syntax", "compile_hip"]
@@ -41,11 +43,12 @@ class _Job(NamedTuple):
     folder: Path
     names: dict[str, str]
     options: tuple[str, ...]
+    clock: StallClock
     deadline: float
     started: float
 
     def left_s(self) -> float:
-        return max(0.1, self.deadline - time.monotonic())
+        return max(0.1, self.deadline - self.clock.now(math.inf))
 
     def time_ms(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 1)
@@ -186,14 +189,14 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
     options: tuple[str, ...],
     time_limit_s: float,
 ) -> _Job:
-    started = time.monotonic()
+    clock, started = StallClock(), time.monotonic()
     if isinstance(source, Path):
         file, names = source.absolute(), {str(source.absolute()): str(source)}
     else:
         file = folder / "source.hip"
         file.write_bytes(source)
         names = {str(file): SOURCE_NAME}
-    return _Job(tools, made_for, file, folder, names, options, started + time_limit_s, started)
+    return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started)
 
 
 def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
@@ -263,7 +266,9 @@ def _constants(job: _Job) -> tuple[str, ...]:
 
 
 def _run(job: _Job, argv: list[str]) -> CommandResult:
-    return run_command(argv, time_limit_s=job.left_s())
+    done = run_command(argv, time_limit_s=job.left_s())
+    job.clock.leave_out(done.stalled_s)
+    return done
 
 
 def _told(job: _Job, text: str) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:

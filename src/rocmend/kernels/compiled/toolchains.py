@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import cache_home
+from rocmend.core.scratch import ScratchFolder
 
 ALTERNATIVES_VARIABLE = "ROCMEND_TRITON_ALT"
 
@@ -76,7 +78,8 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
     found += [_named(one, ALTERNATIVES_VARIABLE) for one in given.split(os.pathsep) if one]
     fetched = cache_home() / "triton"
     if fetched.is_dir():
-        found += [Toolchain(at.name, at) for at in sorted(fetched.iterdir()) if (at / "triton").is_dir()]
+        whole = [at for at in sorted(fetched.iterdir()) if _is_version(at.name) and (at / "triton").is_dir()]
+        found += [Toolchain(at.name, at) for at in whole]
     return [one for at, one in enumerate(found) if one.version not in {other.version for other in found[:at]}]
 
 
@@ -121,13 +124,17 @@ def fetch(version: str) -> Toolchain:
     folder = cache_home() / "triton" / version
     if not (folder / "triton").is_dir():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        done = subprocess.run(
-            [*command, "--target", str(folder), f"triton=={version}"], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise RocmendError(
-                "kernels compile",
-                f"pip could not install triton {version}: {done.stderr.strip()[-500:]}",
-                next_step="Unpack a wheel of it yourself and name the folder: --triton VERSION=PATH.",
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with ScratchFolder("triton", folder.parent) as made:  # half of it must not pass for all of it
+            done = subprocess.run(
+                [*command, "--target", str(made), f"triton=={version}"], capture_output=True, text=True, check=False
             )
+            if done.returncode:
+                raise RocmendError(
+                    "kernels compile",
+                    f"pip could not install triton {version}: {done.stderr.strip()[-500:]}",
+                    next_step="Unpack a wheel of it yourself and name the folder: --triton VERSION=PATH.",
+                )
+            shutil.rmtree(folder, ignore_errors=True)  # what an earlier one left without its triton
+            made.rename(folder)
     return Toolchain(version, folder)

@@ -16,6 +16,7 @@ import msgspec
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.stall import TELL_S
 from rocmend.core.supervise import CommandResult, run_command
 from rocmend.core.verdict import Verdict
 
@@ -153,6 +154,7 @@ def _share(
             break
         request = {**wanted, "done": list(outcomes), "share": share}
         done = run_child("rocmend.kernels.suite.child", request, left, device)
+        end += done.stalled_s
         ended, open_case = False, ""
         for event in events(done.stdout):
             if event["event"] == "infra":
@@ -213,6 +215,8 @@ def events(text: str) -> Iterator[dict[str, Any]]:
 def _how_it_ended(done: CommandResult, case_s: float) -> tuple[Verdict, str]:
     tail = done.stderr.strip()[-400:]
     if "Timeout (" in done.stderr:  # what faulthandler prints before it ends the process
+        if done.stalled_s >= TELL_S:  # the child's own clock goes on while it is stopped with us
+            return Verdict.INFRA, f"rocmend itself was stopped for {done.stalled_s:.1f} s: run it again"
         return Verdict.HANG, f"no end within {case_s:.0f} s"
     if done.ending.value == "timeout":
         return Verdict.HANG, "no end within the op's time"

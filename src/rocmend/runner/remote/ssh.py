@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.remote.far_side import FarSampler, Marks, end_script, loader, run_script
@@ -211,10 +212,12 @@ class SshHandle(Handle):
 
     def _watch(self) -> None:
         """In a thread: wait for the client, then say how the command ended."""
+        clock = StallClock()
         while self._client.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._client.wait(0.2)
-            if self._said_exit_at and time.monotonic() - self._said_exit_at > _LINGER_S:
+            now = clock.now(0.2)
+            if self._said_exit_at and now - self._said_exit_at > _LINGER_S:
                 self._client.kill()
         for pump in (self._stdout, self._stderr):
             pump.wait(_LINGER_S)
@@ -251,18 +254,19 @@ class SshHandle(Handle):
         """Connect again and end what the attempt left over there; return how that went, in words."""
         script = end_script(self.attempt)
         argv = ssh_argv(self.where, str(self._log), loader(script))
-        deadline = time.monotonic() + _RECONNECT_S
+        clock = StallClock()
+        deadline = clock.now() + _RECONNECT_S
         for turn in range(_TRIES):
-            time.sleep(turn)
+            clock.sleep(turn)
+            limit = max(1.0, deadline - clock.now())
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                limit = max(1.0, deadline - time.monotonic())
                 done = subprocess.run(argv, input=script, capture_output=True, check=False, timeout=limit)
                 found = re.search(rb"^left ([0-9 ]*)$", done.stdout, re.MULTILINE)
                 if found and not found[1].strip():
                     return "its processes were ended through a second connection"
                 if found:
                     return f"processes {found[1].decode().strip()} did not end"
-            if time.monotonic() > deadline:
+            if clock.now(limit) > deadline:
                 break
         return f"the host could not be reached again: processes with ROCMEND_ATTEMPT={self.attempt} may still run there"
 
