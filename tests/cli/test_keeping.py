@@ -29,7 +29,7 @@ def test_a_clock_that_is_set_changes_no_duration(monkeypatch: pytest.MonkeyPatch
         def now(cls, tz: dt.tzinfo | None = None) -> Moved:
             return cls.fromtimestamp(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() + 86400 * cls.days, tz)
 
-    monkeypatch.setattr(keeping.dt, "datetime", Moved)
+    monkeypatch.setattr("rocmend.cli.keeping.dt.datetime", Moved)
     begun = keeping.Begun()
     Moved.days = 1
     assert begun.started_at == "2026-01-01T00:00:00.000+00:00"
