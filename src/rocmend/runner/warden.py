@@ -252,9 +252,10 @@ def main() -> None:
     warden = os.fork()
     if warden:
         guard(warden, status)
-        return
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a child does not inherit it
-    Warden(control, status).run()
+    else:
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a child does not inherit it
+        Warden(control, status).run()
+    os._exit(0)  # rocmend waits for it, and Python's own tidying up would take longer than all the rest
 
 
 if __name__ == "__main__":
