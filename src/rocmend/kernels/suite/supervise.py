@@ -212,10 +212,20 @@ def events(text: str) -> Iterator[dict[str, Any]]:
                 yield event
 
 
+def stalled(done: CommandResult, limit_s: float) -> bool:
+    """Whether we were paused for so long that a child which watches its own time limit may have met it for that.
+
+    Args:
+        done: How the child ended. Its own clock goes on while it is paused with us.
+        limit_s: The limit.
+    """
+    return done.stalled_s >= max(TELL_S, limit_s / 20)
+
+
 def _how_it_ended(done: CommandResult, case_s: float) -> tuple[Verdict, str]:
     tail = done.stderr.strip()[-400:]
     if "Timeout (" in done.stderr:  # what faulthandler prints before it ends the process
-        if done.stalled_s >= TELL_S:  # the child's own clock goes on while it is stopped with us
+        if stalled(done, case_s):
             return Verdict.INFRA, f"rocmend itself was stopped for {done.stalled_s:.1f} s: run it again"
         return Verdict.HANG, f"no end within {case_s:.0f} s"
     if done.ending.value == "timeout":

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.files import write_atomic
-from rocmend.core.stall import TELL_S
-from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child
+from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, stalled
 from rocmend.kernels.tuning import user
 from rocmend.kernels.tuning.config import Value
 from rocmend.kernels.tuning.lookup import triton_version
@@ -268,8 +267,8 @@ class Tuner:
                     self.trials.known[keys[event["id"]]] = msgspec.convert(
                         {name: value for name, value in event.items() if name not in {"event", "id"}}, TrialResult
                     )
-            if open_trial is not None and "Timeout (" in done.stderr and done.stalled_s >= TELL_S:
-                pass  # the child's own clock went on while it was stopped with us: it is tried again
+            if open_trial is not None and "Timeout (" in done.stderr and stalled(done, self.trial_s):
+                pass  # it is tried again
             elif open_trial is not None:
                 hung = "Timeout (" in done.stderr or done.ending.value == "timeout"
                 why = (
