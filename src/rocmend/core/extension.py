@@ -13,14 +13,14 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from rocmend.core.private import cache_folder, is_own_file
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.supervise import run_command
 
 __all__ = ["BuildError", "built", "loaded"]
 
@@ -103,14 +103,14 @@ def _key(compiler: list[str], headers: Path, sources: Path) -> str:
 def _compile(command: list[str], library: Path) -> None:
     """Compile to a name of this process's own, and move it to its place: others see all of it or nothing."""
     try:
-        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            made = Path(scratch) / library.name
+        with ScratchFolder("build", library.parent) as scratch:
+            made = scratch / library.name
             told = [*command, "-o", str(made)]
-            done = subprocess.run(told, capture_output=True, text=True, timeout=LIMIT, check=False)
-            if done.returncode:
-                raise BuildError(f"the compiler failed: {shlex.join(told)}\n{done.stderr[-2000:]}")
+            done = run_command(told, time_limit_s=LIMIT)
+            if not done.ok:
+                raise BuildError(f"the compiler failed ({done.ending}): {shlex.join(told)}\n{done.stderr[-2000:]}")
             with made.open("rb") as file:
                 os.fsync(file.fileno())
             made.replace(library)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise BuildError(f"the library could not be made: {error}") from error

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from rocmend.core.scratch import PartialFile
 
 
 def write_atomic(path: Path, data: bytes | str, *, private: bool = False) -> None:
@@ -34,20 +35,15 @@ def write_atomic(path: Path, data: bytes | str, *, private: bool = False) -> Non
             make_private(path.parent)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
+        with PartialFile(path) as partial:
+            with os.fdopen(partial.descriptor, "wb", closefd=False) as file:
                 file.write(payload)
-                file.flush()
-                os.fsync(file.fileno())
-            if not private:  # mkstemp makes 0600; a report is for sharing
+            os.fsync(partial.descriptor)
+            if not private:  # a report is for sharing
                 mask = os.umask(0)
                 os.umask(mask)
-                Path(name).chmod(0o666 & ~mask)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+                partial.path.chmod(0o666 & ~mask)
+            partial.path.replace(path)
 
 
 def make_private(folder: Path) -> None:

@@ -7,19 +7,17 @@ sticky folder such as ``/tmp`` may lie on the way: there others can neither remo
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import logging
 import os
-import shutil
 import stat
-import tempfile
 from pathlib import Path
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.files import make_private
 from rocmend.core.places import CACHE_VARIABLE, cache_home
+from rocmend.core.scratch import ScratchFolder
 
 __all__ = ["UntrustedError", "cache_folder", "is_own_file", "private_folder", "untrusted"]
 
@@ -158,14 +156,7 @@ def _tell(problem: str) -> None:
 @functools.cache
 def _temporary() -> Path:
     """Return a folder of this process's own."""
-    folder, owner = Path(tempfile.mkdtemp(prefix="rocmend-cache-")), os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == owner:  # not in a process that came by fork
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-    return folder
+    return ScratchFolder("cache").path
 
 
 def is_own_file(path: Path) -> bool:

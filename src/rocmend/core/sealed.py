@@ -7,11 +7,8 @@ mark that fits them: they do not count as there.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,11 +16,11 @@ import msgspec
 
 from rocmend.core.files import naming, write_atomic
 from rocmend.core.private import is_own_file, untrusted
+from rocmend.core.scratch import ScratchFolder
 
-__all__ = ["MARK", "building", "is_complete", "sweep"]
+__all__ = ["MARK", "building", "is_complete"]
 
 MARK = ".rocmend-complete.json"
-_BUILDING = ".building-"
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -48,43 +45,16 @@ def building(place: Path) -> Iterator[Path]:
     Raises:
         OSError: It cannot be written.
     """
-    made, handle = _begin(place.parent)
-    try:
+    with ScratchFolder("building", place.parent) as made:
         yield made
         _seal(made)
-        if not is_complete(place):  # else another process was faster
+        if is_complete(place):  # another process was faster
+            return
+        with ScratchFolder("replaced", place.parent) as old:
             if os.path.lexists(place):
-                place.rename(made.with_name(f"{made.name}-old"))
+                place.rename(old / place.name)
             made.rename(place)
-            _flush(place.parent)
-    finally:
-        os.close(handle)
-        shutil.rmtree(made, ignore_errors=True)
-        sweep(place.parent)
-
-
-def _begin(parent: Path) -> tuple[Path, int]:
-    """Make a folder and lock it: as long as the lock is held nobody sweeps it away."""
-    while True:
-        made = Path(tempfile.mkdtemp(dir=parent, prefix=_BUILDING))
-        with contextlib.suppress(FileNotFoundError):  # swept between its making and its locking
-            handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if made.is_dir():
-                return made, handle
-            os.close(handle)
-
-
-def sweep(parent: Path) -> None:
-    """Remove what builders that were killed left."""
-    for left in parent.glob(f"{_BUILDING}*"):
-        with contextlib.suppress(OSError):  # it is gone, or its builder is at work
-            handle = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(handle)
+        _flush(place.parent)
 
 
 def is_complete(folder: Path, *, thorough: bool = False) -> bool:

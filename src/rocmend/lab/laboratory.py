@@ -272,6 +272,8 @@ class Laboratory:
             "boot": begun.boot,
             "place": result.place,
             "output_tail": tail_of(output),
+            **({"notes": list(result.notes)} if result.notes else {}),
+            **({"stalled_s": result.stalled_s} if result.stalled_s else {}),
             **detail_of(judgement),
         }
         evidence = Evidence(

@@ -14,6 +14,7 @@ import msgspec
 
 from rocmend.core.errors import UsageError
 from rocmend.core.files import naming
+from rocmend.core.scratch import ScratchFolder
 from rocmend.core.supervise import CommandResult
 from rocmend.machine import layout
 from rocmend.machine.collect import snapshot
@@ -75,16 +76,12 @@ def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot
     kept = trim(root.record)
     with naming(directory):
         directory.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-        try:
+        with ScratchFolder("capture", directory.parent) as building:
             files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
             mask = os.umask(0)
             os.umask(mask)
-            building.chmod(0o777 & ~mask)  # mkdtemp makes 0700; a capture is for sharing
+            building.chmod(0o777 & ~mask)  # a capture is for sharing
             _replace(directory, building)
-        except BaseException:
-            shutil.rmtree(building, ignore_errors=True)
-            raise
     return Capture(directory, machine, redactor, files, len(kept.commands))
 
 

@@ -185,6 +185,7 @@ class _Attempt:
             python_error=supervisor.python_error,
             notes=tuple(supervisor.notes),
             place=handle.describe(),
+            stalled_s=round(supervisor.clock.lost_s, 3),
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.evidence import Silence
+from rocmend.core.stall import StallClock
 from rocmend.runner.child import MARK
 from rocmend.runner.events import Event, EventKind, Stack
 from rocmend.runner.executor import Exit, Handle
@@ -31,6 +32,9 @@ BATCH_S = 0.04
 
 BUSY_BYTES = 1 << 17
 """A batch of this size is followed by the next one at once."""
+
+PIPE_READS = 4
+"""Reads that empty the largest pipe."""
 
 STACK_S = 1.0
 KILL_S = 5.0
@@ -68,6 +72,7 @@ class Supervisor:
         secrets: Values that are kept nowhere: output and messages have ``***`` in their place.
 
     Attributes:
+        clock: Time without our own pauses; every limit is by it. What is told of goes by monotonic time.
         ended_for: ``silence``, ``total`` or ``stop`` where we ended it.
     """
 
@@ -82,6 +87,7 @@ class Supervisor:
         secrets: tuple[str, ...] = (),
     ) -> None:
         self.begin = time.monotonic()
+        self.clock = StallClock()
         self.spec = spec
         self.handle = handle
         self.keeper = keeper
@@ -91,9 +97,11 @@ class Supervisor:
         self.silent_s = 0.0
         self.slow_title = ""
         self.timeline = Timeline()
-        self.samples = SampleLog()
+        start = self.clock.now()
+        self.samples = SampleLog(start)
         self.failures = FailureScanner()
-        self.patience = Patience(spec, spec.limits.silence_s, self.begin, self.begin)
+        self.total_at = start + spec.limits.total_s
+        self.patience = Patience(spec, spec.limits.silence_s, start, start)
         self.patience.enter(self.timeline.name)
         self.stacks: list[Stack] = []
         self.notes: list[str] = []
@@ -118,7 +126,8 @@ class Supervisor:
         self._oom = OomCounter() if handle.on_this_host else None
         self._phases = 0
         self._ladder: list[tuple[float, Callable[[], None]]] = []
-        self._next_sample = self.begin
+        self._next_sample = start
+        self._sampled_lost_s = 0.0
         self._selector = selectors.DefaultSelector()
 
     def now_ms(self) -> float:
@@ -147,20 +156,20 @@ class Supervisor:
             self._selector.register(wake, selectors.EVENT_READ, "")
         flowing = 0.0
         while True:
-            now = time.monotonic()
-            pause = min(self._next_step(), now + (0.2 if wake is None or stop is not None else 60.0)) - now
-            ready = self._selector.select(max(0.0, pause))
+            now = self.clock.now()
+            pause = min(self._next_step() - now, 0.2 if wake is None or stop is not None else 60.0)
+            ready = self.clock.wait(self._selector.select, pause)
             taken = sum(self._read(key.data) for key, _ in ready if key.data)
-            now = time.monotonic()
+            now = self.clock.now()
             self.exit = self.handle.exit()
             if self.exit is not None or self._gave_up(now, stop):
                 break
-            for text in self.handle.notes():
+            for text in (*self.handle.notes(), *self.clock.news()):
                 self.note(text)
             if taken and now - flowing < 2 * BATCH_S and taken < BUSY_BYTES:
-                time.sleep(BATCH_S)
+                self.clock.sleep(BATCH_S)
             if taken:
-                flowing = time.monotonic()
+                flowing = self.clock.now()
         self._finish()
 
     def _next_step(self) -> float:
@@ -169,7 +178,7 @@ class Supervisor:
         if self.ended_for:
             steps += [at for at, _ in self._ladder]
         else:
-            steps += [self.patience.deadline(), self.begin + self.spec.limits.total_s]
+            steps += [self.patience.deadline(), self.total_at]
         return min(steps)
 
     def _gave_up(self, now: float, stop: Callable[[], bool] | None) -> bool:
@@ -182,10 +191,12 @@ class Supervisor:
             return not self._ladder
         if stop is not None and stop():
             self._end("stop", now, 0.0)
-        elif now >= self.begin + self.spec.limits.total_s:
+        elif now >= self.total_at:
+            self._drain()
             self._end("total", now, self.spec.limits.total_s)
         elif now >= self.patience.deadline():
             self._sample(now)  # it may have begun to work since
+            self._drain()  # or have said something
             if now >= self.patience.deadline():
                 self._end("silence", now, self.patience.limit_s)
         elif self.patience.in_slow_progress(now) and now - self.patience.announced >= self.patience.limit_s:
@@ -217,18 +228,19 @@ class Supervisor:
     def _finish(self) -> None:
         """End what is left, read what is left, and look at the kernel's log once more."""
         if not self.ended_for:
-            self.silent_s = time.monotonic() - self.patience.last_output
+            self.silent_s = self.clock.now() - self.patience.last_output
         self.survivors = self.handle.settle()
-        deadline = time.monotonic() + DRAIN_S
+        self.exit = self.exit or self.handle.exit()
+        deadline = self.clock.now() + DRAIN_S
         streams = dict(self.handle.streams)
-        while streams and time.monotonic() < deadline:
+        while streams and self.clock.now() < deadline:
             for name in list(streams):
-                while time.monotonic() < deadline and self._read(name):
+                while self.clock.now() < deadline and self._read(name):
                     pass
                 if name not in self.handle.streams or not self._open(name):
                     del streams[name]
             if streams:
-                time.sleep(0.005)
+                self.clock.sleep(0.005)
         for name, scanner in self._scanners.items():
             self._output(name, b"", last=True)
             self._block(name, scanner.rest())
@@ -239,7 +251,7 @@ class Supervisor:
         left = self.handle.left_behind
         if left and not self.ended_for:
             self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be ended")
-        for text in self.handle.notes():
+        for text in (*self.handle.notes(), *self.clock.news()):
             self.note(text)
 
     def close(self) -> None:
@@ -255,6 +267,13 @@ class Supervisor:
     def _open(self, name: str) -> bool:
         return self.handle.streams[name] in self._selector.get_map()
 
+    def _drain(self) -> None:
+        """Read what lies in the pipes, up to what they hold: it was said in time."""
+        for name in self.handle.streams:
+            for _ in range(PIPE_READS):
+                if not (self._open(name) and self._read(name)):
+                    break
+
     def _read(self, name: str) -> int:
         """Read what is there of a stream, up to a bound; return how much it was."""
         descriptor = self.handle.streams[name]
@@ -268,7 +287,7 @@ class Supervisor:
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
             return 0
-        now = time.monotonic()
+        now = self.clock.now()
         if name == "stack":
             self._side["stack"] += data[: max(0, STACK_BYTES - len(self._side["stack"]))]
         elif name == "channel":
@@ -359,16 +378,19 @@ class Supervisor:
         sample = self.handle.sample()
         cost = time.thread_time() - before
         if sample is not None:
-            self.samples.add(sample)
-            self.patience.sampled(now, self.samples.last_rate())
+            if self.clock.lost_s > self._sampled_lost_s:  # nobody knows whether it ran while we did not
+                sample = msgspec.structs.replace(sample, cpu_rate=None, cpu_wait_rate=None)
+            self.samples.add(sample, self.clock.now())
+            self.patience.sampled(now, None if sample.cpu_rate is None else self.samples.last_rate())
             self.tell(EventKind.SAMPLE, sample=sample)
         else:
             self.patience.sampled(now, None)
+        self._sampled_lost_s = self.clock.lost_s
         self._look_at_kernel()
         base = min(1.0, max(0.1, self.patience.limit_s / 8))
         if silent < base:
             base = min(2.0, max(base, self.patience.limit_s / 4))
-        self._next_sample = time.monotonic() + max(base, min(cost * _COST_SHARE, self.patience.limit_s / 4))
+        self._next_sample = self.clock.now() + max(base, min(cost * _COST_SHARE, self.patience.limit_s / 4))
 
     def _look_at_kernel(self) -> None:
         seen = self.handle.seen_pids()

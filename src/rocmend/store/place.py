@@ -8,12 +8,12 @@ import fcntl
 import os
 import re
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from rocmend.core.files import make_private
 from rocmend.core.places import data_home
+from rocmend.core.stall import StallClock
 from rocmend.store.errors import StoreError, busy, storage_errors
 
 FILE_NAME = "evidence.sqlite"
@@ -93,12 +93,14 @@ class Place:
         with storage_errors(self.database):
             handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
-            self._wait(handle, alone=alone, deadline=time.monotonic() + time_limit_s)
+            self._wait(handle, alone=alone, time_limit_s=time_limit_s)
             yield
         finally:
             os.close(handle)
 
-    def _wait(self, handle: int, *, alone: bool, deadline: float) -> None:
+    def _wait(self, handle: int, *, alone: bool, time_limit_s: float) -> None:
+        clock = StallClock()
+        deadline = clock.now() + time_limit_s
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         pause = 0.001
         while True:
@@ -111,9 +113,9 @@ class Place:
                     raise StoreError(
                         str(self.lock), f"This file system has no file locks ({error.strerror})."
                     ) from error
-                if time.monotonic() > deadline:
+                if clock.now() > deadline:
                     raise busy(self.database) from None
-                time.sleep(pause)
+                clock.sleep(pause)
                 pause = min(pause * 2, 0.05)
             else:
                 return

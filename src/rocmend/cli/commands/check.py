@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +80,7 @@ def command(
     the project, is changed.
     """
     from rocmend.cli.check import run_check
-    from rocmend.cli.keeping import keep_check, store_or_warning
+    from rocmend.cli.keeping import Begun, keep_check, store_or_warning
     from rocmend.cli.views.check import check_report, check_summary
     from rocmend.core.errors import RocmendError
     from rocmend.core.files import write_atomic
@@ -102,7 +101,7 @@ def command(
 
         return check_project(project or Path(), targets, progress)
 
-    start = dt.datetime.now(dt.UTC)
+    begun = Begun()
     result = run_check(
         machine,
         knowledge,
@@ -121,7 +120,7 @@ def command(
             str(output), f"The report can't be written: {error.strerror}.", next_step="Name another place with -o."
         ) from error
     if store is not None:
-        keep_check(store, result, machine, start, output)
+        keep_check(store, result, machine, begun, output)
     others = {
         "sarif": lambda: _sarif(result),
         "md": lambda: markdown.render(report),

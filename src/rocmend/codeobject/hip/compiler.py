@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +21,8 @@ from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.core.private import is_own_file
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
 from rocmend.core.supervise import CommandResult, Ending, run_command
 
 __all__ = ["TIME_LIMIT_S", "check_syntax", "compile_hip"]
@@ -42,11 +44,12 @@ class _Job(NamedTuple):
     folder: Path
     names: dict[str, str]
     options: tuple[str, ...]
+    clock: StallClock
     deadline: float
     started: float
 
     def left_s(self) -> float:
-        return max(0.1, self.deadline - time.monotonic())
+        return max(0.1, self.deadline - self.clock.now(math.inf))
 
     def time_ms(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 1)
@@ -97,8 +100,8 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
     stage = ("--cuda-device-only", *tools.device_flags)
-    with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
-        job = _job(tools, made_for, source, Path(folder), (*own, *stage, *options), time_limit_s)
+    with ScratchFolder("hip") as folder:
+        job = _job(tools, made_for, source, folder, (*own, *stage, *options), time_limit_s)
         try:
             data = job.source.read_bytes()
         except OSError as error:
@@ -153,8 +156,8 @@ def check_syntax(  # noqa: PLR0913  as above
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
     nothing = (*(("-nogpulib",) if tools.wants_constants else ()), *(("--cuda-host-only",) if host_only else ()))
-    with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
-        job = _job(tools, made_for, source, Path(folder), (*own, *nothing, *options), time_limit_s)
+    with ScratchFolder("hip") as folder:
+        job = _job(tools, made_for, source, folder, (*own, *nothing, *options), time_limit_s)
         if not job.source.is_file():
             return _failure(job, Failure.UNREADABLE, f"{source!r} is no file that can be read.", "")
         said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", str(job.source)])
@@ -187,14 +190,14 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
     options: tuple[str, ...],
     time_limit_s: float,
 ) -> _Job:
-    started = time.monotonic()
+    clock, started = StallClock(), time.monotonic()
     if isinstance(source, Path):
         file, names = source.absolute(), {str(source.absolute()): str(source)}
     else:
         file = folder / "source.hip"
         file.write_bytes(source)
         names = {str(file): SOURCE_NAME}
-    return _Job(tools, made_for, file, folder, names, options, started + time_limit_s, started)
+    return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started)
 
 
 def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
@@ -264,7 +267,9 @@ def _constants(job: _Job) -> tuple[str, ...]:
 
 
 def _run(job: _Job, argv: list[str]) -> CommandResult:
-    return run_command(argv, time_limit_s=job.left_s())
+    done = run_command(argv, time_limit_s=job.left_s())
+    job.clock.leave_out(done.stalled_s)
+    return done
 
 
 def _told(job: _Job, text: str) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:

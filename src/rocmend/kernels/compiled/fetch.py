@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import sys
-import tempfile
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
@@ -20,7 +19,8 @@ from packaging.version import InvalidVersion, Version
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.places import cache_home, data_home
 from rocmend.core.private import UntrustedError, private_folder
-from rocmend.core.sealed import building, is_complete, sweep
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.sealed import building, is_complete
 from rocmend.core.supervise import Ending, run_command
 from rocmend.kernels.compiled.toolchain import Toolchain
 
@@ -98,7 +98,6 @@ def fetch(version: str, *, sha256: Sequence[str] = (), unpinned: bool = False) -
     """
     requirement = _requirement(version, sha256, unpinned=unpinned)
     root = private_folder(*_FOLDERS)
-    sweep(root)
     folder = root / f"{version}{_suffix()}"
     if sha256 or not is_complete(folder, thorough=True):
         with building(folder) as made:
@@ -128,8 +127,8 @@ def _requirement(version: str, sha256: Sequence[str], *, unpinned: bool) -> str:
 
 
 def _install(version: str, requirement: str, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="rocmend-fetch-") as scratch:
-        listed = Path(scratch) / "requirements.txt"
+    with ScratchFolder("fetch") as scratch:
+        listed = scratch / "requirements.txt"
         listed.write_text(requirement + "\n", encoding="utf-8")
         pinned = ["--require-hashes"] if "--hash" in requirement else []
         done = run_command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Self
 import msgspec
 
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.scratch import ScratchFolder
 from rocmend.port.records import Language
 from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations, opened
 from rocmend.port.tree import FOLDER
@@ -94,7 +94,7 @@ class Job:
 
     def scratch(self) -> Path:
         """Return a new empty folder that goes when the run ends."""
-        return Path(self._folders.enter_context(tempfile.TemporaryDirectory(prefix="rocmend-verify-")))
+        return self._folders.enter_context(ScratchFolder("verify"))
 
     @cached_property
     def generations(self) -> list[Generation]:

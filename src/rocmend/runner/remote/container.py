@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.scratch import ScratchFolder
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.gpu import GpuSampler
@@ -237,8 +238,8 @@ class ContainerHandle(Handle):
         self._sampler: TreeSampler | None = None
         self._gpu = GpuSampler()
         self._signals: list[threading.Thread] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmend-container-")
-        self._cidfile = Path(self._folder.name) / "cid"
+        self._folder = ScratchFolder("container")
+        self._cidfile = self._folder.path / "cid"
         orphans = engine.remove_orphans()
         if orphans:
             self._notes.append(f"removed {len(orphans)} container(s) of a rocmend that is gone: {', '.join(orphans)}")
@@ -263,7 +264,7 @@ class ContainerHandle(Handle):
                     stderr=subprocess.PIPE,
                     start_new_session=True,
                     env=env,
-                    cwd=self._folder.name,  # podman's monitor leaves a file named oom where it was started
+                    cwd=self._folder.path,  # podman's monitor leaves a file named oom where it was started
                 )
             except OSError as error:
                 self._let_go()

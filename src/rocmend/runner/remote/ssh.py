@@ -9,12 +9,12 @@ import secrets
 import select
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
 from rocmend.core.supervise import run_command
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
@@ -168,8 +168,8 @@ class SshHandle(Handle):
         self._sample: Sample | None = None
         self._stacks: list[Stack] = []
         self._threads: list[threading.Thread] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmend-ssh-")
-        self._log = Path(self._folder.name) / "log"
+        self._folder = ScratchFolder("ssh")
+        self._log = self._folder.path / "log"
         self._wake, self._wake_write = os.pipe()
         try:
             self._client = subprocess.Popen(
@@ -232,10 +232,12 @@ class SshHandle(Handle):
 
     def _watch(self) -> None:
         """In a thread: wait for the client, then say how the command ended."""
+        clock = StallClock()
         while self._client.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._client.wait(0.2)
-            if self._said_exit_at and time.monotonic() - self._said_exit_at > _LINGER_S:
+            now = clock.now(0.2)
+            if self._said_exit_at and now - self._said_exit_at > _LINGER_S:
                 self._client.kill()
         for pump in (self._stdout, self._stderr):
             pump.wait(_LINGER_S)
@@ -273,16 +275,18 @@ class SshHandle(Handle):
         """Connect again and end what the attempt left over there; return how that went, in words."""
         script = end_script(self.attempt)
         argv = ssh_argv(self.where, str(self._log), loader(script))
-        deadline = time.monotonic() + _RECONNECT_S
+        clock = StallClock()
+        deadline = clock.now() + _RECONNECT_S
         for turn in range(_TRIES):
-            time.sleep(turn)
+            clock.sleep(turn)
+            limit = max(1.0, deadline - clock.now())
             with contextlib.suppress(OSError):
-                found = parse_left(self._answer(argv, script, max(1.0, deadline - time.monotonic())))
+                found = parse_left(self._answer(argv, script, limit))
                 if found == ():
                     return "its processes were ended through a second connection"
                 if found:
                     return f"processes {' '.join(map(str, found))} did not end"
-            if time.monotonic() > deadline:
+            if clock.now(limit) > deadline:
                 break
         return f"the host could not be reached again: processes with ROCMEND_ATTEMPT={self.attempt} may still run there"
 
