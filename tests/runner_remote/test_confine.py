@@ -323,17 +323,16 @@ sys.stdout.flush(); sys.stderr.flush()
 
 BIG = "9" * 5000
 LIES = {
-    "a status that is none": (f"say('pid 5'); say('exit {BIG}'); say('exit 256'); say('exit 0')", Verdict.PASS),
+    "a status that is none": (f"say('pid 5'); say('exit 0'); say('exit 256'); say('exit {BIG}')", Verdict.PASS),
     "a host that is none": (f"say('pid 5'); say('host {BIG} {BIG}'); say('host 1 1'); say('exit 0')", Verdict.PASS),
     "samples that are none": (
-        f"say('pid 5'); say('sample inf 5:R:1:1:1:1:x'); say('sample 1 5:R:{BIG}:1:1:1:x'); say('exit 0')",
+        f"say('pid 5'); [say(f'sample {{i}} 5:R:{{i}}{BIG[:400]}:1:1:1:x') for i in (1, 2)]; say('exit 0')",
         Verdict.PASS,
     ),
-    "words without end": ("say('pid 5'); [say(f'kind{i} x') for i in range(9999)]; say('exit 0')", Verdict.PASS),
     "commands for the terminal": ("say('missing \\x1b]0;x\\x07'); say('exit 0')", Verdict.PASS),
     "survivors that are none": ("say('pid 5'); say('left \\x1b[31m reboot'); say('exit 0')", Verdict.PASS),
     "messages that cannot be kept": (
-        r"""say('pid 5'); print('\n\x1e' + word[1] + ' x\nrocmend {"note": "\\ud800"}'); say('exit 0')""",
+        r"""say("pid 5");m = "\n\x1erocmend "; print(m + '{"note": "\\ud800"}' + m + '{"result": 1}'); say("exit 0")""",
         Verdict.PASS,
     ),
     "a lost connection, and a flood in the second": ("say('pid 5')", Verdict.INFRA),
@@ -353,7 +352,7 @@ def test_a_far_host_that_lies_is_believed_within_bounds(
     spec = AttemptSpec("../../run", call, where=Ssh("host"), limits=Limits(total_s=30))
     with Journal(tmp_path / "kept" / "journal") as journal:
         result = run_attempt(spec, journal=journal)
-    assert result.verdict is verdict or "kept" in name, result
+    assert result.verdict is verdict, result
     assert not result.quarantine
     assert "\x1b" not in msgspec.json.encode(result).decode().replace("\\u001b", "\x1b")
     assert time.monotonic() - begin < 12
