@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rocmend.port.verify import amd, nvidia, programs
+from rocmend.port.verify.execution import Execution
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.nvidia import Nvcc
@@ -51,7 +52,7 @@ def program(ported: Ported) -> Path:
 
 def on_nvidia(root: Path, nvcc: Path, monkeypatch: pytest.MonkeyPatch) -> Level:
     monkeypatch.setattr(nvidia, "find_nvcc", lambda: Nvcc(str(nvcc), "0.0", "sm_90", "a GPU"))
-    return verify(root, levels=["nvidia"]).levels[0]
+    return verify(root, levels=["nvidia"], execution=Execution()).levels[0]
 
 
 def test_both_sides_print_the_same(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +181,7 @@ def test_a_program_is_linked_with_what_it_calls(ported: Ported, tmp_path: Path) 
         "other.cu": b"int more() { return 9; }\nint main() { return more(); }\n",
     }
     root = ported(sources, {})
-    with Job(root) as job:
+    with Job(root, execution=Execution()) as job:
 
         def command(found: Sequence[Path], folders: Sequence[Path], libraries: Sequence[str], out: Path) -> list[str]:
             named = [f"-I{one}" for one in folders], ["-x", "c++", *map(str, found)], [f"-l{one}" for one in libraries]
@@ -234,7 +235,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def on_amd(root: Path) -> Level:
-    return verify(root, levels=["amd"]).levels[0]
+    return verify(root, levels=["amd"], execution=Execution()).levels[0]
 
 
 def test_without_a_gpu_it_did_not_run(program: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ The original is built once more, together with ``recorder.cpp``, and run; what t
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections import Counter
@@ -61,9 +60,7 @@ def record(  # noqa: PLR0913, PLR0917  a run has as many parts as it has
     if built.program is None:
         return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: {why(built.said)}")
     folder = job.scratch()
-    said = execute(
-        job, built.program, given, str(PurePosixPath(unit.path).parent), os.environ | {"ROCMEND_RECORD": str(folder)}
-    )
+    said = execute(job, built.program, given, str(PurePosixPath(unit.path).parent), {"ROCMEND_RECORD": str(folder)})
     if not said.ok:
         return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: {why(said)}")
     return taken(job, unit, built.sources, folder, gpu)
@@ -79,7 +76,7 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
         folder: What the recorder wrote.
         gpu: The device that it ran on.
     """
-    place = job.root / cases.FOLDER
+    place = job.place(cases.FOLDER)
     label = re.sub(r"[^\w.-]", "_", unit.path)
     for old in sorted(place.glob(f"{label}-*")):
         shutil.rmtree(old)
