@@ -57,7 +57,7 @@ class Worker:
         self._before = 0
         self._errors = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rocmend.kernels.compiled.worker"],
+            [sys.executable, "-P", "-m", "rocmend.kernels.compiled.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -120,7 +120,7 @@ def fetch(version: str) -> Toolchain:
         raise UsageError("kernels compile", f"--fetch-triton: expected a version as 3.7.0, got {version!r}.")
     folder = cache_home() / "triton" / version
     if not (folder / "triton").is_dir():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        command = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         done = subprocess.run(
             [*command, "--target", str(folder), f"triton=={version}"], capture_output=True, text=True, check=False
         )

@@ -111,12 +111,10 @@ def describe(execution: Execution) -> str:
     )
 
 
-def request_text(root: Path, level: str, targets: Sequence[str] = (), *, listed: bool = False) -> str:
-    """Return the command that runs a level, or that lists what it would run."""
+def request_text(root: Path, level: str, targets: Sequence[str] = (), *, run: bool = True) -> str:
+    """Return the command that runs a level."""
     chosen = [part for name in targets for part in ("--target", name)]
-    return shlex.join(
-        ["rocmend", "port", "verify", str(root), "--level", level, *chosen, "--list" if listed else "--run"]
-    )
+    return shlex.join(["rocmend", "port", "verify", str(root), "--level", level, *chosen, *(("--run",) if run else ())])
 
 
 def memory_limit() -> int:

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from rocmend.core.errors import RocmendError, UsageError
-from rocmend.port.verify.execution import Execution, Step
+from rocmend.port.verify.execution import Execution, Step, request_text
 from rocmend.port.verify.job import Job, Progress
-from rocmend.port.verify.records import Level, Proof
+from rocmend.port.verify.records import Level, Proof, Status
 from rocmend.port.verify.result import not_run
 
-__all__ = ["LEVELS", "Rung", "planned", "up_to", "verify"]
+__all__ = ["LEVELS", "Rung", "beyond", "planned", "up_to", "verify"]
 
 
 class Rung(NamedTuple):
@@ -115,10 +115,36 @@ def _module(rung: Rung) -> ModuleType:
     return import_module(f"rocmend.port.verify.{rung.module}")
 
 
+def beyond(proof: Proof, why: str) -> Proof:
+    """Return a proof with the levels that are not in it as such that were not run, each with the command that does.
+
+    Args:
+        proof: The proof.
+        why: Why they were not.
+    """
+    there = {level.name for level in proof.levels}
+    root = Path(proof.root)
+    rest = [
+        Level(
+            number,
+            rung.name,
+            rung.title,
+            Status.NOT_RUN,
+            why=f"{why}; it executes code of the project" if rung.executes else why,
+            command=request_text(root, rung.name, proof.targets, run=rung.executes),
+        )
+        for number, rung in enumerate(LEVELS, 1)
+        if rung.name not in there
+    ]
+    return msgspec.structs.replace(proof, levels=(*proof.levels, *rest))
+
+
 def _run(job: Job, number: int, rung: Rung) -> Level:
     started = time.monotonic()
     try:
         made: Level = _module(rung).run(job)
+        if rung.executes and job.execution is not None and made.ran:
+            made = msgspec.structs.replace(made, steps=tuple(_module(rung).steps(job)))
     except RocmendError as error:  # a damaged record of the port, a compiler that is not there
         made = not_run(str(error))
     return msgspec.structs.replace(
