@@ -161,4 +161,4 @@ def _keep(job: Job, target: GfxTarget, made: Level) -> None:
         "level": msgspec.to_builtins(msgspec.structs.replace(made, number=7, name="amd")),
     }
     text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-    write_atomic(job.place(PROOFS) / f"amd-{target.name}.json", text + b"\n")
+    write_atomic(job.root / PROOFS / f"amd-{target.name}.json", text + b"\n")

@@ -52,6 +52,9 @@ _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|PRIVATE|(?:^|_)AUTH(?:$|_)|KEY(?:S|_ID)?(?:$|_)", re.IGNORECASE
 )
 """Names that are handed on only where they are named, however they begin."""
+_WRITTEN = re.compile(r"CACHE_(?:DIR|PATH)\b|USER_DB_PATH|CUSTOM_CACHE|^T(?:ORCH|RITON)_HOME$")
+"""Names of folders of the user's that are written to: what lies there is executed by other programs."""
+
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -133,7 +136,7 @@ def clean_environment(given: Mapping[str, str], home: Path, pass_env: Sequence[s
     kept = {
         name: value
         for name, value in given.items()
-        if (name in _KEPT or name.startswith(_BEGINNINGS)) and not _SECRET.search(name)
+        if (name in _KEPT or name.startswith(_BEGINNINGS)) and not (_SECRET.search(name) or _WRITTEN.search(name))
     }
     for name in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH"):  # an empty part means the working folder: the project
         if name in kept:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Self
@@ -136,17 +136,6 @@ class Job:
         command = request_text(self.root, level, self.targets)
         return Level(0, "", "", Status.NOT_RUN, why=why, command=command, steps=tuple(steps))
 
-    def place(self, path: str) -> Path:
-        """Return where a record of ours goes in the project.
-
-        Raises:
-            DataError: A link leads out of the project.
-        """
-        place = self.root / path
-        if not place.resolve().is_relative_to(self.root.resolve()):
-            raise DataError("port verify", f"{path} leads out of the project: nothing is written there.")
-        return place
-
     @cached_property
     def generations(self) -> list[Generation]:
         """Return the ports that the project has, the oldest first."""
@@ -228,6 +217,18 @@ class Job:
             if part.after is not None and part.path.endswith(_HEADERS):
                 found.setdefault(part.path, part.after)
         return found
+
+    @cached_property
+    def outside(self) -> dict[str, str]:
+        """Return the sources that make a compiler read outside of the project, each with what it does."""
+        from rocmend.port.verify.outside import reasons
+
+        def read() -> Iterator[tuple[str, bytes]]:
+            for path in self.paths:
+                with suppress(DataError):
+                    yield path, self.sources.get(path) or self.read(path) or b""
+
+        return reasons(read())
 
     @cached_property
     def paths(self) -> list[str]:

@@ -318,7 +318,7 @@ def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
     if not entries:
         raise DataError("golden vectors", "the project names no functions in [tool.rocmend.port] golden.")
     paths = roots_of(job.root, [part.path for part in job.parts])
-    path = job.place(f"{GOLDEN}/{name}.json")
+    path = job.root / GOLDEN / f"{name}.json"
     folder = _Folder(TreeSide.PRESENT, grow(job, TreeSide.PRESENT), paths, hides_gpu=device == "cpu")
     vectors, _ = _vectors(job, interpreter(job), folder, entries, device)
     golden.write(path, vectors, machine)

@@ -76,7 +76,7 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
         folder: What the recorder wrote.
         gpu: The device that it ran on.
     """
-    place = job.place(cases.FOLDER)
+    place = job.root / cases.FOLDER
     label = re.sub(r"[^\w.-]", "_", unit.path)
     for old in sorted(place.glob(f"{label}-*")):
         shutil.rmtree(old)

@@ -67,7 +67,6 @@ def runs(  # noqa: PLR0913, PLR0917  as below
             found.append(Evidence(unit.path, Outcome.UNKNOWN, reason))
         elif before.said is not None:
             source = hashlib.sha256((tree.folder / unit.path).read_bytes()).hexdigest()
-            job.place(outputs.FOLDER)
             outputs.keep(job.root, outputs.Output(unit.path, source, tuple(given), before.said.stdout, gpu))
             found.append(record(job, tree, unit, _command(nvcc, arch, tree, ()), given, gpu))
             tree.ported()
