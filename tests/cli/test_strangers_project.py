@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -124,7 +125,7 @@ def answers(stranger: Stranger, wheel: str) -> dict[str, tuple[int, Any, str]]:
         "audit": ("port", "audit", "."),
         "apply": ("port", ".", "--apply", "--allow-dirty", "--target", "gfx1151"),
         "verify": ("port", "verify", ".", "--level", "amd"),
-        "list": ("port", "verify", ".", "--run", "--list"),
+        "list": ("port", "verify", ".", "--run", "--list", "--container", "rocm/pytorch"),
         "golden": ("port", "golden", ".", "--name", "here"),
         "check": (
             "check",
@@ -182,7 +183,8 @@ def test_the_list_names_everything(answers: dict[str, tuple[int, Any, str]]) -> 
     assert ("import", "pkg/train.py") in names
     assert "pytest reads conftest.py, tests/conftest.py" in names["tests", "tests/test_all.py"]["source"]
     assert names["golden", "pkg.ops:doubled"]["source"] == "[tool.rocmend.port] golden in pyproject.toml"
-    assert "as this user" in found["how"]
+    assert "in a container of rocm/pytorch, without a network" in found["how"]
+    assert names["import", "pkg/train.py"]["command"].startswith("python3 "), "the container's own interpreter"
 
 
 def test_with_run_it_runs_without_secrets(tmp_path: Path) -> None:
@@ -210,6 +212,19 @@ def test_with_run_it_runs_without_secrets(tmp_path: Path) -> None:
     before[stranger.root / "tests/test_all.py"] = after[stranger.root / "tests/test_all.py"]
     assert after == before, "tests write to a copy"
     assert not after[stranger.root / "tests/test_all.py"].endswith(b"#")
+
+
+def test_children_do_not_import_from_the_working_folder() -> None:
+    source = Path(__file__).parents[2] / "src"
+    started = re.compile(r"""sys\.executable[^\])]*?["']-[mc]["']""")
+    exempt = {"rocmend/runner/local.py", "rocmend/cli/mlx.py"}  # a folder of its own; `mlx run` is like `python -m`
+    unsafe = {
+        path.relative_to(source).as_posix(): found[0]
+        for path in source.rglob("*.py")
+        for found in started.finditer(path.read_text(encoding="utf-8"))
+        if '"-P"' not in found[0] and '"-I"' not in found[0]
+    }
+    assert unsafe.keys() <= exempt, unsafe
 
 
 @pytest.mark.parametrize(

@@ -57,26 +57,30 @@ def execution_options(function: F) -> F:
     return function
 
 
-def execution_of(*, run: bool, listed: bool, container: str, pass_env: Sequence[str]) -> Execution | None:
-    """Return how code is executed; None where that was not asked for.
+def execution_of(*, asked: bool, container: str, pass_env: Sequence[str]) -> Execution:
+    """Return how code would be executed.
+
+    Args:
+        asked: Whether it is to run, or to be listed.
+        container: The image.
+        pass_env: Names of variables.
 
     Raises:
         UsageError: Options contradict each other, or a variable is not there.
     """
     from rocmend.port.verify.execution import Execution
 
-    if (container or pass_env) and not (run or listed):
+    if (container or pass_env) and not asked:
         name = "--container" if container else "--pass-env"
         raise UsageError(name, "says how code is run, and --run was not given.", next_step="Give --run too.")
-    asked = Execution(tuple(dict.fromkeys(pass_env)), container)
-    return asked if run and not listed else None
+    return Execution(tuple(dict.fromkeys(pass_env)), container)
 
 
-def listing(root: str, steps: Sequence[Step], *, container: str, pass_env: Sequence[str]) -> Listing:
+def listing(root: str, steps: Sequence[Step], execution: Execution) -> Listing:
     """Return what would be executed, as a record."""
-    from rocmend.port.verify.execution import Execution, describe
+    from rocmend.port.verify.execution import describe
 
-    return Listing(root, tuple(steps), describe(Execution(tuple(dict.fromkeys(pass_env)), container)))
+    return Listing(root, tuple(steps), describe(execution))
 
 
 def announce(found: Listing) -> None:

@@ -219,6 +219,22 @@ def test_what_is_defined_nowhere_is_named(ported: Ported, tmp_path: Path) -> Non
     assert programs.why(built.said) == "cublasCreate_v2 is defined nowhere that was looked in"
 
 
+def test_programs_for_nvidia_are_not_run_unasked(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvcc = compiler(tmp_path / "nvcc", program=f"touch {tmp_path}/ran\\n")
+    monkeypatch.setattr(nvidia, "find_nvcc", lambda: Nvcc(str(nvcc), "0.0", "sm_90", "a GPU"))
+    (made,) = verify(program, levels=["nvidia"], targets=["gfx942"]).levels
+    assert made.status is Status.INCOMPLETE, "the cubins are compared, and nothing is run"
+    assert "1 of 1 cubins" in made.summary
+    assert made.command == f"rocmend port verify {program} --level nvidia --target gfx942 --run"
+    assert [(step.kind, step.names, step.command) for step in made.steps] == [("program", ("main.cu",), "./main 8 2")]
+    assert not (tmp_path / "ran").exists()
+    assert not (program / ".rocmend/port/outputs").exists()
+    on_nvidia(program, nvcc, monkeypatch)
+    assert (tmp_path / "ran").exists()
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a gfx942 and no hipcc yet; returns where it is looked for."""
@@ -272,6 +288,18 @@ def test_an_amd_gpu_is_compared_with_what_nvidia_printed(
     assert (record["target"], record["generation"]) == ("gfx942", "0001")
     assert record["level"]["status"] == "failed"
     assert made.evidence[0].outcome is Outcome.BROKEN
+
+
+def test_programs_for_amd_are_not_run_unasked(
+    program: Path, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{machine.parent}:/usr/bin:/bin")
+    compiler(machine, program=f"touch {tmp_path}/ran\\n")
+    (made,) = verify(program, levels=["amd"]).levels
+    assert (made.status, made.command) == (Status.NOT_RUN, f"rocmend port verify {program} --level amd --run")
+    assert not (tmp_path / "ran").exists()
+    on_amd(program)
+    assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

@@ -63,14 +63,14 @@ def command(
     from rocmend.port.verify.job import Job
     from rocmend.port.verify.python_run import capture, golden_steps
 
-    execution = execution_of(run=run, listed=listed, container=container, pass_env=pass_env)
-    with Job(path, execution=execution) as job:
-        steps = listing(str(path), golden_steps(job), container=container, pass_env=pass_env)
+    execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
+    with Job(path, execution=execution if run or listed else None) as job:
+        steps = listing(str(path), golden_steps(job), execution)
         if listed:
             from rocmend.cli.views.steps import listing_document
 
             finish(Outcome("port golden", steps, CLEAN), output_format, lambda: listing_document(steps))
-        if execution is None and steps.steps:
+        if not run and steps.steps:
             raise _not_asked(path, name, steps)
         announce(steps)
         written = capture(job, name, machine or platform.node(), device=device)

@@ -60,9 +60,9 @@ def command(
     from rocmend.port.verify.ladder import planned, up_to, verify
 
     levels = up_to(level) if level else ()
-    execution = execution_of(run=run, listed=listed, container=container, pass_env=pass_env)
-    if listed or execution is not None:
-        steps = listing(str(path), planned(path, levels=levels), container=container, pass_env=pass_env)
+    execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
+    if run or listed:
+        steps = listing(str(path), planned(path, levels=levels, execution=execution), execution)
         if listed:
             from rocmend.cli.views.steps import listing_document
 
@@ -81,7 +81,7 @@ def command(
             progress=told,
             jobs=jobs,
             cache=not no_cache,
-            execution=execution,
+            execution=execution if run else None,
         )
     finally:
         progress_done()

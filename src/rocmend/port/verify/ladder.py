@@ -94,19 +94,20 @@ def verify(  # noqa: PLR0913  a run is told what to prove, for what and how
         return Proof(str(root), job.targets, made, generation, execution)
 
 
-def planned(root: Path, *, levels: Sequence[str] = ()) -> tuple[Step, ...]:
+def planned(root: Path, *, levels: Sequence[str] = (), execution: Execution | None = None) -> tuple[Step, ...]:
     """Return what levels would execute of a project, without executing any of it.
 
     Args:
         root: The project's folder.
         levels: Names of the levels; all where none is named.
+        execution: How it would be executed: a container has an interpreter of its own.
 
     Raises:
         UsageError: There is no such folder or level.
         DataError: The record of the port is damaged.
     """
     _checked(levels)
-    with Job(root) as job:
+    with Job(root, execution=execution) as job:
         wanted = [rung for rung in LEVELS if rung.executes and (not levels or rung.name in levels)]
         return tuple(step for rung in wanted for step in _module(rung).steps(job))
 
