@@ -219,6 +219,17 @@ def test_what_is_defined_nowhere_is_named(ported: Ported, tmp_path: Path) -> Non
     assert programs.why(built.said) == "cublasCreate_v2 is defined nowhere that was looked in"
 
 
+@pytest.mark.parametrize("written", ["echo x > $to/x.launch", "echo x > $to/0.launch", "mkfifo $to/0.launch"])
+def test_a_program_that_writes_its_own_record(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    write = written.replace("$to", "$ROCMEND_RECORD")
+    nvcc = compiler(tmp_path / "nvcc", program=f'test -z "$ROCMEND_RECORD" || {write}\\n')
+    made = on_nvidia(program, nvcc, monkeypatch)
+    assert made.evidence[-1].detail.startswith("the original and the ROCm side print the same")
+    assert [one for one in made.evidence if "not recorded: what came back is none" in one.detail]
+
+
 def test_programs_for_nvidia_are_not_run_unasked(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
