@@ -147,6 +147,14 @@ def cli() -> None:
     """Make machine-learning workloads run, correctly and fast, on the AMD GPU you have."""
 
 
+def _only_absolute_paths() -> None:
+    """Take what means the working folder off PATH: it may be a project with a ``git`` or ``nvcc`` of its own in it."""
+    parts = os.environ.get("PATH", "").split(os.pathsep)
+    kept = [part for part in parts if os.path.isabs(part)]  # noqa: PTH117  pathlib takes its time to be imported
+    if kept and len(kept) < len(parts):
+        os.environ["PATH"] = os.pathsep.join(kept)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit.
 
@@ -155,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
+    _only_absolute_paths()
     try:
         code = cli.main(args=given, prog_name="rocmend", standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -194,12 +194,19 @@ def _check_hub(name: str) -> None:
         ) from None
 
 
-def hand_over(device: str, arguments: Sequence[str]) -> None:
-    """Become ``python -m rocmend.mlx`` with these arguments."""
+def hand_over(device: str, arguments: Sequence[str], *, from_here: bool = True) -> None:
+    """Become ``python -m rocmend.mlx`` with these arguments.
+
+    Args:
+        device: Where arrays are by default.
+        arguments: Of the program.
+        from_here: Whether modules are looked for in the working folder first, as ``python -m`` does.
+    """
     chosen = [] if device == "auto" else ["--device", device]
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "rocmend.mlx", *chosen, *arguments])  # noqa: S606
+    options = [] if from_here else ["-P"]
+    os.execv(sys.executable, [sys.executable, *options, "-m", "rocmend.mlx", *chosen, *arguments])  # noqa: S606
 
 
 def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
@@ -210,7 +217,7 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
     check_model(model, device)
     check_tokenizer(model)
     click.echo(f"rocmend mlx: {program} with {model}", err=True)
-    hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments])
+    hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments], from_here=False)
 
 
 device_option = click.option(

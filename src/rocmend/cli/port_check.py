@@ -17,7 +17,7 @@ from rocmend.core.scratch import ScratchFolder
 from rocmend.core.units import size_text
 from rocmend.port.apply import apply, changes, diff
 from rocmend.port.records import Analysis
-from rocmend.port.verify.ladder import up_to, verify
+from rocmend.port.verify.ladder import beyond, up_to, verify
 from rocmend.port.verify.records import Proof
 
 __all__ = ["CheckedProject", "check_project"]
@@ -98,7 +98,7 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
         analysis: Analysis = analysed(copy, targets=targets)
         apply(analysis, allow_dirty=True)
         proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
-        return msgspec.structs.replace(proof, root=str(path))
+        return beyond(msgspec.structs.replace(proof, root=str(path)), "a check ends with level compile")
 
 
 def _copied(source: str, target: str) -> str:

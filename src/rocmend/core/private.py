@@ -142,7 +142,7 @@ def cache_folder(*parts: str) -> Path:
     try:
         return private_folder(*parts)
     except (RocmendError, OSError) as error:
-        folder = _temporary().joinpath(*parts)
+        folder = _temporary().path.joinpath(*parts)
         _tell(str(error))
         make_private(folder)
         return folder
@@ -154,9 +154,9 @@ def _tell(problem: str) -> None:
 
 
 @functools.cache
-def _temporary() -> Path:
-    """Return a folder of this process's own."""
-    return ScratchFolder("cache").path
+def _temporary() -> ScratchFolder:
+    """Return a folder of this process's own, which goes when it ends."""
+    return ScratchFolder("cache")
 
 
 def is_own_file(path: Path) -> bool:

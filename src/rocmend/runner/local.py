@@ -53,6 +53,8 @@ class Launch(msgspec.Struct, frozen=True):
         cwd: Working folder; empty for ours.
         stdin: What it reads from standard input.
         memory_bytes: Limit of its address space; 0 for none.
+        file_bytes: Limit of the files that it writes; 0 for none.
+        processes: Processes that its user may have beyond those of now; 0 for no limit.
         side: Side streams it writes to besides stdout and stderr; each is passed as ``--NAME FD`` behind ``argv``, with
             ``-`` behind them all.
     """
@@ -62,6 +64,8 @@ class Launch(msgspec.Struct, frozen=True):
     cwd: str = ""
     stdin: bytes = b""
     memory_bytes: int = 0
+    file_bytes: int = 0
+    processes: int = 0
     side: tuple[str, ...] = ()
 
 
@@ -74,11 +78,12 @@ class LocalExecutor(Executor):
         Raises:
             NotStartedError: There is no such program or folder, or no process could be made.
         """
-        command, env, memory = spec.command, environment(spec.env), spec.limits.memory_bytes
+        command, env, limits = spec.command, environment(spec.env), spec.limits
+        bounds = (limits.memory_bytes, limits.file_bytes, limits.processes)
         if isinstance(command, Command):
-            return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), memory))
+            return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), *bounds))
         argv = (command.python or sys.executable, "-u", "-m", "rocmend.runner.child")
-        return LocalHandle(Launch(argv, env, command.cwd, request_of(command), memory, ("channel", "stack")))
+        return LocalHandle(Launch(argv, env, command.cwd, request_of(command), *bounds, ("channel", "stack")))
 
 
 class LocalHandle(Handle):
@@ -161,6 +166,8 @@ class LocalHandle(Handle):
             "env": launch.env,
             "cwd": launch.cwd,
             "memory_bytes": launch.memory_bytes,
+            "file_bytes": launch.file_bytes,
+            "processes": launch.processes,
             "core": False,
             "descriptors": [source, *theirs],
         }

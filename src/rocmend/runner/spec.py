@@ -188,6 +188,9 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
         grace_s: Seconds between TERM and KILL.
         max_output_bytes: Bytes of output kept (half from its head, half from its tail); the rest is counted.
         memory_bytes: Address space of a local child, or memory of a container; 0 for no limit.
+        file_bytes: Size of a file that a local child writes; 0 for no limit.
+        processes: Processes and threads that this user may have beyond those of the start; 0 for no limit. A local
+            child of root has no such limit.
     """
 
     total_s: float = 3600.0
@@ -196,6 +199,8 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
     grace_s: float = 5.0
     max_output_bytes: int = 16 << 20
     memory_bytes: int = 0
+    file_bytes: int = 0
+    processes: int = 0
 
     def __post_init__(self) -> None:
         """Refuse limits that would end every run at once, or none.
@@ -206,8 +211,12 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
         for name in ("total_s", "silence_s", "max_output_bytes"):
             if getattr(self, name) <= 0:
                 raise UsageError("limits", f"{name} must be above 0, got {getattr(self, name)}.")
-        if self.grace_s < 0 or self.memory_bytes < 0 or any(value <= 0 for value in self.phase_silence.values()):
-            raise UsageError("limits", "grace_s and memory_bytes cannot be negative, nor a phase's silence 0 or less.")
+        numbers = (self.grace_s, self.memory_bytes, self.file_bytes, self.processes)
+        if min(numbers) < 0 or any(value <= 0 for value in self.phase_silence.values()):
+            raise UsageError(
+                "limits",
+                "grace_s, memory_bytes, file_bytes and processes cannot be negative, nor a phase's silence 0 or less.",
+            )
 
 
 class AttemptSpec(msgspec.Struct, frozen=True, omit_defaults=True):

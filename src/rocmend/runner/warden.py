@@ -58,6 +58,24 @@ def descendants(root: int) -> list[tuple[int, str]]:
     return found
 
 
+def threads_of(user: int) -> int:
+    """Return how many threads a user has, which is what the kernel counts as processes."""
+    count = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208  as above
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116  as above
+                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208  as above
+    return count
+
+
+def _limit(kind: int, most: int) -> None:
+    """Lower a limit of this process; 0 leaves it."""
+    hard = resource.getrlimit(kind)[1]
+    if most and (hard == resource.RLIM_INFINITY or most < hard):
+        resource.setrlimit(kind, (most, most))
+
+
 def signal_all(pids: list[int], *signals: signal.Signals) -> None:
     """Send signals to processes, those that are gone left out."""
     for sig in signals:
@@ -134,6 +152,9 @@ class Warden:
         memory: int = request["memory_bytes"]  # type: ignore[assignment]
         if memory:
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        _limit(resource.RLIMIT_FSIZE, request["file_bytes"])  # type: ignore[arg-type]
+        if request["processes"]:
+            _limit(resource.RLIMIT_NPROC, threads_of(os.getuid()) + request["processes"])  # type: ignore[operator]
         if request["core"] is False:
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if request["cwd"]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rocmend.codeobject.hip import dependencies
+from rocmend.codeobject.hip import confine, dependencies
 from rocmend.codeobject.hip.cache import Cache, Entry, constants_file, key_of
 from rocmend.codeobject.hip.constants import constants
 from rocmend.codeobject.hip.diagnostics import missing_headers, read_diagnostics
@@ -63,6 +63,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     defines: Mapping[str, str] | None = None,
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
+    within: Sequence[Path] = (),
     time_limit_s: float = TIME_LIMIT_S,
     cache: bool = True,
     toolchain: Toolchain | None = None,
@@ -80,6 +81,8 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         include_dirs: Folders of headers, searched in order.
         options: Further options of clang, after all others: ``-std=c++20``, ``-O1`` (``-O3`` is hipcc's
             default and ours).
+        within: Folders that the source and its headers lie in, where they are a stranger's: a source that reads a
+            file outside of them, the folders of headers and those of installed software is refused.
         time_limit_s: Of everything together.
         cache: Take what was compiled before from the same bytes (headers outside the toolchain included), and keep
             what is compiled now.
@@ -110,8 +113,10 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         key = key_of(tools.fingerprint, str(source) if isinstance(source, Path) else "", data, job.options)
         known = store.find(key) if store else None
         if known is not None:
-            return known
+            return _confined(job, known, (), ()) if within else known
         made, used = _compile(job)
+        if within:
+            made = _confined(job, made, used, (*within, *include_dirs))
         if store and isinstance(made, HipObject):
             store.keep(key, Entry(made, dependencies.hashed(used, own=job.source)))
         return made
@@ -125,6 +130,7 @@ def check_syntax(  # noqa: PLR0913  as above
     defines: Mapping[str, str] | None = None,
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
+    within: Sequence[Path] = (),
     host_only: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
     toolchain: Toolchain | None = None,
@@ -141,6 +147,7 @@ def check_syntax(  # noqa: PLR0913  as above
         defines: As for ``compile_hip``.
         include_dirs: As for ``compile_hip``.
         options: As for ``compile_hip``.
+        within: As for ``compile_hip``.
         host_only: Read the host's side alone: for a unit whose device's side is compiled anyway.
         time_limit_s: Of both together.
         toolchain: Instead of the one that ``find_toolchain`` gives.
@@ -162,7 +169,8 @@ def check_syntax(  # noqa: PLR0913  as above
             return _failure(job, Failure.UNREADABLE, f"{source!r} is no file that can be read.", "")
         said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", str(job.source)])
         if not said.ok:
-            return _refused(job, "clang", said)
+            failed = _refused(job, "clang", said)
+            return _without_alien(job, failed, (*within, *include_dirs)) if within else failed
         diagnostics, stand_ins = _told(job, said.stderr)
         return Syntax(
             made_for.name, made_for.wave_size, diagnostics, stand_ins, toolchain=tools.name, time_ms=job.time_ms()
@@ -241,6 +249,29 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
         time_ms=job.time_ms(),
     )
     return made, dependencies.read(listed)
+
+
+def _confined(
+    job: _Job, made: HipObject | HipFailure, used: Sequence[Path], folders: Sequence[Path]
+) -> HipObject | HipFailure:
+    """Return the result, or a failure that says nothing where it holds something of a file outside of the folders."""
+    if isinstance(made, HipFailure):
+        return _without_alien(job, made, folders)
+    alien = next((file for file in used if job.folder not in file.parents and confine.is_alien(file, folders)), None)
+    reads = confine.reading_directive(made.assembly)
+    if alien is None and not reads:
+        return made
+    what = str(alien) if alien is not None else f"a file ({reads} in inline assembly)"
+    return _failure(job, Failure.UNREADABLE, f"It reads {what}, outside of the project: nothing of it is kept.", "")
+
+
+def _without_alien(job: _Job, made: HipFailure, folders: Sequence[Path]) -> HipFailure:
+    """Return a failure; one that says nothing where it quotes a file outside of the folders."""
+    files = {Path(one.file) for one in made.diagnostics if one.file.startswith("/")}
+    alien = next((file for file in sorted(files) if confine.is_alien(file, (*folders, job.folder))), None)
+    if alien is None:
+        return made
+    return _failure(job, Failure.UNREADABLE, f"It reads {alien}, outside of the project: nothing of it is shown.", "")
 
 
 def _constants(job: _Job) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from rocmend.core.beneath import Beneath
@@ -13,7 +14,7 @@ __all__ = ["Tree"]
 
 
 class Tree:
-    """The sources in a folder of their own: links to what no port touched, copies of what one did.
+    """The sources in a folder of their own: copies, which a program that knows its source's path may write to.
 
     Args:
         job: The run.
@@ -29,7 +30,7 @@ class Tree:
         for path in self.paths:
             place = self.folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to((job.root / path).resolve())
+            shutil.copyfile(job.root / path, place)
 
     def originals(self) -> None:
         """Make it the project as it was before the port."""
