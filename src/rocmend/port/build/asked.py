@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rocmend.core.documents import PYTHON_BYTES, read_document
 from rocmend.core.errors import DataError
 from rocmend.port.build.dependencies import Dependency, Where, canonical, parsed
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.kinds import Kind
 from rocmend.port.build.lines import shown
+from rocmend.port.settings import project_document
 
 __all__ = ["Asked", "Project", "project"]
 
@@ -96,18 +97,17 @@ def _included(name: str, data: bytes) -> Iterator[str]:
             yield path
 
 
-def _bytes(path: Path) -> bytes | None:
+def _bytes(path: Path, max_bytes: int = _MAX_BYTES) -> bytes | None:
     try:
-        data = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else None
-    except OSError:
+        return read_document(path, max_bytes=max_bytes, follow=False)
+    except (FileNotFoundError, NotADirectoryError, DataError):
         return None
-    return data
 
 
 def _document(root: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads((_bytes(root / "pyproject.toml") or b"").decode("utf-8", "replace"))
-    except tomllib.TOMLDecodeError:
+        return project_document(root)
+    except DataError:
         return {}
 
 
@@ -167,7 +167,7 @@ def _member(root: Path, name: str, tool: dict[str, Any]) -> str:
 
 def _of_setup(root: Path) -> Iterator[Asked]:
     """Yield what setup.py says in so many words; what it computes is not known."""
-    data = _bytes(root / "setup.py")
+    data = _bytes(root / "setup.py", PYTHON_BYTES)
     try:
         module = ast.parse(data or b"")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
