@@ -7,7 +7,6 @@ it is parsed. ``msgspec`` decodes JSON in C, with memory linear in its length: a
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import stat
@@ -111,7 +110,7 @@ def _bounded(handle: int, max_bytes: int, subject: str) -> bytes:
 
 
 def _kind(mode: int) -> str:
-    kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
+    kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
     return next((words for test, words in kinds if test(mode)), "a device")
 
 
@@ -286,11 +285,6 @@ def decode_json(data: bytes | str, kind: type[T] | Any = Any, *, subject: str, w
         DataError: It is not JSON, is nested too deeply, holds a number of thousands of digits or is not of the type.
     """
     try:
-        return cast("T", _decoder(kind).decode(data))
+        return cast("T", msgspec.json.decode(data, type=kind))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # UnicodeError is a ValueError
         raise DataError(subject, f"is no {what}: {_short(error)}.") from error
-
-
-@functools.lru_cache(maxsize=64)
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
