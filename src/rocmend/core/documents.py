@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -101,7 +101,7 @@ def _bounded(handle: int, max_bytes: int, subject: str) -> bytes:
         raise _too_large(subject, max_bytes)
     parts: list[bytes] = []
     left = max_bytes + 1  # a file may grow, or be of those in /proc that say nothing of their size
-    while left > 0 and (part := os.read(handle, min(left, _CHUNK_BYTES))):
+    while left > 0 and (part := os.read(handle, min(left, max(status.st_size, _CHUNK_BYTES)))):
         parts.append(part)
         left -= len(part)
     if not left:
@@ -259,7 +259,7 @@ def _short(error: Exception) -> str:
 # -- JSON
 
 
-def read_json(path: Path, kind: type[T] | Any = Any, *, max_bytes: int, what: str = "JSON", follow: bool = True) -> T:
+def read_json(path: Path, kind: type[T], *, max_bytes: int, what: str = "JSON", follow: bool = True) -> T:
     """Return the document in a JSON file.
 
     Args:
@@ -275,16 +275,16 @@ def read_json(path: Path, kind: type[T] | Any = Any, *, max_bytes: int, what: st
         DataError: See ``read_document`` and ``decode_json``.
     """
     data = read_document(path, max_bytes=max_bytes, follow=follow)
-    return cast("T", decode_json(data, kind, subject=str(path), what=what))
+    return decode_json(data, kind, subject=str(path), what=what)
 
 
-def decode_json(data: bytes | str, kind: type[T] | Any = Any, *, subject: str, what: str = "JSON") -> T:
+def decode_json(data: bytes | str, kind: type[T], *, subject: str, what: str = "JSON") -> T:
     """Return the value that a JSON text of bounded size holds.
 
     Raises:
         DataError: It is not JSON, is nested too deeply, holds a number of thousands of digits or is not of the type.
     """
     try:
-        return cast("T", msgspec.json.decode(data, type=kind))
+        return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # UnicodeError is a ValueError
         raise DataError(subject, f"is no {what}: {_short(error)}.") from error

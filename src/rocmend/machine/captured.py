@@ -272,7 +272,12 @@ class CapturedRoot(Root):
     def measure(self, name: str, path: str, function: Callable[[Path], Any]) -> Any:  # noqa: ARG002  nothing is read
         """Return the value measured when the machine was captured. See ``Root.measure``."""
         if self._measurements is None:
-            self._measurements = layout.load_json(self.directory, layout.MEASUREMENTS, dict[str, Any]) or {}
+            self._measurements = (
+                layout.load_json(
+                    self.directory, layout.MEASUREMENTS, dict[str, Any], max_bytes=layout.MAX_MEASURED_BYTES
+                )
+                or {}
+            )
         key = layout.measurement_key(name, clean_path(path))
         if key not in self._measurements:
             raise AbsentError(path, f"the capture has no measurement {name!r} of it.")

@@ -35,8 +35,9 @@ ENVIRON = "environ.json"
 USER = "user.json"
 MEASUREMENTS = "measurements.json"
 
-MAX_JSON_BYTES = 8 << 20
-"""A document larger than this is not one of ours."""
+MAX_JSON_BYTES = 16 << 20
+"""A document larger than this is not one of ours: a tool may print 8 MiB, which JSON escapes."""
+MAX_MEASURED_BYTES = 2 << 20
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ def measurement_key(name: str, path: str) -> str:
     return f"{name}|{path}"
 
 
-def load_json(directory: Path, name: str, kind: type[T] | Any) -> T | None:
+def load_json(directory: Path, name: str, kind: type[T] | Any, *, max_bytes: int | None = None) -> T | None:
     """Decode and validate one document of a capture; None where it is absent.
 
     Raises:
@@ -101,7 +102,9 @@ def load_json(directory: Path, name: str, kind: type[T] | Any) -> T | None:
     """
     path = directory / name
     try:
-        value: T = read_json(path, kind, max_bytes=MAX_JSON_BYTES, what="JSON of the capture layout", follow=False)
+        value: T = read_json(
+            path, kind, max_bytes=max_bytes or MAX_JSON_BYTES, what="JSON of the capture layout", follow=False
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except DataError as error:

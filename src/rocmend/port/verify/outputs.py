@@ -7,11 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 
 __all__ = ["FOLDER", "Output", "keep", "known"]
 
 FOLDER = ".rocmend/port/outputs"
+_MAX_BYTES = 64 << 20
 
 
 class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +54,7 @@ def known(root: Path, unit: str, original: bytes) -> Output | None:
         original: Its source before the port.
     """
     try:
-        found = msgspec.json.decode(_path(root, unit).read_bytes(), type=Output)
-    except (OSError, msgspec.DecodeError):
+        found: Output = read_json(_path(root, unit), Output, max_bytes=_MAX_BYTES, follow=False)
+    except (OSError, DataError):
         return None
     return found if found.source == hashlib.sha256(original).hexdigest() and found.unit == unit else None
