@@ -17,7 +17,7 @@ from rocmend.port.build.kinds import Kind as FileKind
 from rocmend.port.build.packages import Role, known
 from rocmend.port.phases import Estimate, Phase, estimate, phases
 from rocmend.port.records import Analysis
-from rocmend.port.settings import project_document, settings
+from rocmend.port.settings import project_document, settings, table_in
 from rocmend.port.survey import Survey, survey
 from rocmend.port.walk import walk
 
@@ -234,10 +234,9 @@ def _entry_points(root: Path, found: Survey) -> Iterator[EntryPoint]:
 
 def _declared(root: Path) -> Iterator[EntryPoint]:
     try:
-        table = project_document(root).get("project", {})
+        table = table_in(project_document(root), "project")
     except DataError:
         return
     for key in ("scripts", "gui-scripts"):
-        declared = table.get(key, {}) if isinstance(table, dict) else {}
-        for name, target in sorted(declared.items()) if isinstance(declared, dict) else ():
+        for name, target in sorted(table_in(table, key).items()):
             yield EntryPoint("script", name, str(target))

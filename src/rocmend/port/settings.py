@@ -10,7 +10,7 @@ import msgspec
 from rocmend.core.documents import read_toml
 from rocmend.core.errors import DataError, UsageError
 
-__all__ = ["Settings", "project_document", "settings"]
+__all__ = ["Settings", "project_document", "settings", "table_in"]
 
 _Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
 _Memory = Annotated[int, msgspec.Meta(ge=64 << 20, le=16 << 30)]
@@ -51,6 +51,14 @@ def project_document(root: Path) -> dict[str, Any]:
         return {}
 
 
+def table_in(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return a table of a document; empty where there is none, or something else stands in its place."""
+    table: Any = document
+    for name in names:
+        table = table.get(name) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
+
+
 def settings(root: Path) -> Settings:
     """Return the settings of a project; the defaults where it has none.
 
@@ -59,12 +67,10 @@ def settings(root: Path) -> Settings:
     """
     path = root / "pyproject.toml"
     try:
-        table: Any = project_document(root)
+        table = table_in(project_document(root), "tool", "rocmend", "port")
     except DataError as error:
         next_step = error.next_step or "Correct it, or move it away for the port."
         raise UsageError(str(path), error.message, why=error.why, next_step=next_step) from error
-    for name in ("tool", "rocmend", "port"):
-        table = table.get(name, {}) if isinstance(table, dict) else {}
     try:
         return msgspec.convert(table, Settings)
     except (msgspec.ValidationError, RecursionError) as error:
