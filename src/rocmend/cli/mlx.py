@@ -97,7 +97,7 @@ def weights_bytes(folder: Path) -> int:
     try:
         read_json(config, dict[str, Any], max_bytes=_CONFIG_LIMIT)
     except DataError as error:
-        raise UsageError("--model", f"{config} {error.message}", next_step="Download it again.") from error
+        raise UsageError("--model", f"{config} is broken: it {error.message}", next_step="Download it again.") from error
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise UsageError(
@@ -108,7 +108,7 @@ def weights_bytes(folder: Path) -> int:
         try:
             named = set(read_json(index, _Index, max_bytes=_HEADER_LIMIT).weight_map.values())
         except DataError as error:
-            raise UsageError("--model", f"{index} {error.message}", next_step="Download it again.") from error
+            raise UsageError("--model", f"{index} is broken: it {error.message}", next_step="Download it again.") from error
         if missing := sorted(named - {path.name for path in files}):
             raise UsageError(
                 "--model", f"{folder} lacks {', '.join(missing)}.", next_step="Download the missing files."

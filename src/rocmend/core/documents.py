@@ -7,6 +7,7 @@ it is parsed. ``msgspec`` decodes JSON in C, with memory linear in its length: a
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -81,7 +82,7 @@ def read_document(path: Path, *, max_bytes: int, subject: str = "", follow: bool
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
-        if not follow and path.is_symlink():
+        if not follow and error.errno == errno.ELOOP:
             raise DataError(
                 subject,
                 "is a symbolic link, expected a regular file.",
