@@ -23,6 +23,7 @@ NEEDED = {
 }
 _HEADER_LIMIT = 100_000_000
 _CONFIG_LIMIT = 4 << 20
+_AGAIN = "Download it again."
 _RESERVE = 1 << 29  # for activations and the caches of a short conversation
 
 
@@ -97,7 +98,7 @@ def weights_bytes(folder: Path) -> int:
     try:
         read_json(config, dict[str, Any], max_bytes=_CONFIG_LIMIT)
     except DataError as error:
-        raise UsageError("--model", f"{config} is broken: it {error.message}", next_step="Download it again.") from error
+        raise UsageError("--model", f"{config} is broken: it {error.message}", next_step=_AGAIN) from error
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise UsageError(
@@ -108,7 +109,7 @@ def weights_bytes(folder: Path) -> int:
         try:
             named = set(read_json(index, _Index, max_bytes=_HEADER_LIMIT).weight_map.values())
         except DataError as error:
-            raise UsageError("--model", f"{index} is broken: it {error.message}", next_step="Download it again.") from error
+            raise UsageError("--model", f"{index} is broken: it {error.message}", next_step=_AGAIN) from error
         if missing := sorted(named - {path.name for path in files}):
             raise UsageError(
                 "--model", f"{folder} lacks {', '.join(missing)}.", next_step="Download the missing files."
@@ -128,9 +129,7 @@ def _tensor_bytes(path: Path) -> int:
             if total > size - 8 - length:
                 raise ValueError  # noqa: TRY301
         except (ValueError, DataError):
-            raise UsageError(
-                "--model", f"{path} is broken or was not downloaded whole.", next_step="Download it again."
-            ) from None
+            raise UsageError("--model", f"{path} is broken or was not downloaded whole.", next_step=_AGAIN) from None
     return total
 
 
