@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -40,12 +42,13 @@ def measured(folder: Path, *arguments: str) -> Measured:
     env = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / ".cache"), "COLUMNS": "200"}
     command = [sys.executable, "-m", "rocmend", *arguments]
     with (folder / "stderr").open("wb") as err:
-        child = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=err)
-        guard = subprocess.Popen(["timeout", "30", "tail", "--pid", str(child.pid), "-f", "/dev/null"])
-        ended = guard.wait()
-        if ended:
-            child.kill()
+        child = subprocess.Popen(
+            command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=err, start_new_session=True
+        )
+        guard = threading.Timer(30, os.killpg, (child.pid, signal.SIGKILL))
+        guard.start()
         _, status, usage = os.wait4(child.pid, 0)
+        guard.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
     text = (folder / "stderr").read_text(errors="replace")
     return Measured(child.returncode, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
