@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import msgspec
 
+from rocmend.core.documents import parse_toml, read_document
 from rocmend.core.errors import DataError, UsageError
 from rocmend.lab.experiment import (
     BASELINE,
@@ -32,7 +32,7 @@ from rocmend.runner.remote.confine import rules_of
 from rocmend.runner.secret import is_hidden, without_secret
 from rocmend.runner.spec import Where
 
-MAX_FILE_BYTES = 1 << 20
+MAX_FILE_BYTES = 512 << 10
 MAX_REPEATS = 1000
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
@@ -68,12 +68,9 @@ def load_experiment(path: Path) -> Experiment:
         DataError: It is not TOML, or not an experiment that could be run; line and field are named.
     """
     try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= MAX_FILE_BYTES else b""
-    except OSError as error:
+        data = read_document(path, max_bytes=MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError("lab", f"{path} cannot be read: {error.strerror}.") from error
-    if size > MAX_FILE_BYTES:
-        raise DataError(str(path), f"is {size} bytes long; an experiment has at most {MAX_FILE_BYTES}.")
     return parse_experiment(data, path)
 
 
@@ -83,13 +80,10 @@ def parse_experiment(data: bytes, path: Path) -> Experiment:
     Raises:
         DataError: See ``load_experiment``.
     """
+    document = parse_toml(data, str(path))
+    text = data.decode()
     try:
-        text = data.decode()
-        found = msgspec.convert(tomllib.loads(text), Experiment, strict=True)
-    except UnicodeDecodeError as error:
-        raise DataError(str(path), f"is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(str(path), f"is not TOML: {error}.", next_step="See https://toml.io for the syntax.") from error
+        found = msgspec.convert(document, Experiment, strict=True)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `")
         where = where.rstrip("`") or "$"

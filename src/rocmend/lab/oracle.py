@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import read_document
+from rocmend.core.errors import DataError
 from rocmend.core.verdict import Verdict
 from rocmend.lab.experiment import (
     Criterion,
@@ -125,7 +127,7 @@ def _wrong(  # noqa: PLR0911  one return a kind of oracle
     if isinstance(oracle, OutputEquals):
         if output.dropped_bytes:
             return f"it printed too much to compare: {output.dropped_bytes} bytes were not kept"
-        wanted = experiment.path(oracle.file).read_text(encoding="utf-8") if oracle.file else oracle.text
+        wanted = _reference(experiment.path(oracle.file)) if oracle.file else oracle.text
         return _difference(output.stdout.strip(), wanted.strip())
     if isinstance(oracle, OutputMatches):
         return _pattern(output.both, oracle.pattern, oracle.absent)
@@ -235,10 +237,10 @@ def read_numbers(path: Path) -> Sequence[float]:
         OSError: It cannot be read.
         ValueError: It holds something else.
     """
-    with path.open("rb") as file:
-        data = file.read(MAX_NUMBERS_BYTES + 1)
-    if len(data) > MAX_NUMBERS_BYTES:
-        raise ValueError(f"{path.name} is larger than {MAX_NUMBERS_BYTES} bytes")
+    try:
+        data = read_document(path, max_bytes=MAX_NUMBERS_BYTES, subject=path.name)
+    except DataError as error:
+        raise ValueError(f"{path.name} {error.message.removesuffix('.')}") from error
     if path.suffix == ".f32":
         if len(data) % 4:
             raise ValueError(f"{path.name} does not hold whole 32-bit floats: it is {len(data)} bytes long")
@@ -252,6 +254,13 @@ def read_numbers(path: Path) -> Sequence[float]:
         return [float(word) for word in data.split()]
     except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(f"{path.name} does not hold a list of numbers: {error}") from error
+
+
+def _reference(path: Path) -> str:
+    try:
+        return read_document(path, max_bytes=MAX_OUTPUT_BYTES).decode()
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise DataError(str(path), f"cannot be compared with: {error}.") from error
 
 
 def tail_of(output: Output, characters: int = 2000) -> str:

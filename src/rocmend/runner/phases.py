@@ -25,6 +25,7 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import read_toml
 from rocmend.core.errors import DataError, UsageError
 from rocmend.runner.output import find_lines
 
@@ -115,8 +116,8 @@ def load_phases(name: str) -> PhaseSet:
                 next_step=f"Use one of {', '.join(known_sets())}, or the path of a TOML file.",
             )
     try:
-        found = msgspec.toml.decode(path.read_bytes(), type=PhaseSet)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        found = msgspec.convert(read_toml(path), PhaseSet)
+    except (OSError, msgspec.ValidationError) as error:
         raise DataError(str(path), f"is not a phase set: {error}.") from error
     _check(found, str(path))
     return found

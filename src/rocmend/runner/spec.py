@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import read_toml
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import identity_of
 
@@ -269,8 +270,8 @@ def spec_from_toml(path: Path) -> AttemptSpec:
         DataError: The file is not a valid attempt.
     """
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=AttemptSpec)
-    except OSError as error:
+        return msgspec.convert(read_toml(path), AttemptSpec)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(str(path), f"cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.ValidationError as error:
         raise DataError(str(path), f"is not an attempt: {error}.") from error

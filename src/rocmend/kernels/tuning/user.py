@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 from rocmend.core.files import make_private, write_atomic
 from rocmend.core.places import data_home
 from rocmend.kernels.target import Target
@@ -67,14 +69,12 @@ def read(file: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
     """Return the rows of a file by section, and what is the matter with it (empty where nothing is)."""
     empty: dict[str, list[dict[str, Any]]] = {"records": [], "choices": []}
     try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            return empty, "it is too large"
-        whole = json.loads(file.read_text(encoding="utf-8"))
+        whole = read_json(file, dict[str, Any], max_bytes=_LARGEST_BYTES, what="file of tuning records")
     except FileNotFoundError:
         return empty, ""
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, DataError) as error:
         return empty, f"it cannot be read ({error})"
-    if not isinstance(whole, dict) or not isinstance(whole.get("schema"), int):
+    if not isinstance(whole.get("schema"), int):
         return empty, "it is no file of tuning records"
     if whole["schema"] != SCHEMA:
         return empty, f"it was written by another version of rocmend (schema {whole['schema']}, this one has {SCHEMA})"

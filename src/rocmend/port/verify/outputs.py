@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 
 from rocmend.core.beneath import Beneath
+from rocmend.core.documents import decode_json
 from rocmend.core.errors import DataError
 
 __all__ = ["FOLDER", "Output", "keep", "known"]
@@ -52,7 +53,7 @@ def known(tree: Beneath, unit: str, original: bytes) -> Output | None:
         original: Its source before the port.
     """
     try:
-        found = msgspec.json.decode(tree.read(_path(unit), _MAX_BYTES), type=Output)
-    except (OSError, DataError, msgspec.DecodeError, RecursionError):
+        found = decode_json(tree.read(_path(unit), _MAX_BYTES), Output, subject=_path(unit))
+    except (OSError, DataError):
         return None
     return found if found.source == hashlib.sha256(original).hexdigest() and found.unit == unit else None
