@@ -37,7 +37,7 @@ def test_precision_and_recall() -> None:
         scanner.feed(line.encode() + b"\n")
         unseen += [] if scanner.seen() else [line]
     found = len(FAILING) - len(unseen)
-    print(f"precision {found / (found + len(alarms)):.3f}, recall {found / len(FAILING):.3f}")
+    print(f"precision {found / (found + len(alarms)):.3f}, recall {found / len(FAILING):.3f}")  # noqa: T201
     assert not alarms
     assert not unseen
     assert not missed

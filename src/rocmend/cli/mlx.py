@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from rocmend.cli.output import tell
 from rocmend.core.errors import UsageError
 from rocmend.mlx import environment
 
@@ -225,7 +226,7 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
     check_device(device)
     check_model(model, device)
     check_tokenizer(model)
-    click.echo(f"rocmend mlx: {program} with {model}", err=True)
+    tell(f"rocmend mlx: {program} with {model}")
     hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments])
 
 

@@ -13,6 +13,7 @@ from rocmend.cli.output import finish, output_options
 from rocmend.cli.stored import parse_time, store_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import count_text
+from rocmend.core.visible import one_line
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
@@ -73,4 +74,4 @@ def _agreed(ids: list[str], store: Store, *, yes: bool) -> bool:
             f"this would remove {count_text(len(ids), 'record')}, and there is no terminal to ask on.",
             next_step="Look with --dry-run, then add --yes.",
         )
-    return click.confirm(f"Remove {count_text(len(ids), 'record')} from {store.path}?", err=True)
+    return click.confirm(f"Remove {count_text(len(ids), 'record')} from {one_line(str(store.path))}?", err=True)
