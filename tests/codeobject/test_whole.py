@@ -119,6 +119,7 @@ def test_any_field_of_zeros_and_any_flipped_byte_is_survived(tmp_path: Path, rea
         damaged[at : at + size] = bytes(size)
         found, _ = verdict(tmp_path / "k.hsaco", bytes(damaged))
         assert found is not Verdict.NATIVE or at > 64 or at in {40, 58, 60}, at
+        assert found is Verdict.UNKNOWN or at not in {18, 32, 54, 56}, at
     for _ in range(ROUNDS):
         damaged = bytearray(real)
         damaged[rolls.randrange(len(real))] ^= 1 << rolls.randrange(8)

@@ -83,6 +83,8 @@ def take_content(reader: Reader, path: str, named: Named | None, survey: Survey,
         content = read_content(reader, limits)
         if isinstance(reader, StreamReader):
             reader.drain()  # what is wrong with a member is only known at its end
+        if path.endswith(CODE_SUFFIXES) and content.kind in {"library", "dll", "other"} and not content.damage:
+            content.damaged(DataError(path, "is damaged: it begins as no code object."))
         survey.add_content(path, reader.size, content, named)
     elif path.endswith(CODE_SUFFIXES) or (".so" in path and MAGIC.startswith(head[:4])):
         there = f"the file has {reader.size:,} bytes" if reader.size < HEADER_BYTES else "it begins as no code object"

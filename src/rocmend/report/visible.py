@@ -8,7 +8,7 @@ from rocmend.core.visible import visible, visible_in
 
 __all__ = ["as_code", "as_markdown", "harmless", "visible", "visible_in"]
 
-_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
+_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _MARKS = re.compile(
     r"[\\*<`]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\n]*\]\s*[(\[:])|!(?=\[)|&(?=#?\w+;)|(?m:^)(?:#(?=#*\s)|>|~(?=~~))"
 )
