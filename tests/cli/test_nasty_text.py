@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,11 @@ for number, arguments in enumerate(json.loads(sys.argv[1])):
     except SystemExit as stop:
         print(f"<<<exit {stop.code}>>>", flush=True)
 """
+
+
+def toml(text: str) -> str:
+    plain = "".join(sign if " " <= sign <= "~" and sign not in '"\\\\' else f"\\U{ord(sign):08x}" for sign in text)
+    return f'"{plain}"'
 
 
 def on_terminal(commands: Sequence[Sequence[str]], home: Path) -> list[str]:
@@ -117,13 +123,14 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kb = folder / "kb"
     kb.mkdir()
     (kb / "bad.md").write_text(f"+++\ntitle = {json.dumps(NASTY)}\nwrong = 1\n+++\n{NASTY}\n")
+    shell = "printf '%s\\n' " + shlex.quote(NASTY)
     (folder / "own.toml").write_text(
-        f"[experiment]\nid = 'own'\ntitle = {json.dumps(NASTY)}\nquestion = {json.dumps(NASTY)}\n"
-        f"background = {json.dumps(NASTY)}\ncommand = ['sh', '-c', {json.dumps('printf %s ' + json.dumps(NASTY))}]\n"
+        f"[experiment]\nid = 'own'\ntitle = {toml(NASTY)}\nquestion = {toml(NASTY)}\n"
+        f"background = {toml(NASTY)}\ncommand = ['sh', '-c', {toml(shell)}]\n"
         "[where]\nkind = 'local'\n"
         "[[factor]]\nname = 'f'\nkind = 'env'\nvariable = 'F'\nvalues = ['unset', '0']\nbaseline = 'unset'\n"
-        f"[[strategy]]\nid = 's'\nhypothesis = {json.dumps(NASTY)}\nsets = {{ f = '0' }}\n"
-        f"[oracle]\nkind = 'output-matches'\npattern = {json.dumps('no such ' + NASTY[:5])}\n"
+        f"[[strategy]]\nid = 's'\nhypothesis = {toml(NASTY)}\nsets = {{ f = '0' }}\n"
+        "[oracle]\nkind = 'output-matches'\npattern = 'no such'\nabsent = 'red'\n"
     )
     with Store.open(folder / "store") as store:
         evidence = Evidence(
@@ -165,7 +172,7 @@ def commands(planted: Path) -> list[list[str]]:
         ["doctor", "--machine", capture, "--json"],
         ["port", "run", project, "--format", "sarif"],
         ["port", "run", project, "--diff"],
-        ["env", "--machine", capture],
+        ["env", "--for", "pytorch", "--machine", capture],
         ["store", "show", record, "--artifact", "output.log", *store],
         ["store", "show", record, "--json", *store],
         ["lab", "run", experiment, *store],
