@@ -50,8 +50,8 @@ def test_no_kernels_for_the_target_counts_whatever_the_status(line: str) -> None
 
 
 @pytest.mark.parametrize("unit", [b"a", b" ", b"0", b"(", b"[", b"FAILED ", b"HIP error", b": ", b"ROCm error: "])
-def test_a_line_of_ten_million_characters_takes_no_time(unit: bytes) -> None:
-    line = unit * (10_000_000 // len(unit))
+def test_a_line_of_two_million_characters_takes_no_time(unit: bytes) -> None:
+    line = unit * (2_000_000 // len(unit))
     before = time.process_time()
     lines, scanner = LineScanner(), FailureScanner()
     trackers = [PhaseTracker(load_phases(name)) for name in known_sets()]
@@ -61,4 +61,4 @@ def test_a_line_of_ten_million_characters_takes_no_time(unit: bytes) -> None:
             for tracker in trackers:
                 tracker.feed(block)
     scanner.feed(lines.rest())
-    assert time.process_time() - before < 10
+    assert time.process_time() - before < 5
