@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import sys
 from collections.abc import Sequence
@@ -40,7 +41,9 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
 def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Print a mistake in the command line as click words it, or in the JSON envelope, and return the exit code."""
     if not _wants_json(arguments):
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        click.echo(visible(said.getvalue()), err=True, nl=False)
         return FAILED
     return print_error(UsageError("command line", error.format_message()), arguments)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rocmend.cli.output import tell
 from rocmend.core.errors import RocmendError
 from rocmend.core.evidence import Evidence, identity_of
 from rocmend.core.verdict import Verdict
@@ -26,7 +27,7 @@ def store_or_warning(path: Path | None) -> Store | None:
     try:
         return click.get_current_context().with_resource(Store.open(path))
     except RocmendError as error:
-        click.echo(f"rocmend: nothing is kept of this: {error}", err=True)
+        tell(f"rocmend: nothing is kept of this: {error}")
         return None
 
 
@@ -80,4 +81,4 @@ def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, repor
     try:
         store.add(evidence, machine=machine, artifacts={"report.html": report})
     except RocmendError as error:
-        click.echo(f"rocmend: the check is not kept: {error}", err=True)
+        tell(f"rocmend: the check is not kept: {error}")

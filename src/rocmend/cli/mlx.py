@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from rocmend.cli.output import tell
 from rocmend.core.documents import decode_json, read_json
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.optional import need
@@ -227,7 +228,7 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
     check_device(device)
     check_model(model, device)
     check_tokenizer(model)
-    click.echo(f"rocmend mlx: {program} with {model}", err=True)
+    tell(f"rocmend mlx: {program} with {model}")
     hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments], from_here=False)
 
 

@@ -13,6 +13,7 @@ import click
 from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import UsageError
 from rocmend.core.files import naming
+from rocmend.core.visible import json_safe, one_line, visible
 from rocmend.report.document import Document
 from rocmend.report.envelope import Outcome, to_json
 
@@ -62,7 +63,8 @@ def finish(
     if output_format == "json":
         write_data(to_json(outcome))
     elif others and output_format in others:
-        write_data(others[output_format]())
+        text = others[output_format]()
+        write_data(text if output_format == "html" else json_safe(text))
     elif output_format == "md":
         from rocmend.report import markdown
 
@@ -87,10 +89,15 @@ def json_lines(rows: Iterable[Any]) -> str:
     return "".join(msgspec.json.encode(row).decode() + "\n" for row in rows)
 
 
+def tell(text: str) -> None:
+    """Say something beside the result, on stderr."""
+    click.echo(visible(text), err=True)
+
+
 def progress(text: str) -> None:
     """Tell on stderr what long work is doing, on a terminal only."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.write(f"\r\x1b[K{one_line(text)}")
         sys.stderr.flush()
 
 

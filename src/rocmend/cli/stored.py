@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocmend.core.errors import UsageError
+from rocmend.core.visible import one_line
 
 if TYPE_CHECKING:
     from rocmend.store.store import Store
@@ -71,7 +72,7 @@ def agreed(command: str, what: str, store: Store, *, yes: bool) -> bool:
             f"this would remove {what}, and there is no terminal to ask on.",
             next_step="Look with --dry-run, then add --yes.",
         )
-    return click.confirm(f"Remove {what} from {store.path}?", err=True)
+    return click.confirm(f"Remove {what} from {one_line(str(store.path))}?", err=True)
 
 
 def parse_time(text: str, option: str) -> dt.datetime:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from rocmend.core.files import naming
+from rocmend.core.visible import visible
 
 STDOUT = Path("standard output")
 """What errors of writing to it are said to be about."""
@@ -34,8 +35,21 @@ def write_data(text: str) -> None:
         sys.stdout.write(text)
 
 
-def write_bytes(data: bytes) -> None:
-    """Write a patch to stdout: the bytes that files have, in whatever encoding that is."""
+def write_text(text: str) -> None:
+    """Write a script to stdout; on a terminal without what would steer it."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+
+def write_bytes(data: bytes, *, raw: bool = False) -> None:
+    """Write a patch or an artifact to stdout: the bytes that files have, or on a terminal text that does not steer it.
+
+    Args:
+        data: What to write.
+        raw: As it is on a terminal too.
+    """
+    if sys.stdout.isatty() and not raw:
+        sys.stdout.write(visible(data.decode("utf-8", "replace")))
+        return
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
         sys.stdout.write(data.decode("utf-8", "replace"))

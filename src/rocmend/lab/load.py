@@ -12,6 +12,7 @@ import msgspec
 
 from rocmend.core.documents import parse_toml, read_document
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.patterns import PatternError, compile_pattern
 from rocmend.lab.experiment import (
     BASELINE,
     UNSET,
@@ -374,7 +375,7 @@ def _check_number(at: str, number: NumberWithin | Criterion) -> Iterator[Problem
     field, pattern = ("pattern", number.pattern) if isinstance(number, NumberWithin) else ("number", number.number)
     bad = list(_bad_pattern(f"{at}.{field}", pattern))
     yield from bad
-    if not bad and re.compile(pattern).groups != 1:
+    if not bad and compile_pattern(pattern, lines=True).groups != 1:
         yield Problem(f"{at}.{field}", "expected one group, the number.", "", r"E.g. 'eval rate: ([0-9.]+)'.")
     if number.at_least is None and number.at_most is None:
         yield Problem(f"{at}.at_least", "there is no bound.", "Any number would do.", "Give at_least or at_most.")
@@ -403,9 +404,9 @@ def _check_where(experiment: Experiment) -> Iterator[Problem]:
 
 def _bad_pattern(at: str, pattern: str) -> Iterator[Problem]:
     try:
-        re.compile(pattern, re.MULTILINE)
-    except re.error as error:
-        yield Problem(at, f"is no regular expression: {error}.")
+        compile_pattern(pattern, lines=True)
+    except PatternError as error:
+        yield Problem(at, f"is no regular expression: {error.reason}.", "", error.next_step)
 
 
 def _list(names: Any) -> str:

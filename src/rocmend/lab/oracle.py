@@ -14,6 +14,7 @@ import msgspec
 
 from rocmend.core.documents import read_document
 from rocmend.core.errors import DataError
+from rocmend.core.patterns import compile_pattern
 from rocmend.core.verdict import Verdict
 from rocmend.lab.experiment import (
     Criterion,
@@ -157,16 +158,16 @@ def _difference(found: str, wanted: str) -> str:
 
 
 def _pattern(text: str, pattern: str, absent: str) -> str:
-    if pattern and not re.search(pattern, text, re.MULTILINE):
+    if pattern and not compile_pattern(pattern, lines=True).search(text):
         return f"the output does not match {pattern!r}"
-    unwanted = re.search(absent, text, re.MULTILINE) if absent else None
-    return f"the output holds {unwanted.group()[:80]!r}, which it must not" if unwanted else ""
+    unwanted = compile_pattern(absent, lines=True).search(text) if absent else None
+    return f"the output holds {(unwanted.group() or '')[:80]!r}, which it must not" if unwanted else ""
 
 
 def _number(text: str, pattern: str) -> float | None:
     """Return the number in the last match."""
     value = None
-    for found in re.finditer(pattern, text, re.MULTILINE):
+    for found in compile_pattern(pattern, lines=True).finditer(text):
         try:
             value = float(found.group(1) or "")
         except ValueError:

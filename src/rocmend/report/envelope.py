@@ -8,6 +8,7 @@ import msgspec
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.records import SCHEMA_VERSION
+from rocmend.core.visible import json_safe
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 """Exit codes: nothing found; findings or failed trials; usage or internal error."""
@@ -61,7 +62,7 @@ def to_json(outcome: Outcome, *, indent: int = 2) -> str:
         encoded = msgspec.json.encode(envelope, enc_hook=_encode_other)
     except UnicodeEncodeError:  # a file name that is not UTF-8
         encoded = msgspec.json.encode(_readable(msgspec.to_builtins(envelope, enc_hook=_encode_other)))
-    return msgspec.json.format(encoded, indent=indent).decode() + "\n"
+    return json_safe(msgspec.json.format(encoded, indent=indent).decode()) + "\n"
 
 
 def _encode_other(value: object) -> object:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import finish, output_options, progress, progress_done, tell
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
@@ -137,7 +137,7 @@ def _keep(store: Store, run: OpRun, group: str) -> None:
     try:
         store.add(evidence_of(run, group))
     except RocmendError as error:
-        click.echo(f"rocmend: the check of {run.op} is not kept: {error}", err=True)
+        tell(f"rocmend: the check of {run.op} is not kept: {error}")
 
 
 def _write(path: Path, found: Sequence[Run]) -> None:

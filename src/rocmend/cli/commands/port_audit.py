@@ -10,6 +10,7 @@ import msgspec
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
+from rocmend.cli.streams import write_text
 from rocmend.core.beneath import write_named
 from rocmend.core.errors import RocmendError
 from rocmend.core.records import Severity
@@ -46,7 +47,7 @@ def command(path: Path, python: str, script: Path | None, output_format: str) ->
     found = audit(path, python)
     plan = install_plan(found)
     if script is not None and str(script) == "-":
-        click.echo(plan.script(), nl=False)
+        write_text(plan.script())
         raise click.exceptions.Exit(CLEAN)
     if script is not None:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import finish, output_options, progress, progress_done, tell
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -166,7 +166,7 @@ class _Progress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         progress_done()
         if kind is KeyboardInterrupt and self.kept and self.group:
-            click.echo(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.", err=True)
+            tell(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.")
 
 
 def _print(run: ProbeRun, output_format: str, output: Path | None, *, verbose: bool) -> None:
