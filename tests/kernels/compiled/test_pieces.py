@@ -23,7 +23,8 @@ from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 from rocmend.kernels.compiled.run import _chosen, _reason, unused_records
 from rocmend.kernels.compiled.spec import decode, encode
 from rocmend.kernels.compiled.table import Row, differences, read_table, write_table
-from rocmend.kernels.compiled.toolchains import Toolchain, available, choose_toolchain
+from rocmend.kernels.compiled.toolchain import Toolchain
+from rocmend.kernels.compiled.toolchains import available, choose_toolchain
 from rocmend.kernels.tuning import Asked, Config, lookup
 from rocmend.kernels.tuning.lookup import Record
 
