@@ -31,7 +31,7 @@ with atheris.instrument_imports(include=["rocmend"]):
     from rocmend.machine.parse.pyvenv import parse_pyvenv
     from rocmend.machine.parse.rocminfo import parse_rocminfo
     from rocmend.machine.parse.smi import amd_smi_cards, decode, rocm_smi_cards
-    from rocmend.machine.redact import Redactor
+    from rocmend.core.redact import Redactor
 
 
 class BrokenPromiseError(Exception):
