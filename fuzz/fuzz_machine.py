@@ -24,6 +24,7 @@ import msgspec
 
 with atheris.instrument_imports(include=["rocmend"]):
     from rocmend.core.errors import DataError
+    from rocmend.core.redact import Redactor
     from rocmend.machine.layout import Tree
     from rocmend.machine.parse import kernel_log, sysfs, system
     from rocmend.machine.parse.assignments import parse_assignments
@@ -31,7 +32,6 @@ with atheris.instrument_imports(include=["rocmend"]):
     from rocmend.machine.parse.pyvenv import parse_pyvenv
     from rocmend.machine.parse.rocminfo import parse_rocminfo
     from rocmend.machine.parse.smi import amd_smi_cards, decode, rocm_smi_cards
-    from rocmend.core.redact import Redactor
 
 
 class BrokenPromiseError(Exception):

@@ -179,8 +179,8 @@ def private_machine(machine: MachineBuilder) -> Pretended:
 
 
 def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capture_module, "_users", lambda: {"alice"})
-    monkeypatch.setattr(capture_module, "_hosts", lambda: {"thunderbird"})
+    monkeypatch.setattr(capture_module, "users", lambda: {"alice"})
+    monkeypatch.setattr(capture_module, "hosts", lambda: {"thunderbird"})
     taken = capture(tmp_path / "out", root=private_machine(machine))
     text = everything(tmp_path / "out")
     for secret in (
@@ -209,12 +209,12 @@ def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkey
 
 def test_the_real_names_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "somebody")
-    users = capture_module._users()
+    users = capture_module.users()
     assert "somebody" in users
     assert "root" not in users
     people = {entry.pw_name for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534}
     assert people <= users
-    assert socket.gethostname() in capture_module._hosts()
+    assert socket.gethostname() in capture_module.hosts()
 
 
 class TestOverwriting:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, redactor
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
+    from rocmend.core.evidence import Artifact
     from rocmend.machine.facts import Machine
     from rocmend.store.records import StoredEvidence
     from rocmend.store.store import Store
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("record_id", metavar="ID")
-@click.option("--artifact", "artifact_name", metavar="NAME", help="Write this artifact to stdout, as it is.")
+@click.option("--artifact", "artifact_name", metavar="NAME", help="Write this artifact to stdout.")
 @click.option("--facts", is_flag=True, help="Show the facts of the machine that it ran on.")
 @store_option
 @output_options("md")
@@ -69,7 +70,7 @@ def _show_facts(record_id: str, machine: Machine | None, output_format: str) -> 
 def _write_artifact(store: Store, record: StoredEvidence, name: str) -> None:
     for artifact in record.evidence.artifacts:
         if artifact.name == name:
-            store.copy_artifact(artifact.sha256, sys.stdout.buffer)
+            _copy(store, artifact)
             sys.stdout.buffer.flush()
             raise click.exceptions.Exit(0)
     names = ", ".join(artifact.name for artifact in record.evidence.artifacts)
@@ -78,3 +79,29 @@ def _write_artifact(store: Store, record: StoredEvidence, name: str) -> None:
         f"{record.id} has no artifact {name!r}.",
         next_step=f"It has {names}." if names else "It has none.",
     )
+
+
+def _copy(store: Store, artifact: Artifact) -> None:
+    """Write an artifact, redacted where it is text: what is binary goes as it is, and that is said."""
+    from io import BytesIO
+
+    redacts = redactor()
+    if redacts is None:
+        store.copy_artifact(artifact.sha256, sys.stdout.buffer)
+        return
+    if artifact.size_bytes > _MAX_REDACTED_BYTES:
+        raise UsageError(
+            "store show",
+            f"{artifact.name} has {artifact.size_bytes} bytes, which is too much to redact.",
+            next_step="--no-redact writes it as it is.",
+        )
+    held = BytesIO()
+    store.copy_artifact(artifact.sha256, held)
+    data = held.getvalue()
+    if b"\0" in data:
+        click.echo(f"rocmend: {artifact.name} is no text and is not redacted.", err=True)
+    sys.stdout.buffer.write(data if b"\0" in data else redacts.data(data))
+
+
+_MAX_REDACTED_BYTES = 64 << 20
+"""A log that is larger takes minutes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 
 FIRST_PERSON_ID = 1000
 """User and group ids from here on belong to people. Source: login.defs(5)"""
@@ -22,10 +23,8 @@ def users() -> set[str]:
     import pwd
 
     people = [entry for entry in pwd.getpwall() if FIRST_PERSON_ID <= entry.pw_uid < 65534]
-    try:
+    with suppress(KeyError):  # a container runs under any id
         people.append(pwd.getpwuid(os.geteuid()))
-    except KeyError:
-        pass
     names = {entry.pw_name for entry in people}
     names |= {full for entry in people if " " in (full := entry.pw_gecos.partition(",")[0].strip())}
     names |= {os.environ.get(variable, "") for variable in ("USER", "LOGNAME", "SUDO_USER", "USERNAME")}

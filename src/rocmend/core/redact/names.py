@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rocmend.core.redact.places import Places, Rule, is_placeholder, joined
+from rocmend.core.redact.places import Places, Replace, Rule, is_placeholder, joined
 from rocmend.core.redact.words import GENERIC_NAMES, KEPT_ACCOUNTS, PUBLIC_HOSTS, REDACTED
 
 _STAMP = r"(?:\d{4}-\d\d-\d\dT[\d:.,+Z-]+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\[[ \d.]+\])"
@@ -21,8 +21,12 @@ _NO_HOST = re.compile(
     r"(?i)v?\d+(?:\.\d+)*(?:[-.+].*)?|[0-9a-f]{7,}|main|master|release|dev|head|latest|stable|nightly|sha256|md5|next"
     r"|localhost|none|null|unknown|default|true|false"
 )
-_PRIVATE_SUFFIX = re.compile(r"(?i)\.(?:local|lan|internal|corp|intra|intranet|home|arpa|localdomain|private|priv|ts\.net)\Z")
-_PUBLIC_ARCHIVE = re.compile(r"https?://(?:lore\.kernel\.org|[\w.]*mail-archive\.com|lists?\.[\w.-]+|patchwork\.[\w.-]+)/[^\s\"'<>]*$")
+_PRIVATE_SUFFIX = re.compile(
+    r"(?i)\.(?:local|lan|internal|corp|intra|intranet|home|arpa|localdomain|private|priv|ts\.net)\Z"
+)
+_PUBLIC_ARCHIVE = re.compile(
+    r"https?://(?:lore\.kernel\.org|[\w.]*mail-archive\.com|lists?\.[\w.-]+|patchwork\.[\w.-]+)/[^\s\"'<>]*$"
+)
 _NO_NAME = re.compile(
     r"(?i)(?:default|kube-[a-z-]+|none|null|nil|unknown|unset|not|true|false|yes|no|aten|prims|torch|std|c10|vllm|hip"
     r"|the|a|an|is|was|any|all|hidden|id|name|string|str|optional|required|localhost|on|off|and|or|in|of|to|for|space|mode"
@@ -36,7 +40,11 @@ def _log_host(places: Places, match: re.Match[str]) -> str:
 
 def _home(places: Places, match: re.Match[str]) -> str:
     name = match[2]
-    return match[0] if name in {"Public", "Shared", "linuxbrew", "user", ".", "..", "Default", "*"} else match[1] + places.user(name)
+    return (
+        match[0]
+        if name in {"Public", "Shared", "linuxbrew", "user", ".", "..", "Default", "*"}
+        else match[1] + places.user(name)
+    )
 
 
 def _account(places: Places, match: re.Match[str]) -> str:
@@ -68,6 +76,11 @@ def _email(places: Places, match: re.Match[str]) -> str:
     if suffix in _UNIT_SUFFIXES or f"{host}{suffix}" in PUBLIC_HOSTS or user == REDACTED:
         return match[0]
     return places.place("email", match[0].lower(), "person{number}@example.invalid")
+
+
+def _before_email(places: Places, match: re.Match[str]) -> str:
+    """A person's name: ``Carol Danvers <carol@example.com>``."""
+    return match[0] if is_placeholder(match[1]) else f"{places.user(match[1])} <"
 
 
 def _user_at_host(places: Places, match: re.Match[str]) -> str:
@@ -105,7 +118,7 @@ def _share(places: Places, match: re.Match[str]) -> str:
     return f"{match[1]}{places.host(match[2])}{match[3]}{share}"
 
 
-def _labelled(kind: str) -> object:
+def _labelled(kind: str) -> Replace:
     """Return what replaces the second group by a name of this kind."""
 
     def replace(places: Places, match: re.Match[str]) -> str:
@@ -128,16 +141,23 @@ _network, _name, _label = _labelled("network"), _labelled("name"), _labelled("la
 
 NAMES: tuple[Rule, ...] = (
     Rule(
-        re.compile(rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_STAMP}[ \t]+)({_NAME})(?=[ \t]+kernel:)", re.MULTILINE), _log_host, ("kernel:",)
+        re.compile(rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_STAMP}[ \t]+)({_NAME})(?=[ \t]+kernel:)", re.MULTILINE),
+        _log_host,
+        ("kernel:",),
     ),
     Rule(
-        re.compile(rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_DATE}[ \t]+)({_NAME})(?=[ \t]+[A-Za-z][\w./@-]{{0,64}}\[\d{{1,10}}\]:)", re.MULTILINE),
+        re.compile(
+            rf"(?:^|(?<=\\n)|(?<=[ \t\"']))((?:<\d+>)?{_DATE}[ \t]+)({_NAME})(?=[ \t]+[A-Za-z][\w./@-]{{0,64}}\[\d{{1,10}}\]:)",
+            re.MULTILINE,
+        ),
         _log_host,
         ("]:",),
     ),
-    # C:\Users\First Last\, as it is and in a JSON or Python text
+    # homes on Windows, whose names may have spaces, as they are and in a JSON or Python text
     Rule(
-        re.compile(r"(?i)((?:\\{1,4}|/)Users(?:\\{1,4}|/))([^\\/:*?\"'<>|\r\n,;=()\[\]{}]{1,64})(?=[\\/])"), _home, ("users",)
+        re.compile(r"(?i)((?:\\{1,4}|/)Users(?:\\{1,4}|/))([^\\/:*?\"'<>|\r\n,;=()\[\]{}]{1,64})(?=[\\/])"),
+        _home,
+        ("users",),
     ),
     Rule(
         re.compile(
@@ -148,8 +168,17 @@ NAMES: tuple[Rule, ...] = (
         _home,
         ("home", "users", "media", "mail", "crontabs"),
     ),
-    Rule(re.compile(r"((?:/run)?/media/[\w.-]{1,64}/)([^/\s:\"'<>|,;()\\]{1,64})"), _label, ("/media/",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(?<![\w.+%-])([\w.+-]{1,64})@((?:[A-Za-z0-9-]{1,63}\.){1,8})([A-Za-z]{2,24})(?![\w-])"), _email, ("@",)),
+    Rule(re.compile(r"((?:/run)?/media/[\w.-]{1,64}/)([^/\s:\"'<>|,;()\\]{1,64})"), _label, ("/media/",)),
+    Rule(
+        re.compile(r"(?<![\w.'-])([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40}){0,3}) <(?=[\w.+-]{1,64}@)"),
+        _before_email,
+        ("@",),
+    ),
+    Rule(
+        re.compile(r"(?<![\w.+%-])([\w.+-]{1,64})@((?:[A-Za-z0-9-]{1,63}\.){1,8})([A-Za-z]{2,24})(?![\w-])"),
+        _email,
+        ("@",),
+    ),
     Rule(re.compile(rf"(?<![\w.+/@%-])({_ACCOUNT})@([A-Za-z0-9][\w.-]{{0,252}})"), _user_at_host, ("@",)),
     Rule(re.compile(r"\b((?:e?uid|gid|egid|groups)=\d{1,10})\(([\w.@-]{1,64})\)"), _id_names, ("id=", "groups=")),
     Rule(re.compile(r"((?<=[\d)]),\d{1,10})\(([\w.@-]{1,64})\)"), _id_names, ("groups=",)),
@@ -160,9 +189,15 @@ NAMES: tuple[Rule, ...] = (
         _account,
         ("user", "logname", "login", "account"),
     ),
-    Rule(re.compile(rf"((?<![\w.])USER=(?:{_Q})?|{_Q}user{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})({_ACCOUNT})"), _account, ("user",)),
     Rule(
-        re.compile(rf"(\bfor (?:invalid )?user |\b(?:Accepted|Failed) [\w/-]{{1,40}} for (?:invalid user )?)({_ACCOUNT})(?=\(| by | from |$)"),
+        re.compile(rf"((?<![\w.])USER=(?:{_Q})?|{_Q}user{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})({_ACCOUNT})"),
+        _account,
+        ("user",),
+    ),
+    Rule(
+        re.compile(
+            rf"(\bfor (?:invalid )?user |\b(?:Accepted|Failed) [\w/-]{{1,40}} for (?:invalid user )?)({_ACCOUNT})(?=\(| by | from |$)"
+        ),
         _account,
         (" for ",),
     ),
@@ -185,42 +220,91 @@ NAMES: tuple[Rule, ...] = (
         ("://",),
     ),
     Rule(
-        re.compile(r"(?i)(?<![\w.@/-])(?:[a-z0-9](?:[\w-]{0,61}\w)?\.){1,6}(?:lan|corp|intranet|home\.arpa|localdomain|ts\.net|compute\.internal)(?![\w-]|\.\w)"),
+        re.compile(
+            r"(?i)(?<![\w.@/-])(?:[a-z0-9](?:[\w-]{0,61}\w)?\.){1,6}(?:lan|corp|intranet|home\.arpa|localdomain|ts\.net|compute\.internal)(?![\w-]|\.\w)"
+        ),
         _private_host,
         (".lan", ".corp", ".intranet", ".arpa", ".localdomain", ".ts.net", ".internal"),
     ),
     Rule(re.compile(r"(?<![\w.-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[\w-]{1,63}){0,4}"), _private_host, ("ip-",)),
     # [MS-DTYP] 2.2.57, and escaped
     Rule(re.compile(r"(?<![\w\\:])(\\\\)([\w.-]{2,64}\$?)(\\)(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)),
-    Rule(re.compile(r"(?<![\w\\:])(\\{4}|\\{8})([\w.-]{2,64}\$?)(\\{2}|\\{4})(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)),
+    Rule(
+        re.compile(r"(?<![\w\\:])(\\{4}|\\{8})([\w.-]{2,64}\$?)(\\{2}|\\{4})(?!\\)([\w$.-]{1,64})"), _share, ("\\\\",)
+    ),
     # sshd(8), SSH_KNOWN_HOSTS FILE FORMAT
     Rule(
-        re.compile(r"^([^\s#\"'{}]{1,400})([ \t]+(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+|sk-[\w@.-]{1,60}) )", re.MULTILINE),
+        re.compile(
+            r"^([^\s#\"'{}]{1,400})([ \t]+(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+|sk-[\w@.-]{1,60}) )",
+            re.MULTILINE,
+        ),
         _known_host_line,
         ("ssh-", "ecdsa-"),
     ),
-    # iw(8), iwconfig(8), wpa_supplicant.conf(5), nmcli(1)
-    Rule(re.compile(rf"(?i)((?<![A-Za-z])e?ssid(?:{_Q})?[ \t]{{0,8}}[:=]?[ \t]{{0,8}}{_Q})([^\"'\r\n\\]{{1,64}})"), _network, ("ssid",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}:[ \t]{0,8})([^\s\"'\\,][^\"'\r\n\\,]{0,63})"), _network, ("ssid",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}=[ \t]{0,8})([^\s\"'\\,]{1,64})"), _network, ("ssid",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(\b(?:authenticate|associate|associated|authenticated) with [0-9A-Fa-f:]{17} \()([^()\r\n]{1,64})(?=\))"), _network, ("with ",)),  # type: ignore[arg-type]
+    # as wpa_supplicant, iw, iwconfig and nmcli write them
+    Rule(
+        re.compile(rf"(?i)((?<![A-Za-z])e?ssid(?:{_Q})?[ \t]{{0,8}}[:=]?[ \t]{{0,8}}{_Q})([^\"'\r\n\\]{{1,64}})"),
+        _network,
+        ("ssid",),
+    ),
+    Rule(
+        re.compile(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}:[ \t]{0,8})([^\s\"'\\,][^\"'\r\n\\,]{0,63})"),
+        _network,
+        ("ssid",),
+    ),
+    Rule(re.compile(r"(?i)((?<![A-Za-z])e?ssid[ \t]{0,8}=[ \t]{0,8})([^\s\"'\\,]{1,64})"), _network, ("ssid",)),
+    Rule(
+        re.compile(
+            r"(\b(?:authenticate|associate|associated|authenticated) with [0-9A-Fa-f:]{17} \()([^()\r\n]{1,64})(?=\))"
+        ),
+        _network,
+        ("with ",),
+    ),
     # bluetoothctl(1); drivers/hid and drivers/input name a paired device so
-    Rule(re.compile(r"(\bDevice (?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2} )(?!\((?:public|random)\))([^\r\n\"\\]{1,64})"), _name, ("device ",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(\binput: )([^\r\n\"]{1,128}?)(?= as /devices/virtual/)"), _name, ("/devices/virtual/",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"((?:\s|\\t)Alias:[ \t]{1,8})([^\r\n\"'\\]{1,64})"), _name, ("alias:",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"((?:\s|\\t)Name: )([^\r\n\"\\]{1,64})(?=(?:\n|\\{1,3}n)(?:[ \t]|\\{1,3}t){1,8}Alias:)"), _name, ("alias:",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(?i)(\bbluetooth[^\r\n]{0,40}?\bname[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)([^\r\n\"'\\]{1,64})"), _name, ("bluetooth",)),  # type: ignore[arg-type]
+    Rule(
+        re.compile(r"(\bDevice (?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2} )(?!\((?:public|random)\))([^\r\n\"\\]{1,64})"),
+        _name,
+        ("device ",),
+    ),
+    Rule(re.compile(r"(\binput: )([^\r\n\"]{1,128}?)(?= as /devices/virtual/)"), _name, ("/devices/virtual/",)),
+    Rule(re.compile(r"((?:\s|\\t)Alias:[ \t]{1,8})([^\r\n\"'\\]{1,64})"), _name, ("alias:",)),
+    Rule(
+        re.compile(r"((?:\s|\\t)Name: )([^\r\n\"\\]{1,64})(?=(?:\n|\\{1,3}n)(?:[ \t]|\\{1,3}t){1,8}Alias:)"),
+        _name,
+        ("alias:",),
+    ),
+    Rule(
+        re.compile(r"(?i)(\bbluetooth[^\r\n]{0,40}?\bname[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)([^\r\n\"'\\]{1,64})"),
+        _name,
+        ("bluetooth",),
+    ),
     # Kubernetes: namespaces; clouds: projects, resource groups and buckets
     Rule(
-        re.compile(rf"(?i)((?<![A-Za-z])(?:--namespace[ =]|(?:pod_?)?namespace{_IS}(?:{_Q})?))([a-z0-9][a-z0-9-]{{0,62}})(?![\w:.<-])"),
-        _name,  # type: ignore[arg-type]
+        re.compile(
+            rf"(?i)((?<![A-Za-z])(?:--namespace[ =]|(?:pod_?)?namespace{_IS}(?:{_Q})?))([a-z0-9][a-z0-9-]{{0,62}})(?![\w:.<-])"
+        ),
+        _name,
         ("namespace",),
     ),
-    Rule(re.compile(r"(?i)(/(?:resourceGroups|namespaces)/|(?<![\w.])projects/(?=[\w.-]{1,90}/(?:zones|locations|regions)/))([\w.-]{1,90})(?=/)"), _name, ("/resourcegroups/", "/namespaces/", "projects/")),  # type: ignore[arg-type]
-    Rule(re.compile(r"((?<![A-Za-z])(?:s3|gs|abfss?)://)([\w.-]{1,63})"), _name, ("s3://", "gs://", "abfs")),  # type: ignore[arg-type]
+    Rule(
+        re.compile(
+            r"(?i)(/(?:resourceGroups|namespaces)/|(?<![\w.])projects/(?=[\w.-]{1,90}/(?:zones|locations|regions)/))([\w.-]{1,90})(?=/)"
+        ),
+        _name,
+        ("/resourcegroups/", "/namespaces/", "projects/"),
+    ),
+    Rule(re.compile(r"((?<![A-Za-z])(?:s3|gs|abfss?)://)([\w.-]{1,63})"), _name, ("s3://", "gs://", "abfs")),
     # blkid(8), fstab(5), udev's links
-    Rule(re.compile(rf"((?<![A-Za-z])(?:PART)?(?:LABEL|ID_FS_LABEL(?:_ENC)?)=(?:{_Q})?)([^\s\"'\\,;]{{1,64}})"), _label, ("label",)),  # type: ignore[arg-type]
-    Rule(re.compile(r"(/dev/disk/by-(?:partlabel|label|id|partuuid|uuid|diskseq)/)([^\s\"'\\,;:)]{1,200})"), _label, ("/by-",)),  # type: ignore[arg-type]
+    Rule(
+        re.compile(rf"((?<![A-Za-z])(?:PART)?(?:LABEL|ID_FS_LABEL(?:_ENC)?)=(?:{_Q})?)([^\s\"'\\,;]{{1,64}})"),
+        _label,
+        ("label",),
+    ),
+    Rule(
+        re.compile(r"(/dev/disk/by-(?:partlabel|label|id|partuuid|uuid|diskseq)/)([^\s\"'\\,;:)]{1,200})"),
+        _label,
+        ("/by-",),
+    ),
 )
 
 
@@ -251,7 +335,9 @@ def words(kinds: dict[str, str]) -> Rule | None:
 
     def replace(places: Places, match: re.Match[str]) -> str:
         name = joined(match[0])
-        kind = kinds.get(name) or next((kinds[known] for known in kinds if known.replace("-", "") == name.replace("-", "")), "user")
+        kind = kinds.get(name) or next(
+            (kinds[known] for known in kinds if known.replace("-", "") == name.replace("-", "")), "user"
+        )
         return places.host(match[0]) if kind == "host" else places.user(match[0])
 
     return Rule(re.compile("|".join(parts)), replace)

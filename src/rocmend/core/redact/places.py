@@ -32,17 +32,21 @@ GROUPS = {
 """Each kind of thing, and what a report calls it."""
 
 
+Replace = Callable[["Places", re.Match[str]], str]
+"""Returns what stands in the place of a match; what it returns must be left alone the next time."""
+
+
 class Rule(NamedTuple):
     """One kind of text to replace.
 
     Attributes:
         pattern: Finds it; linear in the text's length.
-        replace: Returns what stands in its place; what it returns must be left alone the next time.
+        replace: Returns what stands in its place.
         needs: Lower-case texts, one of which is in every text that holds it; empty where there is no such thing.
     """
 
     pattern: re.Pattern[str]
-    replace: Callable[[Places, re.Match[str]], str]
+    replace: Replace
     needs: tuple[str, ...] = ()
 
 
@@ -121,6 +125,13 @@ class Places:
         """Return a placeholder of digits in the form of ``found``; zeros, and placeholders, stay."""
         digits = re.sub(r"[^0-9A-Fa-f]", "", found)
         return found if re.fullmatch(r"0+\d{0,4}", digits) else form.format(self.number(kind, found))
+
+    def zeros(self, block: str) -> str:
+        """Replace the digits of a long block of hexadecimal numbers by zeros."""
+        made = re.sub(r"[0-9A-Fa-f]", "0", block)
+        if made != block:
+            self.number("serial number", re.sub(r"\s", "", block)[:64])
+        return made
 
 
 def joined(name: str) -> str:

@@ -13,16 +13,38 @@ from rocmend.core.redact.secrets import SECRETS, is_secret_name, is_secret_optio
 
 _MAX_ROUNDS = 10  # one replaces, one finds nothing more; text glued together by chance takes a few
 
+_SHORT_CHARS = 300
+"""Results of shorter texts are kept: facts and records say the same thing many times."""
+
 _IDENTIFYING_FILE = re.compile(
     r"(?:^|/)(?:unique_id|serial(?:_?number)?|(?:product|board|chassis)_(?:serial|asset_tag)|product_uuid|machine-id|boot_id"
     r"|hostname|wwid|eui|nguid|uuid|fru_id|pcie_bw_serial|board_serial)\Z"
 )
 """Files that hold nothing but what identifies. Source: Documentation/ABI in the kernel, machine-id(5), hostname(5)"""
 _EDID = b"\x00\xff\xff\xff\xff\xff\xff\x00"
-_SERIAL_NAME = re.compile(r"(?i)(?:^|[ _.-])(?:serial(?:[ _-]?(?:number|no|num|short))?|s/n|unique[ _]?id|service[ _-]?tag|asset[ _-]?tag|fru_?id)\Z")
-_HOST_NAME = re.compile(r"(?i)(?:^|[ _.-])(?:host[ _-]?name|node[ _-]?name|computer[ _-]?name|fqdn|hostname_override)\Z")
-_USER_NAME = re.compile(r"(?i)(?:^|[ _.-])(?:user_?name|logname|sudo_user|login)\Z|^user\Z|^env\.user\Z")
-_VERSION_NAME = re.compile(r"(?i)version|release|(?:^|[ _.-])ver\Z")
+_SERIAL_NAME = re.compile(
+    r"(?i)(?:^|[ _.-])(?:serial(?:[ _-]?(?:number|no|num|short))?|s/n|unique[ _]?id|(?:service|asset)[ _-]?tag|fru_?id)\Z"
+)
+_QUAD = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d{1,5})?")
+_CONTEXTS = tuple(
+    (re.compile(rf"(?i)(?:^|[ _.-])(?:{named})\Z"), re.compile(formed), before)
+    for named, formed, before in (
+        (r"host[ _-]?name|node[ _-]?name|computer[ _-]?name|fqdn", r"[A-Za-z0-9][\w.-]{0,252}", "hostname="),
+        (r"user_?name|logname|sudo_user|login|user", r"[^\W\d][\w.-]{0,63}", "username="),
+        (r"(?:\w*version|release|ver)(?:[ _.-]\w+)?", r"\d.*", "version "),
+        (r"display", r".*", "DISPLAY="),
+        (r"host|addr(?:ess)?|ip|server|gateway|dns|proxy|peer|listen|bind|endpoint|url", _QUAD.pattern, "address "),
+        (
+            r"packages?\.[\w.-]+|versions?\.[\w.-]+|nvidia-[\w-]+|cu(?:dnn|blas|fft|sparse|rand|solver)",
+            r"\d.*",
+            "version ",
+        ),
+    )
+)
+"""What a value's name, together with its form, says about it, and the words that say so in a text."""
+
+_OF_VERSIONS = frozenset({"packages", "versions"})
+"""What holds versions by name."""
 _GENERAL = frozenset({"value", "raw", "text", "values", "current", "default"})
 """Keys that say nothing about a value; what they belong to does."""
 
@@ -41,15 +63,21 @@ class Redactor(Places):
     def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> None:
         super().__init__(hosts=hosts, users=users)
         known = words(self.kinds)
+        self._done: dict[str, str] = {}
         self._rules: tuple[Rule, ...] = (*SECRETS, *NAMES, *NUMBERS, *([known] if known else []))
 
     def text(self, text: str) -> str:
         """Replace everything that identifies, until nothing changes any more: a result is stable."""
+        if text in self._done:
+            return self._done[text]
+        made = text
         for _ in range(_MAX_ROUNDS):
-            before, text = text, self._once(text)
-            if text == before:
+            before, made = made, self._once(made)
+            if made == before:
                 break
-        return text
+        if len(text) <= _SHORT_CHARS:
+            self._done[text] = self._done[made] = made
+        return made
 
     def _once(self, text: str) -> str:
         lower = text.lower()
@@ -68,22 +96,15 @@ class Redactor(Places):
             return secret_value(self, value)
         if _SERIAL_NAME.search(name) and re.fullmatch(r"[\w.-]{3,80}", value):
             return serial(self, value)
-        if _HOST_NAME.search(name) and re.fullmatch(r"[A-Za-z0-9][\w.-]{0,252}", value):
-            return self.text(f"hostname={value}").partition("=")[2]
-        if _USER_NAME.search(name) and re.fullmatch(r"[^\W\d][\w.-]{0,63}", value):
-            return self.text(f"username={value}").partition("=")[2]
-        if _VERSION_NAME.search(name) and re.match(r"\d", value):
-            return self.text(f"version {value}").partition(" ")[2]
-        if name.rpartition(".")[2] == "DISPLAY":
-            return self.text(f"DISPLAY={value}").partition("=")[2]
-        if re.match(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d|/\d|\Z)", value):
-            return self.text(f"address {value}").partition(" ")[2]
+        for named, formed, before in _CONTEXTS:
+            if named.search(name) and formed.fullmatch(value):
+                return self.text(before + value)[len(before) :]
         return self.text(value)
 
     def file(self, path: str, data: bytes) -> bytes:
         """Replace what identifies in a file's contents; of some files that is all that they hold."""
         if data.startswith(_EDID):
-            self.secret_block(data.hex())
+            self.zeros(data.hex())
             return _EDID + bytes(120)
         held = data.strip()
         if _IDENTIFYING_FILE.search(path) and held and b"\n" not in held:
@@ -109,8 +130,9 @@ class Redactor(Places):
         if isinstance(value, Mapping):
             named = value.get("name") or value.get("key") if "value" in value else None
             outer = named if isinstance(named, str) else name
+            inside = f"{name}." if name in _OF_VERSIONS else ""
             return {
-                self.text(str(key)): self.json(item, outer if str(key) in _GENERAL else str(key))
+                self.text(str(key)): self.json(item, outer if str(key) in _GENERAL else f"{inside}{key}")
                 for key, item in value.items()
             }
         if isinstance(value, list | tuple):
@@ -131,19 +153,24 @@ class Redactor(Places):
                 made.append(self.json(item, name))
         return made
 
-    def secret_block(self, block: str) -> str:
-        """Replace the digits of a long block of hexadecimal numbers by zeros."""
-        zeros = re.sub(r"[0-9A-Fa-f]", "0", block)
-        if zeros != block:
-            self.number("serial number", re.sub(r"\s", "", block)[:64])
-        return zeros
-
     def told(self) -> str:
         """Return what was replaced, in words: ``2 names, 3 addresses``; ``nothing`` where there was nothing."""
         counts: dict[str, int] = {}
         for kind, count in self.replaced.items():
             group = GROUPS.get(kind, kind)
             counts[group] = counts.get(group, 0) + count
-        singular = {"names": "name", "addresses": "address", "secrets": "secret", "serial numbers and ids": "serial number or id"}
+        singular = {
+            "names": "name",
+            "addresses": "address",
+            "secrets": "secret",
+            "serial numbers and ids": "serial number or id",
+        }
         order = ("names", "addresses", "serial numbers and ids", "secrets")
-        return ", ".join(f"{counts[group]} {group if counts[group] > 1 else singular[group]}" for group in order if group in counts) or "nothing"
+        return (
+            ", ".join(
+                f"{counts[group]} {group if counts[group] > 1 else singular[group]}"
+                for group in order
+                if group in counts
+            )
+            or "nothing"
+        )

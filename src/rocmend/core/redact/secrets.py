@@ -46,7 +46,9 @@ _OPTION = re.compile(
     rf"(?i)(?P<key>{_KEY}|(?<=--)key)(?P<is>(?:{_QUOTE},?)?[ \t\r\n]{{1,8}})(?P<value>{_QUOTE}?(?P<word>[^\s\"'\\-][^\s\"'\\]*))"
 )
 _IS_OPTION = re.compile(r"(?:^|[\s\"'\[(=,])--?[\w-]{0,40}$")
-_SAID = re.compile(rf"(?i)\b(?P<key>password|passwd|passphrase|passcode|token|secret|api key)(?P<is> (?:is|was) ){_VALUE}")
+_SAID = re.compile(
+    rf"(?i)\b(?P<key>password|passwd|passphrase|passcode|token|secret|api key)(?P<is> (?:is|was) ){_VALUE}"
+)
 _SAID_OTHERWISE = re.compile(
     r"(?i)(?:not|a|an|the|too|in|on|at|by|for|to|of|from|stored|only|being|never|now|valid|used|given|deprecated|also|then"
     r"|what|that|this|still|always|about|as|and|or|longer|shorter|never|already|correct|read|sent|kept|printed|shown|taken"
@@ -257,7 +259,9 @@ SECRETS: tuple[Rule, ...] = (
         ("authorization",),
     ),
     Rule(
-        re.compile(r"(?i)(\b(?:set-)?cookie2?[\"']{0,1}[ \t]{0,4}[:=][ \t]{0,4}[\"']{0,1})([^\r\n\"'\\=]{1,256}=[^\r\n\"'\\]*)"),
+        re.compile(
+            r"(?i)(\b(?:set-)?cookie2?[\"']{0,1}[ \t]{0,4}[:=][ \t]{0,4}[\"']{0,1})([^\r\n\"'\\=]{1,256}=[^\r\n\"'\\]*)"
+        ),
         _second,
         ("cookie",),
     ),
@@ -275,7 +279,11 @@ SECRETS: tuple[Rule, ...] = (
     Rule(re.compile(r"(\bsshpass[ \t]+-p[ \t]?[\"']?)([^\s\"'\\]+)"), _second, ("sshpass",)),
     Rule(re.compile(r"(\bmysql(?:dump|admin)?\b[^\n]{0,80}?[ ]-p)([^\s\"'\\]+)"), _second, ("mysql",)),
     Rule(re.compile(r"(\blogin\b[^\n|;&]{0,120}?[ ]-p[ =]?[\"']?)([^\s\"'\\-][^\s\"'\\]*)"), _second, ("login",)),
-    Rule(re.compile(r"((?<=\s)(?:-u|--user|--proxy-user)[ =][\"']?)([\w.@-]{1,64}:[^\s\"'\\/][^\s\"'\\]*)"), _user_password, (":",)),
+    Rule(
+        re.compile(r"((?<=\s)(?:-u|--user|--proxy-user)[ =][\"']?)([\w.@-]{1,64}:[^\s\"'\\/][^\s\"'\\]*)"),
+        _user_password,
+        (":",),
+    ),
     Rule(_SAID, _said, (" is ", " was ")),
     Rule(_ASSIGNED, _assigned, _KEYS),
     Rule(_OPTION, _option, _KEYS),
