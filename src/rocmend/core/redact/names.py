@@ -272,6 +272,7 @@ NAMES: tuple[Rule, ...] = (
         re.compile(r"((?:\s|\\t)Name: )([^\r\n\"\\]{1,64})(?=(?:\n|\\{1,3}n)(?:[ \t]|\\{1,3}t){1,8}Alias:)"),
         _name,
         ("alias:",),
+        lines=True,
     ),
     Rule(
         re.compile(r"(?i)(\bbluetooth[^\r\n]{0,40}?\bname[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)([^\r\n\"'\\]{1,64})"),

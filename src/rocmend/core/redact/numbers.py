@@ -288,11 +288,17 @@ NUMBERS: tuple[Rule, ...] = (
     ),
     Rule(re.compile(rf"(?<![\w.+-]){_OCTET}(?:\.{_OCTET}){{3}}(?!\.?\d)"), _ipv4, (".",)),
     # VESA E-EDID: the header, then 120 bytes more at least
-    Rule(re.compile(r"(?i)(00ffffffffffff00)((?:\s{0,40}[0-9a-f]{2}){16,2000})"), _edid, ("00ffffffffffff00",)),
+    Rule(
+        re.compile(r"(?i)(00ffffffffffff00)((?:\s{0,40}[0-9a-f]{2}){16,2000})"),
+        _edid,
+        ("00ffffffffffff00",),
+        lines=True,
+    ),
     Rule(
         re.compile(r"(?i)(00(?: ff){6} 00)((?:\s{1,40}(?:[0-9a-f]{2}|0?x?[0-9a-f]{2,8}:?)(?![0-9a-z])){8,2000})"),
         _edid,
         ("00 ff ff ff ff ff ff 00",),
+        lines=True,
     ),
     # public keys and their fingerprints: ssh-keygen(1)
     Rule(

@@ -43,11 +43,13 @@ class Rule(NamedTuple):
         pattern: Finds it; linear in the text's length.
         replace: Returns what stands in its place.
         needs: Lower-case texts, one of which is in every text that holds it; empty where there is no such thing.
+        lines: It may go over several lines.
     """
 
     pattern: re.Pattern[str]
     replace: Replace
     needs: tuple[str, ...] = ()
+    lines: bool = False
 
 
 def is_placeholder(text: str) -> bool:

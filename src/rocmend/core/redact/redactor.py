@@ -14,7 +14,8 @@ from rocmend.core.redact.secrets import SECRETS, is_secret_name, is_secret_optio
 _MAX_ROUNDS = 10  # one replaces, one finds nothing more; text glued together by chance takes a few
 
 _SHORT_CHARS = 300
-"""Results of shorter texts are kept: facts and records say the same thing many times."""
+"""Results of shorter lines are kept: facts, records and logs say the same thing many times."""
+_MOST_KEPT = 50_000
 
 _IDENTIFYING_FILE = re.compile(
     r"(?:^|/)(?:unique_id|serial(?:_?number)?|(?:product|board|chassis)_(?:serial|asset_tag)|product_uuid|machine-id|boot_id"
@@ -23,7 +24,8 @@ _IDENTIFYING_FILE = re.compile(
 """Files that hold nothing but what identifies. Source: Documentation/ABI in the kernel, machine-id(5), hostname(5)"""
 _EDID = b"\x00\xff\xff\xff\xff\xff\xff\x00"
 _SERIAL_NAME = re.compile(
-    r"(?i)(?:^|[ _.-])(?:serial(?:[ _-]?(?:number|no|num|short))?|s/n|unique[ _]?id|(?:service|asset)[ _-]?tag|fru_?id)\Z"
+    r"(?i)(?:^|[ _.-])(?:serial(?:[ _-]?(?:number|no|num|short))?|s/n|unique[ _]?id|(?:service|asset)[ _-]?tag"
+    r"|fru_?id)\Z"
 )
 _QUAD = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d{1,5})?")
 _CONTEXTS = tuple(
@@ -64,24 +66,39 @@ class Redactor(Places):
         super().__init__(hosts=hosts, users=users)
         known = words(self.kinds)
         self._done: dict[str, str] = {}
-        self._rules: tuple[Rule, ...] = (*SECRETS, *NAMES, *NUMBERS, *([known] if known else []))
+        rules = (*SECRETS, *NAMES, *NUMBERS, *([known] if known else []))
+        self._over_lines = [rule for rule in rules if rule.lines]
+        self._rules = [rule for rule in rules if not rule.lines]
 
     def text(self, text: str) -> str:
         """Replace everything that identifies, until nothing changes any more: a result is stable."""
-        if text in self._done:
-            return self._done[text]
         made = text
         for _ in range(_MAX_ROUNDS):
-            before, made = made, self._once(made)
+            before = made
+            made = self._once(made, self._over_lines)
+            made = "\n".join(map(self._line, made.split("\n")))
             if made == before:
                 break
-        if len(text) <= _SHORT_CHARS:
-            self._done[text] = self._done[made] = made
         return made
 
-    def _once(self, text: str) -> str:
+    def _line(self, line: str) -> str:
+        """Replace in a line: a rule costs something only on lines that hold what it needs."""
+        if line in self._done:
+            return self._done[line]
+        made = line
+        for _ in range(_MAX_ROUNDS):
+            before, made = made, self._once(made, self._rules)
+            if made == before:
+                break
+        if len(line) <= _SHORT_CHARS:
+            if len(self._done) >= _MOST_KEPT:
+                self._done.clear()
+            self._done[line] = self._done[made] = made
+        return made
+
+    def _once(self, text: str, rules: Sequence[Rule]) -> str:
         lower = text.lower()
-        for pattern, replace, needs in self._rules:
+        for pattern, replace, needs, _ in rules:
             if not needs or any(need in lower for need in needs):
                 text = pattern.sub(lambda match, replace=replace: replace(self, match), text)  # type: ignore[misc]
         return text

@@ -43,7 +43,7 @@ _VALUE = (
 )
 _ASSIGNED = re.compile(rf"(?i)(?P<key>{_KEY})(?P<is>{_QUOTE}?\]?[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}){_VALUE}")
 _OPTION = re.compile(
-    rf"(?i)(?P<key>{_KEY}|(?<=--)key)(?P<is>(?:{_QUOTE},?)?[ \t\r\n]{{1,8}})(?P<value>{_QUOTE}?(?P<word>[^\s\"'\\-][^\s\"'\\]*))"
+    rf"(?i)(?P<key>{_KEY}|(?<=--)key)(?P<is>(?:{_QUOTE},?)?[ \t]{{1,8}})(?P<value>{_QUOTE}?(?P<word>[^\s\"'\\-][^\s\"'\\]*))"
 )
 _IS_OPTION = re.compile(r"(?:^|[\s\"'\[(=,])--?[\w-]{0,40}$")
 _SAID = re.compile(
@@ -232,8 +232,14 @@ SECRETS: tuple[Rule, ...] = (
         ),
         _whole,
         ("private key",),
+        lines=True,
     ),
-    Rule(re.compile(r"(?i)((?:^|\n)Private-(?:Lines|MAC):)([^\n]*(?:\n[A-Za-z0-9+/=]{20,})*)"), _second, ("private-",)),
+    Rule(
+        re.compile(r"(?i)((?:^|\n)Private-(?:Lines|MAC):)([^\n]*(?:\n[A-Za-z0-9+/=]{20,})*)"),
+        _second,
+        ("private-",),
+        lines=True,
+    ),
     Rule(re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})"), _whole),
     # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks, Discord's and Teams' webhooks
     Rule(
@@ -275,6 +281,7 @@ SECRETS: tuple[Rule, ...] = (
         ),
         _login,
         ("login",),
+        lines=True,
     ),
     Rule(re.compile(r"(\bsshpass[ \t]+-p[ \t]?[\"']?)([^\s\"'\\]+)"), _second, ("sshpass",)),
     Rule(re.compile(r"(\bmysql(?:dump|admin)?\b[^\n]{0,80}?[ ]-p)([^\s\"'\\]+)"), _second, ("mysql",)),
