@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rocmend.core.errors import UsageError
+from rocmend.core.redact import here
 from rocmend.core.supervise import CommandResult, Ending
 from rocmend.machine import capture as capture_module
 from rocmend.machine.capture import Capture, capture
@@ -209,12 +210,12 @@ def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkey
 
 def test_the_real_names_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "somebody")
-    users = capture_module.users()
+    users = here.users()
     assert "somebody" in users
     assert "root" not in users
     people = {entry.pw_name for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534}
     assert people <= users
-    assert socket.gethostname() in capture_module.hosts()
+    assert socket.gethostname() in here.hosts()
 
 
 class TestOverwriting:

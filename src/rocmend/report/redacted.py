@@ -94,8 +94,12 @@ def junit(suite: Suite, redactor: Redactor | None) -> str:
 
 
 def _case(case: Case, redactor: Redactor) -> Case:
-    texts = {name: redactor.text(getattr(case, name)) for name in ("name", "classname", "message", "output")}
-    return case._replace(**texts)
+    return case._replace(
+        name=redactor.text(case.name),
+        classname=redactor.text(case.classname),
+        message=redactor.text(case.message),
+        output=redactor.text(case.output),
+    )
 
 
 OTHER_FORMATS = {"sarif": sarif, "jsonl": json_lines}
