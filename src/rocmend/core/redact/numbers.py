@@ -251,7 +251,7 @@ NUMBERS: tuple[Rule, ...] = (
     # IEEE 802; interfaces' names that hold one: systemd.net-naming-scheme(7)
     Rule(
         re.compile(
-            r"(?<![0-9A-Fa-f:.-])(?<![0-9A-Za-z]_)[0-9A-Fa-f]{2}(?:([:_-])[0-9A-Fa-f]{2})(?:\1[0-9A-Fa-f]{2}){4,18}(?![0-9A-Fa-f:.-])"
+            r"(?<![0-9A-Fa-f:.-])(?<![0-9A-Za-z]_)(?<!redact)[0-9A-Fa-f]{2}(?:([:_-])[0-9A-Fa-f]{2})(?:\1[0-9A-Fa-f]{2}){4,18}(?![0-9A-Fa-f:.-])"
         ),
         _mac,
     ),
