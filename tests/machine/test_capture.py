@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import socket
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -206,6 +208,24 @@ def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkey
         assert (sorted(found) if key == "user.groups" else found) == value, key
     assert taken.redactor.replaced["user"] == 1
     assert (tmp_path / "out").stat().st_mode & 0o055 == 0o055
+
+
+def test_nothing_that_is_planted_is_kept(
+    machine: MachineBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_module, "users", lambda: {"anna", "jdoe", "First Last", "marek.nowak"})
+    monkeypatch.setattr(capture_module, "hosts", lambda: {"gpu-box.corp.example", "zephyr7"})
+    table = tomllib.loads((Path(__file__).parents[1] / "core/redact/planted.toml").read_text(encoding="utf-8"))
+    marked = [row for kind in table["kind"] for row in kind["planted"]]
+    texts = [re.sub("[⟦⟧]", "", row) for row in marked]
+    machine.environ.update({f"ROCM_NOTE_{number}": text for number, text in enumerate(texts)})
+    machine.file("/proc/cmdline", " ".join(texts))
+    machine.command(["rocminfo"], exit_code=1, stderr="\n\n".join(texts))
+    capture(tmp_path / "out", root=Pretended(machine.root()))
+    text = everything(tmp_path / "out").casefold()
+    assert text.count("rocm_note_") >= len(texts)
+    secrets = {secret for row in marked for secret in re.findall("⟦(.*?)⟧", row, re.DOTALL)}
+    assert [secret for secret in secrets if secret.casefold() in text] == []
 
 
 def test_the_real_names_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

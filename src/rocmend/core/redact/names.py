@@ -235,7 +235,7 @@ NAMES: tuple[Rule, ...] = (
     # sshd(8), SSH_KNOWN_HOSTS FILE FORMAT
     Rule(
         re.compile(
-            r"^([^\s#\"'{}]{1,400})([ \t]+(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+|sk-[\w@.-]{1,60}) )",
+            r"(?:^(?=[^\s#])|(?<![^\s\"'])(?=[^\s\"']{1,253}[,\]])|(?<=\\n))([^\s#\"'{}\\]{1,400})([ \t]+(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+|sk-[\w@.-]{1,60}) )",
             re.MULTILINE,
         ),
         _known_host_line,

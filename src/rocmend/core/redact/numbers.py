@@ -303,7 +303,7 @@ NUMBERS: tuple[Rule, ...] = (
     # public keys and their fingerprints: ssh-keygen(1)
     Rule(
         re.compile(
-            r"((?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+) )(AAAA[A-Za-z0-9+/=]{20,}(?:[ \t]+[^\s\"'\\]{1,100})?)"
+            r"((?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+) )(AAAA[A-Za-z0-9+/=]{20,}(?:[ \t]+(?!ssh-|ecdsa-)[^\s\"'\\]{1,100})?)"
         ),
         _id,
         ("aaaa",),
