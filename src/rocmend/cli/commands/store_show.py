@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, redactor, tell
 from rocmend.cli.stored import store_option
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
+    from rocmend.core.evidence import Artifact
     from rocmend.machine.facts import Machine
     from rocmend.store.records import StoredEvidence
     from rocmend.store.store import Store
@@ -77,12 +78,7 @@ def _show_facts(record_id: str, machine: Machine | None, output_format: str) -> 
 def _write_artifact(store: Store, record: StoredEvidence, name: str, *, raw: bool) -> None:
     for artifact in record.evidence.artifacts:
         if artifact.name == name:
-            if raw or not sys.stdout.isatty():
-                store.copy_artifact(artifact.sha256, sys.stdout.buffer)
-            else:
-                data = io.BytesIO()
-                store.copy_artifact(artifact.sha256, data)
-                write_bytes(data.getvalue())
+            _copy(store, artifact, raw=raw)
             sys.stdout.flush()
             raise click.exceptions.Exit(0)
     names = ", ".join(artifact.name for artifact in record.evidence.artifacts)
@@ -91,3 +87,29 @@ def _write_artifact(store: Store, record: StoredEvidence, name: str, *, raw: boo
         f"{record.id} has no artifact {name!r}.",
         next_step=f"It has {names}." if names else "It has none.",
     )
+
+
+def _copy(store: Store, artifact: Artifact, *, raw: bool) -> None:
+    """Write an artifact, redacted where it is text: what is binary goes as it is, and that is said."""
+    redacts = redactor()
+    if redacts is None and (raw or not sys.stdout.isatty()):
+        store.copy_artifact(artifact.sha256, sys.stdout.buffer)
+        return
+    if artifact.size_bytes > _MAX_REDACTED_BYTES:
+        raise UsageError(
+            "store show",
+            f"{artifact.name} has {artifact.size_bytes} bytes, which is too much to redact.",
+            next_step="--no-redact writes it as it is.",
+        )
+    held = io.BytesIO()
+    store.copy_artifact(artifact.sha256, held)
+    data = held.getvalue()
+    if redacts is not None and b"\0" not in data:
+        data = redacts.data(data)
+    elif redacts is not None:
+        tell(f"rocmend: {artifact.name} is no text and is not redacted.")
+    write_bytes(data, raw=raw)
+
+
+_MAX_REDACTED_BYTES = 64 << 20
+"""A log that is larger takes minutes."""
