@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # A deadline judges the machine, not the code: shared two-core machines pause for longer than any example takes.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
-# No test may write into the store of the person who runs it.
+# No test may write into the store or the caches of the person who runs it.
 os.environ["ROCMEND_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-")
+os.environ["ROCMEND_CACHE_HOME"] = tempfile.mkdtemp(prefix="rocmend-tests-cache-")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    there = tmp_path / "disk"
+    there.mkdir()
+    tool = shutil.which("mount")
+    if tool is None or os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    made = subprocess.run([tool, "-t", "tmpfs", "-o", "size=2m", "tmpfs", there], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no mounting here: {made.stderr.decode()}")
+    try:
+        yield there
+    finally:
+        subprocess.run(["umount", there], check=True)

@@ -16,7 +16,7 @@ from rocmend.cli.main import cli, command_modules, with_default
 
 Run = Callable[..., Any]
 
-ENVELOPE = {"schema_version", "command", "status", "exit_code", "data", "errors"}
+ENVELOPE = {"schema_version", "command", "status", "exit_code", "redacted", "data", "errors"}
 STATUS = {0: "clean", 1: "findings", 2: "error"}
 
 

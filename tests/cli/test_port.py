@@ -25,7 +25,7 @@ __global__ void above(const float* x, unsigned* out) {
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "project"
     (root / "fast").mkdir(parents=True)
     (root / "fast" / "__init__.py").write_text("")
@@ -305,16 +305,16 @@ def test_golden_vectors_are_kept_and_compared(rocmend: Rocmend, project: Path) -
     (project / "fast" / "ops.py").write_text("def doubled(x):\n    return x * 2\n")
     assert rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu").code == 2
     (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:doubled"]\n')
-    done = rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu", "--json")
+    done = rocmend("port", "golden", project, "--name", "cpu", "--device", "cpu", "--run", "--json")
     assert done.code == 0, done.err
     assert Path(data_of(done)["path"]).is_file()
     (project / "fast" / "ops.py").write_text("def two(x, y):\n    return x\n\ndef doubled(x):\n    return x * 2\n")
     (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:two", "fast.ops:doubled"]\n')
-    half = rocmend("port", "golden", project, "--name", "half", "--device", "cpu")
+    half = rocmend("port", "golden", project, "--name", "half", "--device", "cpu", "--run")
     assert half.code == 1
     assert "Could not be called" in half.out
     (project / "pyproject.toml").write_text('[tool.rocmend.port]\ngolden = ["fast.ops:two"]\n')
-    none = rocmend("port", "golden", project, "--name", "none", "--device", "cpu")
+    none = rocmend("port", "golden", project, "--name", "none", "--device", "cpu", "--run")
     assert none.code == 2
     assert "missing 1 required positional argument" in none.err
     assert sorted(path.name for path in (project / ".rocmend" / "golden").iterdir()) == ["cpu.json", "half.json"]

@@ -162,7 +162,7 @@ def test_section_that_claims_more_than_the_file(build: type[Build]) -> None:
     data[header_at + 32 : header_at + 40] = struct.pack("<Q", 2**40)
     content = read_content(BytesReader(bytes(data)))
     assert in_bundles(content) == [["gfx1100"]]
-    assert "beyond the file" in content.problems[0]
+    assert "is cut off" in content.problems[0]
 
 
 def test_a_flood_of_marks_is_cut_off(build: type[Build]) -> None:

@@ -115,8 +115,8 @@ class TestCommand:
             start_new_session=True,
         )
         os.close(write_end)
-        watched = watch.Watched(child.pid, (read_end,), deadline=time.monotonic() + 20, max_bytes=100_000)
         with watch.Watcher() as watcher:
+            watched = watch.Watched(child.pid, (read_end,), clock=watcher.clock, limit_s=20, max_bytes=100_000)
             watcher.add(watched)
             while not watched.over:
                 watcher.wait()

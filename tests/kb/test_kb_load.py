@@ -50,7 +50,7 @@ def test_an_extra_directory_is_named_by_the_environment(
         ("+++\nid = 'x'\n", 1, "no second +++"),
         ('+++\nid = "x"\ntitle = = 1\n+++\n', 3, "not TOML"),
         ('+++\nid = "x"\nid = "y"\n+++\n', 3, "not TOML"),
-        ("+++\nid = [" + "[" * 5000 + "\n+++\n", 0, "not TOML"),
+        ("+++\nid = [" + "[" * 5000 + "\n+++\n", 2, "nests deeper"),
         ('+++\nid = "x"\n+++\n', 2, "missing required field `title`"),
         (HEAD.replace('"issue"', '"rumour"') + SOURCE + "+++\n", 4, "Invalid enum value 'rumour'"),
         (HEAD + 'colour = "red"\n' + SOURCE + "+++\n", 8, "unknown field `colour`"),

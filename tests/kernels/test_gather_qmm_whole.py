@@ -16,7 +16,7 @@ from rocmend.kernels import allocate, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.common import gluon
 from rocmend.kernels.common.formats import format_of
 from rocmend.kernels.compiled.pool import Worker
-from rocmend.kernels.compiled.toolchains import Toolchain
+from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.ops.gather_qmm import reference
 from rocmend.kernels.ops.gather_qmm.cases import matrices
 from rocmend.kernels.suite import Maker

@@ -189,3 +189,9 @@ def test_a_real_child_in_the_interpreter() -> None:
 def test_a_case_beyond_its_time_is_a_hang() -> None:
     run = check_op("rms_norm", "cpu", ("small",), case_s=0.001)
     assert run.verdict is Verdict.HANG
+
+
+@pytest.mark.parametrize(("stalled_s", "verdict"), [(0.0, Verdict.HANG), (6.0, Verdict.INFRA)])
+def test_a_case_that_ran_out_of_time_while_we_were_stopped_is_no_hang(stalled_s: float, verdict: Verdict) -> None:
+    done = CommandResult(("python",), Ending.EXITED, 1, stderr="Timeout (0:00:10)!\n", stalled_s=stalled_s)
+    assert supervise._how_it_ended(done, 10.0)[0] is verdict

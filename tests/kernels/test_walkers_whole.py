@@ -16,8 +16,8 @@ from tests.kernels.ptx.launched import called
 from rocmend.kernels import allocate, gather_qmm, gather_qmm_swiglu, quantized_matmul
 from rocmend.kernels.common import gluon
 from rocmend.kernels.common.formats import format_of
+from rocmend.kernels.compiled.fetch import fetch
 from rocmend.kernels.compiled.pool import Worker
-from rocmend.kernels.compiled.toolchains import fetch
 from rocmend.kernels.ops.gather_qmm import reference as gathered
 from rocmend.kernels.ops.gather_qmm.cases import matrices
 from rocmend.kernels.ops.quantized_matmul import reference, walkers_rows

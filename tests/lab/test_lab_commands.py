@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from rocmend.cli.main import main
+from rocmend.lab.state import Bench
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
 DEMO = EXAMPLES / "local-demo.toml"
@@ -80,6 +81,36 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     assert rocmend("lab", "status", DEMO).code == 1
 
 
+def test_what_an_experiment_keeps_is_its_owners_alone(
+    rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    seen: set[str] = set()
+    emptied = Bench.empty_journal
+
+    def look(bench: Bench) -> None:  # before the logs are taken away
+        for path in bench.folder.rglob("*"):
+            assert not path.stat().st_mode & 0o077, path
+            seen.add(path.name if path.parent == bench.folder else path.suffix)
+        emptied(bench)
+
+    monkeypatch.setattr(Bench, "empty_journal", look)
+    assert rocmend("lab", "run", DEMO).code == 1
+    assert seen >= {"journal.jsonl", "journal.logs", ".log"}
+    assert rocmend("lab", "minimize", DEMO, "baseline", "everything-off").code == 0
+    assert not [path for path in tmp_path.rglob("*") if path.stat().st_mode & 0o077]
+
+
+def test_a_full_disk_is_named(rocmend: Run, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCMEND_HOME", str(small_disk))
+    assert rocmend("store", "ls").code == 0
+    (small_disk / "filler").write_bytes(b"x" * ((2 << 20) - 64 * 1024))
+    done = rocmend("lab", "run", DEMO)
+    assert done.code == 2
+    assert str(small_disk) in done.err
+    assert "no room" in done.err or "No space left" in done.err
+
+
 def test_plan_of_a_kernel_parameter_shows_reboots_and_predictions(rocmend: Run) -> None:
     done = rocmend("lab", "plan", EXAMPLES / "strix-halo-load-hang.toml", "--format", "md")
     assert done.code == 0
@@ -103,3 +134,44 @@ def test_what_is_not_there_is_said(arguments: list[str], rocmend: Run) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("rocmend: [")
     assert "Traceback" not in done.err
+
+
+SECRET = "hf_notARealTokenButAsLongAsOne42"  # noqa: S105  made up
+
+
+def test_a_secret_is_handed_on_and_kept_nowhere(rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the store, journal and logs, nor in what the commands print; without it the run asks for it."""
+    workload = 'import os; print("answer:", os.environ["HF_TOKEN"][:3], os.environ["HF_TOKEN"])'
+    text = (
+        f"[experiment]\nid = 'secret'\ntitle = 't'\nquestion = 'q'\ncommand = ['python3', '-c', '{workload}']\n"
+        "env = {{ HF_TOKEN = '{}' }}\n[[factor]]\nname = 'a'\nkind = 'env'\nvariable = 'A'\nvalues = ['0', '1']\n"
+        "baseline = '0'\n[oracle]\nkind = 'output-matches'\npattern = 'answer: hf_ [*]{{3}}$'\n"
+    )
+    file = tmp_path / "secret.toml"
+    file.write_text(text.format("***"))
+    asked = rocmend("lab", "run", file)
+    assert asked.code == 1
+    assert "expected a value for HF_TOKEN in the environment" in " ".join(asked.out.split())
+    file.write_text(text.format(SECRET))
+    stated = rocmend("lab", "run", file, "--json")
+    assert msgspec.json.decode(stated.out)["data"]["status"]["outcomes"][0]["verdict"] == "pass", stated
+    file.write_text(text.format("***"))
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    again = rocmend("lab", "resume", file, "--json")
+    assert msgspec.json.decode(again.out)["data"]["run"]["kept"] == {"baseline": 1}, "it is the same trial"
+    file.write_text(text.format(SECRET))
+    said = [rocmend("lab", name, file, "--json").out for name in ("plan", "report", "status")]
+    assert not any(SECRET in part for part in (*said, stated.out, stated.err, again.out, again.err))
+    file.unlink()
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if SECRET.encode() in path.read_bytes()]
+
+
+def test_a_plan_shows_what_its_runs_are_denied_and_given(rocmend: Run) -> None:
+    plan = rocmend("lab", "plan", EXAMPLES / "strix-halo-load-hang.toml", "--json")
+    rules = msgspec.json.decode(plan.out)["data"]["rules"]
+    shown = {(rule["effect"], " ".join(rule["arguments"])) for rule in rules}
+    assert {("denied", "--cap-drop all"), ("denied", "--network none"), ("given", "--device /dev/kfd")} <= shown
+    assert all(rule["reason"] for rule in rules)
+    assert "What a run may do" in rocmend("lab", "plan", EXAMPLES / "strix-halo-load-hang.toml").out

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import socket
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from rocmend.core.errors import UsageError
+from rocmend.core.redact import here
 from rocmend.core.supervise import CommandResult, Ending
 from rocmend.machine import capture as capture_module
 from rocmend.machine.capture import Capture, capture
@@ -179,8 +182,8 @@ def private_machine(machine: MachineBuilder) -> Pretended:
 
 
 def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capture_module, "_users", lambda: {"alice"})
-    monkeypatch.setattr(capture_module, "_hosts", lambda: {"thunderbird"})
+    monkeypatch.setattr(capture_module, "users", lambda: {"alice"})
+    monkeypatch.setattr(capture_module, "hosts", lambda: {"thunderbird"})
     taken = capture(tmp_path / "out", root=private_machine(machine))
     text = everything(tmp_path / "out")
     for secret in (
@@ -207,14 +210,32 @@ def test_nothing_private_is_kept(machine: MachineBuilder, tmp_path: Path, monkey
     assert (tmp_path / "out").stat().st_mode & 0o055 == 0o055
 
 
+def test_nothing_that_is_planted_is_kept(
+    machine: MachineBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_module, "users", lambda: {"anna", "jdoe", "First Last", "marek.nowak"})
+    monkeypatch.setattr(capture_module, "hosts", lambda: {"gpu-box.corp.example", "zephyr7"})
+    table = tomllib.loads((Path(__file__).parents[1] / "core/redact/planted.toml").read_text(encoding="utf-8"))
+    marked = [row for kind in table["kind"] for row in kind["planted"]]
+    texts = [re.sub("[⟦⟧]", "", row) for row in marked]
+    machine.environ.update({f"ROCM_NOTE_{number}": text for number, text in enumerate(texts)})
+    machine.file("/proc/cmdline", " ".join(texts))
+    machine.command(["rocminfo"], exit_code=1, stderr="\n\n".join(texts))
+    capture(tmp_path / "out", root=Pretended(machine.root()))
+    text = everything(tmp_path / "out").casefold()
+    assert text.count("rocm_note_") >= len(texts)
+    secrets = {secret for row in marked for secret in re.findall("⟦(.*?)⟧", row, re.DOTALL)}
+    assert [secret for secret in secrets if secret.casefold() in text] == []
+
+
 def test_the_real_names_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "somebody")
-    users = capture_module._users()
+    users = here.users()
     assert "somebody" in users
     assert "root" not in users
     people = {entry.pw_name for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534}
     assert people <= users
-    assert socket.gethostname() in capture_module._hosts()
+    assert socket.gethostname() in here.hosts()
 
 
 class TestOverwriting:

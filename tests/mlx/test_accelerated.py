@@ -326,11 +326,11 @@ def test_it_can_be_switched_off() -> None:
 
 
 def test_no_compiler_is_no_error(tmp_path: Path) -> None:
-    done = _run(SAYS, ROCMEND_MLX_ACCELERATED="auto", CC="no-such-compiler", XDG_CACHE_HOME=str(tmp_path))
+    done = _run(SAYS, ROCMEND_MLX_ACCELERATED="auto", CC="no-such-compiler", ROCMEND_CACHE_HOME=str(tmp_path))
     assert done.stdout.startswith("False the compiler 'no-such-compiler'"), done.stderr
-    done = _run(SAYS, ROCMEND_MLX_ACCELERATED="1", CC="no-such-compiler", XDG_CACHE_HOME=str(tmp_path))
+    done = _run(SAYS, ROCMEND_MLX_ACCELERATED="1", CC="no-such-compiler", ROCMEND_CACHE_HOME=str(tmp_path))
     assert "ImportError: [ROCMEND_MLX_ACCELERATED]" in done.stderr
-    done = _run(SAYS, ROCMEND_MLX_ACCELERATED="auto", CC="false", XDG_CACHE_HOME=str(tmp_path))
+    done = _run(SAYS, ROCMEND_MLX_ACCELERATED="auto", CC="false", ROCMEND_CACHE_HOME=str(tmp_path))
     assert "False the compiler failed" in done.stdout, done.stderr
     done = _run(SAYS, ROCMEND_MLX_ACCELERATED="2")
     assert "ValueError: [ROCMEND_MLX_ACCELERATED]" in done.stderr
@@ -338,12 +338,12 @@ def test_no_compiler_is_no_error(tmp_path: Path) -> None:
 
 @compiled
 def test_processes_that_build_at_once_find_the_same_library(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "ROCMEND_MLX_ACCELERATED": "1"}
+    environment = {**os.environ, "ROCMEND_CACHE_HOME": str(tmp_path), "ROCMEND_MLX_ACCELERATED": "1"}
     started = [
         subprocess.Popen([sys.executable, "-c", SAYS], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     assert [one.communicate()[0].strip() for one in started] == ["True"] * 3
-    left = list((tmp_path / "rocmend" / "mlx").iterdir())
+    left = list((tmp_path / "code" / "mlx").iterdir())
     assert [one.suffix for one in left] == [".so"]
     assert left[0].name.startswith(build.NAME)

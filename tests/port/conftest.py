@@ -22,7 +22,7 @@ __global__ void total(float *out, const float *in) {
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep caches of analyses out of the user's."""
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(folder / "rocmend"))
     return folder
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.private import private_folder
 from rocmend.port import cache as cache_module
 from rocmend.port import pool
 from rocmend.port.analyse import analyse, read
-from rocmend.port.cache import cache_folder
 from rocmend.port.records import Analysis, Outcome
 
 PYTHON = 'import torch\nf = torch.compile(g, mode="reduce-overhead")\n'
@@ -249,7 +249,7 @@ def test_a_touched_file_is_known_by_its_content(project: Path, monkeypatch: pyte
 def test_a_damaged_cache_is_built_anew(project: Path, harm: object) -> None:
     assert callable(harm)
     first = analyse(project)
-    (path,) = cache_folder().glob("*.bin")
+    (path,) = private_folder("port").glob("*.bin")
     path.write_bytes(harm(path.read_bytes()))
     second = analyse(project)
     assert second.files == first.files

@@ -177,7 +177,7 @@ def test_a_flag_that_the_project_has_is_reused(tmp_path: Path, module: str, *, r
 def test_a_port_with_the_project_s_own_flag_is_proven_and_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "project"
     write(root, {"pkg/__init__.py": "", "pkg/compat.py": OWN, "pkg/train.py": TRAIN})
     applied = apply(analyse(root, cache=False))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.core.private import private_folder
 from rocmend.port import plan as plan_module
 from rocmend.port import pool
 from rocmend.port.analyse import analyse
-from rocmend.port.cache import cache_folder
 from rocmend.port.plan import plan
 
 Make = Callable[[Path, dict[str, str | bytes]], Path]
@@ -27,7 +27,7 @@ def several(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_processes_write_what_one_writes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     analysis = analyse(project)
     alone = plan(analysis)
-    for path in cache_folder().glob("*.plan"):
+    for path in private_folder("port").glob("*.plan"):
         path.unlink()
     monkeypatch.setattr(plan_module, "_FEW_ISSUES", 0)
     assert plan(analysis) == alone
@@ -44,7 +44,7 @@ def test_an_unchanged_project_is_planned_without_work(several: Path, monkeypatch
 def test_a_damaged_memory_is_forgotten(several: Path) -> None:
     analysis = analyse(several)
     first = plan(analysis)
-    (path,) = cache_folder().glob("*.plan")
+    (path,) = private_folder("port").glob("*.plan")
     for data in (b"", b"x" * 100, path.read_bytes()[:-1]):
         path.write_bytes(data)
         assert plan(analysis) == first

@@ -16,7 +16,7 @@ MOST = 1000
 def test_a_quiet_file_is_read_with_its_stamp(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_bytes(b"x = 1\n")
-    assert read_steady(path, MOST) == (b"x = 1\n", stamp_of(path.stat()))
+    assert read_steady(tmp_path, path.name, MOST) == (b"x = 1\n", stamp_of(path.stat()))
 
 
 def appended(path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_file_that_changes_meanwhile_is_not_read(
 
     monkeypatch.setattr(os, "fdopen", dishonest)
     with pytest.raises(NotReadError, match=r"changed while|No such file"):
-        read_steady(path, MOST)
+        read_steady(tmp_path, path.name, MOST)
 
 
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
     for name, reason in (("pipe", "not a regular file"), ("link", "cannot be read"), ("none", "No such file")):
         with pytest.raises(NotReadError, match=reason):
-            read_steady(tmp_path / name, MOST)
+            read_steady(tmp_path, name, MOST)
 
 
 def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large"
     path.write_bytes(b"x" * (MOST + 1))
     with pytest.raises(NotReadError, match="1,001 bytes, more than the limit of 1,000"):
-        read_steady(path, MOST)
+        read_steady(tmp_path, path.name, MOST)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
@@ -75,4 +75,4 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"")
     path.chmod(0)
     with pytest.raises(NotReadError, match="Permission denied"):
-        read_steady(path, MOST)
+        read_steady(tmp_path, path.name, MOST)

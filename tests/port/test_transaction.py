@@ -41,10 +41,10 @@ def fresh(root: Path) -> Path:
 
 
 def port(root: Path, changes: list[Change] = CHANGES) -> None:
-    with locked(root):
-        recover(root)
-        manifest = Manifest(entries_of(changes, modes_of(root, changes)), made_folders=tuple(to_make(root, changes)))
-        commit(root, changes, manifest, patch(Change(one.path, one.after, one.before) for one in changes))
+    with locked(root) as tree:
+        recover(tree)
+        manifest = Manifest(entries_of(changes, modes_of(tree, changes)), made_folders=tuple(to_make(tree, changes)))
+        commit(tree, changes, manifest, patch(Change(one.path, one.after, one.before) for one in changes))
 
 
 def state(root: Path) -> dict[str, bytes]:
@@ -63,8 +63,8 @@ def whole(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def recovered(root: Path) -> str:
-    with locked(root):
-        return recover(root)
+    with locked(root) as tree:
+        return recover(tree)
 
 
 def killed_at(step: int, action: Callable[[], object], *, half: bool) -> bool:
@@ -211,23 +211,27 @@ def test_an_error_anywhere_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
         root = fresh(tmp_path / f"run{count}")
         honest = getattr(os, name)
         left = [count]
+        named: list[str] = []
 
-        def failing(*arguments: object, honest: Callable[..., object] = honest, left: list[int] = left) -> object:
+        def failing(
+            *arguments: object, honest: Callable[..., object] = honest, left: list[int] = left, **others: object
+        ) -> object:
             left[0] -= 1
             if left[0] == -1:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            return honest(*arguments)
+            return honest(*arguments, **others)
 
         with monkeypatch.context() as patched:
             patched.setattr(os, name, failing)
             try:
                 port(root)
-            except OSError:
-                pass
+            except OSError as error:
+                named.append(str(error.filename))
             else:
                 assert state(root) == whole(AFTER)
                 if left[0] >= 0:
                     break
+            assert all(path.startswith(str(root)) for path in named), "the error does not say what was being written"
         recovered(root)
         assert state(root) in (whole(BEFORE), whole(AFTER))
         assert bool(generations(root)) == (state(root) == whole(AFTER))

@@ -132,6 +132,7 @@ def test_envelope_has_exactly_the_promised_fields(code: int, status: str) -> Non
         "command": "doctor",
         "status": status,
         "exit_code": code,
+        "redacted": False,
         "data": {"a": 1},
         "errors": [],
     }

@@ -108,7 +108,7 @@ def test_slow_first_runs_are_allowed_more_than_is_usual() -> None:
         ('[set]\ntitle="x"\n[[phases]]\nname="a"\npattern="x"\n', "no words"),
         ('[set]\ntitle="x"\n[[phases]]\nname="a"\nwords=["w"]\npattern="("\n', "pattern"),
         ('[set]\ntitle="x"\n[[phases]]\nname="a"\nwords=["w"]\n[[phases]]\nname="a"\nwords=["v"]\n', "twice"),
-        ("\x00", "not a phase set"),
+        ("\x00", "not TOML"),
     ],
 )
 def test_a_wrong_set_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -66,6 +67,63 @@ def test_environment_folder_input_and_mounts(box: Container, tmp_path: Path) -> 
     )
     outcome = run(spec)
     assert outcome.stdout.decode() == "[two\nlines 'and \"quotes] []\ngiven from the host ro\n"
+
+
+LOOK = """
+cat /proc/self/status /proc/mounts /proc/net/dev
+cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null
+echo x 2>/dev/null >/tmp/x && echo "tmp writable"; touch /etc/x 2>&1; echo "home $HOME"
+"""
+
+
+def test_a_run_has_nothing_that_it_did_not_ask_for(box: Container) -> None:
+    where = msgspec.structs.replace(box, pids=123, shm_bytes=10 << 20, tmp_bytes=12 << 20)
+    outcome = run(attempt(where, "sh", "-c", LOOK))
+    seen = outcome.stdout.decode()
+    for word in ("CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert f"{word}:\t0000000000000000\n" in seen
+    assert "NoNewPrivs:\t1\n" in seen
+    assert "Seccomp:\t2\n" in seen, "the default profile"
+    assert "touch: /etc/x: Read-only file system" in seen
+    assert "tmp writable\n" in seen
+    assert "home /tmp\n" in seen
+    mounts = {line.split()[1]: line for line in seen.splitlines() if line.startswith(("shm ", "tmpfs "))}
+    assert "size=10240k" in mounts["/dev/shm"]
+    assert "size=12288k" in mounts["/tmp"]
+    assert "noexec" not in mounts["/tmp"]
+    assert [line.split()[0] for line in seen.splitlines() if "eth" in line or line.strip().startswith("lo:")] == ["lo:"]
+    limited = "\n123\n" in seen
+    assert limited is not any("processes is not limited" in note for note in outcome.notes), outcome.notes
+
+
+def test_what_an_experiment_asks_for_is_given(box: Container) -> None:
+    where = msgspec.structs.replace(box, options=("ptrace", "writable-root"))
+    seen = run(attempt(where, "sh", "-c", "cat /proc/self/status; touch /etc/x && echo written")).stdout.decode()
+    assert f"CapEff:\t{1 << 19:016x}\n" in seen, "SYS_PTRACE and nothing else"
+    assert seen.endswith("written\n")
+
+
+def test_a_failure_for_the_read_only_root_says_so(box: Container) -> None:
+    outcome = run(attempt(box, "sh", "-c", "touch /etc/x"))
+    assert any("writable-root" in note for note in outcome.notes)
+
+
+def test_a_secret_stands_on_no_command_line_while_it_runs(box: Container) -> None:
+    secret = "hf_notARealTokenButAsLongAsOne42"  # noqa: S105  made up
+    lines: list[bytes] = []
+
+    def turn(handle: Handle, kept: dict[str, bytearray]) -> None:
+        if kept["stdout"] and not lines:
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    lines.append(path.read_bytes())
+            handle.terminate()
+
+    spec = attempt(box, "sh", "-c", 'echo "$HF_TOKEN"; sleep 20', env={"HF_TOKEN": secret})
+    outcome = run(spec, turn)
+    assert outcome.stdout.decode().strip() == secret
+    assert any(b"--env\0HF_TOKEN\0" in line for line in lines), "podman ran"
+    assert not any(secret.encode() in line for line in lines)
 
 
 def test_a_crash_is_a_signal_s_status(box: Container) -> None:

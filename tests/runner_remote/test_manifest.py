@@ -10,6 +10,7 @@ import yaml
 
 from rocmend.core.errors import UsageError
 from rocmend.runner.executor import NotStartedError
+from rocmend.runner.remote.confine import Effect, rules_of
 from rocmend.runner.remote.manifest import job_manifest, literal
 from rocmend.runner.remote.talos import talos_patch
 from rocmend.runner.spec import AttemptSpec, Command, Kubernetes, Limits, PythonCall
@@ -39,6 +40,22 @@ FULL = AttemptSpec(
     env={"HSA_ENABLE_SDMA": "0", "PRICE": "$(5)"},
     limits=Limits(total_s=600, grace_s=7.5, memory_bytes=1 << 30),
 )
+ASKING = AttemptSpec(
+    "asking",
+    Command(("prog",)),
+    where=Kubernetes(
+        "image",
+        resources={"amd.com/gpu": "1"},
+        requests={"cpu": "500m"},
+        service_account="runner",
+        service_account_token=True,
+        run_as_user=1000,
+        supplemental_groups=(44, 109),
+        capabilities=("SYS_PTRACE",),
+        shm="1Gi",
+        secret_env={"HF_TOKEN": "hugging-face/token"},
+    ),
+)
 CALL = AttemptSpec("call", PythonCall("m:f", {"a": "$x"}), where=Kubernetes("image"))
 
 
@@ -48,7 +65,7 @@ def manifest(spec: AttemptSpec) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("spec", [PLAIN, FULL, CALL], ids=["plain", "full", "call"])
+@pytest.mark.parametrize("spec", [PLAIN, FULL, ASKING, CALL], ids=["plain", "full", "asking", "call"])
 def test_manifests_pass_the_strict_schema(spec: AttemptSpec, version: str) -> None:
     validate.validate(manifest(spec), version, strict=True)
 
@@ -94,14 +111,50 @@ def test_the_gpu_the_node_and_the_volumes() -> None:
     assert container["resources"]["limits"] == {"amd.com/gpu": "1", "cpu": "4", "memory": "16Gi"}
     assert pod["nodeSelector"] == {"amd.com/gpu.family": "NV", "amd.com/gpu.vram": "16G"}
     assert [volume["name"] for volume in pod["volumes"]] == ["models", "rocmend-shm"]
-    assert container["securityContext"] == {"allowPrivilegeEscalation": False}
     assert container["workingDir"] == "/work"
 
 
 def test_memory_is_the_attempt_s_limit_where_no_other_is_given() -> None:
     spec = msgspec.structs.replace(PLAIN, limits=Limits(memory_bytes=12345))
     container = manifest(spec)["spec"]["template"]["spec"]["containers"][0]
-    assert container["resources"] == {"limits": {"memory": "12345"}, "requests": {"memory": "12345"}}
+    assert container["resources"]["limits"]["memory"] == container["resources"]["requests"]["memory"] == "12345"
+
+
+def test_a_pod_is_denied_what_computing_does_not_need() -> None:
+    pod = manifest(PLAIN)["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    container = pod["containers"][0]
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert container["resources"] == {
+        "limits": {"cpu": "8", "memory": "32Gi"},
+        "requests": {"cpu": "1", "memory": "4Gi"},
+    }
+    assert pod["volumes"] == [{"name": "rocmend-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}]
+
+
+def test_a_pod_is_given_what_is_asked_for_and_the_plan_shows_it() -> None:
+    pod = manifest(ASKING)["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is True
+    security = {"runAsUser": 1000, "runAsNonRoot": True, "supplementalGroups": [44, 109]}
+    assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, **security}
+    container = pod["containers"][0]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE"]}
+    secret = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hugging-face", "key": "token"}}}
+    assert container["env"] == [secret]
+    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "4Gi", "amd.com/gpu": "1"}
+    shown = {rule.what for rule in rules_of(ASKING.where) if rule.effect in {Effect.ASKED, Effect.GIVEN}}
+    assert shown == {
+        *("the cluster's API", "device", "runAsUser", "supplementalGroups", "capabilities.add", "secretKeyRef"),
+        "serviceAccountName",
+    }
+
+
+def test_a_secret_s_place_that_is_none_is_refused() -> None:
+    where = Kubernetes("image", secret_env={"HF_TOKEN": "hf_value"})
+    with pytest.raises(NotStartedError, match="SECRET/KEY"):
+        manifest(msgspec.structs.replace(PLAIN, where=where))
 
 
 def test_what_the_kubelet_would_expand_is_escaped() -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.container
 
 def test_the_pod_template_runs(box: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = Kubernetes("localhost/rocmend-test:latest", image_pull_policy="Never")
-    script = 'echo "$WORDS"; cat /proc/mounts | head -n 200; exit 7'
+    script = 'echo "$WORDS"; cat /proc/mounts | head -n 200; cat /proc/self/status; exit 7'
     spec = AttemptSpec(
         "pod", Command(("sh", "-c", script)), where=where, env={"WORDS": "as it is"}, limits=Limits(grace_s=1)
     )
@@ -41,3 +41,7 @@ def test_the_pod_template_runs(box: Container, tmp_path: Path, monkeypatch: pyte
     assert done.stdout.strip() == "7"
     assert logs.stdout.startswith("as it is\n")
     assert " /dev/shm " in logs.stdout
+    assert "CapEff:\t0000000000000000\n" in logs.stdout
+    assert "NoNewPrivs:\t1\n" in logs.stdout
+    assert "Seccomp:\t2\n" in logs.stdout
+    assert "serviceaccount" not in logs.stdout

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rocmend.runner.executor import Exit, NotStartedError
 from rocmend.runner.remote.container import exit_of, kernel_says_oom, run_arguments
 from rocmend.runner.remote.engine import Image, State, parse_image, parse_state, repository
-from rocmend.runner.remote.far_side import FarSampler, Marks, loader, parse_sample, run_script
+from rocmend.runner.remote.far_side import loader, run_script
+from rocmend.runner.remote.far_words import FarSampler, Marks, parse_sample
 from rocmend.runner.remote.owner import Owner, is_gone, ourselves, parse_owner
 from rocmend.runner.remote.pod import job_failure, view_of
 from rocmend.runner.remote.podlog import PodLog
@@ -159,6 +160,15 @@ def test_what_a_container_s_end_means(state: State, code: int, said: str, expect
 )
 def test_what_never_ran_is_infra(state: State | None, code: int, said: str, words: str) -> None:
     assert words in exit_of(state, "prog", code, said).infra
+
+
+def test_what_a_pod_writes_about_its_end_is_short_and_commands_no_terminal() -> None:
+    ended = {"reason": "StartError", "exitCode": 128, "message": "\x1b]0;x\x07" + "y" * 5000}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "attempt", "state": {"terminated": ended}}]}
+    end = view_of({"status": status}, "attempt").exit
+    assert end is not None
+    assert "did not run: StartError (?]0;x?yyy" in end.infra
+    assert len(end.infra) < 1100
 
 
 def test_arguments_for_an_amd_gpu() -> None:

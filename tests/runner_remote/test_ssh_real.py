@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -316,6 +317,58 @@ def test_a_login_s_greeting_is_not_the_command_s_output(server: Server) -> None:
     where: Ssh = msgspec.structs.replace(server.where, options={**server.where.options, "LogLevel": "INFO"})
     outcome = run(attempt(server, "sh", "-c", "echo out; echo err >&2", where=where))
     assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
+
+
+def test_the_user_s_configuration_reaches_neither_side(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent, a variable, a forwarded port and a local command, all of which the server would take."""
+    port, mark = free_port(), tmp_path / "ran-here"
+    config = (server.folder / "sshd_config").read_text()
+    (server.folder / "sshd_config").write_text(config + "AcceptEnv SENT_* GIVEN\nPermitUserEnvironment no\n")
+    server.process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    (tmp_path / "config").write_text(
+        f"Host *\n  ForwardAgent yes\n  SendEnv SENT_*\n  SetEnv GIVEN=1\n  PermitLocalCommand yes\n"
+        f"  LocalCommand touch {mark}\n  LocalForward 127.0.0.1:{port} 127.0.0.1:{server.where.port}\n"
+        "  StrictHostKeyChecking no\n"
+    )
+    agent = subprocess.run(["ssh-agent", "-c"], check=True, capture_output=True, text=True).stdout.split()
+    monkeypatch.setenv("SSH_AUTH_SOCK", agent[2].rstrip(";"))
+    monkeypatch.setenv("SENT_TOO", "1")
+    where = msgspec.structs.replace(server.where, config_file=str(tmp_path / "config"))
+    listening: list[bool] = []
+
+    def turn(_: Handle, kept: dict[str, bytearray]) -> None:
+        if kept["stdout"] and not listening:
+            with socket.socket() as probe:
+                listening.append(probe.connect_ex(("127.0.0.1", port)) == 0)
+
+    try:
+        spec = attempt(server, "sh", "-c", 'echo "[$SSH_AUTH_SOCK$SENT_TOO$GIVEN]"; sleep 0.5', where=where)
+        outcome = run(spec, turn)
+    finally:
+        os.kill(int(agent[5].rstrip(";")), signal.SIGTERM)
+    assert outcome.stdout == b"[]\n"
+    assert not mark.exists()
+    assert listening == [False]
+    assert any("host's key is not checked (StrictHostKeyChecking" in note for note in outcome.notes)
+
+
+def test_a_secret_stands_on_no_command_line_of_either_side(server: Server) -> None:
+    secret = "hf_notARealTokenButAsLongAsOne42"  # noqa: S105  made up
+    lines: list[bytes] = []
+
+    def turn(_: Handle, kept: dict[str, bytearray]) -> None:
+        if kept["stdout"] and not lines:
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    lines.append(path.read_bytes())
+
+    outcome = run(attempt(server, "sh", "-c", 'echo "$HF_TOKEN"; sleep 1', env={"HF_TOKEN": secret}), turn)
+    assert outcome.stdout.decode().strip() == secret
+    assert any(b"count=" in line for line in lines), "the client ran"
+    assert not any(secret.encode() in line for line in lines)
 
 
 @pytest.mark.parametrize(

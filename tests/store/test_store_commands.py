@@ -179,7 +179,7 @@ def test_rm_removes_what_is_chosen(rocmend: Make, filled: list[str]) -> None:
     assert "nothing to remove" in rocmend("store", "rm", "--older-than", "2026-03-03", "--yes").out
     assert rocmend("store", "rm", filled[2], filled[3], filled[2], "--yes").code == 0
     assert left() == []
-    report = msgspec.json.decode(rocmend("store", "gc", "--json").out)["data"]["collected"]
+    report = msgspec.json.decode(rocmend("store", "gc", "--all", "--yes", "--json").out)["data"]["collected"]
     assert (report["machines"], report["artifacts"]) == (1, 1)
 
 

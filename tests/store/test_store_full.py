@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,23 +43,6 @@ def test_an_artifact_that_may_not_grow(tmp_path: Path, evidence: Make, in_child:
             assert store.verify() == []
 
     assert in_child(child) == 0
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB."""
-    there = tmp_path / "disk"
-    there.mkdir()
-    tool = shutil.which("mount")
-    if tool is None or os.geteuid() != 0:
-        pytest.skip("only root can mount")
-    made = subprocess.run([tool, "-t", "tmpfs", "-o", "size=2m", "tmpfs", there], capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no mounting here: {made.stderr.decode()}")
-    try:
-        yield there
-    finally:
-        subprocess.run(["umount", there], check=True)
 
 
 def test_a_full_disk(small_disk: Path, evidence: Make) -> None:

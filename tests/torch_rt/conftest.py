@@ -14,7 +14,7 @@ from rocmend.torch import attend, conv  # noqa: E402  only where torch is
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("ROCMEND_SAFE_CONV", raising=False)
     monkeypatch.delenv("ROCMEND_SAFE_ATTENTION", raising=False)
     conv.forget()

@@ -99,7 +99,7 @@ def test_a_real_child_proves_a_path_once(monkeypatch: pytest.MonkeyPatch, own_ho
     with safe_conv(device="cpu"):
         torch.nn.functional.conv1d(torch.randn(1, 2, 9), torch.randn(3, 2, 3))
     assert len(started) == 1
-    assert (own_home / "torch-paths.json").exists()
+    assert (own_home / "torch" / "torch-paths.json").exists()
 
 
 def test_a_child_that_does_not_return_is_a_hang_and_another_path_is_taken(

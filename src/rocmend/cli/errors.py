@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,9 @@ from rocmend.cli.streams import silence_stdout, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.report.envelope import FAILED, error_outcome, to_json
 from rocmend.report.visible import visible
+
+if TYPE_CHECKING:
+    from rocmend.core.redact import Redactor
 
 
 def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
@@ -24,7 +29,7 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
     if _wants_json(arguments):
         words = [word for word in arguments if not word.startswith("-")]
         try:
-            write_data(to_json(error_outcome(words[0] if words else "", error)))
+            write_data(to_json(error_outcome(words[0] if words else "", error), redactor=_redactor(arguments)))
             sys.stdout.flush()
         except OSError:  # stdout itself is what failed: a full disk
             silence_stdout()
@@ -40,9 +45,19 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
 def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Print a mistake in the command line as click words it, or in the JSON envelope, and return the exit code."""
     if not _wants_json(arguments):
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        click.echo(visible(said.getvalue()), err=True, nl=False)
         return FAILED
     return print_error(UsageError("command line", error.format_message()), arguments)
+
+
+def _redactor(arguments: Sequence[str]) -> Redactor | None:
+    if "--no-redact" in arguments:
+        return None
+    from rocmend.core.redact import redactor_here
+
+    return redactor_here()
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

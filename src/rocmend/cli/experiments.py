@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,17 +53,17 @@ def tell(progress: Progress) -> None:
     """Print on stderr how a run ended, and on a terminal which phase one is in."""
     from rocmend.cli.output import progress as show
     from rocmend.cli.output import progress_done
-    from rocmend.cli.views.store import safe
+    from rocmend.cli.output import tell as say
+    from rocmend.core.visible import one_line
 
     name = f"{progress.trial}, run {progress.number}"
     if progress.evidence is not None:
         progress_done()
         ended = progress.evidence
         line = f"{name}: {ended.verdict.value} after {time_text(ended.time_ms)}: {ended.reason}"
-        sys.stderr.write(safe(line) + "\n")
-        sys.stderr.flush()
+        say(one_line(line))
     elif progress.event is not None and progress.event.kind == "phase":
-        show(safe(f"{name}: {progress.event.phase}"))
+        show(f"{name}: {progress.event.phase}")
 
 
 def finish_run(report: RunReport, status: LabStatus, command: str, file: Path, output_format: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rocmend.cli.output import tell
 from rocmend.core.errors import RocmendError
 from rocmend.core.evidence import Evidence, identity_of
 from rocmend.core.verdict import Verdict
@@ -25,18 +27,34 @@ def store_or_warning(path: Path | None) -> Store | None:
     try:
         return click.get_current_context().with_resource(Store.open(path))
     except RocmendError as error:
-        click.echo(f"rocmend: nothing is kept of this: {error}", err=True)
+        tell(f"rocmend: nothing is kept of this: {error}")
         return None
 
 
-def keep_check(store: Store, check: Check, machine: Machine, start: dt.datetime, report: Path) -> None:
+class Begun:
+    """When something began: a stamp by the wall clock, and a duration that no change of that clock falsifies.
+
+    Attributes:
+        started_at: ISO time (UTC).
+    """
+
+    def __init__(self) -> None:
+        self.started_at = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+        self._begin = time.monotonic()
+
+    def time_ms(self) -> float:
+        """Return how long ago it was."""
+        return round((time.monotonic() - self._begin) * 1000, 1)
+
+
+def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, report: Path) -> None:
     """Keep a check: its verdict is that of the operations tried, its findings stand in the detail.
 
     Args:
         store: Where to.
         check: What was found out.
         machine: The facts it rests on.
-        start: When it began.
+        begun: When it began.
         report: The HTML report, kept as an artifact.
     """
     from rocmend.cli.views.diagnosis import verdict
@@ -53,8 +71,8 @@ def keep_check(store: Store, check: Check, machine: Machine, start: dt.datetime,
         identity=identity_of({"kind": "check", "targets": check.targets, "workload": check.environment.workload}),
         verdict=min(tried, key=rank, default=Verdict.SKIPPED),
         reason=summary if tried else f"No operation was tried. {summary}",
-        started_at=start.isoformat(timespec="milliseconds"),
-        time_ms=round((dt.datetime.now(dt.UTC) - start).total_seconds() * 1000, 1),
+        started_at=begun.started_at,
+        time_ms=begun.time_ms(),
         gfx_target=check.targets[0] if check.targets else "",
         settings={"workload": check.environment.workload},
         detail={"findings": findings},
@@ -63,4 +81,4 @@ def keep_check(store: Store, check: Check, machine: Machine, start: dt.datetime,
     try:
         store.add(evidence, machine=machine, artifacts={"report.html": report})
     except RocmendError as error:
-        click.echo(f"rocmend: the check is not kept: {error}", err=True)
+        tell(f"rocmend: the check is not kept: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -16,8 +17,11 @@ from rocmend.cli.streams import prepare_streams, silence_stdout
 from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
 from rocmend.core.optional import INSTALL, not_installed
+from rocmend.core.places import cache_home, data_home
 
 _PACKAGE = "rocmend.cli.commands"
+_ROOM_BYTES = 1 << 20
+"""A disk with less counts as full."""
 
 _FRONT_PAGE = f"""\
 rocmend {__version__}: machine-learning workloads that run, correctly and fast,
@@ -143,6 +147,14 @@ def cli() -> None:
     """Make machine-learning workloads run, correctly and fast, on the AMD GPU you have."""
 
 
+def _only_absolute_paths() -> None:
+    """Take what means the working folder off PATH: it may be a project with a ``git`` or ``nvcc`` of its own in it."""
+    parts = os.environ.get("PATH", "").split(os.pathsep)
+    kept = [part for part in parts if os.path.isabs(part)]  # noqa: PTH117  pathlib takes its time to be imported
+    if kept and len(kept) < len(parts):
+        os.environ["PATH"] = os.pathsep.join(kept)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit.
 
@@ -151,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
+    _only_absolute_paths()
     try:
         code = cli.main(args=given, prog_name="rocmend", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -169,8 +182,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         silence_stdout()
         code = 141
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        code = print_error(RocmendError("system", f"{error.strerror or error}{where}."), given)
+        where = error.filename or _full_places(error)
+        about = f"{error.strerror or error}{f' ({where})' if where else ''}."
+        code = print_error(RocmendError("system", about), given)
     except Exception as error:  # the one place where any exception ends: a user never meets a traceback
         if os.environ.get(DEBUG_VARIABLE):
             raise
@@ -178,6 +192,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         told = not_installed(given[0], missing) if missing in INSTALL else unexpected(error, given)
         code = print_error(told, given)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _full_places(error: OSError) -> str:
+    """Name the folders without room that an error of no named file can be about: it came from a file that was open."""
+    import errno
+    import shutil
+    import tempfile
+
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return ""
+    full = []
+    for folder in (tempfile.gettempdir(), *map(str, (data_home(), cache_home(), "."))):
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(folder).free < _ROOM_BYTES:
+                full.append(os.path.realpath(folder))
+    return ", ".join(dict.fromkeys(full))
 
 
 if __name__ == "__main__":

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
-from rocmend.core.errors import UsageError
+from rocmend.cli.output import tell
+from rocmend.core.documents import decode_json, read_json
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.optional import need
 from rocmend.mlx import environment
 
 _HEADER_LIMIT = 100_000_000
+_CONFIG_LIMIT = 4 << 20
+_AGAIN = "Download it again."
 _RESERVE = 1 << 29  # for activations and the caches of a short conversation
+
+
+class _Index(msgspec.Struct):
+    """What is read of ``model.safetensors.index.json``."""
+
+    weight_map: dict[str, str]
+
+
+class _Tensor(msgspec.Struct):
+    """What is read of a tensor's entry in a header, and of ``__metadata__``, which has no offsets."""
+
+    data_offsets: tuple[int, int] = (0, 0)
 
 
 def check_environment() -> None:
@@ -64,11 +81,9 @@ def weights_bytes(folder: Path) -> int:
     if not config.is_file():
         raise UsageError("--model", f"{folder} has no config.json.", next_step="Give the folder of a whole model.")
     try:
-        broken = not isinstance(json.loads(config.read_text(encoding="utf-8")), dict)
-    except ValueError:
-        broken = True
-    if broken:
-        raise UsageError("--model", f"{config} is broken.", next_step="Download it again.")
+        read_json(config, dict[str, Any], max_bytes=_CONFIG_LIMIT)
+    except DataError as error:
+        raise UsageError("--model", f"{config} is broken: it {error.message}", next_step=_AGAIN) from error
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise UsageError(
@@ -77,9 +92,9 @@ def weights_bytes(folder: Path) -> int:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         try:
-            named = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        except (ValueError, KeyError, AttributeError):
-            raise UsageError("--model", f"{index} is broken.", next_step="Download it again.") from None
+            named = set(read_json(index, _Index, max_bytes=_HEADER_LIMIT).weight_map.values())
+        except DataError as error:
+            raise UsageError("--model", f"{index} is broken: it {error.message}", next_step=_AGAIN) from error
         if missing := sorted(named - {path.name for path in files}):
             raise UsageError(
                 "--model", f"{folder} lacks {', '.join(missing)}.", next_step="Download the missing files."
@@ -94,15 +109,12 @@ def _tensor_bytes(path: Path) -> int:
         try:
             if not 2 <= length <= min(size - 8, _HEADER_LIMIT):
                 raise ValueError  # noqa: TRY301  one error for all
-            entries = json.loads(opened.read(length))
-            ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
-            total = max(ends, default=0)
-            if not isinstance(total, int) or total > size - 8 - length:
+            entries = decode_json(opened.read(length), dict[str, _Tensor], subject=str(path))
+            total = max((one.data_offsets[1] for one in entries.values()), default=0)
+            if total > size - 8 - length:
                 raise ValueError  # noqa: TRY301
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-            raise UsageError(
-                "--model", f"{path} is broken or was not downloaded whole.", next_step="Download it again."
-            ) from None
+        except (ValueError, DataError):
+            raise UsageError("--model", f"{path} is broken or was not downloaded whole.", next_step=_AGAIN) from None
     return total
 
 
@@ -194,12 +206,19 @@ def _check_hub(name: str) -> None:
         ) from None
 
 
-def hand_over(device: str, arguments: Sequence[str]) -> None:
-    """Become ``python -m rocmend.mlx`` with these arguments."""
+def hand_over(device: str, arguments: Sequence[str], *, from_here: bool = True) -> None:
+    """Become ``python -m rocmend.mlx`` with these arguments.
+
+    Args:
+        device: Where arrays are by default.
+        arguments: Of the program.
+        from_here: Whether modules are looked for in the working folder first, as ``python -m`` does.
+    """
     chosen = [] if device == "auto" else ["--device", device]
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "rocmend.mlx", *chosen, *arguments])  # noqa: S606
+    options = [] if from_here else ["-P"]
+    os.execv(sys.executable, [sys.executable, *options, "-m", "rocmend.mlx", *chosen, *arguments])  # noqa: S606
 
 
 def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
@@ -209,8 +228,8 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
     check_device(device)
     check_model(model, device)
     check_tokenizer(model)
-    click.echo(f"rocmend mlx: {program} with {model}", err=True)
-    hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments])
+    tell(f"rocmend mlx: {program} with {model}")
+    hand_over(device, ["-m", "rocmend.mlx.programs.lm", program, "--model", model, *arguments], from_here=False)
 
 
 device_option = click.option(

@@ -5,24 +5,49 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rocmend.cli.streams import write_data
-from rocmend.core.errors import UsageError
+from rocmend.cli.streams import STDOUT, write_data
+from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.files import naming
+from rocmend.core.visible import json_safe, one_line, visible
 from rocmend.report.document import Document
 from rocmend.report.envelope import Outcome, to_json
 
+if TYPE_CHECKING:
+    from rocmend.core.redact import Redactor
+    from rocmend.report.junit import Suite
+
 F = TypeVar("F", bound=Callable[..., Any])
 
+_REDACTION = "rocmend.redaction"
+"""Where a command's context keeps whether, and by what, its output is redacted."""
 
-def output_options(*formats: str) -> Callable[[F], F]:
-    """Add ``--format`` with these formats (``human`` and ``json`` always) and ``--json``; passes ``output_format``."""
+
+def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
+    """Add ``--format`` with these formats (``human`` and ``json`` always) and ``--json``; passes ``output_format``.
+
+    Args:
+        formats: Further formats.
+        private: What is printed can hold names and numbers of a machine: it is redacted, but for ``human``, and
+            ``--no-redact`` is added.
+    """
     known = ("human", "json", *formats)
 
     def decorate(function: F) -> F:
+        if private:
+            function = click.option(
+                "--no-redact",
+                is_flag=True,
+                expose_value=False,
+                callback=lambda context, _option, value: context.meta.update({_REDACTION: not value}),
+                help="Leave names, addresses, serial numbers and secrets in. They are replaced in every format but "
+                "human, and in every file.",
+            )(function)
         function = click.option(
             "--json",
             "output_format",
@@ -47,7 +72,7 @@ def finish(
     view: Callable[[], Document],
     *,
     details: bool = False,
-    others: dict[str, Callable[[], str]] | None = None,
+    others: Mapping[str, Callable[[], str | Document | Suite]] | None = None,
 ) -> None:
     """Print an outcome in the format asked for and leave with its exit code.
 
@@ -56,24 +81,75 @@ def finish(
         output_format: ``human``, ``json``, ``jsonl``, ``md``, ``sarif``.
         view: Lays the data out as a document; called for human and md only.
         details: Print cards' details in the terminal too.
-        others: Text of further formats, by name.
+        others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
     """
     if output_format == "json":
-        write_data(to_json(outcome))
+        write_data(to_json(outcome, redactor=redactor()))
     elif others and output_format in others:
-        write_data(others[output_format]())
+        text = _shown(others[output_format](), output_format)
+        write_data(text if output_format in {"html", "md"} else json_safe(text))
     elif output_format == "md":
-        from rocmend.report import markdown
-
-        write_data(markdown.render(view()))
+        write_data(_shown(view(), output_format))
     elif output_format == "human":
         from rocmend.report import terminal
 
-        terminal.render(view(), sys.stdout, details=details)
+        document = view()
+        with naming(STDOUT):
+            terminal.render(document, sys.stdout, details=details)
     else:
         raise UsageError("output", f"this command has no {output_format} output.", next_step="Use --format json.")
-    sys.stdout.flush()
+    with naming(STDOUT):
+        sys.stdout.flush()
     raise click.exceptions.Exit(outcome.exit_code)
+
+
+def redactor() -> Redactor | None:
+    """Return what redacts the running command's output, one for all of it; None where nothing is to be redacted."""
+    context = click.get_current_context()
+    asked: Redactor | bool = context.meta.get(_REDACTION, False)
+    if asked is True:
+        from rocmend.core.redact import redactor_here
+
+        asked = context.meta[_REDACTION] = redactor_here()
+    return None if isinstance(asked, bool) else asked
+
+
+def shown(document: Document, output_format: str) -> str:
+    """Return a document as ``md`` or ``html`` text that is redacted, unless it was asked not to be, and says which."""
+    from rocmend.report import html, markdown
+    from rocmend.report.redacted import redacted
+
+    private = _REDACTION in click.get_current_context().meta
+    made = redacted(document, redactor()) if private else document
+    return html.render(made) if output_format == "html" else markdown.render(made)
+
+
+def _shown(made: str | Document | Suite, output_format: str) -> str:
+    if isinstance(made, Document):
+        return shown(made, output_format)
+    if isinstance(made, str) and _REDACTION not in click.get_current_context().meta:
+        return made
+    from rocmend.report.redacted import OTHER_FORMATS, junit
+
+    if isinstance(made, tuple):
+        return junit(made, redactor())
+    return OTHER_FORMATS[output_format](made, redactor())
+
+
+def write_report(path: Path, document: Document) -> None:
+    """Write a document as an HTML report.
+
+    Raises:
+        RocmendError: It cannot be written there.
+    """
+    from rocmend.core.files import write_atomic
+
+    try:
+        write_atomic(path, shown(document, "html"))
+    except OSError as error:
+        raise RocmendError(
+            str(path), f"The report can't be written: {error.strerror}.", next_step="Name another place with -o."
+        ) from error
 
 
 def json_lines(rows: Iterable[Any]) -> str:
@@ -83,10 +159,15 @@ def json_lines(rows: Iterable[Any]) -> str:
     return "".join(msgspec.json.encode(row).decode() + "\n" for row in rows)
 
 
+def tell(text: str) -> None:
+    """Say something beside the result, on stderr."""
+    click.echo(visible(text), err=True)
+
+
 def progress(text: str) -> None:
     """Tell on stderr what long work is doing, on a terminal only."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.write(f"\r\x1b[K{one_line(text)}")
         sys.stderr.flush()
 
 

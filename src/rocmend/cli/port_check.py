@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,10 +13,11 @@ import msgspec
 
 from rocmend.cli.porting import Ported, analysed, ported
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.scratch import ScratchFolder
 from rocmend.core.units import size_text
 from rocmend.port.apply import apply, changes, diff
 from rocmend.port.records import Analysis
-from rocmend.port.verify.ladder import up_to, verify
+from rocmend.port.verify.ladder import beyond, up_to, verify
 from rocmend.port.verify.records import Proof
 
 __all__ = ["CheckedProject", "check_project"]
@@ -92,13 +92,13 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
     def told(name: str, done: int, of: int) -> None:
         progress(f"rocmend check: proving the port, {name} {done} of {of} …")
 
-    with tempfile.TemporaryDirectory(prefix="rocmend-port-") as scratch:
-        copy = Path(scratch) / (path.resolve().name or "project")
+    with ScratchFolder("port") as scratch:
+        copy = scratch / (path.resolve().name or "project")
         shutil.copytree(path, copy, symlinks=True, ignore=_LEFT_OUT, copy_function=_copied)
         analysis: Analysis = analysed(copy, targets=targets)
         apply(analysis, allow_dirty=True)
         proof = verify(copy, levels=up_to("compile"), targets=targets, progress=told)
-        return msgspec.structs.replace(proof, root=str(path))
+        return beyond(msgspec.structs.replace(proof, root=str(path)), "a check ends with level compile")
 
 
 def _copied(source: str, target: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocmend.core.errors import UsageError
+from rocmend.core.visible import one_line
 
 if TYPE_CHECKING:
     from rocmend.store.store import Store
@@ -40,12 +42,37 @@ def existing_store(path: Path | None) -> Store | None:
         DataError: It is damaged.
         StoreError: It can't be opened.
     """
-    from rocmend.store.place import default_path
+    from rocmend.store.artifacts import count_artifacts
+    from rocmend.store.place import Place
     from rocmend.store.store import Store
 
-    if path is None and not default_path().exists():
+    place = Place(path)
+    if path is None and not place.database.exists() and not count_artifacts(place.artifacts):
         return None
     return click.get_current_context().with_resource(Store.open(path, create=False))
+
+
+def agreed(command: str, what: str, store: Store, *, yes: bool) -> bool:
+    """Ask before something is removed from a store; where there is no terminal, ``--yes`` has to be said.
+
+    Args:
+        command: Which one asks.
+        what: What would be removed.
+        store: From where.
+        yes: It was said already.
+
+    Raises:
+        UsageError: There is no terminal to ask on.
+    """
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            command,
+            f"this would remove {what}, and there is no terminal to ask on.",
+            next_step="Look with --dry-run, then add --yes.",
+        )
+    return click.confirm(f"Remove {what} from {one_line(str(store.path))}?", err=True)
 
 
 def parse_time(text: str, option: str) -> dt.datetime:

@@ -7,6 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+from rocmend.core.files import naming
+from rocmend.core.visible import visible
+
+STDOUT = Path("standard output")
+"""What errors of writing to it are said to be about."""
+
 
 def prepare_streams() -> None:
     """Open the streams that the caller closed, and print ``?`` for what a terminal's encoding lacks.
@@ -25,17 +31,32 @@ def write_data(text: str) -> None:
     """Write JSON, Markdown or SARIF to stdout: in UTF-8 whatever the locale, as their readers expect."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    sys.stdout.write(text)
+    with naming(STDOUT):
+        sys.stdout.write(text)
 
 
-def write_bytes(data: bytes) -> None:
-    """Write a patch to stdout: the bytes that files have, in whatever encoding that is."""
+def write_text(text: str) -> None:
+    """Write a script to stdout; on a terminal without what would steer it."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+
+def write_bytes(data: bytes, *, raw: bool = False) -> None:
+    """Write a patch or an artifact to stdout: the bytes that files have, or on a terminal text that does not steer it.
+
+    Args:
+        data: What to write.
+        raw: As it is on a terminal too.
+    """
+    if sys.stdout.isatty() and not raw:
+        sys.stdout.write(visible(data.decode("utf-8", "replace")))
+        return
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
         sys.stdout.write(data.decode("utf-8", "replace"))
         return
-    sys.stdout.flush()
-    binary.write(data)
+    with naming(STDOUT):
+        sys.stdout.flush()
+        binary.write(data)
 
 
 def silence_stdout() -> None:

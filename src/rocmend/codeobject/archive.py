@@ -40,6 +40,7 @@ class Member(msgspec.Struct, frozen=True):
         method: 0 stored, 8 deflated.
         header_at: Offset of its local header.
         flags: General-purpose flags.
+        checksum: CRC-32 of the data it inflates to.
         name_valid: The name was valid text.
     """
 
@@ -49,6 +50,7 @@ class Member(msgspec.Struct, frozen=True):
     method: int
     header_at: int
     flags: int
+    checksum: int
     name_valid: bool = True
 
     @property
@@ -72,7 +74,7 @@ class Archive:
         self._reader = reader
         self._limits = limits
         self.inflated_bytes = 0
-        self.problems: list[tuple[str, str]] = []
+        self.problems: list[tuple[str, str, bool]] = []
         self.members = self._read_directory()
 
     # -- directory ---------------------------------------------------------------------------------------------------
@@ -124,15 +126,15 @@ class Archive:
         if len(head) < _ENTRY.size or head[:4] != b"PK\x01\x02" or at + _ENTRY.size > end:
             raise self._fail(f"has a damaged zip directory: no entry at offset {at}.")
         fields = _ENTRY.unpack(head)
-        flags, method, stored, size = fields[3], fields[4], fields[8], fields[9]
+        flags, method, checksum, stored, size = fields[3], fields[4], fields[7], fields[8], fields[9]
         name_bytes, extra_bytes, comment_bytes, header_at = fields[10], fields[11], fields[12], fields[16]
         rest = self._reader.read(at + _ENTRY.size, name_bytes + extra_bytes)
         raw, extra = rest[:name_bytes], rest[name_bytes:]
         size, stored, header_at = _widen(extra, size, stored, header_at)
         name, valid = _decode(raw, utf8=bool(flags & _FLAG_UTF8))
         if not valid:
-            self.problems.append((name, "has a name that is not valid UTF-8."))
-        member = Member(name, size, stored, method, header_at + prefix, flags, valid)
+            self.problems.append((name, "has a name that is not valid UTF-8.", True))
+        member = Member(name, size, stored, method, header_at + prefix, flags, checksum, valid)
         return member, at + _ENTRY.size + name_bytes + extra_bytes + comment_bytes
 
     def _without_overlaps(self, members: list[Member], directory_at: int) -> tuple[Member, ...]:
@@ -141,10 +143,10 @@ class Archive:
         for member in sorted(members, key=lambda item: item.header_at):
             end = member.header_at + _LOCAL.size + member.stored_size
             if member.header_at < taken:
-                self.problems.append((member.name, "overlaps the member before it in the archive; not read."))
+                self.problems.append((member.name, "overlaps the member before it in the archive; not read.", False))
             elif end > directory_at:
                 self.problems.append(
-                    (member.name, f"would end {end - directory_at} bytes inside the directory; not read.")
+                    (member.name, f"would end {end - directory_at} bytes inside the directory; not read.", False)
                 )
             else:
                 kept.append(member)
@@ -170,9 +172,10 @@ class Archive:
         at = self._data_at(member)
         end = at + member.stored_size
         blocks = self._stored(at, end) if member.method == STORED else self._inflated(member, at, end)
-        produced = 0
+        produced = checksum = 0
         for block in blocks:
             produced += len(block)
+            checksum = zlib.crc32(block, checksum)
             self.inflated_bytes += len(block)
             if produced > member.size:
                 raise DataError(
@@ -183,6 +186,8 @@ class Archive:
             yield block
         if produced < member.size:
             raise DataError(member.name, f"is cut off: {produced} of {member.size} bytes are there.")
+        if checksum != member.checksum:
+            raise DataError(member.name, "is damaged: its bytes are not those that the archive's checksum was made of.")
 
     def _check(self, member: Member) -> None:
         if member.flags & _FLAG_ENCRYPTED:

@@ -12,7 +12,8 @@ import zstandard
 
 from rocmend.codeobject.isa import SPIRV, entry_target, from_header
 from rocmend.codeobject.limits import DEFAULT_LIMITS, MIB, Limits
-from rocmend.codeobject.reader import BLOCK_BYTES, Reader, StreamReader
+from rocmend.codeobject.reader import BLOCK_BYTES, PassedError, Reader, SliceReader, StreamReader
+from rocmend.codeobject.whole import as_reason, check_code_object, cut_off, zstd_frame
 from rocmend.core.errors import DataError
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
@@ -45,12 +46,14 @@ class CodeObject(msgspec.Struct, frozen=True, omit_defaults=True):
         size_bytes: Its size, uncompressed.
         generic_version: Of a generic target's code; 0 for a specific target or where it was not read.
         code_object_version: 2 … 6; 0 where its header was not read.
+        damage: Why it cannot be loaded; "" where nothing speaks against it.
     """
 
     target: str
     size_bytes: int
     generic_version: int = 0
     code_object_version: int = 0
+    damage: str = ""
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -105,11 +108,15 @@ def read_bundle(
     end = table_end
     for entry in sorted(entries, key=lambda entry: entry.offset):
         start = offset + entry.offset
+        target = entry_target(entry.entry_id)
         if start + entry.size > reader.size:
-            problems.append(f"{_shown(entry.entry_id)} ends {start + entry.size - reader.size} bytes beyond the data")
+            there = max(0, reader.size - start)
+            damage = as_reason(cut_off("", there, entry.size, "file", f"of its entry {_shown(entry.entry_id)}"))
+            problems.append(damage)
+            if target is not None:
+                objects.append(CodeObject(target, there, damage=damage))
             continue
         end = max(end, start + entry.size)
-        target = entry_target(entry.entry_id)
         if target is None:
             others.append(entry.entry_id[:80])
             if "gfx" in entry.entry_id:
@@ -121,8 +128,10 @@ def read_bundle(
             if target == SPIRV or (limit is not None and entry.offset + 64 > limit):
                 objects.append(CodeObject(target, entry.size))
             else:
-                head = reader.read(start, min(64, entry.size))
-                objects += _code_object(head, entry, target, problems)
+                inner = SliceReader(reader, start, entry.size, f"entry {_shown(entry.entry_id)}")
+                objects.append(_code_object(inner, entry, target, None if limit is None else limit - entry.offset))
+                if objects[-1].damage:
+                    problems.append(f"{inner.name} {objects[-1].damage}")
     return Bundle(offset, end, tuple(objects), tuple(others[:_MAX_OTHERS]), problems=tuple(problems[:_MAX_PROBLEMS]))
 
 
@@ -157,18 +166,17 @@ def _read_table(reader: Reader, offset: int) -> tuple[list[_Entry], int]:
     return entries, at
 
 
-def _code_object(head: bytes, entry: _Entry, target: str, problems: list[str]) -> list[CodeObject]:
-    """Return the code object whose header this is, or nothing where it is not what its label says."""
+def _code_object(inner: Reader, entry: _Entry, target: str, readable: int | None) -> CodeObject:
+    """Return an entry's code object; with its damage where it is not whole or not what its label says."""
     try:
-        isa = from_header(head, f"entry {_shown(entry.entry_id)}")
+        isa = from_header(inner.read(0, 64), inner.name)
+        if isa.processor != target.partition(":")[0]:
+            return CodeObject(target, entry.size, damage=f"holds code for {isa.target}: the runtime would not load it")
+        check_code_object(inner, readable=readable, what="entry")
     except DataError as error:
-        problems.append(f"{error.subject} {error.message}")
-        return []
-    if isa.processor != target.partition(":")[0]:
-        problems.append(f"entry {_shown(entry.entry_id)} holds code for {isa.target}: the runtime would not load it")
-        return []
+        return CodeObject(target, entry.size, damage=as_reason(error))
     named = target if ":" in target else isa.target  # before V4, a label without settings meant "off", not "any"
-    return [CodeObject(named, entry.size, isa.generic_version, isa.code_object_version)]
+    return CodeObject(named, entry.size, isa.generic_version, isa.code_object_version)
 
 
 def read_compressed(
@@ -205,25 +213,54 @@ def read_compressed(
     uncompressed: int = fields[-2]
     payload = offset + _COMMON.size + sizes.size
     end: int = offset + fields[0] if version > 1 else reader.size  # version 1 does not say where it ends
-    if not payload < end <= reader.size:
+    if end <= payload:
         raise DataError(
-            reader.name,
-            f"has a compressed offload bundle at offset {offset} that claims {end - offset} bytes; "
-            f"{reader.size - offset} are left.",
+            reader.name, f"has a compressed offload bundle at offset {offset} that claims {end - offset} bytes."
         )
+    if end > reader.size:
+        whose = f"of its compressed offload bundle at offset {offset}"
+        raise cut_off(reader.name, reader.size - offset, end - offset, "file", whose)
     blocks = _inflated(reader, payload, end, _METHODS[method], limits)
     name = f"{reader.name}, compressed bundle at offset {offset}"
     inner = StreamReader(blocks, uncompressed, name, head_bytes=MIB, window_bytes=MIB)
     bundle = read_bundle(inner, 0, check_bytes=_CHECK_BYTES, generic_versions=generic_versions)
-    return Bundle(
-        offset,
-        end if version > 1 else payload,
-        bundle.code_objects,
-        bundle.other_entries,
-        _METHODS[method],
-        version,
-        bundle.problems,
-    )
+    objects, problems = bundle.code_objects, bundle.problems
+    try:
+        _check_payload(reader, (payload, end), inner, (version, _METHODS[method]), limits)
+    except DataError as error:
+        damage = as_reason(error)
+        objects = tuple(msgspec.structs.replace(item, damage=item.damage or damage) for item in objects)
+        problems = (*problems, damage)
+    after = end if version > 1 else payload
+    return Bundle(offset, after, objects, bundle.other_entries, _METHODS[method], version, problems)
+
+
+def _check_payload(
+    reader: Reader, span: tuple[int, int], inner: StreamReader, form: tuple[int, str], limits: Limits
+) -> None:
+    """Check that a payload fills its place and inflates to what is promised; inflate it whole only where need be.
+
+    Raises:
+        DataError: It does not.
+    """
+    (start, end), (version, method) = span, form
+    found: int | None = None
+    if method == "zstd":
+        try:
+            frame_end, found = zstd_frame(reader, start, end)
+        except PassedError:
+            return  # a payload larger than a stream's window, whose bytes the stream itself counts
+        if version > 1 and frame_end != end:
+            raise DataError(
+                reader.name,
+                f"is damaged: {frame_end - start:,} of a compressed bundle's {end - start:,} bytes are used.",
+            )
+    if found is None and limits.deep:
+        if inner.size > limits.ratio_from_bytes and inner.size > limits.ratio * (end - start):
+            raise DataError(reader.name, f"holds a compressed bundle of {end - start:,} bytes for {inner.size:,}.")
+        found = inner.drain(inner.size)
+    if found is not None and found != inner.size:
+        raise cut_off(reader.name, found, inner.size, "bundle", "when it is inflated")
 
 
 class _Span:

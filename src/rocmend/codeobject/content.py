@@ -20,9 +20,9 @@ from rocmend.codeobject.isa import ELFOSABI_AMDGPU_HSA, EM_AMDGPU, from_header
 from rocmend.codeobject.kpack import MAGIC as KPACK_MAGIC
 from rocmend.codeobject.kpack import REFERENCE_SECTION, Pack, PackReference, parse_reference, read_pack
 from rocmend.codeobject.limits import DEFAULT_LIMITS, Limits
-from rocmend.codeobject.notes import read_kernels
-from rocmend.codeobject.reader import PassedError, Reader
+from rocmend.codeobject.reader import PassedError, Reader, SliceReader
 from rocmend.codeobject.scanner import Scanner
+from rocmend.codeobject.whole import as_reason, check_code_object, check_library, check_tables
 from rocmend.core.errors import DataError
 
 CODE_OBJECT_MARK = elf.MAGIC + bytes((2, 1, 1, ELFOSABI_AMDGPU_HSA))
@@ -56,6 +56,7 @@ class Content(msgspec.Struct):
         pack: Its table of contents, where it is a kernel pack.
         reference: Where it looks for its device code, where that stands in kernel packs.
         problems: What was wrong.
+        damage: Why the file as a whole cannot be judged by what was found in it; "" where nothing speaks against it.
     """
 
     kind: str
@@ -68,6 +69,12 @@ class Content(msgspec.Struct):
     pack: Pack | None = None
     reference: PackReference | None = None
     problems: list[str] = []
+    damage: str = ""
+
+    def damaged(self, error: DataError) -> None:
+        """Note why the file is not what its headers say."""
+        self.problems.append(error.message)
+        self.damage = self.damage or as_reason(error)
 
 
 def is_candidate(head: bytes) -> bool:
@@ -110,7 +117,7 @@ def _read_kpack(reader: Reader) -> Content:
     try:
         content.pack = read_pack(reader)
     except DataError as error:
-        content.problems.append(error.message)
+        content.damaged(error)
     return content
 
 
@@ -118,7 +125,9 @@ def _read_elf(reader: Reader, head: bytes, limits: Limits) -> Content:
     try:
         header = elf.read_header(head, reader.name)
     except DataError as error:
-        return Content("other", problems=[error.message])
+        content = Content("other")
+        content.damaged(error)
+        return content
     if header.machine == EM_AMDGPU:
         return _read_code_object(reader, head)
     content = Content("library")
@@ -132,10 +141,16 @@ def _read_code_object(reader: Reader, head: bytes) -> Content:
     content = Content("code-object")
     try:
         isa = from_header(head, reader.name)
-        content.code_objects.append(CodeObject(isa.target, reader.size, isa.generic_version, isa.code_object_version))
-        content.kernels = len(read_kernels(reader))
+    except DataError as error:
+        content.damaged(error)
+        return content
+    made = CodeObject(isa.target, reader.size, isa.generic_version, isa.code_object_version)
+    try:
+        content.kernels = check_code_object(reader)
     except DataError as error:
         content.problems.append(error.message)
+        made = msgspec.structs.replace(made, damage=as_reason(error))
+    content.code_objects.append(made)
     return content
 
 
@@ -148,8 +163,6 @@ def _read_library(reader: Reader, header: elf.Header, limits: Limits, content: C
         return
     for section in sections:
         if section.name == FATBIN_SECTION and section.kind != elf.SHT_NOBITS and content.reference is None:
-            if section.end > reader.size:
-                content.problems.append(f"{FATBIN_SECTION} ends {section.end - reader.size} bytes beyond the file.")
             walk.over(section.offset, min(section.end, reader.size), sure=True)
         elif limits.deep and section.is_data and not section.name.startswith((FATBIN_SECTION, *_NO_CODE_IN)):
             walk.over(section.offset, min(section.end, reader.size), sure=False)
@@ -164,9 +177,9 @@ def _read_library_stream(reader: Reader, header: elf.Header, limits: Limits, con
     walk.over(elf.HEADER_BYTES, reader.size, sure=False)
     sections = _describe(reader, header, content)
     fat = [section for section in sections if section.name == FATBIN_SECTION]
-    for offset, message in walk.doubtful:
+    for offset, error in walk.doubtful:
         if any(section.offset <= offset < section.end for section in fat):
-            content.problems.append(message)
+            content.damaged(error)
 
 
 def _describe(reader: Reader, header: elf.Header, content: Content) -> tuple[elf.Section, ...]:
@@ -177,13 +190,15 @@ def _describe(reader: Reader, header: elf.Header, content: Content) -> tuple[elf
     except PassedError:
         pass
     except DataError as error:
-        content.problems.append(error.message)
+        content.damaged(error)
     try:
+        check_tables(reader, header)
         sections = elf.read_sections(reader, header)
+        check_library(reader, header, sections)
     except PassedError:
         pass
     except DataError as error:
-        content.problems.append(error.message)
+        content.damaged(error)
     content.cuda = any(section.name in _CUDA_SECTIONS for section in sections)
     content.sycl = any(section.name.startswith(_SYCL_SECTION) for section in sections)
     mark = next((section for section in sections if section.name == REFERENCE_SECTION), None)
@@ -194,7 +209,7 @@ def _describe(reader: Reader, header: elf.Header, content: Content) -> tuple[elf
         except PassedError:
             pass
         except DataError as error:
-            content.problems.append(error.message)
+            content.damaged(error)
     return sections
 
 
@@ -210,7 +225,7 @@ class _Walk:
         self._objects = 0
         marks = [MAGIC, COMPRESSED_MAGIC, CODE_OBJECT_MARK, *([notice] if notice else [])]
         self._scanner = Scanner(reader, marks)
-        self.doubtful: list[tuple[int, str]] = []
+        self.doubtful: list[tuple[int, DataError]] = []
 
     def over(self, start: int, end: int, *, sure: bool) -> None:
         """Walk a range; ``sure`` means that it is a fat binary, so that what cannot be read is a problem."""
@@ -229,9 +244,9 @@ class _Walk:
             try:
                 after = self._take(offset, mark)
             except DataError as error:
-                self.doubtful.append((offset, error.message))
-                if sure:
-                    self._problem(error.message)
+                self.doubtful.append((offset, error))
+                if sure and len(self._content.problems) < _MAX_PROBLEMS:
+                    self._content.damaged(error)
                 if len(self.doubtful) >= _MAX_FALSE_MARKS:
                     self._problem(
                         f"holds {_MAX_FALSE_MARKS} marks of bundles that are none; the rest was not searched."
@@ -277,11 +292,19 @@ class _Walk:
         isa = from_header(head, self._reader.name)
         header = elf.read_header(head, self._reader.name)
         size = header.sections_at + header.section_size * header.section_count
-        if not _MIN_CODE_OBJECT_BYTES < size <= self._reader.size - offset:
-            raise DataError(self._reader.name, f"has a code object at offset {offset} that ends beyond the data.")
-        self._content.code_objects.append(CodeObject(isa.target, size, isa.generic_version, isa.code_object_version))
+        left = self._reader.size - offset
+        inner = SliceReader(self._reader, offset, min(size, left) if size > _MIN_CODE_OBJECT_BYTES else left, "object")
+        made = CodeObject(isa.target, inner.size, isa.generic_version, isa.code_object_version)
+        after = offset + size
+        try:
+            check_code_object(inner)
+        except DataError as error:
+            made = msgspec.structs.replace(made, damage=as_reason(error))
+            self._problem(f"code object at offset {offset}: {made.damage}.")
+            after = offset + elf.HEADER_BYTES
+        self._content.code_objects.append(made)
         self._objects += 1
-        return offset + size
+        return after
 
     def _keep_names(self, offset: int) -> None:
         if self._kept_names < _MAX_NAME_MARKS:

@@ -52,6 +52,8 @@ class Section(msgspec.Struct, frozen=True):
     flags: int
     offset: int
     size: int
+    link: int = 0
+    entry_size: int = 0
 
     @property
     def end(self) -> int:
@@ -72,6 +74,7 @@ class Header(msgspec.Struct, frozen=True):
     os_abi: int
     abi_version: int
     flags: int
+    kind: int = 0
     segments_at: int = 0
     segment_size: int = 0
     segment_count: int = 0
@@ -110,6 +113,7 @@ def read_header(data: bytes, name: str) -> Header:
         data[7],
         data[8],
         flags,
+        int.from_bytes(data[16:18], "little"),
         phoff,
         phentsize,
         phnum,
@@ -157,7 +161,7 @@ def read_sections(reader: Reader, header: Header) -> tuple[Section, ...]:
     table = reader.read_exactly(header.sections_at, count * _SECTION.size, "its section headers")
     raw = list(_SECTION.iter_unpack(table))
     names = _section_names(reader, raw, names_index)
-    return tuple(Section(_name(names, row[0]), row[1], row[2], row[4], row[5]) for row in raw)
+    return tuple(Section(_name(names, row[0]), row[1], row[2], row[4], row[5], row[6], row[9]) for row in raw)
 
 
 def _section_names(reader: Reader, raw: list[tuple[int, ...]], index: int) -> bytes:

@@ -9,20 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rocmend.codeobject.archive import Archive, Member
-from rocmend.codeobject.content import is_candidate, read_content
 from rocmend.codeobject.limits import DEFAULT_LIMITS, Limits
 from rocmend.codeobject.model import Inspection
 from rocmend.codeobject.naming import by_path
 from rocmend.codeobject.packages import InstalledPackage, find_folder, find_package
 from rocmend.codeobject.reader import FileReader, Reader
 from rocmend.codeobject.survey import TEXT_MAX_BYTES, Survey
-from rocmend.codeobject.walk import FoundFile, take_file, walk
+from rocmend.codeobject.walk import FoundFile, take_content, take_file, walk
 from rocmend.core.errors import DataError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being read, bytes done, bytes in all."""
 
-_HEAD_BYTES = 64
 _DIST_INFO = re.compile(r"[^/]+\.dist-info/METADATA\Z")
 
 
@@ -99,17 +97,12 @@ def _report(survey: Survey, subject: str, kind: str, path: Path) -> Inspection:
 
 
 def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, progress: Progress | None) -> Inspection:
-    head = reader.read(0, _HEAD_BYTES)
-    if head[:4] in {b"PK\x03\x04", b"PK\x05\x06"}:
+    if reader.read(0, 4) in {b"PK\x03\x04", b"PK\x05\x06"}:
         return _inspect_wheel(subject, path, reader, limits, progress)
     survey = Survey(path.name.partition(".")[0].removeprefix("lib"))
     named = by_path(path.name)
     survey.saw(path.name, reader.size)
-    if is_candidate(head):
-        survey.add_content(path.name, reader.size, read_content(reader, limits), named)
-    elif named is not None:
-        survey.add_named(path.name, reader.size, named)
-    else:
+    if not take_content(reader, path.name, named, survey, limits):
         raise DataError(
             path.name,
             "is neither a wheel nor a library, code object, fat binary or kernel pack.",
@@ -127,8 +120,11 @@ def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, prog
 def _inspect_wheel(subject: str, path: Path, reader: Reader, limits: Limits, progress: Progress | None) -> Inspection:
     survey = Survey()
     archive = Archive(reader, limits)
-    for name, message in archive.problems:
-        survey.problem(name, message)
+    for name, message, read in archive.problems:
+        if read:
+            survey.problem(name, message)
+        else:
+            survey.add_unread(name, 0, message)
     # The distribution's name decides what its own libraries are called: the metadata, often last, is read first.
     members = sorted(archive.members, key=lambda member: (not _DIST_INFO.match(member.name), member.header_at))
     total = sum(member.stored_size for member in members)
@@ -141,7 +137,8 @@ def _inspect_wheel(subject: str, path: Path, reader: Reader, limits: Limits, pro
             try:
                 _take_member(archive, member, survey, limits)
             except DataError as error:
-                survey.problem(member.name, " ".join(filter(None, (error.message, error.why, error.next_step))))
+                message = " ".join(filter(None, (error.message, error.why, error.next_step)))
+                survey.add_unread(member.name, member.size, message)
         done += member.stored_size
     if progress is not None:
         progress(path.name, total, total)
@@ -155,12 +152,8 @@ def _take_member(archive: Archive, member: Member, survey: Survey, limits: Limit
         survey.add_text(member.name, archive.read(member, TEXT_MAX_BYTES).decode(errors="replace"))
     elif named is not None and named.kind in {"miopen-db", "aotriton-image"}:
         survey.add_named(member.name, member.size, named)
-    elif member.size >= _HEAD_BYTES:
-        stream = archive.open(member)
-        if is_candidate(stream.read(0, _HEAD_BYTES)):
-            survey.add_content(member.name, member.size, read_content(stream, limits), named)
-        elif named is not None:
-            survey.add_named(member.name, member.size, named)
+    else:
+        take_content(archive.open(member), member.name, named, survey, limits)
 
 
 # -- folders and packages ----------------------------------------------------------------------------------------------

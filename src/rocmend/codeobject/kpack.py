@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from rocmend.codeobject.bundle import CodeObject
 from rocmend.codeobject.isa import normalise
 from rocmend.codeobject.reader import Reader
+from rocmend.codeobject.whole import cut_off
 from rocmend.core.errors import DataError
 
 MAGIC = b"KPAK"
@@ -45,8 +47,17 @@ class PackReference(msgspec.Struct, frozen=True):
     search_paths: tuple[str, ...]
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Entry(msgspec.Struct):
-    original_size: Annotated[int, msgspec.Meta(ge=0)] = 0
+    original_size: _Count = 0
+    ordinal: _Count = 0
+
+
+class _Blob(msgspec.Struct):
+    offset: _Count = 0
+    size: _Count = 0
 
 
 class _Table(msgspec.Struct):
@@ -54,6 +65,9 @@ class _Table(msgspec.Struct):
 
     toc: dict[str, dict[str, _Entry]]
     group_name: str = ""
+    blobs: list[_Blob] = []
+    zstd_offset: _Count = 0
+    zstd_size: _Count = 0
 
 
 class _Reference(msgspec.Struct):
@@ -87,6 +101,8 @@ def read_pack(reader: Reader) -> Pack:
     if version != 1:
         raise DataError(reader.name, f"is a kernel pack of version {version}; version 1 is known.")
     length = reader.size - at
+    if length <= 0:
+        raise cut_off(reader.name, reader.size, at + 1, "kernel pack")
     if not 0 < length <= _MAX_TABLE_BYTES or at < _HEADER.size:
         raise DataError(
             reader.name, f"is a kernel pack whose table of contents would be {length} bytes at offset {at}."
@@ -94,16 +110,23 @@ def read_pack(reader: Reader) -> Pack:
     table = _decode(
         reader.read_exactly(at, length, "its table of contents"), _Table, reader.name, "a table of contents"
     )
+    if table.zstd_offset + table.zstd_size > at:
+        raise DataError(reader.name, "is damaged: its compressed code would end inside its table of contents.")
     libraries = {}
     for library, targets in table.toc.items():
-        objects = (_code_object(target, entry) for target, entry in targets.items())
+        objects = (_code_object(target, entry, table.blobs, at) for target, entry in targets.items())
         libraries[library] = tuple(item for item in objects if item is not None)
     return Pack(table.group_name, libraries)
 
 
-def _code_object(target: str, entry: _Entry) -> CodeObject | None:
+def _code_object(target: str, entry: _Entry, blobs: Sequence[_Blob], end: int) -> CodeObject | None:
     name = normalise(_TENSILE_STYLE.sub(r":\1\2", target))
-    return CodeObject(name, entry.original_size) if name else None
+    damage = ""
+    if blobs:
+        blob = blobs[entry.ordinal] if entry.ordinal < len(blobs) else None
+        if blob is None or blob.offset + blob.size > end or blob.size != entry.original_size:
+            damage = "the pack's table names bytes for it that are not there"
+    return CodeObject(name, entry.original_size, damage=damage) if name else None
 
 
 def parse_reference(data: bytes, name: str) -> PackReference:

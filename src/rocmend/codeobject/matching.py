@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     OVERRIDE = "override"
     NONE = "none"
     UNKNOWN = "unknown"
-    """No device code was found, but some of it could not be read: damaged, cut off, not permitted."""
+    """Device code that would be loaded is damaged, cut off or not readable: what is there decides nothing."""
     NOT_APPLICABLE = "not-applicable"
     """It carries no device code at all: pure Python, a CPU build, or kernels that are compiled at run time."""
 
@@ -113,7 +113,7 @@ def shown_settings(settings: dict[str, bool]) -> str:
 
 
 def shown_targets(uses: Sequence[TargetUse], most: int = 12) -> str:
-    """Return targets for a sentence; the first ``most`` of them."""
-    names = [use.target for use in uses]
+    """Return the targets that there is whole code for, for a sentence; the first ``most`` of them."""
+    names = [use.target for use in uses if use.objects]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more if names else "nothing"

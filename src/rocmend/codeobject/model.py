@@ -18,12 +18,16 @@ class TargetUse(msgspec.Struct, frozen=True, omit_defaults=True):
         objects: Code objects, or files, for it.
         size_bytes: Their size together, uncompressed; 0 where it was not read.
         generic_version: Highest version of a generic target's code; 0 where specific or not read.
+        damaged: More code objects for it that are cut off or damaged; they are not counted in ``objects``.
+        damage: What is wrong with the first of them.
     """
 
     target: str
     objects: int
     size_bytes: int = 0
     generic_version: int = 0
+    damaged: int = 0
+    damage: str = ""
 
 
 class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,6 +47,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
         needed: Libraries of ROCm, CUDA or oneAPI that it is linked against.
         variant: ROCm or HIP version in its name, where a package carries one library for each.
         packs: Kernel packs where it looks for its device code.
+        damage: Why it cannot be judged by what was found in it: cut off, damaged, not readable.
     """
 
     path: str
@@ -58,6 +63,7 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
     needed: tuple[str, ...] = ()
     variant: str = ""
     packs: tuple[str, ...] = ()
+    damage: str = ""
 
 
 class Component(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +76,8 @@ class Component(msgspec.Struct, frozen=True, omit_defaults=True):
         units: Offload bundles where it has them: a target in fewer of them is served in part.
         variant: HIP version that this alternative is for, where a package carries several.
         size_bytes: Its files' size.
+        damaged: Files of it whose device code, whatever it is for, cannot be relied on.
+        damage: Which is the first of them, and what is wrong with it.
     """
 
     name: str
@@ -78,6 +86,8 @@ class Component(msgspec.Struct, frozen=True, omit_defaults=True):
     units: int = 0
     variant: str = ""
     size_bytes: int = 0
+    damaged: int = 0
+    damage: str = ""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -159,13 +169,17 @@ def tally(objects: Iterable[CodeObject | TargetUse]) -> tuple[TargetUse, ...]:
     """Add up code objects by target, in order of their names."""
     found: dict[str, TargetUse] = {}
     for item in objects:
-        count = item.objects if isinstance(item, TargetUse) else 1
+        count, damaged = (item.objects, item.damaged) if isinstance(item, TargetUse) else (1, 0)
+        if isinstance(item, CodeObject) and item.damage:
+            count, damaged = 0, 1
         known = found.get(item.target, TargetUse(item.target, 0))
         found[item.target] = TargetUse(
             item.target,
             known.objects + count,
             known.size_bytes + item.size_bytes,
             max(known.generic_version, item.generic_version),
+            known.damaged + damaged,
+            known.damage or item.damage,
         )
     return tuple(sorted(found.values(), key=lambda use: sort_key(use.target)))
 

@@ -19,6 +19,16 @@ _TENSILE_SUFFIXES = (".co", ".hsaco", ".dat", ".dat.gz", ".dat.zst", ".yaml")
 _MIOPEN_SUFFIXES = (".kdb", ".db", ".db.txt", ".fdb.txt", ".model", ".kdb.bz2", ".ufdb.txt", ".udb.txt")
 _AOTRITON = re.compile(r"(?:^|/)aotriton\.images/amd-(gfx[0-9a-z_]+)/")
 _AITER = re.compile(r"(?:^|/)hsa/(gfx[0-9a-z]+)/")
+NEVER_CODE = re.compile(
+    r"\.(py[ci]?|pxd|pyx|[ch]|hpp|hh|cuh|cc|cpp|cu|hip|inc|txt|md|rst|json|ya?ml|toml|cfg|html|css|js|svg|png|cmake|pc|"
+    r"ptx|typed|csv|log|gz|bz2|xz|zst|whl|a|lib|ll|bc|td|def)\Z",
+    re.IGNORECASE,
+)
+"""Files that no loader takes device code from."""
+
+CODE_SUFFIXES = (".co", ".hsaco")
+"""Files that are code objects or fat binaries and nothing else."""
+
 _BY_LENGTH = sorted(KNOWN_PROCESSORS, key=len, reverse=True)
 
 

@@ -154,6 +154,24 @@ class BytesReader(Reader):
         return self._data[offset : offset + BLOCK_BYTES] if offset >= 0 else b""
 
 
+class SliceReader(Reader):
+    """A part of another reader, with offsets of its own."""
+
+    def __init__(self, reader: Reader, start: int, size: int, name: str) -> None:
+        self.name = name
+        self.size = size
+        self.seekable = reader.seekable
+        self._reader, self._start = reader, start
+
+    def block_at(self, offset: int) -> bytes:
+        """See ``Reader``."""
+        return self._reader.block_at(self._start + offset)[: self.size - offset] if 0 <= offset < self.size else b""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """See ``Reader``."""
+        return self._reader.read(self._start + offset, min(size, self.size - offset)) if offset < self.size else b""
+
+
 class StreamReader(Reader):
     """Blocks that come once; the beginning, the last megabytes and pinned pieces stay readable.
 
@@ -233,9 +251,9 @@ class StreamReader(Reader):
             if start < offset + size and offset < start + len(block) and (start, block) not in self._kept:
                 self._kept.append((start, block))
 
-    def drain(self) -> int:
-        """Run to the end and return the number of bytes there were."""
-        while self._pull():
+    def drain(self, most: int | None = None) -> int:
+        """Run to the end, or beyond ``most``, and return the number of bytes there were."""
+        while (most is None or self.position <= most) and self._pull():
             pass
         return self.position
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rocmend.codeobject.isa import SPIRV
 from rocmend.codeobject.limits import Limits
+from rocmend.codeobject.model import Component
 from rocmend.codeobject.survey import Survey, is_generic
 from rocmend.codeobject.walk import take_file, walk
 
@@ -23,7 +24,8 @@ def scan_targets(path: Path) -> dict[str, Any]:
 
     Returns:
         A JSON object: ``targets`` (specific, with settings), ``generic`` (name to version of the generic code),
-        ``components`` (name to ``{"targets": {target: objects}, "units": fat binaries, "files": n}``), ``backends``,
+        ``components`` (name to ``{"targets": {target: objects}, "units": fat binaries, "files": n}``, where some of it
+        is damaged also ``damaged`` (files), ``damage`` and ``damaged_targets``), ``backends``,
         ``versions`` (kind to version), ``external`` (ROCm libraries needed from outside), ``packs`` (where device code
         is looked for outside the libraries), ``files``, ``bytes``, ``problems``. Lists are sorted.
     """
@@ -43,10 +45,11 @@ def summarise(survey: Survey) -> dict[str, Any]:
                 generic[use.target] = max(generic.get(use.target, 0), use.generic_version)
     components = {
         f"{component.name} {component.variant}".strip(): {
-            "targets": {use.target: use.objects for use in component.targets},
+            "targets": {use.target: use.objects for use in component.targets if use.objects},
             "units": component.units,
             "files": component.files,
             **({"variant": component.variant} if component.variant else {}),
+            **_damage(component),
         }
         for component in survey.components()
     }
@@ -62,3 +65,12 @@ def summarise(survey: Survey) -> dict[str, Any]:
         "bytes": survey.seen_bytes,
         "problems": [f"{problem.path}: {problem.message}" for problem in survey.problems],
     }
+
+
+def _damage(component: Component) -> dict[str, Any]:
+    """Return what of a component cannot be relied on; nothing where all of it is whole."""
+    damaged = {use.target: {"objects": use.damaged, "damage": use.damage} for use in component.targets if use.damaged}
+    found: dict[str, Any] = {"damaged_targets": damaged} if damaged else {}
+    if component.damaged:
+        found |= {"damaged": component.damaged, "damage": component.damage}
+    return found

@@ -7,7 +7,7 @@ override makes the runtime believe in another target; it is offered only within 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ __all__ = ["ComponentService", "Service", "Verdict", "serve", "service_for_targe
 
 OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
 _NAMED_FILES = 3
+_UNSERVED = (Verdict.NONE, Verdict.UNKNOWN)
 
 
 class ComponentService(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,7 +98,11 @@ def _gpu(name: str) -> _Gpu:
 def _serve_part(part: Component, gpu: _Gpu, override: str) -> tuple[ComponentService, Match | None]:
     role = role_of(part.name)
     common: dict[str, Any] = {"role": role.kind.value, "units": part.units, "variant": part.variant}
-    best, covered = _pick(find_matches(part.targets, gpu.target, gpu.settings), part.units)
+    matches = find_matches(part.targets, gpu.target, gpu.settings)
+    best, covered = _pick([match for match in matches if match.use.objects], part.units)
+    damage = _damage(part, matches, gpu)
+    if damage:
+        return ComponentService(part.name, Verdict.UNKNOWN, damage, objects=covered, **common), None
     if best is None:
         other = [use for use in part.targets if use.target.partition(":")[0] == gpu.target.name]
         held = shown_targets(other or part.targets)
@@ -123,6 +128,26 @@ def _serve_part(part: Component, gpu: _Gpu, override: str) -> tuple[ComponentSer
     )
 
 
+def _damage(part: Component, matches: Sequence[Match], gpu: _Gpu) -> str:
+    """Say which of the code that the GPU would load is damaged; "" where none is.
+
+    Generic code is loaded only where a fat binary holds none for the target itself.
+    """
+    if part.damaged:
+        files = count_text(part.files, "file")
+        return f"{part.damaged} of its {files} cannot be relied on ({part.damage}): get it again."
+    native = [match.use for match in matches if match.verdict is Verdict.NATIVE]
+    whole = sum(use.objects for use in native)
+    native_suffices = whole and whole >= part.units
+    loaded = native if native_suffices or any(use.damaged for use in native) else [match.use for match in matches]
+    damaged = sum(use.damaged for use in loaded)
+    if not damaged:
+        return ""
+    objects = count_text(damaged + sum(use.objects for use in loaded), "code object")
+    first = next(use.damage for use in loaded if use.damaged)
+    return f"{damaged} of its {objects} for {gpu.shown} cannot be loaded: {first}."
+
+
 def _pick(matches: Sequence[Match], units: int) -> tuple[Match | None, int]:
     """Return the match that stands for a part, and how many of its fat binaries some match serves.
 
@@ -139,21 +164,29 @@ def _pick(matches: Sequence[Match], units: int) -> tuple[Match | None, int]:
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """All parts together: how each is served, the matches of those that decide, and those whose absence is an error."""
+    """All parts together: how each is served, and what decides.
+
+    Attributes:
+        parts: How each is served.
+        deciding: Matches of those that decide.
+        unserved: Those whose absence is an error.
+        undecided: Those that decide and cannot be judged.
+    """
 
     parts: tuple[ComponentService, ...]
     deciding: tuple[Match, ...]
     unserved: tuple[str, ...]
+    undecided: tuple[ComponentService, ...] = ()
 
     @property
     def runs(self) -> bool:
-        return bool(self.deciding) and not self.unserved
+        return bool(self.deciding) and not self.unserved and not self.undecided
 
 
 def _serve_parts(components: Sequence[Component], gpu: _Gpu, override: str = "") -> _Outcome:
     served = [_serve_part(component, gpu, override) for component in components]
     parts = tuple(part for part, _ in served)
-    alternatives = {part.name for part in parts if part.variant and part.verdict is not Verdict.NONE}
+    alternatives = {part.name for part in parts if part.variant and part.verdict not in _UNSERVED}
     lacking = [
         part.name
         for part in parts
@@ -162,7 +195,12 @@ def _serve_parts(components: Sequence[Component], gpu: _Gpu, override: str = "")
     has_kernels = any(part.role == Role.KERNELS.value for part in parts)
     wanted = Role.KERNELS.value if has_kernels else Role.LIBRARY.value
     deciding = tuple(match for part, match in served if match is not None and part.role == wanted)
-    return _Outcome(parts, deciding, tuple(dict.fromkeys(lacking)))
+    undecided = tuple(
+        part
+        for part in parts
+        if part.verdict is Verdict.UNKNOWN and part.role == wanted and part.name not in alternatives
+    )
+    return _Outcome(parts, deciding, tuple(dict.fromkeys(lacking)), undecided)
 
 
 def _cautions(parts: Sequence[ComponentService], gpu: _Gpu) -> list[str]:
@@ -171,8 +209,10 @@ def _cautions(parts: Sequence[ComponentService], gpu: _Gpu) -> list[str]:
     variants: dict[str, tuple[list[str], list[str]]] = {}
     for part in parts:
         if part.variant:
-            variants.setdefault(part.name, ([], []))[part.verdict is not Verdict.NONE].append(part.variant)
-        if (part.verdict is Verdict.NONE and not part.variant) or 0 < part.objects < part.units:
+            variants.setdefault(part.name, ([], []))[part.verdict not in _UNSERVED].append(part.variant)
+        if part.verdict is Verdict.UNKNOWN:
+            found.append(f"{_shown_part(part)}: {part.reason}")
+        elif (part.verdict is Verdict.NONE and not part.variant) or 0 < part.objects < part.units:
             found.append(f"{part.name} {part.reason}")
     for name, (without, with_code) in variants.items():
         if without and with_code:
@@ -187,9 +227,8 @@ def _cautions(parts: Sequence[ComponentService], gpu: _Gpu) -> list[str]:
 
 
 def _held(components: Sequence[Component]) -> tuple[TargetUse, ...]:
-    return tally(
-        use for component in components if role_of(component.name).kind is not Role.TUNING for use in component.targets
-    )
+    parts = (component for component in components if role_of(component.name).kind is not Role.TUNING)
+    return tally(use for component in parts for use in component.targets if use.objects)
 
 
 def _held_processors(components: Sequence[Component]) -> set[str]:
@@ -260,6 +299,8 @@ def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
             components=outcome.parts,
             cautions=tuple(_cautions(outcome.parts, gpu)),
         )
+    if outcome.undecided and not outcome.unserved:
+        return _undecided(outcome, gpu)
     found = _by_override(components, gpu)
     if found is not None:
         return found
@@ -270,7 +311,22 @@ def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
         f"there is no code for {gpu.shown}{where}{generic}, and none that an override could reach; there is code for "
         f'{held}. Kernels fail with "invalid device function".'
     )
-    return Service(gpu.shown, Verdict.NONE, reason, components=outcome.parts, cautions=_refused(components, gpu.target))
+    cautions = (
+        *_refused(components, gpu.target),
+        *(f"{_shown_part(part)}: {part.reason}" for part in outcome.undecided),
+    )
+    return Service(gpu.shown, Verdict.NONE, reason, components=outcome.parts, cautions=cautions)
+
+
+def _undecided(outcome: _Outcome, gpu: _Gpu) -> Service:
+    parts = "; ".join(f"{_shown_part(part)}: {part.reason}" for part in outcome.undecided[:_NAMED_FILES])
+    reason = f"code that it would load is damaged or could not be read. {parts}"
+    cautions = [text for text in _cautions(outcome.parts, gpu) if text not in parts]
+    return Service(gpu.shown, Verdict.UNKNOWN, reason, components=outcome.parts, cautions=tuple(cautions))
+
+
+def _shown_part(part: ComponentService) -> str:
+    return f"{part.name} ({part.variant})" if part.variant else part.name
 
 
 def serve(inspection_or_targets: Inspection | Sequence[str], target: str) -> Service:
@@ -286,14 +342,18 @@ def serve(inspection_or_targets: Inspection | Sequence[str], target: str) -> Ser
     if not isinstance(inspection_or_targets, Inspection):
         return service_for_targets(inspection_or_targets, target)
     gpu = _gpu(target)
-    components = [component for component in inspection_or_targets.components if component.targets]
-    if not _held(components):
+    components = [part for part in inspection_or_targets.components if part.targets or part.damaged]
+    if not _held(components) and not _any_damaged(components):
         return _without_code(inspection_or_targets, gpu)
     service = _serve(components, gpu)
     unread = _unread(inspection_or_targets)
-    if unread:
+    if unread and service.verdict is not Verdict.UNKNOWN:
         return msgspec.structs.replace(service, cautions=(*service.cautions, f"{unread}: this covers the rest only."))
     return service
+
+
+def _any_damaged(components: Sequence[Component]) -> bool:
+    return any(part.damaged or any(use.damaged for use in part.targets) for part in components)
 
 
 def _unread(inspection: Inspection) -> str:
@@ -346,8 +406,8 @@ def service_for_targets(targets: Sequence[str], gfx: str, *, components: Mapping
         UsageError: No such target, or a component without targets.
     """
     gpu = _gpu(gfx)
-    parts = [part for part in _parts(components or {}) if part.targets]
-    if not _held(parts):
+    parts = [part for part in _parts(components or {}) if part.targets or part.damaged]
+    if not _held(parts) and not _any_damaged(parts):
         parts = [Component("kernels", 1, _uses(targets))]
     if not _held(parts):
         return Service(gpu.shown, Verdict.NOT_APPLICABLE, "there is no AMD device code.")
@@ -358,6 +418,13 @@ def _uses(found: Sequence[str] | Mapping[str, int]) -> tuple[TargetUse, ...]:
     counts = found if isinstance(found, Mapping) else dict.fromkeys(found, 1)
     uses = ((name if name == SPIRV else normalise(name), count) for name, count in counts.items())
     return tuple(TargetUse(name, int(count)) for name, count in uses if name)
+
+
+def _damaged_uses(found: Mapping[str, Mapping[str, Any]]) -> Iterator[TargetUse]:
+    for name, item in found.items():
+        target = name if name == SPIRV else normalise(name)
+        if target:
+            yield TargetUse(target, 0, damaged=int(item.get("objects", 1)), damage=str(item.get("damage", "")))
 
 
 def _parts(components: Mapping[str, Any]) -> list[Component]:
@@ -371,6 +438,14 @@ def _parts(components: Mapping[str, Any]) -> list[Component]:
         variant = str(value.get("variant", ""))
         plain = name.removesuffix(f" {variant}") if variant else name
         parts.append(
-            Component(plain, int(value.get("files", 1)), _uses(value["targets"]), int(value.get("units", 0)), variant)
+            Component(
+                plain,
+                int(value.get("files", 1)),
+                tally([*_uses(value["targets"]), *_damaged_uses(value.get("damaged_targets", {}))]),
+                int(value.get("units", 0)),
+                variant,
+                damaged=int(value.get("damaged", 0)),
+                damage=str(value.get("damage", "")),
+            )
         )
     return parts

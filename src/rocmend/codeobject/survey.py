@@ -105,9 +105,23 @@ class Survey:
         if text not in self.notes:
             self.notes.append(text)
 
-    def add_named(self, path: str, size: int, named: Named) -> None:
-        """Take in a file of a kernel library by its name alone."""
-        self.files.append(FileReport(path, named.kind, size, named.component, "rocm", _promised(named.target)))
+    def add_named(self, path: str, size: int, named: Named, damage: str = "") -> None:
+        """Take in a file of a kernel library by its name alone; what it is for is known even where it is damaged."""
+        uses = _promised(named.target)
+        if damage:
+            uses = tuple(TargetUse(use.target, 0, damaged=1, damage=damage) for use in uses)
+        unknown = "" if uses else damage
+        self.files.append(FileReport(path, named.kind, size, named.component, "rocm", uses, damage=unknown))
+
+    def add_unread(self, path: str, size: int, message: str) -> None:
+        """Take in a file that could not be read at all, though it may hold device code."""
+        self.problem(path, message)
+        named = naming.by_path(path)
+        damage = message.removeprefix("is ").rstrip(".")
+        if named is not None:
+            self.add_named(path, size, named, damage)
+        elif not naming.NEVER_CODE.search(path):
+            self.files.append(FileReport(path, "unread", size, self._component(path), damage=damage))
 
     def add_content(self, path: str, size: int, content: Content, named: Named | None = None) -> None:
         """Take in a file by what it holds."""
@@ -121,10 +135,10 @@ class Survey:
         if named is not None and named.target and named.kind == "tensile" and objects:
             self._compare(path, named.target, targets)
         if named is not None and not objects:
-            self.add_named(path, size, named)
+            self.add_named(path, size, named, content.damage)
             return
         backend = _backend(content, bool(objects))
-        if not backend:
+        if not backend and not content.damage:
             return
         self._add_evidence(versions.from_runpath(content.dynamic.runpath, path))
         if content.dynamic.soname:
@@ -146,6 +160,7 @@ class Survey:
                 tuple(name for name in content.dynamic.needed if _is_gpu_library(name)),
                 naming.variant(path),
                 content.reference.search_paths if content.reference is not None else (),
+                content.damage,
             )
         )
         if content.reference is not None:
@@ -175,7 +190,8 @@ class Survey:
 
     def targets(self) -> tuple[str, ...]:
         """Return every AMD target that something holds code for; MIOpen's databases are tuning, not code."""
-        found = {use.target for file in self.files if file.kind != "miopen-db" for use in file.targets}
+        uses = (use for file in self.files if file.kind != "miopen-db" for use in file.targets)
+        found = {use.target for use in uses if use.objects}
         return tuple(sorted(found, key=sort_key))
 
     def backends(self) -> tuple[str, ...]:
@@ -187,7 +203,7 @@ class Survey:
         alternatives = bool(self.variants())
         groups: dict[tuple[str, str], list[FileReport]] = {}
         for file in self.files:
-            if file.backend == "rocm" and (file.targets or file.packs):
+            if (file.backend == "rocm" and (file.targets or file.packs)) or (file.damage and not _of_others(file)):
                 variant = file.variant if alternatives else ""
                 groups.setdefault((file.component, variant), []).append(file)
         return tuple(
@@ -198,6 +214,8 @@ class Survey:
                 sum(file.bundles for file in files) if all(file.bundles or not file.targets for file in files) else 0,
                 variant,
                 sum(file.size_bytes for file in files),
+                sum(bool(file.damage) for file in files),
+                next((f"{file.path}: {file.damage}" for file in files if file.damage), ""),
             )
             for (name, variant), files in sorted(groups.items(), key=lambda item: (item[0][0], _numbers(item[0][1])))
         )
@@ -244,6 +262,10 @@ def _packs(content: Content) -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
+
+
+def _of_others(file: FileReport) -> bool:
+    return file.backend in {"cuda", "xpu"}
 
 
 def _is_gpu_library(name: str) -> bool:

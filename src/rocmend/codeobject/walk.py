@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from rocmend.codeobject.content import is_candidate, read_content
+from rocmend.codeobject.elf import HEADER_BYTES, MAGIC
 from rocmend.codeobject.limits import Limits
-from rocmend.codeobject.naming import by_path
-from rocmend.codeobject.reader import FileReader
+from rocmend.codeobject.naming import CODE_SUFFIXES, NEVER_CODE, Named, by_path
+from rocmend.codeobject.reader import FileReader, Reader, StreamReader
 from rocmend.codeobject.survey import TEXT_MAX_BYTES, Survey
 from rocmend.core.errors import DataError
-
-_NEVER_CODE = re.compile(
-    r"\.(py[ci]?|pxd|pyx|[ch]|hpp|hh|cuh|cc|cpp|cu|hip|inc|txt|md|rst|json|ya?ml|toml|cfg|html|css|js|svg|png|cmake|pc|"
-    r"ptx|typed|csv|log|gz|bz2|xz|zst|whl|a|lib|ll|bc|td|def)\Z",
-    re.IGNORECASE,
-)
-_MIN_BYTES = 64
 
 
 class FoundFile:
@@ -79,6 +72,30 @@ def _regular(entry: os.DirEntry[str], shown: str, survey: Survey) -> FoundFile |
     return FoundFile(Path(entry.path), shown, status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
+def take_content(reader: Reader, path: str, named: Named | None, survey: Survey, limits: Limits) -> bool:
+    """Take a file into the survey by its bytes, and by its name where they say nothing; whether it was of use.
+
+    Raises:
+        DataError: The container that a stream comes from is damaged.
+    """
+    head = reader.read(0, HEADER_BYTES)
+    if is_candidate(head):
+        content = read_content(reader, limits)
+        if isinstance(reader, StreamReader):
+            reader.drain()  # what is wrong with a member is only known at its end
+        if path.endswith(CODE_SUFFIXES) and content.kind in {"library", "dll", "other"} and not content.damage:
+            content.damaged(DataError(path, "is damaged: it begins as no code object."))
+        survey.add_content(path, reader.size, content, named)
+    elif path.endswith(CODE_SUFFIXES) or (".so" in path and MAGIC.startswith(head[:4])):
+        there = f"the file has {reader.size:,} bytes" if reader.size < HEADER_BYTES else "it begins as no code object"
+        survey.add_unread(path, reader.size, f"is cut off or damaged: {there}.")
+    elif named is not None:
+        survey.add_named(path, reader.size, named)
+    else:
+        return False
+    return True
+
+
 def take_file(found: FoundFile, survey: Survey, limits: Limits) -> None:
     """Take one file into the survey: by its name where that says enough, else by its content."""
     survey.saw(found.relative, found.size)
@@ -87,7 +104,7 @@ def take_file(found: FoundFile, survey: Survey, limits: Limits) -> None:
         survey.add_named(found.relative, found.size, named)
         return
     wants_text = survey.wants_text(found.relative)
-    if not wants_text and (_NEVER_CODE.search(found.relative) or found.size < _MIN_BYTES):
+    if not wants_text and NEVER_CODE.search(found.relative):
         if named is not None:
             survey.add_named(found.relative, found.size, named)
         return
@@ -95,10 +112,9 @@ def take_file(found: FoundFile, survey: Survey, limits: Limits) -> None:
         with FileReader(found.path, found.relative) as reader:
             if wants_text:
                 survey.add_text(found.relative, reader.read(0, TEXT_MAX_BYTES).decode(errors="replace"))
-            elif is_candidate(reader.read(0, _MIN_BYTES)):
-                survey.add_content(found.relative, found.size, read_content(reader, limits), named)
-            elif named is not None:
-                survey.add_named(found.relative, found.size, named)
+            else:
+                take_content(reader, found.relative, named, survey, limits)
             survey.read_bytes += reader.bytes_read
     except (OSError, DataError) as error:
-        survey.problem(found.relative, error.message if isinstance(error, DataError) else f"cannot be read: {error}.")
+        message = error.message if isinstance(error, DataError) else f"cannot be read: {error}."
+        survey.add_unread(found.relative, found.size, message)

@@ -13,12 +13,14 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from rocmend.core.private import cache_folder, is_own_file
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.supervise import run_command
 
 __all__ = ["BuildError", "built", "loaded"]
 
@@ -37,7 +39,7 @@ def built(name: str, sources: Path, main: str, subfolder: str) -> Path:
         name: Of the module.
         sources: The folder of its C sources and headers, all of which count.
         main: The source file that includes the others.
-        subfolder: Where in the cache folder it is kept.
+        subfolder: Where among the cache's code it is kept.
 
     Raises:
         BuildError: no compiler, no headers of Python, an interpreter that it is not for, or a compiler that failed.
@@ -50,8 +52,11 @@ def built(name: str, sources: Path, main: str, subfolder: str) -> Path:
     if not (headers / "Python.h").is_file():
         raise BuildError(f"no headers of Python in {headers} (a package such as python3-dev has them)")
     compiler = _compiler()
-    library = _folder(subfolder) / f"{name}-{_key(compiler, headers, sources)}.so"
-    if not library.is_file():
+    try:
+        library = cache_folder("code", subfolder) / f"{name}-{_key(compiler, headers, sources)}.so"
+    except OSError as error:
+        raise BuildError(f"no folder for it: {error}") from error
+    if not is_own_file(library):
         _compile([*compiler, *OPTIONS, f"-I{headers}", str(sources / main)], library)
     return library
 
@@ -79,15 +84,6 @@ def _compiler() -> list[str]:
     raise BuildError("no C compiler (cc, gcc or clang, or the one that CC names)")
 
 
-def _folder(subfolder: str) -> Path:
-    asked = os.environ.get("XDG_CACHE_HOME")
-    try:
-        base = Path(asked) if asked else Path.home() / ".cache"
-    except RuntimeError as error:
-        raise BuildError(f"no folder for it: {error}") from error
-    return base / "rocmend" / subfolder
-
-
 def _key(compiler: list[str], headers: Path, sources: Path) -> str:
     """Return what the library depends on: sources, options, Python, the compiler."""
     found = shutil.which(compiler[0])
@@ -107,13 +103,14 @@ def _key(compiler: list[str], headers: Path, sources: Path) -> str:
 def _compile(command: list[str], library: Path) -> None:
     """Compile to a name of this process's own, and move it to its place: others see all of it or nothing."""
     try:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            made = Path(scratch) / library.name
+        with ScratchFolder("build", library.parent) as scratch:
+            made = scratch / library.name
             told = [*command, "-o", str(made)]
-            done = subprocess.run(told, capture_output=True, text=True, timeout=LIMIT, check=False)
-            if done.returncode:
-                raise BuildError(f"the compiler failed: {shlex.join(told)}\n{done.stderr[-2000:]}")
+            done = run_command(told, time_limit_s=LIMIT)
+            if not done.ok:
+                raise BuildError(f"the compiler failed ({done.ending}): {shlex.join(told)}\n{done.stderr[-2000:]}")
+            with made.open("rb") as file:
+                os.fsync(file.fileno())
             made.replace(library)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise BuildError(f"the library could not be made: {error}") from error

@@ -20,6 +20,7 @@ from typing import NoReturn
 
 import msgspec
 
+from rocmend.core.stall import StallClock
 from rocmend.core.watch import GRACE_S, Ending, Watched, Watcher, end_group
 
 __all__ = ["GRACE_S", "ChildResult", "CommandResult", "Ending", "end_group", "run_children", "run_command"]
@@ -37,6 +38,7 @@ class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
         stderr: Standard error, likewise; where it did not start, why.
         time_ms: Wall time.
         unkillable: The child survived KILL (it waits inside the kernel).
+        stalled_s: Seconds for which we were paused ourselves, which did not count towards its time limit.
     """
 
     argv: tuple[str, ...]
@@ -47,6 +49,7 @@ class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
     stderr: str = ""
     time_ms: float = 0.0
     unkillable: bool = False
+    stalled_s: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -101,9 +104,10 @@ def run_command(
             os.close(err)
             ending, why = _why_not_started(command[0], env, error)
             return CommandResult(command, ending, stderr=why, time_ms=_elapsed_ms(start))
-    watched = Watched(child.pid, (out, err), deadline=start + time_limit_s, max_bytes=max_output_bytes)
+    watcher = Watcher()
+    watched = Watched(child.pid, (out, err), clock=watcher.clock, limit_s=time_limit_s, max_bytes=max_output_bytes)
     try:
-        with Watcher() as watcher:
+        with watcher:
             watcher.add(watched)
             while not watched.over:
                 watcher.wait()
@@ -112,7 +116,15 @@ def run_command(
     stdout, stderr = (bytes(watched.buffers[fd][:max_output_bytes]).decode(errors="replace") for fd in (out, err))
     ending, code, sig = _ending(watched)
     return CommandResult(
-        command, ending, code, sig, stdout, stderr, time_ms=_elapsed_ms(start), unkillable=watched.unkillable
+        command,
+        ending,
+        code,
+        sig,
+        stdout,
+        stderr,
+        time_ms=_elapsed_ms(start),
+        unkillable=watched.unkillable,
+        stalled_s=round(watcher.clock.lost_s, 3),
     )
 
 
@@ -233,7 +245,7 @@ def _run_job(function: Callable[[], bytes], write_end: int) -> None:
 class _Worker(Watched):
     """A forked child that runs a batch of functions, one after the other, each within its own time limit."""
 
-    def __init__(self, jobs: Sequence[Job], memory_bytes: int, max_payload_bytes: int) -> None:
+    def __init__(self, jobs: Sequence[Job], clock: StallClock, memory_bytes: int, max_payload_bytes: int) -> None:
         self.jobs = list(jobs)
         self.results: list[ChildResult] = []
         self.job_start = time.monotonic()
@@ -250,7 +262,7 @@ class _Worker(Watched):
         os.close(write_end)
         with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)  # both sides set it: no race about who is first
-        super().__init__(pid, (read_end,), deadline=self.job_start + jobs[0][2], max_bytes=max_payload_bytes)
+        super().__init__(pid, (read_end,), clock=clock, limit_s=jobs[0][2], max_bytes=max_payload_bytes)
 
     def received(self, stream: int) -> None:
         """Take complete outcomes off the buffer; each one starts the next function's time."""
@@ -273,7 +285,7 @@ class _Worker(Watched):
             self.results.append(result)
             self.job_start = time.monotonic()
             # after the last one only the child's own end is awaited
-            self.deadline = self.job_start + (self.jobs[0][2] if self.jobs else GRACE_S)
+            self.deadline = self.clock.now() + (self.jobs[0][2] if self.jobs else GRACE_S)
 
     def failure(self) -> ChildResult:
         """Return the outcome of the function that the child was at when it ended."""
@@ -315,7 +327,7 @@ def run_children(
             while waiting and len(watcher.alive) < max_parallel:
                 batch = waiting.pop()
                 try:
-                    watcher.add(_Worker(batch, memory_bytes, max_payload_bytes))
+                    watcher.add(_Worker(batch, watcher.clock, memory_bytes, max_payload_bytes))
                 except OSError as error:
                     if watcher.alive:  # out of processes or descriptors: some come back when one of ours ends
                         waiting.append(batch)

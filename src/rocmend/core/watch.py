@@ -2,7 +2,8 @@
 
 A watched child leads its own process group. When its time is up the whole group gets TERM, a grace period, then KILL. A
 child that survives KILL (state D: waiting in a driver) is left behind and named, because nothing can end it. All of it
-is driven by events, so a child that takes its time to die holds up no other.
+is driven by events, so a child that takes its time to die holds up no other. Time in which we were paused ourselves
+counts towards no limit.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import contextlib
 import os
 import selectors
 import signal
-import time
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Self
+
+from rocmend.core.stall import StallClock
 
 GRACE_S = 0.5
 """Time between TERM and KILL, in seconds, for short-lived collectors and tools."""
@@ -23,6 +25,7 @@ ABANDON_S = 1.0
 """Time after KILL, in seconds, after which a child counts as stuck in the kernel."""
 
 _CHUNK_BYTES = 1 << 16
+_DRAIN_CHUNKS = 16  # as much as the largest pipe that anybody may make holds
 _POLL_S = 0.005  # only where the kernel has no pidfd (before Linux 5.3) or a sandbox forbids it
 
 
@@ -61,12 +64,13 @@ def reap(pid: int) -> int | None:
 
 
 def _wait(pid: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
+    clock = StallClock()
+    deadline = clock.now() + seconds
     pause = 0.0005
     while not has_exited(pid):
-        if time.monotonic() >= deadline:
+        if clock.now() >= deadline:
             return False
-        time.sleep(pause)
+        clock.sleep(pause)
         pause = min(pause * 2, 0.02)
     return True
 
@@ -93,20 +97,23 @@ class Watched:
     Args:
         pid: The child.
         streams: File descriptors to read until the child ends; they become non-blocking and are closed at the end.
-        deadline: ``time.monotonic()`` time at which it is ended.
+        clock: The clock of its watcher.
+        limit_s: Seconds from now after which it is ended.
         max_bytes: Bytes kept of each stream; a child that writes more is ended as ``flooded``.
 
     Attributes:
+        deadline: When it is ended, by the clock.
         ending: Why we ended it, or None where it ended by itself.
         status: Its wait status once it is over; None where it is not known.
         over: It has ended, or cannot be ended.
         unkillable: It survived KILL.
     """
 
-    def __init__(self, pid: int, streams: Sequence[int], *, deadline: float, max_bytes: int) -> None:
+    def __init__(self, pid: int, streams: Sequence[int], *, clock: StallClock, limit_s: float, max_bytes: int) -> None:
         self.pid = pid
+        self.clock = clock
         self.buffers = {stream: bytearray() for stream in streams}
-        self.deadline = deadline
+        self.deadline = clock.now() + limit_s
         self.max_bytes = max_bytes
         self.ending: Ending | None = None
         self.status: int | None = None
@@ -141,7 +148,7 @@ class Watched:
         if self.ending is None:
             self.ending = ending
             signal_group(self.pid, signal.SIGTERM)
-            self.deadline = time.monotonic() + GRACE_S
+            self.deadline = self.clock.now() + GRACE_S
 
     def expire(self) -> None:
         """Take the next step towards the end, the time for the last one being up."""
@@ -150,10 +157,17 @@ class Watched:
         elif not self._killed:
             self._killed = True
             signal_group(self.pid, signal.SIGKILL)
-            self.deadline = time.monotonic() + ABANDON_S
+            self.deadline = self.clock.now() + ABANDON_S
         else:
             self.unkillable = True
             self.over = True
+
+    def drain(self) -> None:
+        """Read what lies in its pipes, up to a bound."""
+        for stream in self.buffers:
+            for _ in range(_DRAIN_CHUNKS):
+                if self.ending is not None or self.read(stream) <= 0:
+                    break
 
     def settle(self) -> None:
         """Collect the rest of a child that has ended: what is left in its pipes, its grandchildren, its status."""
@@ -172,9 +186,14 @@ class Watched:
 
 
 class Watcher:
-    """Watches children side by side; a context manager that leaves none of them behind."""
+    """Watches children side by side; a context manager that leaves none of them behind.
+
+    Attributes:
+        clock: Time without our own pauses: the children's deadlines are by it.
+    """
 
     def __init__(self) -> None:
+        self.clock = StallClock()
         self._selector = selectors.DefaultSelector()
         self.alive: list[Watched] = []
 
@@ -185,7 +204,7 @@ class Watcher:
         """End whatever is still alive (an interrupt came) and let go of everything."""
         for child in self.alive:
             child.stop(Ending.TIMEOUT)
-            child.deadline = min(child.deadline, time.monotonic() + GRACE_S / 2)  # before our own parent's KILL
+            child.deadline = min(child.deadline, self.clock.now() + GRACE_S / 2)  # before our own parent's KILL
         while self.alive:
             self.wait()
         self._selector.close()
@@ -200,10 +219,10 @@ class Watcher:
 
     def wait(self) -> list[Watched]:
         """Wait until something happens; return the children that are over."""
-        pause = min((child.deadline for child in self.alive), default=0.0) - time.monotonic()
+        pause = min((child.deadline for child in self.alive), default=0.0) - self.clock.now()
         if any(child.pidfd is None for child in self.alive):
             pause = min(pause, _POLL_S)
-        for key, _ in self._selector.select(max(0.0, pause)):
+        for key, _ in self.clock.wait(self._selector.select, pause):
             child: Watched = key.data
             if key.fd != child.pidfd and (child.read(key.fd) == 0 or child.ending is not None):
                 self._selector.unregister(key.fd)
@@ -215,8 +234,10 @@ class Watcher:
         """Take a child's next step, if there is one; return whether it is over."""
         if has_exited(child.pid):
             child.settle()
-        elif child.deadline <= time.monotonic():
-            child.expire()
+        elif child.deadline <= self.clock.now():
+            child.drain()  # what it has said in time may grant it more
+            if child.deadline <= self.clock.now():
+                child.expire()
         if child.over:
             for descriptor in (*child.buffers, child.pidfd):
                 if descriptor is not None and descriptor in self._selector.get_map():

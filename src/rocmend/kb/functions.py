@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rocmend.core.errors import DataError
+from rocmend.core.patterns import compile_pattern
 from rocmend.kb.reading import UNKNOWN, Reading, kind_of
-from rocmend.kb.regex import TextTooLongError, compile_bounded
 from rocmend.kb.values import equal, is_number
 from rocmend.kb.versions import Version, parse_version
 
@@ -35,10 +35,7 @@ def matches(reading: Reading, value: Any, pattern: str) -> Any:
         return False
     if not isinstance(value, str):
         return reading.note(f"matches() takes a text, not {kind_of(value)}")
-    try:
-        return compile_bounded(pattern).search(value)
-    except TextTooLongError as error:
-        return reading.note(str(error))
+    return compile_pattern(pattern).search(value) is not None
 
 
 def length(reading: Reading, value: Any) -> Any:

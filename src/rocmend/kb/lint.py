@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rocmend.core.visible import visible
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.rules import CHECKS, Context
 from rocmend.machine.facts import KeyPatterns, declared_facts
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
     problems = lint(knowledge, today=dt.datetime.now(tz=dt.UTC).date(), only=arguments)
     for problem in problems:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-        sys.stdout.write(f"{place}: {problem.code} {problem.message}\n")
+        sys.stdout.write(visible(f"{place}: {problem.code} {problem.message}") + "\n")
     failed = {problem.path.rpartition("/")[2].removesuffix(".md") for problem in problems}
     names = [name.removesuffix(".md").rpartition("/")[2] for name in arguments]
     unknown = [name for name in names if name not in knowledge.entries and name not in failed]

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from rocmend.core.errors import UsageError
+from rocmend.core.documents import parse_toml, read_document
+from rocmend.core.errors import DataError, UsageError
 from rocmend.core.records import Remedy, Source
 from rocmend.kb.compiled import read_compiled, stamps_of, write_compiled
 from rocmend.kb.entry import Entry
@@ -177,11 +178,10 @@ def _parse_all(paths: list[str], problems: list[LoadProblem]) -> dict[str, Entry
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123  as above
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise EntryFormatError(0, f"larger than {MAX_FILE_BYTES} bytes")
-    return data
+    try:
+        return read_document(Path(path), max_bytes=MAX_FILE_BYTES)
+    except DataError as error:
+        raise EntryFormatError(0, error.message.removeprefix("is ").removesuffix(".")) from None
 
 
 def parse_entry(text: str, *, topic: str = "") -> Entry:
@@ -200,17 +200,13 @@ def parse_entry(text: str, *, topic: str = "") -> Entry:
     end = text.find("\n" + _FENCE, len(_FENCE) - 1)
     if end < 0:
         raise EntryFormatError(1, "no second +++ line ends the front matter")
-    import tomllib  # not needed where the entries are kept in parsed form
-
     front = text[len(_FENCE) : end + 1]
     try:
-        raw = tomllib.loads(front)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        raw = parse_toml(front, "entry")
+    except DataError as error:
+        place = re.search(r"\bline (\d+)\b", error.message)
         line = int(place[1]) + 1 if place else front.count("\n") + 1
-        raise EntryFormatError(line, f"not TOML: {error}") from None
-    except (RecursionError, ValueError) as error:
-        raise EntryFormatError(0, f"not TOML: {error}") from None
+        raise EntryFormatError(line, error.message.removeprefix("is ").removesuffix(".")) from None
     for name in ("topic", "body"):
         if name in raw:
             raise EntryFormatError(_line_of(front, (name,)), f"{name!r} is not written: it comes from the file")

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from rocmend.core.errors import UnitError
+from rocmend.core.patterns import PatternError, compile_pattern
 from rocmend.core.records import Fact, Gap
 from rocmend.kb import expression as ex
 from rocmend.kb.functions import FUNCTIONS, TEXT_ARGUMENT
 from rocmend.kb.reading import UNKNOWN, Reading
-from rocmend.kb.regex import PatternError, compile_bounded
 from rocmend.kb.values import truth
 from rocmend.machine.facts import Machine
 
@@ -287,6 +287,6 @@ class _Builder:
             raise self.error(node, f"argument {TEXT_ARGUMENT[name] + 1} of {name} must be a literal text")
         if name == "matches":
             try:
-                compile_bounded(value)
+                compile_pattern(value)
             except PatternError as error:
                 raise self.error(node.args[TEXT_ARGUMENT[name]], error.message.rstrip("."), error.next_step) from None

@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rocmend.kernels import target as targets
 from rocmend.kernels.target import Target
+from rocmend.kernels.triton_cache import use_trusted_cache
 
 if TYPE_CHECKING:
     import torch
 
     from rocmend.kernels.tuning import Config
+
+
+use_trusted_cache()  # nothing of ours launches a kernel without this module
 
 
 class Executor(Protocol):

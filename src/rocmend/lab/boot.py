@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import RocmendError
+from rocmend.core.patterns import compile_pattern
 from rocmend.lab.experiment import UNSET, Experiment, Factor, FactorKind
 from rocmend.lab.trial import Trial
 from rocmend.runner.run import run_attempt
@@ -124,7 +125,7 @@ def problems(experiment: Experiment, trial: Trial, boot: Boot) -> list[BootProbl
             pattern = factor.pattern.replace("{value}", re.escape(value))
             if text is None:
                 found.append(BootProblem(factor.name, factor.setting(value), f"{factor.file} could not be read"))
-            elif not re.search(pattern, text, re.MULTILINE):
+            elif not compile_pattern(pattern, lines=True).search(text):
                 found.append(BootProblem(factor.name, factor.setting(value), f"{factor.file} does not say so"))
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.runner.secret import without_secret, without_secrets
 from rocmend.runner.spec import Limits
 
 UNSET = "unset"
@@ -262,6 +263,13 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     def baseline(self) -> dict[str, str]:
         """Every factor's baseline value."""
         return {factor.name: factor.baseline for factor in self.factor}
+
+    def kept(self) -> Experiment:
+        """Return it as it is written down and shown: without the values of secrets."""
+        head = self.experiment
+        env = {name: value or "" for name, value in without_secrets(head.env).items()}
+        command = tuple(map(without_secret, head.command))
+        return msgspec.structs.replace(self, experiment=msgspec.structs.replace(head, env=env, command=command))
 
     def factor_named(self, name: str) -> Factor:
         """Return a factor that the file is known to have."""

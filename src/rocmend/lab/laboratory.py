@@ -12,6 +12,7 @@ import msgspec
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.evidence import Evidence
+from rocmend.core.files import make_private
 from rocmend.core.verdict import Verdict
 from rocmend.lab.boot import Boot, problem_text, problems, read_boot
 from rocmend.lab.experiment import Experiment
@@ -225,7 +226,7 @@ class Laboratory:
             return self._told(trial, number, self._record(begun, result)), ""
         begun = msgspec.structs.replace(begun, identity=identity(trial, spec))
         if isinstance(spec.where, Local) and OUT in placeholders(list(self.experiment.experiment.command)):
-            self.bench.out(attempt).mkdir(parents=True, exist_ok=True)
+            make_private(self.bench.out(attempt))
         self.bench.begin(begun)
         result = run_attempt(
             spec,
@@ -271,6 +272,8 @@ class Laboratory:
             "boot": begun.boot,
             "place": result.place,
             "output_tail": tail_of(output),
+            **({"notes": list(result.notes)} if result.notes else {}),
+            **({"stalled_s": result.stalled_s} if result.stalled_s else {}),
             **detail_of(judgement),
         }
         evidence = Evidence(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import msgspec
 
+from rocmend.core.documents import parse_toml, read_document
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.patterns import PatternError, compile_pattern
 from rocmend.lab.experiment import (
     BASELINE,
     UNSET,
@@ -26,13 +27,18 @@ from rocmend.lab.experiment import (
     OutputMatches,
 )
 from rocmend.lab.filling import HERE, OUT, fill, placeholders
+from rocmend.runner.executor import NotStartedError
 from rocmend.runner.phases import load_phases
+from rocmend.runner.remote.confine import rules_of
+from rocmend.runner.secret import is_hidden, without_secret
 from rocmend.runner.spec import Where
 
-MAX_FILE_BYTES = 1 << 20
+MAX_FILE_BYTES = 512 << 10
 MAX_REPEATS = 1000
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
+_NOT_KEPT = "The values of secrets are not kept, so that trials that differ in one could not be told apart."
+_FROM_ENVIRONMENT = 'Write NAME = "***" into [experiment.env] and set NAME in the environment of rocmend.'
 _STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
 
 
@@ -63,12 +69,9 @@ def load_experiment(path: Path) -> Experiment:
         DataError: It is not TOML, or not an experiment that could be run; line and field are named.
     """
     try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= MAX_FILE_BYTES else b""
-    except OSError as error:
+        data = read_document(path, max_bytes=MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError("lab", f"{path} cannot be read: {error.strerror}.") from error
-    if size > MAX_FILE_BYTES:
-        raise DataError(str(path), f"is {size} bytes long; an experiment has at most {MAX_FILE_BYTES}.")
     return parse_experiment(data, path)
 
 
@@ -78,13 +81,10 @@ def parse_experiment(data: bytes, path: Path) -> Experiment:
     Raises:
         DataError: See ``load_experiment``.
     """
+    document = parse_toml(data, str(path))
+    text = data.decode()
     try:
-        text = data.decode()
-        found = msgspec.convert(tomllib.loads(text), Experiment, strict=True)
-    except UnicodeDecodeError as error:
-        raise DataError(str(path), f"is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(str(path), f"is not TOML: {error}.", next_step="See https://toml.io for the syntax.") from error
+        found = msgspec.convert(document, Experiment, strict=True)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `")
         where = where.rstrip("`") or "$"
@@ -211,6 +211,8 @@ def _check_env(experiment: Experiment, factor: Factor, at: str) -> Iterator[Prob
     del experiment
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", factor.env_name):
         yield Problem(f"{at}.variable", f"{factor.env_name!r} is no name of a variable.")
+    if any(value != UNSET and is_hidden(factor.env_name, value) for value in factor.values):
+        yield Problem(f"{at}.values", f"{factor.env_name} holds a secret.", _NOT_KEPT, _FROM_ENVIRONMENT)
 
 
 def _check_parameter(experiment: Experiment, factor: Factor, at: str) -> Iterator[Problem]:
@@ -268,6 +270,21 @@ _KIND_CHECKS = {
 def _used(experiment: Experiment) -> set[str]:
     head = experiment.experiment
     return set(placeholders([*head.command, head.env, head.cwd, experiment.where]))
+
+
+def _check_secrets(experiment: Experiment) -> Iterator[Problem]:
+    """Refuse secrets where they would be kept, or stand on a command line that every user of the machine can read."""
+    names = {factor.name for factor in experiment.factor}
+    for name, value in experiment.experiment.env.items():
+        if is_hidden(name, "a value") and names & set(placeholders(value)):
+            yield Problem(
+                "$.experiment.env", f"{name} is a secret and takes a factor's value.", _NOT_KEPT, _FROM_ENVIRONMENT
+            )
+    extra = experiment.where.get("extra_args")
+    for argument in extra if isinstance(extra, list) else ():
+        if isinstance(argument, str) and without_secret(argument) != argument:
+            why = "Every user of the machine can read the command line that it would stand on."
+            yield Problem("$.where.extra_args", "hold a secret.", why, _FROM_ENVIRONMENT)
 
 
 def _check_placeholders(experiment: Experiment) -> Iterator[Problem]:
@@ -358,7 +375,7 @@ def _check_number(at: str, number: NumberWithin | Criterion) -> Iterator[Problem
     field, pattern = ("pattern", number.pattern) if isinstance(number, NumberWithin) else ("number", number.number)
     bad = list(_bad_pattern(f"{at}.{field}", pattern))
     yield from bad
-    if not bad and re.compile(pattern).groups != 1:
+    if not bad and compile_pattern(pattern, lines=True).groups != 1:
         yield Problem(f"{at}.{field}", "expected one group, the number.", "", r"E.g. 'eval rate: ([0-9.]+)'.")
     if number.at_least is None and number.at_most is None:
         yield Problem(f"{at}.at_least", "there is no bound.", "Any number would do.", "Give at_least or at_most.")
@@ -375,9 +392,11 @@ def _check_where(experiment: Experiment) -> Iterator[Problem]:
         if name not in fields:
             yield Problem(f"$.where.{name}", f"{kind} has no such field.", "", f"Known: {_list(fields)}.")
     try:
-        msgspec.convert(fill(experiment.where, experiment.baseline), Where)
+        rules_of(msgspec.convert(fill(experiment.where, experiment.baseline), Where))
     except msgspec.ValidationError as error:
         yield Problem("$.where", f"{error}.")
+    except NotStartedError as error:
+        yield Problem("$.where", error.message, error.why, error.next_step)
     uses_out = OUT in _used(experiment)
     if uses_out and kind != "local":
         yield Problem("$.where.kind", "{out} is a folder of this machine.", "Only local trials can write to it.")
@@ -385,9 +404,9 @@ def _check_where(experiment: Experiment) -> Iterator[Problem]:
 
 def _bad_pattern(at: str, pattern: str) -> Iterator[Problem]:
     try:
-        re.compile(pattern, re.MULTILINE)
-    except re.error as error:
-        yield Problem(at, f"is no regular expression: {error}.")
+        compile_pattern(pattern, lines=True)
+    except PatternError as error:
+        yield Problem(at, f"is no regular expression: {error.reason}.", "", error.next_step)
 
 
 def _list(names: Any) -> str:
@@ -401,5 +420,6 @@ CHECKS: tuple[Callable[[Experiment], Iterator[Problem]], ...] = (
     _check_strategies,
     _check_oracle,
     _check_where,
+    _check_secrets,
     _check_success,
 )

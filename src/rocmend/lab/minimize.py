@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.files import write_atomic
@@ -183,17 +184,17 @@ def minimize(lab: Laboratory, first: Trial, second: Trial, *, repeats: int | Non
 def _remember(bench: Bench, found: Minimized) -> None:
     """Keep a result for the report, in place of an earlier one between the same trials."""
     others = [item for item in _read(bench) if item.definitions != found.definitions]
-    write_atomic(bench.folder / FILE_NAME, msgspec.json.encode([*others, found]))
+    write_atomic(bench.folder / FILE_NAME, msgspec.json.encode([*others, found]), private=True)
 
 
 def _read(bench: Bench) -> list[Minimized]:
     path = bench.folder / FILE_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Minimized])
+        return read_json(path, list[Minimized], max_bytes=16 << 20, what="list of results")
     except FileNotFoundError:
         return []
-    except msgspec.DecodeError as error:
-        raise DataError(str(path), f"is damaged: {error}.", next_step="Remove it.") from error
+    except DataError as error:
+        raise DataError(str(path), f"is damaged: it {error.message}", next_step="Remove it.") from error
 
 
 def remembered(bench: Bench, trials: Iterable[Trial]) -> tuple[Minimized, ...]:

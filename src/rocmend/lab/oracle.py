@@ -12,6 +12,9 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import read_document
+from rocmend.core.errors import DataError
+from rocmend.core.patterns import compile_pattern
 from rocmend.core.verdict import Verdict
 from rocmend.lab.experiment import (
     Criterion,
@@ -125,7 +128,7 @@ def _wrong(  # noqa: PLR0911  one return a kind of oracle
     if isinstance(oracle, OutputEquals):
         if output.dropped_bytes:
             return f"it printed too much to compare: {output.dropped_bytes} bytes were not kept"
-        wanted = experiment.path(oracle.file).read_text(encoding="utf-8") if oracle.file else oracle.text
+        wanted = _reference(experiment.path(oracle.file)) if oracle.file else oracle.text
         return _difference(output.stdout.strip(), wanted.strip())
     if isinstance(oracle, OutputMatches):
         return _pattern(output.both, oracle.pattern, oracle.absent)
@@ -155,16 +158,16 @@ def _difference(found: str, wanted: str) -> str:
 
 
 def _pattern(text: str, pattern: str, absent: str) -> str:
-    if pattern and not re.search(pattern, text, re.MULTILINE):
+    if pattern and not compile_pattern(pattern, lines=True).search(text):
         return f"the output does not match {pattern!r}"
-    unwanted = re.search(absent, text, re.MULTILINE) if absent else None
-    return f"the output holds {unwanted.group()[:80]!r}, which it must not" if unwanted else ""
+    unwanted = compile_pattern(absent, lines=True).search(text) if absent else None
+    return f"the output holds {(unwanted.group() or '')[:80]!r}, which it must not" if unwanted else ""
 
 
 def _number(text: str, pattern: str) -> float | None:
     """Return the number in the last match."""
     value = None
-    for found in re.finditer(pattern, text, re.MULTILINE):
+    for found in compile_pattern(pattern, lines=True).finditer(text):
         try:
             value = float(found.group(1) or "")
         except ValueError:
@@ -235,10 +238,10 @@ def read_numbers(path: Path) -> Sequence[float]:
         OSError: It cannot be read.
         ValueError: It holds something else.
     """
-    with path.open("rb") as file:
-        data = file.read(MAX_NUMBERS_BYTES + 1)
-    if len(data) > MAX_NUMBERS_BYTES:
-        raise ValueError(f"{path.name} is larger than {MAX_NUMBERS_BYTES} bytes")
+    try:
+        data = read_document(path, max_bytes=MAX_NUMBERS_BYTES, subject=path.name)
+    except DataError as error:
+        raise ValueError(f"{path.name} {error.message.removesuffix('.')}") from error
     if path.suffix == ".f32":
         if len(data) % 4:
             raise ValueError(f"{path.name} does not hold whole 32-bit floats: it is {len(data)} bytes long")
@@ -252,6 +255,13 @@ def read_numbers(path: Path) -> Sequence[float]:
         return [float(word) for word in data.split()]
     except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(f"{path.name} does not hold a list of numbers: {error}") from error
+
+
+def _reference(path: Path) -> str:
+    try:
+        return read_document(path, max_bytes=MAX_OUTPUT_BYTES).decode()
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise DataError(str(path), f"cannot be compared with: {error}.") from error
 
 
 def tail_of(output: Output, characters: int = 2000) -> str:

@@ -18,7 +18,8 @@ from rocmend.lab.outcome import Outcome, collect
 from rocmend.lab.plan import Step, all_trials, make_plan
 from rocmend.lab.predict import Prediction, predict
 from rocmend.lab.state import Bench
-from rocmend.lab.trial import Trial
+from rocmend.lab.trial import Trial, spec_of
+from rocmend.runner.remote.confine import Rule, rules_of
 from rocmend.runner.spec import Local
 from rocmend.store.store import Store
 
@@ -33,6 +34,7 @@ class LabPlan(msgspec.Struct, frozen=True):
         repeats: Runs of each trial.
         steps: Trials in order.
         reboots: What to do for trials that this boot does not serve.
+        rules: What each run is denied and given, of its place: what it is on this machine, where that counts.
     """
 
     experiment: str
@@ -41,6 +43,7 @@ class LabPlan(msgspec.Struct, frozen=True):
     repeats: int
     steps: tuple[Step, ...]
     reboots: tuple[RebootPlan, ...]
+    rules: tuple[Rule, ...] = ()
 
 
 class LabStatus(msgspec.Struct, frozen=True):
@@ -109,7 +112,8 @@ def plan_of(experiment: Experiment, predictions: Predictions, *, root: Path = Pa
     steps = make_plan(experiment, dict(predictions))
     reboots = reboots_of(experiment, [step.trial for step in steps], root=root)
     head = experiment.experiment
-    return LabPlan(head.id, head.title, head.question, head.repeats, steps, reboots)
+    spec = spec_of(experiment, experiment.baseline, name="plan", here=experiment.folder, out=experiment.folder)
+    return LabPlan(head.id, head.title, head.question, head.repeats, steps, reboots, rules_of(spec.kept().where))
 
 
 def reboots_of(experiment: Experiment, trials: list[Trial], *, root: Path = Path("/")) -> tuple[RebootPlan, ...]:
@@ -168,7 +172,7 @@ def report_of(
     known = {item.result.first for item in found if not item.result.incomplete}
     conclusion = conclude(experiment, status.outcomes, file=file, minimized=known)
     waiting = [item.trial for item in status.outcomes if item.waiting and not item.runs]
-    return LabReport(experiment, status, conclusion, found, reboots_of(experiment, waiting, root=root))
+    return LabReport(experiment.kept(), status, conclusion, found, reboots_of(experiment, waiting, root=root))
 
 
 def trial_named(experiment: Experiment, name: str) -> Trial:

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
+
+_MAX_BYTES = 4 << 20
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -82,15 +85,15 @@ class Bench:
 
     def begin(self, begun: Begun) -> None:
         """Note an attempt before it starts."""
-        write_atomic(self._begun / f"{begun.attempt}.json", msgspec.json.encode(begun))
+        write_atomic(self._begun / f"{begun.attempt}.json", msgspec.json.encode(begun), private=True)
 
     def begun(self) -> Iterator[Begun]:
         """Yield the attempts that were begun and not forgotten."""
         for path in sorted(self._begun.glob("*.json")) if self._begun.is_dir() else ():
             try:
-                yield msgspec.json.decode(path.read_bytes(), type=Begun)
-            except msgspec.DecodeError as error:
-                raise DataError(str(path), f"is damaged: {error}.", next_step="Remove it.") from error
+                yield read_json(path, Begun, max_bytes=_MAX_BYTES, what="note of an attempt")
+            except DataError as error:
+                raise DataError(str(path), f"is damaged: it {error.message}", next_step="Remove it.") from error
 
     def forget(self, attempt: str) -> None:
         """Forget an attempt: it is in the store, or it never ended."""
@@ -114,11 +117,11 @@ class Bench:
         """
         with contextlib.suppress(FileNotFoundError):
             try:
-                return msgspec.json.decode(self._state.read_bytes(), type=State)
-            except msgspec.DecodeError as error:
-                raise DataError(str(self._state), f"is damaged: {error}.", next_step="Remove it.") from error
+                return read_json(self._state, State, max_bytes=_MAX_BYTES, what="state of an experiment")
+            except DataError as error:
+                raise DataError(str(self._state), f"is damaged: it {error.message}", next_step="Remove it.") from error
         return State()
 
     def keep(self, state: State) -> None:
         """Write down what was noted."""
-        write_atomic(self._state, msgspec.json.encode(state))
+        write_atomic(self._state, msgspec.json.encode(state), private=True)

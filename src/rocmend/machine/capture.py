@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +12,10 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.files import naming
+from rocmend.core.redact import Redactor
+from rocmend.core.redact.here import FIRST_PERSON_ID, hosts, users
+from rocmend.core.scratch import ScratchFolder
 from rocmend.core.supervise import CommandResult
 from rocmend.machine import layout
 from rocmend.machine.collect import snapshot
@@ -19,12 +23,8 @@ from rocmend.machine.facts import Machine
 from rocmend.machine.layout import Manifest, Tree
 from rocmend.machine.live import LiveRoot
 from rocmend.machine.recording import Recording
-from rocmend.machine.redact import Redactor
 from rocmend.machine.root import Stat, User
 from rocmend.machine.trim import trim
-
-FIRST_PERSON_ID = 1000
-"""User and group ids from here on belong to people."""
 
 Progress = Callable[[str], None]
 
@@ -68,20 +68,17 @@ def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot
         raise UsageError("capture", "the machine is not being recorded.")
     say("collecting")
     machine = snapshot(root, name=directory.name)
-    redactor = Redactor(hosts=_hosts(), users=_users())
+    redactor = Redactor(hosts=hosts(), users=users())
     say("redacting and writing")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-    try:
-        kept = trim(root.record)
-        files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
-        mask = os.umask(0)
-        os.umask(mask)
-        building.chmod(0o777 & ~mask)  # mkdtemp makes 0700; a capture is for sharing
-        _replace(directory, building)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+    kept = trim(root.record)
+    with naming(directory):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with ScratchFolder("capture", directory.parent) as building:
+            files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
+            mask = os.umask(0)
+            os.umask(mask)
+            building.chmod(0o777 & ~mask)  # a capture is for sharing
+            _replace(directory, building)
     return Capture(directory, machine, redactor, files, len(kept.commands))
 
 
@@ -111,23 +108,6 @@ def _replace(directory: Path, building: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _hosts() -> set[str]:
-    return {socket.gethostname(), os.uname().nodename} - {""}
-
-
-def _users() -> set[str]:
-    """Return the names of people's accounts: ids from 1000, the current user, whoever called sudo."""
-    import pwd
-
-    names = {entry.pw_name for entry in pwd.getpwall() if FIRST_PERSON_ID <= entry.pw_uid < 65534}
-    names |= {os.environ.get(variable, "") for variable in ("USER", "LOGNAME", "SUDO_USER", "USERNAME")}
-    try:
-        names.add(pwd.getpwuid(os.geteuid()).pw_name)
-    except KeyError:
-        names.add("")
-    return names - {"", "root", "nobody"}
-
-
 def write(directory: Path, record: Recording, redactor: Redactor, *, captured_at: str, name: str) -> int:
     """Write a recording as a capture into an existing folder; return the number of the machine's files kept.
 
@@ -143,7 +123,7 @@ def write(directory: Path, record: Recording, redactor: Redactor, *, captured_at
     errors = dict(record.errors)
     kept = 0
     for path, data in sorted(record.files.items()):
-        if _write_file(directory / layout.ROOT, redactor.path(path), redactor.data(data)):
+        if _write_file(directory / layout.ROOT, redactor.path(path), redactor.file(path, data)):
             kept += 1
         else:
             errors[path] = "could not be kept in the capture."
@@ -158,7 +138,7 @@ def write(directory: Path, record: Recording, redactor: Redactor, *, captured_at
     for result in record.commands.values():
         kept_result = _command(result, redactor)
         _write_json(directory / layout.COMMANDS / f"{layout.command_slug(kept_result.argv)}.json", kept_result)
-    environ = {key: redactor.variable(key, value) for key, value in record.environ.items()}
+    environ = {key: redactor.field(key, value) for key, value in record.environ.items()}
     _write_json(directory / layout.ENVIRON, environ)
     if record.user is not None:
         _write_json(directory / layout.USER, _user(record.user, redactor))
@@ -176,7 +156,9 @@ def _write_file(root: Path, path: str, data: bytes) -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as file:
             file.write(data)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise  # all that follows would be left out too
         return False
     return True
 
@@ -207,7 +189,7 @@ def _user(user: User, redactor: Redactor) -> User:
 def _command(result: CommandResult, redactor: Redactor) -> CommandResult:
     return msgspec.structs.replace(
         result,
-        argv=tuple(redactor.text(word) for word in result.argv),
+        argv=tuple(redactor.json(result.argv)),
         stdout=redactor.text(result.stdout),
         stderr=redactor.text(result.stderr),
     )

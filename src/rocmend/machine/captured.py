@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import posixpath
 from collections.abc import Callable, Sequence
@@ -24,6 +25,10 @@ MAX_ENTRIES = 200_000
 MAX_DEPTH = 64
 """Nesting of folders under ``root/``; sysfs paths go about 20 deep."""
 
+MAX_COMMANDS_CHARS = 32 << 20
+"""What the tools of a captured machine printed, together; a real one's few hundred KB."""
+
+_MAX_INDEX_CHARS = 32 << 20  # of the names of all folders above the paths in tree.json; a real one's are some 100 KB
 _MAX_LINKS = 40  # as Linux counts before ELOOP
 
 
@@ -67,6 +72,7 @@ class CapturedRoot(Root):
         self._errors = self._by_path(tree.errors)
         self._files: dict[str, str] = {}
         self._children: dict[str, set[str]] = {}
+        self._index_chars = 0
         self._scan()
         for known in (self._stats, self._links, self._denied, self._errors):
             for path in known:
@@ -92,7 +98,8 @@ class CapturedRoot(Root):
         while waiting:
             real, path, depth = waiting.pop()
             try:
-                entries = list(os.scandir(real))
+                with os.scandir(real) as listing:
+                    entries = list(itertools.islice(listing, MAX_ENTRIES + 1))
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -126,6 +133,9 @@ class CapturedRoot(Root):
             if name in names:
                 return
             names.add(name)
+            self._index_chars += len(path)
+            if self._index_chars > _MAX_INDEX_CHARS:
+                raise DataError(f"capture {self.directory}", f"the paths in {layout.TREE} are too many and too deep.")
             path = parent
 
     def _known(self, path: str) -> bool:
@@ -248,16 +258,26 @@ class CapturedRoot(Root):
         except OSError:
             return {}
         results: dict[tuple[str, ...], CommandResult] = {}
+        left = MAX_COMMANDS_CHARS
         for name in names[:1000]:
             result: CommandResult | None = layout.load_json(folder, name, CommandResult)
-            if result is not None:
-                results[result.argv] = result
+            if result is None:
+                continue
+            left -= len(result.stdout) + len(result.stderr)
+            if left < 0:
+                raise DataError(f"capture {folder}", f"holds more than {MAX_COMMANDS_CHARS} characters of output.")
+            results[result.argv] = result
         return results
 
     def measure(self, name: str, path: str, function: Callable[[Path], Any]) -> Any:  # noqa: ARG002  nothing is read
         """Return the value measured when the machine was captured. See ``Root.measure``."""
         if self._measurements is None:
-            self._measurements = layout.load_json(self.directory, layout.MEASUREMENTS, dict[str, Any]) or {}
+            self._measurements = (
+                layout.load_json(
+                    self.directory, layout.MEASUREMENTS, dict[str, Any], max_bytes=layout.MAX_MEASURED_BYTES
+                )
+                or {}
+            )
         key = layout.measurement_key(name, clean_path(path))
         if key not in self._measurements:
             raise AbsentError(path, f"the capture has no measurement {name!r} of it.")

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
 from rocmend.core.records import SCHEMA_VERSION
-from rocmend.machine.files import read_regular
-from rocmend.machine.root import AbsentError, ReadError, Stat
+from rocmend.machine.root import Stat
 
 MANIFEST = "machine.json"
 ROOT = "root"
@@ -35,8 +35,9 @@ ENVIRON = "environ.json"
 USER = "user.json"
 MEASUREMENTS = "measurements.json"
 
-MAX_JSON_BYTES = 64 << 20
-"""A document larger than this is not one of ours."""
+MAX_JSON_BYTES = 16 << 20
+"""A document larger than this is not one of ours: a tool may print 8 MiB, which JSON escapes."""
+MAX_MEASURED_BYTES = 2 << 20
 
 T = TypeVar("T")
 
@@ -93,28 +94,20 @@ def measurement_key(name: str, path: str) -> str:
     return f"{name}|{path}"
 
 
-def load_json(directory: Path, name: str, kind: type[T] | Any) -> T | None:
+def load_json(directory: Path, name: str, kind: type[T] | Any, *, max_bytes: int | None = None) -> T | None:
     """Decode and validate one document of a capture; None where it is absent.
 
     Raises:
         DataError: Not JSON, of the wrong types, too large, or not a plain file inside the folder.
     """
     path = directory / name
-    subject = f"capture {path}"
     try:
-        data = read_regular(str(path), shown_as=str(path), max_bytes=MAX_JSON_BYTES + 1, follow=False)
-    except AbsentError:
+        value: T = read_json(
+            path, kind, max_bytes=max_bytes or MAX_JSON_BYTES, what="JSON of the capture layout", follow=False
+        )
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except ReadError as error:
-        raise DataError(subject, error.message, next_step="Capture the machine again.") from None
-    if len(data) > MAX_JSON_BYTES:
-        raise DataError(subject, f"is larger than {MAX_JSON_BYTES} bytes.", next_step="Capture the machine again.")
-    try:
-        value: T = msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise DataError(
-            subject,
-            f"expected valid JSON of the capture layout, found: {str(error)[:200]}",
-            next_step="Correct the file or capture the machine again.",
-        ) from None
+    except DataError as error:
+        next_step = "Correct the file or capture the machine again."
+        raise DataError(f"capture {path}", error.message, next_step=next_step) from None
     return value

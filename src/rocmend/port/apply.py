@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import UsageError
 from rocmend.port.git import uncommitted
 from rocmend.port.patch import patch
@@ -72,19 +73,20 @@ def apply(
     Raises:
         UsageError: The work tree has changes that are not committed, a file changed meanwhile, or another process is
             changing the project. Nothing was written then.
+        DataError: What an earlier port left leads out of the project, or a folder to write to is a link.
         RocmendError: The disk is full, or a folder is not writable.
     """
     root = Path(analysis.root)
-    with locked(root):
+    with locked(root) as tree:
         try:
-            told = recover(root)
+            told = recover(tree)
             planned = plan(analysis, style=style, suggestions=suggestions)
             if planned.changes:
                 if not allow_dirty:
-                    _refuse_dirty(root, planned.changes)
-                _commit(root, planned.changes, analysis.targets, style)
+                    _refuse_dirty(tree, planned.changes)
+                _commit(tree, planned.changes, analysis.targets, style)
         except OSError as error:
-            raise not_written(root, error) from error
+            raise not_written(tree, error) from error
     return Applied(
         changed=tuple(change.path for change in planned.changes if change.before is not None),
         added=tuple(change.path for change in planned.changes if change.before is None),
@@ -94,32 +96,32 @@ def apply(
     )
 
 
-def _commit(root: Path, planned: Sequence[Change], targets: Sequence[str], style: str) -> None:
-    modes = modes_of(root, planned)
-    made = to_make(root, planned)
+def _commit(tree: Beneath, planned: Sequence[Change], targets: Sequence[str], style: str) -> None:
+    modes = modes_of(tree, planned)
+    made = to_make(tree, planned)
     manifest = Manifest(entries_of(planned, modes), made_folders=tuple(made), style=style, targets=tuple(targets))
     back = [Change(change.path, change.after, change.before) for change in planned]
-    commit(root, planned, manifest, patch(back))
+    commit(tree, planned, manifest, patch(back))
 
 
-def _refuse_dirty(root: Path, planned: Sequence[Change]) -> None:
+def _refuse_dirty(tree: Beneath, planned: Sequence[Change]) -> None:
     """Raise where git could not take the port back: tracked files are changed, or files are that git does not have.
 
     Files that are as an earlier port left them do not count: what they were is kept beside the project.
     """
-    dirty = uncommitted(root)
+    dirty = uncommitted(tree.root)
     ours = {change.path for change in planned if change.before is not None}
-    left = {entry.path: entry.after for port in generations(root) for entry in port.manifest.entries}
+    left = {entry.path: entry.after for port in generations(tree) for entry in port.manifest.entries}
     found = sorted(
         path
         for path, tracked in dirty
-        if (tracked or path in ours) and not (path in left and digest_at(root / path) == left[path])
+        if (tracked or path in ours) and not (path in left and digest_at(tree, path) == left[path])
     )
     if not found:
         return
     shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
     raise UsageError(
-        str(root),
+        str(tree.root),
         f"the work tree has changes that are not committed: {shown}.",
         why="A port is told from them, and taken back with git, only where everything else is committed.",
         next_step="Commit or stash them, or allow it with --allow-dirty.",

@@ -7,18 +7,19 @@ which moves with every change above it. Of lines that are the same in a file, as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from rocmend.core.beneath import write_named
+from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
-from rocmend.core.files import write_atomic
 from rocmend.port.records import Analysis, FileReport, Issue
 
 __all__ = ["Baseline", "read_baseline", "without_known", "write_baseline"]
 
 _VERSION = 1
+_MAX_BYTES = 16 << 20
 
 
 class _Known(msgspec.Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -44,12 +45,12 @@ def _key(issue: Issue) -> tuple[str, str, str]:
     return issue.path, issue.rule, " ".join(issue.snippet.split())
 
 
-def write_baseline(path: Path, issues: Iterable[Issue]) -> int:
-    """Write issues down as known and return how many they are."""
-    counted = Counter(_key(issue) for issue in issues)
+def write_baseline(path: Path, analysis: Analysis) -> int:
+    """Write the issues of an analysis down as known and return how many they are."""
+    counted = Counter(_key(issue) for issue in analysis.issues)
     known = tuple(_Known(*key, count) for key, count in sorted(counted.items()))
     document = msgspec.json.encode(Baseline(_VERSION, known))
-    write_atomic(path, msgspec.json.format(document, indent=1) + b"\n")
+    write_named(Path(analysis.root), path, msgspec.json.format(document, indent=1) + b"\n")
     return counted.total()
 
 
@@ -60,15 +61,13 @@ def read_baseline(path: Path) -> Baseline:
         DataError: The file cannot be read or is no baseline.
     """
     try:
-        baseline = msgspec.json.decode(path.read_bytes(), type=Baseline)
-    except OSError as error:
+        baseline: Baseline = read_json(path, Baseline, max_bytes=_MAX_BYTES, what="baseline")
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(
             str(path), f"the baseline cannot be read: {error.strerror}.", next_step="Write one with --write-baseline."
         ) from error
-    except msgspec.DecodeError as error:
-        raise DataError(
-            str(path), f"is no baseline: {error}.", next_step="Write it anew with --write-baseline."
-        ) from error
+    except DataError as error:
+        raise DataError(str(path), error.message, next_step="Write it anew with --write-baseline.") from error
     if baseline.schema_version != _VERSION:
         raise DataError(
             str(path),

@@ -12,12 +12,14 @@ from pathlib import Path
 import msgspec
 
 import rocmend
+from rocmend.core.errors import RocmendError
 from rocmend.core.files import write_atomic
+from rocmend.core.private import private_folder
 from rocmend.port.look import Look
 from rocmend.port.settings import Settings
 from rocmend.port.walk import FoundFile
 
-__all__ = ["Cache", "cache_folder", "rules_fingerprint"]
+__all__ = ["Cache", "rules_fingerprint"]
 
 _MAGIC = b"rocmend port cache 1\n"
 _DIGEST_BYTES = 32
@@ -34,13 +36,6 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
     fingerprint: str
     entries: dict[str, _Entry]
-
-
-def cache_folder() -> Path:
-    """Return the folder that caches of analyses lie in."""
-    asked = os.environ.get("XDG_CACHE_HOME")
-    base = Path(asked) if asked and Path(asked).is_absolute() else Path.home() / ".cache"
-    return base / "rocmend" / "port"
 
 
 @cache
@@ -70,7 +65,13 @@ class Cache:
         limits = (settings.max_file_bytes, settings.time_limit_s, settings.memory_limit_bytes)
         self._fingerprint = f"{rules_fingerprint()} {limits}"
         name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
-        self._path = cache_folder() / f"{name}.bin"
+        self._path: Path | None = None
+        try:
+            self._path = private_folder("port") / f"{name}.bin"
+        except RocmendError as error:
+            self.notes.append(f"{error} All files are read.")
+        except OSError as error:
+            self.notes.append(f"There cannot be a cache in {error.filename}: {error.strerror}; all files are read.")
         self._entries = self._read()
         self._next: dict[str, _Entry] = {}
 
@@ -104,11 +105,11 @@ class Cache:
 
     def save(self) -> None:
         """Write what was found, for the next time; without the files that are no longer there."""
-        if self._next == self._entries:
+        if self._path is None or self._next == self._entries:
             return
         payload = msgspec.msgpack.encode(_Stored(self._fingerprint, self._next))
         try:
-            write_atomic(self._path, _MAGIC + hashlib.sha256(payload).digest() + payload)
+            write_atomic(self._path, _MAGIC + hashlib.sha256(payload).digest() + payload, private=True)
             kept = sorted(self._path.parent.glob("*.bin"), key=lambda path: path.stat().st_mtime)
             for old in kept[:-_MOST_PROJECTS]:
                 old.unlink(missing_ok=True)
@@ -119,6 +120,8 @@ class Cache:
             )
 
     def _read(self) -> dict[str, _Entry]:
+        if self._path is None:
+            return {}
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:

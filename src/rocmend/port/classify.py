@@ -62,10 +62,20 @@ def _pattern(paths: tuple[str, ...]) -> re.Pattern[str]:
         if "*" not in want and "?" not in want:
             parts.append(re.escape(want))
             continue
-        any_sign = "." if "/" in want else "[^/]"
-        signs = {"*": f"{any_sign}*", "?": any_sign}
-        parts.append("(?:^|/)" + "".join(signs.get(sign) or re.escape(sign) for sign in want))
+        parts.append("(?:^|/)" + _glob(want))
     return re.compile(rf"(?:{'|'.join(parts)})\Z" if parts else r"(?!)", re.DOTALL)
+
+
+def _glob(want: str) -> str:
+    """Return a path's pattern as an expression in which a star never goes back: a person's may have any number."""
+    any_sign = "." if "/" in want else "[^/]"
+    first, *middle = (
+        "".join(any_sign if sign == "?" else re.escape(sign) for sign in part) for part in want.split("*")
+    )
+    if not middle:
+        return first
+    last = middle.pop()
+    return first + "".join(f"(?>{any_sign}*?{part})" for part in middle if part) + f"{any_sign}*{last}"
 
 
 @cache

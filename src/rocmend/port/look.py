@@ -76,7 +76,7 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
     """Read one file and return what its rules find; whatever goes wrong is the reason why it was skipped."""
     path = task.path
     try:
-        data, stamp = read_steady(root / path, max_file_bytes)
+        data, stamp = read_steady(root, path, max_file_bytes)
     except NotReadError as error:
         return not_looked_at(path, str(error), task.size_bytes)
     size = len(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import msgspec
 import zstandard
 
+from rocmend.core.errors import RocmendError
 from rocmend.core.files import write_atomic
-from rocmend.port.cache import cache_folder, rules_fingerprint
+from rocmend.core.private import private_folder
+from rocmend.port.cache import rules_fingerprint
 
 __all__ = ["Memo"]
 
@@ -26,7 +29,9 @@ class Memo:
 
     def __init__(self, root: Path) -> None:
         name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
-        self._path = cache_folder() / f"{name}.plan"
+        self._path: Path | None = None
+        with contextlib.suppress(RocmendError, OSError):  # the cache of the analysis says why there is none
+            self._path = private_folder("port") / f"{name}.plan"
         self._known = self._read()
         self._used: dict[bytes, bytes] = {}
 
@@ -48,15 +53,17 @@ class Memo:
 
     def save(self) -> None:
         """Write what was used, for the next time. A cache that cannot be written costs time and nothing else."""
-        if self._used.keys() == self._known.keys():
+        if self._path is None or self._used.keys() == self._known.keys():
             return
         payload = zstandard.ZstdCompressor(level=1).compress(msgspec.msgpack.encode(self._used))
         try:
-            write_atomic(self._path, hashlib.sha256(payload).digest() + payload)
+            write_atomic(self._path, hashlib.sha256(payload).digest() + payload, private=True)
         except OSError:
             return
 
     def _read(self) -> dict[bytes, bytes]:
+        if self._path is None:
+            return {}
         try:
             data = self._path.read_bytes()
             payload = data[_DIGEST_BYTES:]

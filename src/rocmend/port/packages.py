@@ -13,6 +13,7 @@ from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from rocmend.core.documents import PYTHON_BYTES, read_document
 from rocmend.core.errors import DataError
 
 __all__ = ["Reach", "Reaches"]
@@ -27,7 +28,7 @@ _FROM = re.compile(rb"^[ \t]*from[ \t]+([A-Za-z_]\w*)[ \t]+import[ \t]+\(?([^()#
 _DOTTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)\.(\w+)", re.MULTILINE)
 _IS_SCRIPT = re.compile(rb"\A#!|^if[ \t]+\(?__name__[ \t]*==", re.MULTILINE)
 _HIP = re.compile(rb"version\.hip\b|[\"']hip[\"']")
-_LARGEST = 1 << 20  # bytes of a module that is looked at for a flag
+_LARGEST = 1 << 20  # bytes of a module that is looked at for what it imports
 _MOST_FILES = 5000  # of a package that are looked at for what they import
 _NO_MODULES = frozenset({"setup.py", "conftest.py", "noxfile.py", "conf.py"})
 """Files that tools execute with a search path of their own."""
@@ -48,13 +49,13 @@ class Reach(NamedTuple):
 
 def _flag_in(path: Path) -> tuple[str, str] | None:
     """Return a module's name and its flag for ROCm, where it is proven to be one and safe to import."""
-    if path.name in {"__init__.py", f"{MODULE}.py"}:
+    if path.name in {"__init__.py", f"{MODULE}.py"} or not path.is_file():  # a pipe would block
         return None
     try:
-        data = path.read_bytes()
-    except OSError:
+        data = read_document(path, max_bytes=PYTHON_BYTES, follow=False)
+    except (OSError, DataError):
         return None
-    if not _HIP.search(data) or len(data) > _LARGEST or _RELATIVE.search(data):
+    if not _HIP.search(data) or _RELATIVE.search(data):
         return None
     if path.parent.name.encode() in {match.group(1) for match in _IMPORTED.finditer(data)}:
         return None
@@ -145,10 +146,11 @@ class Reaches:
             for number, path in enumerate(sorted((self._root / home).rglob("*.py"))):
                 if number >= _MOST_FILES:
                     break
+                if not path.is_file():  # a pipe would block
+                    continue
                 try:
-                    with path.open("rb") as stream:
-                        data = stream.read(_LARGEST)
-                except OSError:
+                    data = read_document(path, max_bytes=_LARGEST, follow=False)
+                except (OSError, DataError):
                     continue
                 for name, rest in [*_DOTTED.findall(data), *_FROM.findall(data)]:
                     found.setdefault(name.decode(), set()).update(re.findall(r"\w+", rest.decode("ascii", "ignore")))
@@ -181,8 +183,8 @@ class Reaches:
             if module.decode("ascii", "replace") in sys.stdlib_module_names or not beside.is_file():
                 continue
             try:
-                there = beside.read_bytes()
-            except OSError:
+                there = read_document(beside, max_bytes=_LARGEST)
+            except (OSError, DataError):
                 continue
             if any(
                 re.search(

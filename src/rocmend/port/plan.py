@@ -19,7 +19,7 @@ from rocmend.port.pool import Crew
 from rocmend.port.records import Analysis, Change, FileReport, Issue, Language
 from rocmend.port.rewrite import CHANGED_SINCE, Rewrite, Rewritten, rewrite, taken
 from rocmend.port.settings import settings
-from rocmend.port.state import digest, generations
+from rocmend.port.state import MAX_FILE_BYTES, digest, generations, opened
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.supply import header_folder, headers_in, modules_in, placed, way_to_header
 
@@ -107,6 +107,7 @@ class Planner:
 
     def __init__(self, analysis: Analysis, *, suggestions: bool) -> None:
         self.root = Path(analysis.root)
+        self.tree = opened(self.root)
         self.suggestions = suggestions
         self.reaches = Reaches(self.root)
         self.settings = settings(self.root)
@@ -162,7 +163,7 @@ class Planner:
     def read(self, report: FileReport) -> bytes | None:
         """Return a file's bytes as they were analysed; None where they are no longer, which is noted."""
         try:
-            data, _ = read_steady(self.root / report.path, self.settings.max_file_bytes)
+            data, _ = read_steady(self.root, report.path, self.settings.max_file_bytes)
         except NotReadError as error:
             self.leave(report.path, str(error))
             return None
@@ -194,7 +195,7 @@ class Planner:
     def bytes_of(self, path: str) -> bytes:
         """Return a file's bytes, nothing where it cannot be read: then it is not written either."""
         try:
-            return read_steady(self.root / path, self.settings.max_file_bytes)[0]
+            return read_steady(self.root, path, self.settings.max_file_bytes)[0]
         except NotReadError:
             return b""
 
@@ -223,16 +224,27 @@ class Planner:
     def new(self, path: str, data: bytes, taken: str) -> Iterator[Change]:
         """Yield a file that is to be made; nothing where it is there with this content."""
         try:
-            there = (self.root / path).read_bytes()
-        except FileNotFoundError:
+            there = self.there(path)
+        except NotReadError as error:
+            self.leave(path, f"cannot be made: {error}")
+            return
+        if there is None:
             yield Change(path, None, data)
-        except OSError as error:
-            self.leave(path, f"cannot be made: {error.strerror}")
-        else:
-            if there != data and path in self.ours:
-                self.leave(path, "an earlier port made it with other rules; `rocmend port undo` takes that back first")
-            elif there != data:
-                self.leave(path, f"{taken}, which is left as it is")
+        elif there != data and path in self.ours:
+            self.leave(path, "an earlier port made it with other rules; `rocmend port undo` takes that back first")
+        elif there != data:
+            self.leave(path, f"{taken}, which is left as it is")
+
+    def there(self, path: str) -> bytes | None:
+        """Return the bytes of a file where a port would put one; None where nothing is there.
+
+        Raises:
+            NotReadError: Something else than a file is there, a link for instance: it is the project's own, and stays.
+            UnsafePathError: A folder above it is a link.
+        """
+        if self.tree.stat(path) is None:
+            return None
+        return read_steady(self.root, path, MAX_FILE_BYTES)[0]
 
     def supplied(self, written: list[Written], changes: list[Change]) -> list[Change]:
         """Return the changes with the support files that they use; those that cannot have theirs are left alone."""
@@ -243,27 +255,28 @@ class Planner:
                 support[path] = data
                 users.setdefault(path, []).append(one.path)
         failed: set[str] = set()
+        before: dict[str, bytes | None] = {}
         for path, data in sorted(support.items()):
-            there = self.root / path
-            if there.exists() and there.read_bytes() != data and path not in self.ours:
+            reason = ""
+            try:
+                before[path] = self.there(path)
+            except NotReadError as error:
+                reason = f" ({error})"
+            if reason or (before[path] not in {None, data} and path not in self.ours):
                 failed |= set(users[path])
                 for user in users[path]:
-                    self.leave(user, f"it needs {path}, and the project has a file of that name")
+                    self.leave(user, f"it needs {path}, and the project has a file of that name{reason}")
         kept = [change for change in changes if change.path not in failed]
         for path, data in sorted(support.items()):
-            if set(users[path]) <= failed:
-                continue
-            there = self.root / path
-            before = there.read_bytes() if there.exists() else None
-            if before != data:
-                kept.append(Change(path, before, data))
+            if not set(users[path]) <= failed and before[path] != data:
+                kept.append(Change(path, before[path], data))
         return kept
 
     @cached_property
     def ours(self) -> frozenset[str]:
         """Return the files that ports made."""
         return frozenset(
-            entry.path for one in generations(self.root) for entry in one.manifest.entries if not entry.before
+            entry.path for one in generations(self.tree) for entry in one.manifest.entries if not entry.before
         )
 
     def support(self, one: Written, written: list[Written]) -> Iterator[tuple[str, bytes]]:
@@ -294,10 +307,16 @@ class Planner:
         if self.compatibility is None:
             from rocmend.port.cuda.compat import compatibility_header, uses
 
-            there = self.root / self.headers / name
-            earlier = there.read_bytes() if there.exists() else b""
+            earlier = self.earlier_header(name)
             cuda = [(one.path, one.after) for one in written if one.report.language is Language.CUDA]
             key = Memo.key(earlier, [(path, digest(after)) for path, after in cuda])
             self.compatibility = self.memo.get(key) or compatibility_header(uses(cuda, earlier))
             self.memo.put(key, self.compatibility)
         return self.compatibility
+
+    def earlier_header(self, name: str) -> bytes:
+        """Return a support header as an earlier port left it; nothing where none did."""
+        try:
+            return self.there(f"{self.headers}/{name}".lstrip("/")) or b""
+        except NotReadError:  # the sources that need it are then left alone
+            return b""

@@ -8,7 +8,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 
 import rocmend
 from rocmend.core.errors import RocmendError
+from rocmend.core.stall import StallClock
 from rocmend.port.look import Look, Task
 from rocmend.port.rewrite import Rewrite, Rewritten
 from rocmend.port.settings import Settings
@@ -36,7 +36,7 @@ _DECODER = msgspec.msgpack.Decoder(tuple[Look | Rewritten, bool])
 class _Worker:
     """One process and the file that it is looking at."""
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Path, settings: Settings, clock: StallClock) -> None:
         own = str(Path(rocmend.__file__).parent.parent)
         inherited = os.environ.get("PYTHONPATH", "")
         self.process = subprocess.Popen(
@@ -51,7 +51,8 @@ class _Worker:
         self.time_limit_s = settings.time_limit_s
         self.task: Task | Rewrite = Task("", 0, (0, 0, 0))
         self.started = False
-        self.deadline = time.monotonic() + self.time_limit_s
+        self.clock = clock
+        self.deadline = clock.now() + self.time_limit_s
         setup = Setup(str(root), settings.max_file_bytes, settings.memory_limit_bytes)
         with contextlib.suppress(BrokenPipeError):  # seen when the first answer does not come
             write_frame(self.stdin, msgspec.msgpack.encode(setup))
@@ -68,7 +69,7 @@ class _Worker:
 
     def give(self, task: Task | Rewrite) -> None:
         self.task = task
-        self.deadline = time.monotonic() + self.time_limit_s
+        self.deadline = self.clock.now() + self.time_limit_s
         with contextlib.suppress(BrokenPipeError):
             write_frame(self.stdin, msgspec.msgpack.encode(task))
 
@@ -96,6 +97,7 @@ class Crew:
         self._settings = settings
         self._workers: set[_Worker] = set()
         self._selector = selectors.DefaultSelector()
+        self._clock = StallClock()
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +109,7 @@ class Crew:
 
     def start(self) -> None:
         """Start a process before there is a file for it, so that it is ready when there is."""
-        worker = _Worker(self._root, self._settings)
+        worker = _Worker(self._root, self._settings, self._clock)
         self._workers.add(worker)
         self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
 
@@ -155,8 +157,8 @@ class Crew:
                 (fresh,) = self._workers - before
                 fresh.give(waiting.popleft())
             nearest = min(worker.deadline for worker in self._workers)
-            ready = self._selector.select(max(0.0, nearest - time.monotonic()))
-            now = time.monotonic()
+            ready = self._clock.wait(self._selector.select, nearest - self._clock.now())
+            now = self._clock.now()
             answered: set[_Worker] = {key.data for key, _ in ready}
             overdue = [worker for worker in self._workers if worker.deadline <= now and worker not in answered]
             for worker in answered:

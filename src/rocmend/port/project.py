@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from rocmend.core.errors import DataError
 from rocmend.core.units import count_text
 from rocmend.port import git
 from rocmend.port.build.asked import Asked
@@ -17,7 +17,7 @@ from rocmend.port.build.kinds import Kind as FileKind
 from rocmend.port.build.packages import Role, known
 from rocmend.port.phases import Estimate, Phase, estimate, phases
 from rocmend.port.records import Analysis
-from rocmend.port.settings import settings
+from rocmend.port.settings import project_document, settings, table_in
 from rocmend.port.survey import Survey, survey
 from rocmend.port.walk import walk
 
@@ -234,11 +234,9 @@ def _entry_points(root: Path, found: Survey) -> Iterator[EntryPoint]:
 
 def _declared(root: Path) -> Iterator[EntryPoint]:
     try:
-        document = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        table = table_in(project_document(root), "project")
+    except DataError:
         return
-    table = document.get("project", {})
     for key in ("scripts", "gui-scripts"):
-        declared = table.get(key, {}) if isinstance(table, dict) else {}
-        for name, target in sorted(declared.items()) if isinstance(declared, dict) else ():
+        for name, target in sorted(table_in(table, key).items()):
             yield EntryPoint("script", name, str(target))

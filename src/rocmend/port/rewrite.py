@@ -75,7 +75,7 @@ def taken(issues: Iterable[Issue], *, suggestions: bool) -> list[Issue]:
 def rewrite(root: Path, task: Rewrite, max_file_bytes: int) -> Rewritten:
     """Return a file's port, or why it is left alone: it changed, its edits contradict each other, a proof fails."""
     try:
-        data, _ = read_steady(root / task.path, max_file_bytes)
+        data, _ = read_steady(root, task.path, max_file_bytes)
         if digest(data) != task.sha256:
             return task.lost(CHANGED_SINCE)
         after = _ported(task, data)

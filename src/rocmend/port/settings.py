@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 
-from rocmend.core.errors import UsageError
+from rocmend.core.documents import read_toml
+from rocmend.core.errors import DataError, UsageError
 
-__all__ = ["Settings", "settings"]
+__all__ = ["Settings", "project_document", "settings", "table_in"]
+
+_Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 30)]
+_Memory = Annotated[int, msgspec.Meta(ge=64 << 20, le=16 << 30)]
+_Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -28,31 +33,47 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     exclude: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    max_file_bytes: int = 8 << 20
-    time_limit_s: float = 60.0
-    memory_limit_bytes: int = 2 << 30
+    max_file_bytes: _Bytes = 8 << 20
+    time_limit_s: _Seconds = 60.0
+    memory_limit_bytes: _Memory = 2 << 30
     golden: tuple[str, ...] = ()
+
+
+def project_document(root: Path) -> dict[str, Any]:
+    """Return a project's ``pyproject.toml``; empty where it has none.
+
+    Raises:
+        DataError: It is no regular file, no TOML, or over the limits of one.
+    """
+    try:
+        return read_toml(root / "pyproject.toml", follow=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+
+
+def table_in(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return a table of a document; empty where there is none, or something else stands in its place."""
+    table: Any = document
+    for name in names:
+        table = table.get(name) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
 
 
 def settings(root: Path) -> Settings:
     """Return the settings of a project; the defaults where it has none.
 
     Raises:
-        UsageError: The file is no TOML, or a setting is unknown or of the wrong type.
+        UsageError: The file is no TOML, or a setting is unknown, of the wrong type or out of its range.
     """
     path = root / "pyproject.toml"
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return Settings()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(
-            str(path), f"cannot be read: {error}.", next_step="Correct it, or move it away for the port."
-        ) from error
-    table = document.get("tool", {}).get("rocmend", {}).get("port", {})
+        table = table_in(project_document(root), "tool", "rocmend", "port")
+    except DataError as error:
+        next_step = error.next_step or "Correct it, or move it away for the port."
+        raise UsageError(str(path), error.message, why=error.why, next_step=next_step) from error
     try:
         return msgspec.convert(table, Settings)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
         raise UsageError(
             str(path), f"[tool.rocmend.port] is wrong: {error}.", next_step=f"Settings: {known}."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
+
+from rocmend.core.beneath import Beneath, UnsafePathError
 
 __all__ = ["NotReadError", "read_steady", "stamp_of", "too_large"]
 
@@ -23,11 +24,12 @@ def too_large(size_bytes: int, max_bytes: int) -> str:
     return f"{size_bytes:,} bytes, more than the limit of {max_bytes:,} (max-file-bytes in [tool.rocmend.port])"
 
 
-def read_steady(path: Path, max_bytes: int) -> tuple[bytes, tuple[int, int, int]]:
+def read_steady(root: Path, path: str, max_bytes: int) -> tuple[bytes, tuple[int, int, int]]:
     """Return a file's bytes and the stamp that they belong to.
 
     Args:
-        path: A regular file; the last part of the path is no link.
+        root: The project's folder.
+        path: A regular file, relative to it; no part of the path is a link.
         max_bytes: A larger file is not read.
 
     Raises:
@@ -35,23 +37,18 @@ def read_steady(path: Path, max_bytes: int) -> tuple[bytes, tuple[int, int, int]
             one is no source of anything.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with Beneath(root) as tree, tree.opened(path) as handle:
+            before = os.fstat(handle)
+            if before.st_size > max_bytes:
+                raise NotReadError(too_large(before.st_size, max_bytes))
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                data = file.read(max_bytes + 1)
+            after = os.fstat(handle)
+            named = tree.stat(path)
+    except UnsafePathError as error:
+        raise NotReadError("cannot be read: it is a link, or below one, which is not followed") from error
     except OSError as error:
         raise NotReadError(f"cannot be read: {error.strerror}") from error
-    try:
-        before = os.fstat(handle)
-        if not stat.S_ISREG(before.st_mode):
-            raise NotReadError("not a regular file")
-        if before.st_size > max_bytes:
-            raise NotReadError(too_large(before.st_size, max_bytes))
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            data = file.read(max_bytes + 1)
-        after = os.fstat(handle)
-        named = path.stat(follow_symlinks=False)
-    except OSError as error:
-        raise NotReadError(f"cannot be read: {error.strerror}") from error
-    finally:
-        os.close(handle)
-    if not (len(data) == before.st_size and stamp_of(before) == stamp_of(after) == stamp_of(named)):
+    if named is None or not (len(data) == before.st_size and stamp_of(before) == stamp_of(after) == stamp_of(named)):
         raise NotReadError("changed while it was being read; run again when nothing writes to it")
     return data, stamp_of(before)

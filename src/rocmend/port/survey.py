@@ -100,7 +100,7 @@ def survey(root: Path, files: Iterable[FoundFile], settings: Settings) -> Survey
 def _seen(root: Path, file: FoundFile, max_bytes: int) -> Look:
     """Return what a file's bytes say of the project."""
     try:
-        data, _ = read_steady(root / file.path, max_bytes)
+        data, _ = read_steady(root, file.path, max_bytes)
     except NotReadError:
         return Look(file.path)
     kinds = languages(file.path, data)

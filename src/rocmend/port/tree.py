@@ -7,6 +7,7 @@ project is there, what uses no CUDA as a copy, so that files include each other 
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -50,10 +51,12 @@ class TreePlanner(Planner):
 
     def plan(self) -> Plan:
         """Return what the port would change."""
-        there = self.root / FOLDER
-        if there.exists() and not any(path.startswith(f"{FOLDER}/") for path in self.ours):
+        there = self.tree.stat(FOLDER)
+        if there and not (stat.S_ISDIR(there.st_mode) and any(path.startswith(f"{FOLDER}/") for path in self.ours)):
             raise UsageError(
-                str(there), "is in the way: the port's sources go there.", next_step="Move it, or port in place."
+                str(self.root / FOLDER),
+                "is in the way: the port's sources go there.",
+                next_step="Move it, or port in place.",
             )
         others = super().plan()
         written = list(self.hipified())
@@ -109,8 +112,11 @@ class TreePlanner(Planner):
 
     def renewed(self, path: str, data: bytes) -> Iterator[Change]:
         """Yield a file of ours as it is to be; nothing where it is."""
-        there = self.root / path
-        before = there.read_bytes() if there.exists() else None
+        try:
+            before = self.there(path)
+        except NotReadError as error:
+            self.leave(path, f"cannot be made: {error}")
+            return
         if before != data:
             yield Change(path, before, data)
 
@@ -120,9 +126,8 @@ class TreePlanner(Planner):
         from rocmend.port.cuda.write import HEADER
 
         if name == HEADER.decode() and self.compatibility is None:
-            there = self.root / self.headers / name
             cuda = [one for one in written if one.report.language is Language.CUDA]
-            found = uses([(one.path, one.after) for one in cuda], there.read_bytes() if there.exists() else b"")
+            found = uses([(one.path, one.after) for one in cuda], self.earlier_header(name))
             found.headers |= uses([(one.path, one.before) for one in cuda]).headers
             self.compatibility = compatibility_header(found)
         return super().header(name, written)
@@ -134,7 +139,7 @@ class TreePlanner(Planner):
             if file.path.startswith(f"{FOLDER}/") or not (by_name is None or Language.CUDA in by_name):
                 continue
             try:
-                data, _ = read_steady(self.root / file.path, self.settings.max_file_bytes)
+                data, _ = read_steady(self.root, file.path, self.settings.max_file_bytes)
             except NotReadError as error:
                 self.leave(file.path, str(error))
                 continue

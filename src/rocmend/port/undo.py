@@ -6,10 +6,22 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import UsageError
 from rocmend.port.patch import patch
 from rocmend.port.records import Change
-from rocmend.port.state import Generation, Manifest, digest, entries_of, folder, generations
+from rocmend.port.state import (
+    INVERSE,
+    MAX_FILE_BYTES,
+    STATE,
+    Generation,
+    Manifest,
+    digest,
+    digest_at,
+    entries_of,
+    first_and_last,
+    generations,
+)
 from rocmend.port.transaction import commit, locked, modes_of, not_written, recover
 
 __all__ = ["Undone", "undo"]
@@ -41,45 +53,38 @@ def undo(root: Path, *, keep_changed: bool = False) -> Undone:
     Raises:
         UsageError: The project has no port, or a file was changed by hand since (and ``keep_changed`` is not set).
             Nothing was changed then.
-        DataError: What a port left to take it back with is damaged.
+        DataError: What a port left to take it back with is damaged, or leads out of the project.
         RocmendError: The disk is full, or a folder is not writable.
     """
-    with locked(root):
+    with locked(root) as tree:
         try:
-            return _undone(root, recover(root), keep_changed=keep_changed)
+            return _undone(tree, recover(tree), keep_changed=keep_changed)
         except OSError as error:
-            raise not_written(root, error) from error
+            raise not_written(tree, error) from error
 
 
-def _undone(root: Path, told: str, *, keep_changed: bool) -> Undone:
-    ports = generations(root)
+def _undone(tree: Beneath, told: str, *, keep_changed: bool) -> Undone:
+    ports = generations(tree)
     if not ports:
         if told:
             return Undone((), (), notes=(told,))
         raise UsageError(
-            str(root), "no port is recorded here.", next_step="Name the folder that was ported; see .rocmend/port."
+            str(tree.root), "no port is recorded here.", next_step="Name the folder that was ported; see .rocmend/port."
         )
-    changes, by_hand = _back(root, ports)
+    changes, by_hand = _back(tree, ports)
     if by_hand and not keep_changed:
-        raise _refused(root, by_hand, ports)
-    modes = modes_of(root, changes)
+        raise _refused(tree.root, by_hand, ports)
+    modes = modes_of(tree, changes)
     before = {entry.path: entry.mode for port in reversed(ports) for entry in port.manifest.entries}
     restored_modes = [before[change.path] or mode for change, mode in zip(changes, modes, strict=True)]
     made = tuple(sorted({path for port in ports for path in port.manifest.made_folders}))
     drops = tuple(port.name for port in ports)
     manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops, keeps=tuple(by_hand))
-    told = " ".join(
-        part
-        for part in (
-            told,
-            f"How they were stays in {folder(root)}: `git apply --3way` takes an inverse.patch there."
-            if by_hand
-            else "",
-        )
-        if part
-    )
+    if by_hand:
+        kept = f"How they were stays in {tree.root / STATE}: `git apply --3way` takes an inverse.patch there."
+        told = f"{told} {kept}".strip()
     again = [Change(change.path, change.after, change.before) for change in changes]
-    commit(root, changes, manifest, patch(again))
+    commit(tree, changes, manifest, patch(again))
     return Undone(
         restored=tuple(change.path for change in changes if change.after is not None),
         removed=tuple(change.path for change in changes if change.after is None),
@@ -88,36 +93,24 @@ def _undone(root: Path, told: str, *, keep_changed: bool) -> Undone:
     )
 
 
-def _back(root: Path, ports: list[Generation]) -> tuple[list[Change], list[str]]:
+def _back(tree: Beneath, ports: list[Generation]) -> tuple[list[Change], list[str]]:
     """Return the changes that take ports back, and the files that are not as a port left them."""
-    first: dict[str, bytes | None] = {}
-    last: dict[str, str] = {}
-    by_hand: set[str] = set()
-    for port in ports:
-        for entry in port.manifest.entries:
-            if entry.path not in first:
-                first[entry.path] = port.original(entry)
-            elif last[entry.path] != entry.before:
-                by_hand.add(entry.path)
-            last[entry.path] = entry.after
+    first, last, by_hand = first_and_last(ports)
     changes = []
     for path, original in sorted(first.items()):
-        try:
-            now: bytes | None = (root / path).read_bytes()
-        except FileNotFoundError:
-            now = None
-        if now == original:
+        found = digest_at(tree, path)
+        if found == digest(original):
             by_hand.discard(path)
-        elif digest(now) != last[path]:
+        elif found != last[path]:
             by_hand.add(path)
         elif path not in by_hand:
-            changes.append(Change(path, now, original))
+            changes.append(Change(path, tree.read(path, MAX_FILE_BYTES) if found else None, original))
     return changes, sorted(by_hand)
 
 
 def _refused(root: Path, by_hand: list[str], ports: list[Generation]) -> UsageError:
     shown = ", ".join(by_hand[:5]) + (f" and {len(by_hand) - 5} more" if len(by_hand) > 5 else "")
-    inverse = folder(root) / ports[-1].name / "inverse.patch"
+    inverse = ports[-1].path / INVERSE
     return UsageError(
         str(root),
         f"changed by hand since the port: {shown}; nothing was taken back.",

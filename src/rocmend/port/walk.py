@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from rocmend.core.beneath import Beneath, UnsafePathError
 from rocmend.port.classify import kind, named
 from rocmend.port.git import ignored_paths
 
@@ -70,38 +71,50 @@ def walk(root: Path, *, exclude: tuple[str, ...] = ()) -> Walked:
     inside = os.path.realpath(root)
     ignored = ignored_paths(root)
     pending = [""]
-    while pending:
-        folder = pending.pop()
-        try:
-            with os.scandir(root / folder if folder else root) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            found.folders.append(LeftOut(_shown(folder) or ".", f"cannot be listed: {error.strerror}"))
-            continue
-        if folder and (reason := _why_not(entries)):
-            if reason is _REPOSITORY:
-                found.submodules.append(folder)
-            found.folders.append(LeftOut(_shown(folder), reason))
-            continue
-        below = []
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if path in ignored:
-                if _is_folder(entry):
-                    found.folders.append(LeftOut(_shown(path), "git ignores it"))
-                continue
-            if exclude and named(path, exclude):
-                continue
-            if entry.is_symlink():
-                found.left_out.extend(_link(entry, path, inside))
-            elif _is_folder(entry):
-                if entry.name not in _NEVER and not entry.name.endswith(".egg-info"):
-                    below.append(path)
+    with Beneath(root) as tree:
+        while pending:
+            folder = pending.pop()
+            try:
+                with tree.listed(folder) as entries:
+                    below = list(_below(folder, entries, found, (inside, ignored, exclude)))
+            except UnsafePathError:
+                found.folders.append(LeftOut(_shown(folder), "it has become a link"))
+            except OSError as error:
+                found.folders.append(LeftOut(_shown(folder) or ".", f"cannot be listed: {error.strerror}"))
             else:
-                _take(entry, path, found)
-        pending.extend(reversed(below))
+                pending.extend(reversed(below))
     found.files.sort()
     return found
+
+
+def _below(
+    folder: str,
+    entries: list[os.DirEntry[str]],
+    found: Walked,
+    told: tuple[str, frozenset[str], tuple[str, ...]],
+) -> Iterator[str]:
+    """Take what a folder holds, and yield the folders in it that are to be entered."""
+    inside, ignored, exclude = told
+    if folder and (reason := _why_not(entries)):
+        if reason is _REPOSITORY:
+            found.submodules.append(folder)
+        found.folders.append(LeftOut(_shown(folder), reason))
+        return
+    for entry in entries:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if path in ignored:
+            if _is_folder(entry):
+                found.folders.append(LeftOut(_shown(path), "git ignores it"))
+            continue
+        if exclude and named(path, exclude):
+            continue
+        if entry.is_symlink():
+            found.left_out.extend(_link(entry, path, inside))
+        elif _is_folder(entry):
+            if entry.name not in _NEVER and not entry.name.endswith(".egg-info"):
+                yield path
+        else:
+            _take(entry, path, found)
 
 
 _REPOSITORY = "a repository of its own (a submodule)"
@@ -141,7 +154,7 @@ def _link(entry: os.DirEntry[str], path: str, inside: str) -> Iterator[LeftOut]:
         if kind(path) != ():
             yield LeftOut(_shown(path), f"a link that leads nowhere: {error.strerror}")
         return
-    target = os.path.realpath(entry.path)
+    target = os.path.realpath(Path(inside) / path)
     if target == inside or target.startswith(inside + os.sep):
         return
     if stat.S_ISDIR(mode) or kind(path) != ():

@@ -63,8 +63,10 @@ def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED) -> dict[
         ``outcome`` (pass, wrong-output, unsupported, silent-cpu-fallback, skipped, oom, error or infra), ``reason``,
         and the figures.
     """
+    from rocmend.kernels.triton_cache import use_trusted_cache
     from rocmend.runner.child import phase as tell
 
+    use_trusted_cache()
     tell("import")
     try:
         import torch  # noqa: F401  to have it imported in its own phase

@@ -114,6 +114,8 @@ def _observed(result: AttemptResult) -> dict[str, Any]:
         "dmesg": result.dmesg,
         "dmesg_lines": result.dmesg_lines,
         "silent_s": result.silent_s,
+        "stalled_s": result.stalled_s,
+        "notes": result.notes,
         "rss_max_bytes": result.samples.rss_max_bytes,
         "gpu_busy_max_percent": result.samples.gpu_busy_max_percent,
     }

@@ -7,7 +7,6 @@ import os
 import secrets
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -19,6 +18,7 @@ import msgspec
 
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.evidence import Evidence
+from rocmend.core.scratch import ScratchFolder
 from rocmend.core.verdict import Verdict
 from rocmend.probe.evidence import artifacts_of, evidence_of
 from rocmend.probe.knowledge import ids_for
@@ -141,8 +141,7 @@ def _finished(store: Store | None, group: str | None) -> dict[str, Evidence]:
 @contextmanager
 def _home() -> Iterator[Path]:
     """Yield a working folder from which any interpreter finds rocmend, and nothing of rocmend's environment."""
-    with tempfile.TemporaryDirectory(prefix="rocmend-probe-") as name:
-        home = Path(name)
+    with ScratchFolder("probe") as home:
         (home / "rocmend").symlink_to(Path(__file__).resolve().parents[1])
         yield home
 

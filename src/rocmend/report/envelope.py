@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.records import SCHEMA_VERSION
+from rocmend.core.visible import json_safe
+
+if TYPE_CHECKING:
+    from rocmend.core.redact import Redactor
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 """Exit codes: nothing found; findings or failed trials; usage or internal error."""
@@ -47,21 +51,31 @@ def error_outcome(command: str, error: RocmendError) -> Outcome:
     return Outcome(command, exit_code=FAILED, errors=(record,))
 
 
-def to_json(outcome: Outcome, *, indent: int = 2) -> str:
-    """Return the envelope as JSON text with a final newline."""
+def to_json(outcome: Outcome, *, redactor: Redactor | None = None, indent: int = 2) -> str:
+    """Return the envelope as JSON text with a final newline.
+
+    Args:
+        outcome: What was computed.
+        redactor: Replaces what identifies; None leaves everything as it is, and the envelope says so.
+        indent: Spaces a level.
+    """
     envelope = {
         "schema_version": SCHEMA_VERSION,
         "command": outcome.command,
         "status": _STATUS[outcome.exit_code],
         "exit_code": outcome.exit_code,
+        "redacted": redactor is not None,
         "data": outcome.data,
         "errors": outcome.errors,
     }
+    if redactor is not None:
+        for part in ("data", "errors"):
+            envelope[part] = redactor.json(msgspec.to_builtins(envelope[part], enc_hook=_encode_other))
     try:
         encoded = msgspec.json.encode(envelope, enc_hook=_encode_other)
     except UnicodeEncodeError:  # a file name that is not UTF-8
         encoded = msgspec.json.encode(_readable(msgspec.to_builtins(envelope, enc_hook=_encode_other)))
-    return msgspec.json.format(encoded, indent=indent).decode() + "\n"
+    return json_safe(msgspec.json.format(encoded, indent=indent).decode()) + "\n"
 
 
 def _encode_other(value: object) -> object:

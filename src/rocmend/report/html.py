@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from rocmend import __version__
 from rocmend.report.document import Block, Document, Section
+from rocmend.report.visible import visible_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 def render(document: Document) -> str:
     """Return the document as HTML text."""
+    document = visible_in(document)
     environment = _environment()
     macros = environment.get_template("blocks.html.j2").module
 

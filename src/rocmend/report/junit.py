@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rocmend.core.verdict import Verdict
@@ -52,13 +52,30 @@ class Case(NamedTuple):
     output: str = ""
 
 
-def render(cases: Iterable[Case], *, name: str, started_at: str = "") -> str:
+class Suite(NamedTuple):
+    """What becomes one document.
+
+    Attributes:
+        cases: The trials, in order.
+        name: E.g. ``rocmend probe``.
+        started_at: ISO time of its start.
+    """
+
+    cases: tuple[Case, ...]
+    name: str
+    started_at: str = ""
+
+
+def render(
+    cases: Iterable[Case], *, name: str, started_at: str = "", properties: Mapping[str, str] | None = None
+) -> str:
     r"""Return a JUnit XML document with one test suite.
 
     Args:
         cases: The trials, in order.
         name: The suite's name, e.g. ``rocmend probe``.
         started_at: ISO time of its start.
+        properties: What else there is to say about the suite, by name.
 
     Returns:
         XML with a final newline. Characters that XML cannot hold are written as ``\x1b``.
@@ -78,11 +95,17 @@ def render(cases: Iterable[Case], *, name: str, started_at: str = "") -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites{_attributes({'name': name, **counts})}>",
         f"  <testsuite{_attributes(suite)}>",
+        *_properties(properties or {}),
         *(_case(row, element) for row, element in zip(rows, elements, strict=True)),
         "  </testsuite>",
         "</testsuites>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _properties(values: Mapping[str, str]) -> list[str]:
+    rows = [f"      <property{_attributes({'name': name, 'value': value})}/>" for name, value in values.items()]
+    return ["    <properties>", *rows, "    </properties>"] if rows else []
 
 
 def _case(row: Case, element: str) -> str:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from rocmend.report.document import Block, Card, Code, Document, Links, Pairs, Section, Table, Text, Timeline, table
-from rocmend.report.visible import as_markdown
+import re
+
+from rocmend.report.document import (
+    Block,
+    Card,
+    Code,
+    Document,
+    Link,
+    Links,
+    Pairs,
+    Section,
+    Table,
+    Text,
+    Timeline,
+    table,
+)
+from rocmend.report.visible import as_code, as_markdown, harmless, visible_in
+
+_WEB = re.compile(r"https?://[^\s<>()\[\]]+(?:\([^\s<>()\[\]]*\)[^\s<>()\[\]]*)*")
 
 
 def render(document: Document) -> str:
     """Return the document as CommonMark with pipe tables, ending in a newline."""
+    document = visible_in(document)
     parts = [f"# {_line(document.title)}"]
     if document.summary:
         parts.append(f"**{_line(document.summary)}**")
     parts += [_block(block, 2) for block in document.blocks]
     if document.footer:
-        parts += ["---", document.footer]
+        parts += ["---", harmless(document.footer)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -26,6 +44,15 @@ def _cell(text: str) -> str:
     return _line(text).replace("|", "\\|")
 
 
+def _link(link: Link) -> str:
+    """Return a link to the web; any other address, and one that would end the link, is shown as text."""
+    if not link.url:
+        return _line(link.label)
+    if not _WEB.fullmatch(link.url):
+        return " ".join(filter(None, (_line(link.label), as_code(link.url))))
+    return f"[{_line(link.label or link.url)}]({link.url})"
+
+
 def _fence(text: str, language: str) -> str:
     ticks = "```"
     while ticks in text:
@@ -36,15 +63,11 @@ def _fence(text: str, language: str) -> str:
 def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind of block
     match block:
         case Text():
-            return block.markdown.strip()
+            return harmless(block.markdown.strip())
         case Code():
             return _fence(block.text, block.language)
         case Links():
-            lines = (
-                f"[{_line(link.label or link.url)}]({link.url})" if link.url else _line(link.label)
-                for link in block.links
-            )
-            return f"{block.label}: " + "; ".join(lines)
+            return f"{_line(block.label)}: " + "; ".join(map(_link, block.links))
         case Pairs():
             return "\n".join(
                 f"- **{_line(label)}**: {_line(value)}" + (f" ({_line(note)})" if note else "")
@@ -81,8 +104,8 @@ def _timeline(block: Timeline) -> str:
 
 
 def _card(block: Card, level: int) -> str:
-    label = f"{block.label}: " if block.label else ""
-    ref = f" (`{block.ref}`)" if block.ref else ""
+    label = f"{_line(block.label)}: " if block.label else ""
+    ref = f" ({as_code(block.ref)})" if block.ref else ""
     parts = [f"{'#' * min(level, 6)} {label}{_line(block.title)}{ref}"]
     parts += [_block(item, level + 1) for item in (*block.blocks, *block.details)]
     return "\n\n".join(part for part in parts if part)

@@ -234,4 +234,4 @@ def _plain(markdown: str) -> str:
     text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", r"\1 (\2)", " ".join(markdown.split()))
     text = re.sub(r"(\*\*|__)(.+?)\1", r"\2", text)
     text = re.sub(r"(?<!\\)`([^`]+)`", r"\1", text)
-    return re.sub(r"\\([*_<\[\\`])", r"\1", text)
+    return re.sub(r"\\([*_<\[\\`&!#>~])", r"\1", text)

@@ -1,48 +1,45 @@
-"""Text of others, made harmless to print: control characters and Markdown's marks become what they look like."""
+"""Text of others in Markdown: what looks like a mark, a tag or a link stays text."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar, cast
 
-import msgspec
+from rocmend.core.visible import visible, visible_in
 
-__all__ = ["as_markdown", "visible", "visible_in"]
+__all__ = ["as_code", "as_markdown", "harmless", "visible", "visible_in"]
 
-_T = TypeVar("_T")
-
-_CONTROLS = {
-    **{code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))},
-    **{code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))},
-}
-"""All but tabs and line ends: what moves a terminal's cursor, or turns the direction of what follows."""
-
-_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
-_MARKS = re.compile(r"[\\*<]|(?<![^\W_])_|_(?![^\W_])|\[(?=.*\]\()|&(?=#?\w+;)", re.DOTALL)
+_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
+_MARKS = re.compile(
+    r"[\\*<`]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\n]*\]\s*[(\[:])|!(?=\[)|&(?=#?\w+;)|(?m:^)(?:#(?=#*\s)|>|~(?=~~))"
+)
+_ACTIVE = re.compile(r"(?<!\\)(?:<(?!https?://[^\s<>]*>)|!(?=\[)|\[(?=[^\]\n]*\]\(\s*(?!https?://|#)))")
+_FENCED = re.compile(
+    r"^ {0,3}(`{3,})[^`\n]*\n.*?(?:^ {0,3}\1`*[ \t]*$|\Z)|(?<!`)(`+)(?!`)[^\n]*?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE
+)
 
 
-def visible(text: str) -> str:
-    """Return text without control characters: names and lines of a project must not steer the terminal they are on."""
-    return text.replace("\r\n", "\n").translate(_CONTROLS)
-
-
-def visible_in(value: _T) -> _T:
-    """Return a record with all of its texts ``visible``."""
-    made: Any = value
-    if type(value) is str:
-        made = visible(str(value))
-    elif isinstance(value, tuple):
-        made = tuple(visible_in(one) for one in value)
-    elif isinstance(value, msgspec.Struct):
-        fields = value.__struct_fields__
-        made = msgspec.structs.replace(value, **{name: visible_in(getattr(value, name)) for name in fields})
-    return cast("_T", made)
+def _outside(code: re.Pattern[str], marks: re.Pattern[str], text: str) -> str:
+    """Put a backslash before marks, but for those in code."""
+    parts, at = [], 0
+    for found in code.finditer(text):
+        parts += [marks.sub(r"\\\g<0>", text[at : found.start()]), found[0]]
+        at = found.end()
+    return "".join([*parts, marks.sub(r"\\\g<0>", text[at:])])
 
 
 def as_markdown(text: str) -> str:
     """Return plain text as Markdown that shows it as it is: ``__CUDA_ARCH__`` is no bold word. Code in ticks stays."""
-    parts, at = [], 0
-    for code in _CODE.finditer(text):
-        parts += [_MARKS.sub(r"\\\g<0>", text[at : code.start()]), code[0]]
-        at = code.end()
-    return "".join([*parts, _MARKS.sub(r"\\\g<0>", text[at:])])
+    return _outside(_CODE, _MARKS, text)
+
+
+def as_code(text: str) -> str:
+    """Return plain text as a Markdown code span, whatever ticks it holds."""
+    text = " ".join(text.split())
+    ticks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def harmless(markdown: str) -> str:
+    """Return Markdown without what acts: raw HTML, pictures, and links to anything but the web."""
+    return _outside(_FENCED, _ACTIVE, markdown)

@@ -1,13 +1,18 @@
-"""Lines of output that say what went wrong, as data (``failures.toml``)."""
+"""Lines of output that say what went wrong, as data (``failures.toml``).
+
+A word such as ``CUDA error`` is in the names of tests, in documentation and in summaries that count none. What counts
+is the form in which a runtime prints an error: at the beginning of a line, behind nothing but what loggers and
+exceptions put there, and followed by what went wrong.
+"""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from rocmend.core.patterns import compile_pattern
 from rocmend.core.verdict import Verdict
 from rocmend.runner.output import find_lines
 
@@ -17,7 +22,9 @@ STEMS = (
     b"rror", b"ailed", b"ault", b"emory", b"FAILED", b"core dumped", b"DeviceLost", b"DEVICE_LOST", b"_OF_",
     b"terminate called", b"GGML_ASSERT", b"Aborted", b"Illegal instruction", b"bad_alloc", b"not found", b"llocat",
     b"No such file", b"cannot open shared", b"Exception by GPU", b"Traceback (most", b"no kernel image",
-    b"invalid device function", b"unable to load", b"OutOf", b"HSA_STATUS", b"mem_buffer",
+    b"nvalid device function", b"unable to load", b"OutOf", b"HSA_STATUS", b"mem_buffer", b"aborting with",
+    b"miopenStatus", b"context is lost", b"exit status", b"Failed  ",
+    b"tests failed", b"FAILURES", b"TensileLibrary", b"Tensile host", b"Tensile library", b"ggml_cuda_",
 )  # fmt: skip
 """Every word of every entry holds one of these (a test checks it); they are what is looked for in a flood of output."""
 
@@ -27,17 +34,38 @@ MAX_LINES = 200
 _RANK = (Verdict.GPU_RESET, Verdict.UNSUPPORTED, Verdict.OOM, Verdict.CRASH, Verdict.INFRA)
 
 
+_AT_START = (
+    r"^(?:"
+    r"[\s>|*]|\[[^\]]*\]|\([^)]*\)|[\w-]+ +\| |"  # indent, rank, process, container
+    r"[\d:.,/T+-]+Z? |"  # date and time
+    r"(?:FATAL ERROR|(?i:error|fatal|critical)|E)\b:?|"
+    r"[\w./\\+-]+:(?: line )?\d+:|:\d:[\w.]+ *:\d+ *:.*\]|"  # place, as compilers, shells and ROCm's log write it
+    r"[\w.]+(?:Error|Exception):|what\(\):|"
+    r"[a-z]\w*(?: +\w+)?(?:::\w+)*: "  # function
+    r')*"?'
+)
+"""``{at}`` of a pattern: a line's beginning, and what loggers and exceptions put before an error."""
+
+_BENIGN = (
+    r"(?i)(?:\.\.\.? *|[\s\[(])(?:ok|pass|passed|skipped|xfail|xfailed|expected|handled)\W*"
+    r"(?:\[ *\d+ ?%\]|\([\d.]+ ?m?s\)|[\d.]+ sec)?\s*$"
+    r"|^\s*(?:ok \d|✓|✔|√|PASS\b|PASSED\b|\[ +(?:OK|RUN|PASSED) +\])|\bXFAIL\b"
+)
+"""Lines on which a test says that it ended well, whatever it tested."""
+
+
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A kind of line that says what went wrong.
 
     Attributes:
         id: Its name.
         words: Such a line holds one of them.
-        pattern: Regular expression searched for in it.
+        pattern: Regular expression searched for in it; ``{at}`` stands for the line's beginning.
         verdict: What it makes of a run that did not end well.
         always: It counts even where the exit status is 0.
         meaning: What such a line says.
         source: Where that is written.
+        unless: Regular expression of lines that are no such failure all the same; "" for none.
     """
 
     id: str
@@ -47,6 +75,7 @@ class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     always: bool
     meaning: str
     source: str
+    unless: str = ""
 
 
 class FailureSeen(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,18 +103,25 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def known_failures() -> tuple[tuple[Failure, re.Pattern[str]], ...]:
-    """Return the kinds of failing lines with their compiled patterns, in order."""
-    found = msgspec.toml.decode(FILE.read_bytes(), type=_File).failures
-    return tuple((item, re.compile(item.pattern)) for item in found)
+def known_failures() -> tuple[Failure, ...]:
+    """Return the kinds of failing lines, in order."""
+    return msgspec.toml.decode(FILE.read_bytes(), type=_File).failures
 
 
 def failure_of(line: str) -> Failure | None:
     """Return the kind of failure that a line speaks of."""
-    for item, pattern in known_failures():
-        if any(word in line for word in item.words) and pattern.search(line):
+    for item in known_failures():
+        if any(word in line for word in item.words) and _speaks_of(item, line):
             return item
     return None
+
+
+def _speaks_of(item: Failure, line: str) -> bool:
+    if not compile_pattern(item.pattern.replace("{at}", _AT_START)).search(line):
+        return False
+    if item.always and compile_pattern(_BENIGN).search(line):
+        return False
+    return not (item.unless and compile_pattern(item.unless).search(line))
 
 
 class FailureScanner:

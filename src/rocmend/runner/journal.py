@@ -20,6 +20,7 @@ from typing import Self
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.files import naming, open_private
 from rocmend.core.verdict import Verdict
 from rocmend.runner.events import Event, EventKind
 from rocmend.runner.result import AttemptResult
@@ -60,7 +61,7 @@ class Journal:
     """A journal open for appending, by one process at a time.
 
     Args:
-        path: The file; its folder is made.
+        path: The file; its folder is made. Both are the owner's alone: what programs print and are told is in it.
 
     Raises:
         UsageError: Another process has it open.
@@ -68,10 +69,9 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._synced = 0.0
-        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._descriptor = open_private(path, os.O_RDWR | os.O_APPEND)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -81,7 +81,8 @@ class Journal:
             ) from error
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-            os.write(self._descriptor, b"\n")  # the line that a crash tore
+            with naming(path):
+                os.write(self._descriptor, b"\n")  # the line that a crash tore
 
     def __enter__(self) -> Self:
         return self
@@ -92,9 +93,12 @@ class Journal:
     def close(self) -> None:
         """Flush and let go of the file."""
         if self._descriptor >= 0:
-            os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                with naming(self.path):
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def log_path(self, attempt_id: str) -> Path:
         """Return where the output of an attempt is kept."""
@@ -108,7 +112,7 @@ class Journal:
     def append(self, attempt_id: str, event: Event) -> None:
         """Write an event; it is on disk when this returns, where the event begins or ends something."""
         line = msgspec.json.encode(Record(attempt_id, event)) + b"\n"
-        with self._lock:
+        with self._lock, naming(self.path):
             view = memoryview(line)
             while view:
                 view = view[os.write(self._descriptor, view) :]

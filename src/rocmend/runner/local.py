@@ -7,27 +7,30 @@ import errno
 import fcntl
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from rocmend.core.stall import StallClock
+from rocmend.runner import leftovers
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.gpu import GpuSampler
-from rocmend.runner.samples import TreeSampler
+from rocmend.runner.samples import TreeSampler, process_of
 from rocmend.runner.spec import AttemptSpec, Command, PythonCall
 
 WARDEN = Path(__file__).with_name("warden.py")
 START_S = 20.0
 SETTLE_S = 4.0
 PIPE_BYTES = 1 << 20
+_STOPPED = "the process that watches over the attempt was stopped by a signal; it was continued"
 
 
 def request_of(call: PythonCall) -> bytes:
@@ -50,6 +53,8 @@ class Launch(msgspec.Struct, frozen=True):
         cwd: Working folder; empty for ours.
         stdin: What it reads from standard input.
         memory_bytes: Limit of its address space; 0 for none.
+        file_bytes: Limit of the files that it writes; 0 for none.
+        processes: Processes that its user may have beyond those of now; 0 for no limit.
         side: Side streams it writes to besides stdout and stderr; each is passed as ``--NAME FD`` behind ``argv``, with
             ``-`` behind them all.
     """
@@ -59,6 +64,8 @@ class Launch(msgspec.Struct, frozen=True):
     cwd: str = ""
     stdin: bytes = b""
     memory_bytes: int = 0
+    file_bytes: int = 0
+    processes: int = 0
     side: tuple[str, ...] = ()
 
 
@@ -71,11 +78,12 @@ class LocalExecutor(Executor):
         Raises:
             NotStartedError: There is no such program or folder, or no process could be made.
         """
-        command, env, memory = spec.command, environment(spec.env), spec.limits.memory_bytes
+        command, env, limits = spec.command, environment(spec.env), spec.limits
+        bounds = (limits.memory_bytes, limits.file_bytes, limits.processes)
         if isinstance(command, Command):
-            return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), memory))
+            return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), *bounds))
         argv = (command.python or sys.executable, "-u", "-m", "rocmend.runner.child")
-        return LocalHandle(Launch(argv, env, command.cwd, request_of(command), memory, ("channel", "stack")))
+        return LocalHandle(Launch(argv, env, command.cwd, request_of(command), *bounds, ("channel", "stack")))
 
 
 class LocalHandle(Handle):
@@ -98,11 +106,13 @@ class LocalHandle(Handle):
         self.argv, side = launch.argv, launch.side
         self._exit: Exit | None = None
         self._status_buffer = b""
-        self._survivors: list[Any] | None = None
+        self._survivors: Sequence[Any] | None = None
+        self._notes: list[str] = []
+        self._unwatched = False
         self._signalled_stack = False
         self.max_rss_bytes = 0
         self.left_behind = 0
-        self.pid = -1
+        self.pid = self._warden_pid = -1
         self._has_stack = "stack" in side
         streams: dict[str, int] = {}
         theirs: list[int] = []
@@ -120,7 +130,11 @@ class LocalHandle(Handle):
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self._sampler = TreeSampler(self._warden.pid)
+        self._sampler = TreeSampler(self._warden_pid)
+        main = process_of(self.pid)
+        if main is not None:
+            self._sampler.seen[main.pid] = main.began
+            self._sampler.sessions.add(main.session)
         self._gpu = GpuSampler()
 
     def _start(self, launch: Launch, argv: list[str], theirs: list[int]) -> None:
@@ -152,6 +166,8 @@ class LocalHandle(Handle):
             "env": launch.env,
             "cwd": launch.cwd,
             "memory_bytes": launch.memory_bytes,
+            "file_bytes": launch.file_bytes,
+            "processes": launch.processes,
             "core": False,
             "descriptors": [source, *theirs],
         }
@@ -164,13 +180,20 @@ class LocalHandle(Handle):
             raise
         os.set_blocking(self._control, False)
 
+    def _readable(self, seconds: float) -> bool:
+        """Wait until the warden says something."""
+        poll = select.poll()
+        poll.register(self._status, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
     def _await_start(self, launch: Launch) -> None:
         os.set_blocking(self._status, False)
-        deadline = time.monotonic() + START_S
+        clock = StallClock()
+        deadline = clock.now() + START_S
         while self.pid < 0:
-            if time.monotonic() > deadline or self._exit is not None:
+            if clock.now() > deadline or self._exit is not None:
                 raise NotStartedError("local", f"{launch.argv[0]}: the warden of the attempt did not answer.")
-            _readable(self._status, 0.5)
+            clock.wait(self._readable, 0.5)
             self._read_status(launch)
 
     def _read_status(self, launch: Launch | None = None) -> None:
@@ -181,15 +204,24 @@ class LocalHandle(Handle):
             except BlockingIOError:
                 break
             if not data:
-                if self._exit is None:
-                    self._exit = Exit(infra="the process that watched over the attempt was ended by another")
+                if self._survivors is None and not self._unwatched:
+                    self._unwatched = True
+                    self._without_warden("the processes that watch over the attempt were ended")
                 break
             self._status_buffer += data
         *lines, self._status_buffer = self._status_buffer.split(b"\n")
         for line in lines:
             message = json.loads(line)
             if "pid" in message:
-                self.pid = message["pid"]
+                self.pid, self._warden_pid = message["pid"], message["warden"]
+            elif "stopped" in message:
+                self._notes.append(_STOPPED)
+            elif "ended" in message:
+                self._survivors, self.left_behind = message["settled"], message["found"]
+                self._unwatched = True
+                ended = os.waitstatus_to_exitcode(message["ended"])
+                how = signal.Signals(-ended).name if ended < 0 else f"with status {ended}"
+                self._without_warden(f"the process that watches over the attempt was ended ({how})")
             elif "failed" in message:
                 raise _not_started(launch or Launch(self.argv, {}), message)
             elif "exit" in message:
@@ -200,6 +232,25 @@ class LocalHandle(Handle):
                 self._survivors = message["settled"]
                 self.left_behind = message["found"]
 
+    def _without_warden(self, what: str) -> None:
+        """Say what became of the warden; how the main process ended is not known then."""
+        text = f"{what}, by the attempt itself or by another process"
+        self._notes.append(text)
+        if self._exit is None:
+            self._exit = Exit(infra=text)
+
+    def _continue_guard(self) -> None:
+        """Continue the warden's guard, our child, where it was stopped."""
+        with contextlib.suppress(ChildProcessError):
+            if os.waitid(os.P_PID, self._warden.pid, os.WSTOPPED | os.WNOHANG) is not None:
+                self._warden.send_signal(signal.SIGCONT)
+                self._notes.append(_STOPPED)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the attempt did to its warden."""
+        said, self._notes = tuple(dict.fromkeys(self._notes)), []
+        return said
+
     def wake(self) -> int | None:
         """Return the warden's status pipe."""
         return self._status
@@ -207,6 +258,7 @@ class LocalHandle(Handle):
     def exit(self) -> Exit | None:
         """Return how the main process ended, None while it runs."""
         if self._exit is None:
+            self._continue_guard()
             self._read_status()
         return self._exit
 
@@ -227,7 +279,7 @@ class LocalHandle(Handle):
 
     def seen_pids(self) -> frozenset[int]:
         """Return the processes seen so far, the main one among them."""
-        return frozenset(self._sampler.seen | {self.pid})
+        return frozenset({*self._sampler.seen, self.pid})
 
     def uses_gpu(self) -> bool:
         """Whether one of its processes holds a GPU open."""
@@ -254,17 +306,27 @@ class LocalHandle(Handle):
 
     def settle(self) -> tuple[str, ...]:
         """Kill what is left; return what would not end, in words."""
-        self._survivors = None
-        self._command(b"S")
-        deadline = time.monotonic() + SETTLE_S
-        while self._survivors is None and time.monotonic() < deadline:
-            _readable(self._status, 0.1)
+        clock = StallClock()
+        deadline = clock.now() + SETTLE_S
+        if not self._unwatched:
+            self._survivors = None
+            self._command(b"S")
+        while self._survivors is None and not self._unwatched and clock.now() < deadline:
+            clock.wait(self._readable, 0.1)
+            self._continue_guard()
             with contextlib.suppress(NotStartedError):
                 self._read_status()
-            if self._warden.poll() is not None:
-                break
-        left: list[Any] = self._survivors or []
+        if self._survivors is None:
+            self._end_seen()
+        left = self._survivors or ()
         return tuple(f"process {pid} (state {state}{', in ' + place if place else ''})" for pid, state, place in left)
+
+    def _end_seen(self) -> None:
+        """End what was seen of the attempt: its warden is gone, or does not answer."""
+        if not self._unwatched:
+            self._without_warden("the process that watches over the attempt did not answer")
+        ended = leftovers.end(self._sampler.seen, self._sampler.sessions)
+        self._survivors, self.left_behind = ended.survivors, ended.count
 
     def close(self) -> None:
         """Let go of the pipes; the warden ends what may be left and leaves."""
@@ -275,6 +337,7 @@ class LocalHandle(Handle):
     def _release(self) -> None:
         os.close(self._control)
         os.close(self._status)
+        self._warden.send_signal(signal.SIGCONT)
         try:
             self._warden.wait(SETTLE_S)
         except subprocess.TimeoutExpired:  # it waits for something that KILL does not end: leave it to that
@@ -298,14 +361,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _readable(descriptor: int, seconds: float) -> bool:
-    import select
-
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
 
 
 def _not_started(launch: Launch, message: dict[str, Any]) -> NotStartedError:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.files import naming, open_private
+
 MAX_LINE_BYTES = 1 << 16
 """A line longer than this is looked at in pieces."""
 
@@ -65,8 +67,7 @@ class OutputKeeper:
         self._file = None
         self._open_line = ""
         if log is not None:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            self._file = log.open("wb")
+            self._file = os.fdopen(open_private(log, os.O_WRONLY | os.O_TRUNC), "wb")
 
     def add(self, time_ms: float, stream: str, data: bytes) -> None:
         """Take in what a read returned."""
@@ -91,7 +92,7 @@ class OutputKeeper:
 
     def _write(self, time_ms: float, stream: str, data: bytes) -> None:
         """Write a chunk to the log, each line behind its time and stream."""
-        if self._file is None or not data:
+        if self._file is None or self._log is None or not data:
             return
         prefix = f"[{time_ms / 1000:11.3f} {stream[3:4]}] ".encode()
         if self._open_line != stream:
@@ -99,23 +100,13 @@ class OutputKeeper:
         ends = data.endswith(b"\n")
         body = data[:-1] if ends else data
         lead = 1 if body.startswith(b"\n" + prefix) else 0
-        self._file.write(body[:lead] + body[lead:].replace(b"\n", b"\n" + prefix) + (b"\n" if ends else b""))
+        with naming(self._log):
+            self._file.write(body[:lead] + body[lead:].replace(b"\n", b"\n" + prefix) + (b"\n" if ends else b""))
         self._open_line = "" if ends else stream
 
     def finish(self) -> OutputSummary:
         """Write the tail, close the file, and return what was seen."""
-        if self._file is not None:
-            if self._dropped:
-                self._file.write(b"\n" if self._open_line else b"")
-                self._file.write(f"[… {self._dropped} bytes were not kept …]\n".encode())
-                self._open_line = ""
-            for chunk in self._tail:
-                self._write(*chunk)
-            self._file.flush()
-            with contextlib.suppress(OSError):
-                os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+        self._finish_log()
         tail = b"".join(data for _, _, data in self._tail)[-_TEXT_BYTES:] if self.bytes > len(self._text_head) else b""
         if self.bytes > len(self._text_head) and len(tail) < _TEXT_BYTES and not self._dropped:
             tail = self._last_bytes(tail)
@@ -127,6 +118,26 @@ class OutputKeeper:
             tail.decode(errors="replace"),
             "" if self._log is None else str(self._log),
         )
+
+    def _finish_log(self) -> None:
+        if self._file is None or self._log is None:
+            return
+        file = self._file
+        try:
+            with naming(self._log):
+                if self._dropped:
+                    file.write(b"\n" if self._open_line else b"")
+                    file.write(f"[… {self._dropped} bytes were not kept …]\n".encode())
+                    self._open_line = ""
+                for chunk in self._tail:
+                    self._write(*chunk)
+                file.flush()
+                with contextlib.suppress(OSError):
+                    os.fsync(file.fileno())
+        finally:
+            self._file = None
+            with naming(self._log):
+                file.close()
 
     def _last_bytes(self, tail: bytes) -> bytes:
         """Complete a short tail from the log's end, where there is one (the tail began inside the kept head)."""

@@ -19,13 +19,14 @@ Phases stand in their usual order. A mark of an earlier phase is passed over unl
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import read_toml
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.patterns import PatternError, compile_pattern
 from rocmend.runner.output import find_lines
 
 FOLDER = Path(__file__).with_name("phases")
@@ -115,8 +116,8 @@ def load_phases(name: str) -> PhaseSet:
                 next_step=f"Use one of {', '.join(known_sets())}, or the path of a TOML file.",
             )
     try:
-        found = msgspec.toml.decode(path.read_bytes(), type=PhaseSet)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        found = msgspec.convert(read_toml(path), PhaseSet)
+    except (OSError, msgspec.ValidationError) as error:
         raise DataError(str(path), f"is not a phase set: {error}.") from error
     _check(found, str(path))
     return found
@@ -136,9 +137,11 @@ def _check(found: PhaseSet, subject: str) -> None:
         if phase.pattern and not phase.words:
             raise DataError(subject, f"phase {phase.name!r} has a pattern but no words to find its lines by.")
         try:
-            re.compile(phase.pattern)
-        except re.error as error:
-            raise DataError(subject, f"the pattern of phase {phase.name!r} is wrong: {error}.") from error
+            compile_pattern(phase.pattern)
+        except PatternError as error:
+            raise DataError(
+                subject, f"the pattern of phase {phase.name!r} is wrong: {error.reason}.", next_step=error.next_step
+            ) from error
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -157,7 +160,7 @@ class PhaseTracker:
 
     def __init__(self, phases: PhaseSet) -> None:
         self._phases = phases.phases
-        self._patterns = [re.compile(phase.pattern) if phase.pattern else None for phase in phases.phases]
+        self._patterns = [compile_pattern(phase.pattern) if phase.pattern else None for phase in phases.phases]
         self._at = -1
         self._words: tuple[bytes, ...] = ()
         self._refresh()

@@ -83,6 +83,7 @@ class AttemptResult(msgspec.Struct, frozen=True, omit_defaults=True):
         python_error: What it raised.
         notes: What the executor and the run had to say.
         place: Where it ran: pid, image digest, node.
+        stalled_s: Seconds for which rocmend itself was stopped; part of ``time_ms``, and of no limit.
     """
 
     attempt_id: str
@@ -109,3 +110,4 @@ class AttemptResult(msgspec.Struct, frozen=True, omit_defaults=True):
     python_error: PythonError | None = None
     notes: tuple[str, ...] = ()
     place: dict[str, Any] = {}
+    stalled_s: float = 0.0

@@ -16,6 +16,7 @@ from rocmend.runner.journal import Journal
 from rocmend.runner.kernel import RESET_CLASSES
 from rocmend.runner.output import OutputKeeper
 from rocmend.runner.result import AttemptResult
+from rocmend.runner.secret import Scrubber, secret_values, with_secrets
 from rocmend.runner.spec import AttemptSpec, PythonCall
 from rocmend.runner.supervisor import Supervisor
 from rocmend.runner.verdict import Outcome, decide
@@ -74,6 +75,7 @@ class _Attempt:
         self.log = journal.log_path(attempt_id) if log is None and journal is not None else log
         self.started_at = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
         self.begin = time.monotonic()
+        self.secrets: tuple[str, ...] = ()
         self._sample_kept = -_SAMPLE_EVERY_MS
 
     def emit(self, event: Event) -> None:
@@ -91,21 +93,31 @@ class _Attempt:
     def run(self, executor: Executor, stop: Callable[[], bool] | None) -> AttemptResult:
         """Start, watch, judge, write down."""
         identity = self.spec.identity()
-        start = {"spec": msgspec.to_builtins(self.spec), "identity": identity, "started_at": self.started_at}
+        start = {"spec": msgspec.to_builtins(self.spec.kept()), "identity": identity, "started_at": self.started_at}
         self.emit(Event(0.0, EventKind.START, self.spec.name, data=start))
         keeper = OutputKeeper(self.spec.limits.max_output_bytes, self.log)
         try:
-            handle = executor.start(self.spec)
+            spec = msgspec.structs.replace(self.spec, env=with_secrets(self.spec.env))
+            self.secrets = secret_values(self.spec.env, spec.env)
+            handle = executor.start(spec)
         except NotStartedError as error:
             reason = " ".join(part for part in (error.message, error.next_step) if part)
             result = AttemptResult(
-                self.id, self.spec.name, identity, Verdict.INFRA, reason, self.started_at, self._time_ms()
+                self.id,
+                self.spec.name,
+                identity,
+                Verdict.INFRA,
+                Scrubber(self.secrets).text(reason),
+                self.started_at,
+                self._time_ms(),
             )
             keeper.finish()
             return self._end(result)
         supervisor: Supervisor | None = None
         try:
-            supervisor = Supervisor(self.spec, handle, keeper, emit=self.emit, emit_output=self.on_event)
+            supervisor = Supervisor(
+                self.spec, handle, keeper, emit=self.emit, emit_output=self.on_event, secrets=self.secrets
+            )
             supervisor.watch(stop)
         except BaseException as error:
             keeper.finish()
@@ -145,6 +157,7 @@ class _Attempt:
             slow=supervisor.slow_title,
         )
         verdict, reason = decide(outcome)
+        reason = Scrubber(self.secrets).text(reason)
         ended = supervisor.exit
         silent_rate = supervisor.samples.since(supervisor.patience.last_output)[0] if supervisor.ended_for else None
         return AttemptResult(
@@ -172,6 +185,7 @@ class _Attempt:
             python_error=supervisor.python_error,
             notes=tuple(supervisor.notes),
             place=handle.describe(),
+            stalled_s=round(supervisor.clock.lost_s, 3),
         )
 
 

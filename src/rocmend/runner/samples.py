@@ -34,6 +34,8 @@ class Process(msgspec.Struct, gc=False):
     threads: int
     rss_bytes: int
     began: int
+    """When it was started, in clock ticks after the boot: tells it from another that was given its number later."""
+    session: int = 0
 
 
 def parse_stat(pid: int, data: bytes) -> Process | None:
@@ -54,9 +56,15 @@ def parse_stat(pid: int, data: bytes) -> Process | None:
             int(fields[17]),
             int(fields[21]) * _PAGE,
             int(fields[19]),
+            int(fields[3]),
         )
     except (ValueError, IndexError):
         return None
+
+
+def process_of(pid: int) -> Process | None:
+    """Return a process; None where there is none of that number."""
+    return parse_stat(pid, _read(f"/proc/{pid}/stat"))
 
 
 def all_processes() -> dict[int, Process]:
@@ -64,7 +72,7 @@ def all_processes() -> dict[int, Process]:
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208  every second, for every process
         if name.isdigit():
-            process = parse_stat(int(name), _read(f"/proc/{name}/stat"))
+            process = process_of(int(name))
             if process:
                 found[process.pid] = process
     return found
@@ -110,14 +118,17 @@ class TreeSampler:
 
     Attributes:
         cost_s: Seconds that the last sample took.
-        seen: Processes seen so far (at most 4096), for telling whose death the kernel log speaks of.
+        seen: Processes seen so far (at most 4096) with their start times, for telling whose death the kernel log speaks
+            of, and for ending them where their warden cannot.
+        sessions: Sessions of those that the last sample found.
     """
 
     def __init__(self, root: int, *, include_root: bool = False) -> None:
         self.root = root
         self.include_root = include_root
         self.cost_s = 0.0
-        self.seen: set[int] = set()
+        self.seen: dict[int, int] = {}
+        self.sessions: set[int] = set()
         self._last: tuple[float, float] | None = None
         self._last_wait: dict[int, int] = {}
         self._last_cpu: dict[int, float] = {}
@@ -136,7 +147,8 @@ class TreeSampler:
         processes = all_processes()
         members = self.members(processes)
         root = processes.get(self.root)
-        self.seen.update(process.pid for process in members[: max(0, 4096 - len(self.seen))])
+        self.seen.update((process.pid, process.began) for process in members[: max(0, 4096 - len(self.seen))])
+        self.sessions = {process.session for process in members}
         total = sum(process.cpu_s for process in members)
         if root is not None and not self.include_root:
             total += _reaped_s(self.root)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.evidence import Silence
+from rocmend.core.stall import StallClock
 from rocmend.runner.child import MARK
 from rocmend.runner.events import Event, EventKind, Stack
 from rocmend.runner.executor import Exit, Handle
@@ -21,6 +22,7 @@ from rocmend.runner.kernel import KernelLog, OomCounter, killed_process
 from rocmend.runner.output import LineScanner, OutputKeeper, Sieve
 from rocmend.runner.phases import PhaseTracker, load_phases
 from rocmend.runner.result import PythonError
+from rocmend.runner.secret import Scrubber
 from rocmend.runner.spec import AttemptSpec, PythonCall
 from rocmend.runner.watching import Patience, SampleLog, Timeline, silence_of
 
@@ -31,6 +33,9 @@ BATCH_S = 0.04
 BUSY_BYTES = 1 << 17
 """A batch of this size is followed by the next one at once."""
 
+PIPE_READS = 4
+"""Reads that empty the largest pipe."""
+
 STACK_S = 1.0
 KILL_S = 5.0
 DRAIN_S = 1.0
@@ -40,8 +45,19 @@ INLINE_BYTES = 16 << 20
 _COST_SHARE = 100
 _MAX_STACKS = 24
 _MAX_LINES = 50
+_MAX_NAME = 200
+_MAX_PHASES = 10_000
 
 Emit = Callable[[Event], None]
+
+
+def _can_be_kept(message: dict[str, Any]) -> bool:
+    """Whether a message can be written to the journal: half of a surrogate pair cannot."""
+    try:
+        msgspec.json.encode(message)
+    except (UnicodeError, RecursionError):
+        return False
+    return True
 
 
 class Supervisor:
@@ -53,15 +69,25 @@ class Supervisor:
         keeper: Where its output goes.
         emit: Called with each event that is not output.
         emit_output: Called with each output line as an event; None where nobody asks for them.
+        secrets: Values that are kept nowhere: output and messages have ``***`` in their place.
 
     Attributes:
+        clock: Time without our own pauses; every limit is by it. What is told of goes by monotonic time.
         ended_for: ``silence``, ``total`` or ``stop`` where we ended it.
     """
 
-    def __init__(
-        self, spec: AttemptSpec, handle: Handle, keeper: OutputKeeper, *, emit: Emit, emit_output: Emit | None
+    def __init__(  # noqa: PLR0913  each comes from somewhere else
+        self,
+        spec: AttemptSpec,
+        handle: Handle,
+        keeper: OutputKeeper,
+        *,
+        emit: Emit,
+        emit_output: Emit | None,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self.begin = time.monotonic()
+        self.clock = StallClock()
         self.spec = spec
         self.handle = handle
         self.keeper = keeper
@@ -71,9 +97,11 @@ class Supervisor:
         self.silent_s = 0.0
         self.slow_title = ""
         self.timeline = Timeline()
-        self.samples = SampleLog()
+        start = self.clock.now()
+        self.samples = SampleLog(start)
         self.failures = FailureScanner()
-        self.patience = Patience(spec, spec.limits.silence_s, self.begin, self.begin)
+        self.total_at = start + spec.limits.total_s
+        self.patience = Patience(spec, spec.limits.silence_s, start, start)
         self.patience.enter(self.timeline.name)
         self.stacks: list[Stack] = []
         self.notes: list[str] = []
@@ -93,10 +121,13 @@ class Supervisor:
         self._inline = isinstance(spec.command, PythonCall) and "channel" not in handle.streams
         stdout = LineScanner(INLINE_BYTES) if self._inline else LineScanner()
         self._scanners = {"stdout": stdout, "stderr": LineScanner()}
+        self._scrubbers = {name: Scrubber(secrets) for name in self._scanners}
         self._kernel = KernelLog("/dev/kmsg" if handle.on_this_host else None)
         self._oom = OomCounter() if handle.on_this_host else None
+        self._phases = 0
         self._ladder: list[tuple[float, Callable[[], None]]] = []
-        self._next_sample = self.begin
+        self._next_sample = start
+        self._sampled_lost_s = 0.0
         self._selector = selectors.DefaultSelector()
 
     def now_ms(self) -> float:
@@ -110,6 +141,7 @@ class Supervisor:
     def note(self, text: str) -> None:
         """Emit and keep a note."""
         if len(self.notes) < _MAX_LINES:
+            text = self._scrubbers["stdout"].text(text)
             self.notes.append(text)
             self.tell(EventKind.NOTE, text)
 
@@ -124,20 +156,20 @@ class Supervisor:
             self._selector.register(wake, selectors.EVENT_READ, "")
         flowing = 0.0
         while True:
-            now = time.monotonic()
-            pause = min(self._next_step(), now + (0.2 if wake is None or stop is not None else 60.0)) - now
-            ready = self._selector.select(max(0.0, pause))
+            now = self.clock.now()
+            pause = min(self._next_step() - now, 0.2 if wake is None or stop is not None else 60.0)
+            ready = self.clock.wait(self._selector.select, pause)
             taken = sum(self._read(key.data) for key, _ in ready if key.data)
-            now = time.monotonic()
+            now = self.clock.now()
             self.exit = self.handle.exit()
             if self.exit is not None or self._gave_up(now, stop):
                 break
-            for text in self.handle.notes():
+            for text in (*self.handle.notes(), *self.clock.news()):
                 self.note(text)
             if taken and now - flowing < 2 * BATCH_S and taken < BUSY_BYTES:
-                time.sleep(BATCH_S)
+                self.clock.sleep(BATCH_S)
             if taken:
-                flowing = time.monotonic()
+                flowing = self.clock.now()
         self._finish()
 
     def _next_step(self) -> float:
@@ -146,7 +178,7 @@ class Supervisor:
         if self.ended_for:
             steps += [at for at, _ in self._ladder]
         else:
-            steps += [self.patience.deadline(), self.begin + self.spec.limits.total_s]
+            steps += [self.patience.deadline(), self.total_at]
         return min(steps)
 
     def _gave_up(self, now: float, stop: Callable[[], bool] | None) -> bool:
@@ -159,10 +191,12 @@ class Supervisor:
             return not self._ladder
         if stop is not None and stop():
             self._end("stop", now, 0.0)
-        elif now >= self.begin + self.spec.limits.total_s:
+        elif now >= self.total_at:
+            self._drain()
             self._end("total", now, self.spec.limits.total_s)
         elif now >= self.patience.deadline():
             self._sample(now)  # it may have begun to work since
+            self._drain()  # or have said something
             if now >= self.patience.deadline():
                 self._end("silence", now, self.patience.limit_s)
         elif self.patience.in_slow_progress(now) and now - self.patience.announced >= self.patience.limit_s:
@@ -194,19 +228,21 @@ class Supervisor:
     def _finish(self) -> None:
         """End what is left, read what is left, and look at the kernel's log once more."""
         if not self.ended_for:
-            self.silent_s = time.monotonic() - self.patience.last_output
+            self.silent_s = self.clock.now() - self.patience.last_output
         self.survivors = self.handle.settle()
-        deadline = time.monotonic() + DRAIN_S
+        self.exit = self.exit or self.handle.exit()
+        deadline = self.clock.now() + DRAIN_S
         streams = dict(self.handle.streams)
-        while streams and time.monotonic() < deadline:
+        while streams and self.clock.now() < deadline:
             for name in list(streams):
-                while time.monotonic() < deadline and self._read(name):
+                while self.clock.now() < deadline and self._read(name):
                     pass
                 if name not in self.handle.streams or not self._open(name):
                     del streams[name]
             if streams:
-                time.sleep(0.005)
+                self.clock.sleep(0.005)
         for name, scanner in self._scanners.items():
+            self._output(name, b"", last=True)
             self._block(name, scanner.rest())
         self._flush_stack()
         self._look_at_kernel()
@@ -215,7 +251,7 @@ class Supervisor:
         left = self.handle.left_behind
         if left and not self.ended_for:
             self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be ended")
-        for text in self.handle.notes():
+        for text in (*self.handle.notes(), *self.clock.news()):
             self.note(text)
 
     def close(self) -> None:
@@ -231,6 +267,13 @@ class Supervisor:
     def _open(self, name: str) -> bool:
         return self.handle.streams[name] in self._selector.get_map()
 
+    def _drain(self) -> None:
+        """Read what lies in the pipes, up to what they hold: it was said in time."""
+        for name in self.handle.streams:
+            for _ in range(PIPE_READS):
+                if not (self._open(name) and self._read(name)):
+                    break
+
     def _read(self, name: str) -> int:
         """Read what is there of a stream, up to a bound; return how much it was."""
         descriptor = self.handle.streams[name]
@@ -244,7 +287,7 @@ class Supervisor:
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
             return 0
-        now = time.monotonic()
+        now = self.clock.now()
         if name == "stack":
             self._side["stack"] += data[: max(0, STACK_BYTES - len(self._side["stack"]))]
         elif name == "channel":
@@ -255,7 +298,8 @@ class Supervisor:
             self._output(name, data)
         return len(data)
 
-    def _output(self, name: str, data: bytes) -> None:
+    def _output(self, name: str, data: bytes, *, last: bool = False) -> None:
+        data = self._scrubbers[name].rest() if last else self._scrubbers[name].feed(data)
         self.keeper.add(self.now_ms(), name, data)
         self._block(name, self._scanners[name].feed(data))
 
@@ -280,7 +324,9 @@ class Supervisor:
 
     def _enter(self, name: str, mark: str) -> None:
         self.timeline.begin(name, self.now_ms(), mark, slow=self.patience.slow is not None)
-        self.tell(EventKind.PHASE, mark)
+        self._phases += 1
+        if self._phases <= _MAX_PHASES:  # a program that names phases without end does not fill the journal
+            self.tell(EventKind.PHASE, mark)
 
     def _channel(self, data: bytes) -> None:
         buffer = self._side["channel"]
@@ -296,13 +342,13 @@ class Supervisor:
     def _message(self, line: bytes) -> None:
         """Take in what our child says; what is no message of ours is passed over."""
         try:
-            message = json.loads(line)
-        except ValueError:
+            message = json.loads(self._scrubbers["stdout"].text(line.decode(errors="replace")))
+        except (ValueError, RecursionError):
             return
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or not _can_be_kept(message):
             return
         if "phase" in message:
-            name, slow = str(message["phase"]), str(message.get("slow", ""))
+            name, slow = str(message["phase"])[:_MAX_NAME], str(message.get("slow", ""))[:_MAX_NAME]
             self.patience.enter(name, None, slow)
             self._enter(name, "")
         elif "note" in message:
@@ -332,16 +378,19 @@ class Supervisor:
         sample = self.handle.sample()
         cost = time.thread_time() - before
         if sample is not None:
-            self.samples.add(sample)
-            self.patience.sampled(now, self.samples.last_rate())
+            if self.clock.lost_s > self._sampled_lost_s:  # nobody knows whether it ran while we did not
+                sample = msgspec.structs.replace(sample, cpu_rate=None, cpu_wait_rate=None)
+            self.samples.add(sample, self.clock.now())
+            self.patience.sampled(now, None if sample.cpu_rate is None else self.samples.last_rate())
             self.tell(EventKind.SAMPLE, sample=sample)
         else:
             self.patience.sampled(now, None)
+        self._sampled_lost_s = self.clock.lost_s
         self._look_at_kernel()
         base = min(1.0, max(0.1, self.patience.limit_s / 8))
         if silent < base:
             base = min(2.0, max(base, self.patience.limit_s / 4))
-        self._next_sample = time.monotonic() + max(base, min(cost * _COST_SHARE, self.patience.limit_s / 4))
+        self._next_sample = self.clock.now() + max(base, min(cost * _COST_SHARE, self.patience.limit_s / 4))
 
     def _look_at_kernel(self) -> None:
         seen = self.handle.seen_pids()

@@ -4,6 +4,9 @@ A script of its own, run as ``python -I -S warden.py CONTROL STATUS``; it import
 milliseconds. It is the subreaper of the attempt: whatever the attempt starts, daemons included, stays its descendant.
 When its control pipe ends, because rocmend closed it or was killed, it kills all of them and leaves.
 
+An attempt may kill or stop its parent. So the warden has a guard, its own parent, which runs this script too: it
+continues a warden that was stopped, and ends what is left of the attempt where the warden was killed.
+
 The first line on the control pipe is the request; then single bytes: ``T`` asks all processes to end, ``K`` kills them,
 ``S`` kills what is left once the main process is over. Replies are JSON lines on the status pipe.
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import resource
@@ -28,7 +32,11 @@ PR_SET_CHILD_SUBREAPER = 36
 KILL_S = 2.0
 """Seconds after which a killed process counts as stuck in the kernel."""
 
+MOST_STOPS = 50
+"""A warden that was stopped this often is given up."""
+
 _PAUSE_S = 0.005
+_LEAST_TURNS = 40  # of looking and killing, so that a pause of our own does not make a survivor of a process
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -48,6 +56,24 @@ def descendants(root: int) -> list[tuple[int, str]]:
             if state not in "ZX":
                 found.append((pid, state))
     return found
+
+
+def threads_of(user: int) -> int:
+    """Return how many threads a user has, which is what the kernel counts as processes."""
+    count = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208  as above
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116  as above
+                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208  as above
+    return count
+
+
+def _limit(kind: int, most: int) -> None:
+    """Lower a limit of this process; 0 leaves it."""
+    hard = resource.getrlimit(kind)[1]
+    if most and (hard == resource.RLIM_INFINITY or most < hard):
+        resource.setrlimit(kind, (most, most))
 
 
 def signal_all(pids: list[int], *signals: signal.Signals) -> None:
@@ -110,7 +136,7 @@ class Warden:
             number, text = json.loads(failure)
             self.say({"failed": text, "errno": number})
             return False
-        self.say({"pid": pid})
+        self.say({"pid": pid, "warden": os.getpid()})
         return True
 
     def become(self, request: dict[str, object]) -> None:
@@ -126,6 +152,9 @@ class Warden:
         memory: int = request["memory_bytes"]  # type: ignore[assignment]
         if memory:
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        _limit(resource.RLIMIT_FSIZE, request["file_bytes"])  # type: ignore[arg-type]
+        if request["processes"]:
+            _limit(resource.RLIMIT_NPROC, threads_of(os.getuid()) + request["processes"])  # type: ignore[operator]
         if request["core"] is False:
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if request["cwd"]:
@@ -156,13 +185,13 @@ class Warden:
         """Kill every descendant; return how many there were, and pid, state and wait of those that would not end."""
         deadline = time.monotonic() + KILL_S
         found: set[int] = set()
-        while True:
+        for turn in itertools.count():
             self.reap()
             left = descendants(os.getpid())
             if not left:
                 self.reap()
                 return {"settled": [], "found": len(found)}
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and turn >= _LEAST_TURNS:
                 return {"settled": [[pid, state, wchan(pid)] for pid, state in left], "found": len(found)}
             pids = [pid for pid, _ in left]
             found.update(pids)
@@ -170,6 +199,7 @@ class Warden:
                 signal_all(pids, signal.SIGSTOP)  # so that none can fork while its turn has not come
             signal_all(pids, signal.SIGKILL)
             time.sleep(_PAUSE_S)
+        return {}
 
     def run(self) -> None:
         """Serve until the control pipe ends; then leave nothing behind."""
@@ -211,12 +241,42 @@ def wchan(pid: int) -> str:
         return ""
 
 
+def guard(warden: int, status: int) -> None:
+    """Wait for the warden; continue it where it is stopped, do its work where it is killed.
+
+    Args:
+        warden: Our child.
+        status: The status pipe.
+    """
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  as above
+        if int(name) not in {0, 1, 2, status}:  # the attempt's pipes are to end when it does
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+    own = Warden(-1, status)
+    for stops in itertools.count(1):
+        code = os.waitpid(warden, os.WUNTRACED)[1]
+        if not os.WIFSTOPPED(code):
+            break
+        if stops == 1:
+            own.say({"stopped": warden})
+        os.kill(warden, signal.SIGCONT if stops < MOST_STOPS else signal.SIGKILL)
+    if code:
+        own.say({"ended": code, **own.kill_all()})
+
+
 def main() -> None:
-    """Become a subreaper that no terminal signal reaches, and serve."""
+    """Become a subreaper that no terminal signal reaches, and serve, under a guard."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
+    control, status = int(sys.argv[1]), int(sys.argv[2])
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Warden(int(sys.argv[1]), int(sys.argv[2])).run()
+    warden = os.fork()
+    if warden:
+        guard(warden, status)
+    else:
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a child does not inherit it
+        Warden(control, status).run()
+    os._exit(0)  # rocmend waits for it, and Python's own tidying up would take longer than all the rest
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 
 from rocmend.core.evidence import PhaseSpan, Silence
@@ -45,21 +43,24 @@ class Timeline:
 
 
 class SampleLog:
-    """Sums up samples; keeps apart those of the silence that lasts."""
+    """Sums up samples; keeps apart those of the silence that lasts.
 
-    def __init__(self) -> None:
+    Args:
+        begin: When the run began, by the supervisor's clock, as all times here.
+    """
+
+    def __init__(self, begin: float) -> None:
         self.last: Sample | None = None
         self._count = 0
         self._cpu_s = self._cpu_over_s = 0.0
         self._rss = self._threads = 0
         self._gpu_busy: float | None = None
         self._gpu_power: float | None = None
-        self._time = time.monotonic()
+        self._time = begin
         self._windows: list[tuple[float, float, float, float, float | None]] = []
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: Sample, now: float) -> None:
         """Take in a sample; its rates are those since the last one."""
-        now = time.monotonic()
         begin, self._time = self._time, now
         self.last = sample
         self._count += 1
@@ -78,7 +79,7 @@ class SampleLog:
         """Return mean processor rate, wait rate and GPU load of the later half of the time since ``begin``.
 
         Args:
-            begin: ``time.monotonic()`` time of the last output.
+            begin: Time of the last output.
         """
         windows = [item for item in self._windows if item[1] - max(item[0], begin) >= 0.5 * (item[1] - item[0])]
         middle = begin + (self._time - begin) / 2
@@ -120,7 +121,7 @@ class Patience(msgspec.Struct):
         spec: Its limits.
         limit_s: Silence allowed now.
         slow: The slow first run that may be going on.
-        last_output: ``time.monotonic()`` time of the last output or phase.
+        last_output: When the last output or phase came, by the supervisor's clock.
         last_work: The last time that it was seen to work.
         announced: When slow progress was last told.
     """
@@ -163,7 +164,7 @@ class Patience(msgspec.Struct):
 
 
 def silence_of(samples: SampleLog, begin: float, *, uses_gpu: bool) -> Silence:
-    """Say what the run has done since its last output at ``begin`` (``time.monotonic()``)."""
+    """Say what the run has done since its last output at ``begin``."""
     rate, wait, busy = samples.since(begin)
     if rate is None and samples.last is not None and samples.last.state in {"T", "D"}:
         return Silence.BLOCKED

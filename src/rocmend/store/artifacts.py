@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.scratch import PartialFile
 from rocmend.store.errors import StoreError
 
 LARGE_BYTES = 16 << 10
@@ -73,25 +73,17 @@ class ArtifactFolder:
         if not self.path.is_dir():
             self.path.mkdir(mode=0o700, exist_ok=True)
             _sync_folder(self.path.parent)
-        partial = self.path / f"{_PARTIAL}{secrets.token_hex(8)}"
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
+        with PartialFile(self.path / _PARTIAL[1:]) as partial:
+            with os.fdopen(partial.descriptor, "wb", closefd=False) as file:
                 sha256, size_bytes = _copy(chunks, file, compressed=compressed)
-                file.flush()
-                os.fsync(file.fileno())
+            os.fsync(partial.descriptor)
             folder = self._folder(sha256)
             if not folder.is_dir():
                 folder.mkdir(mode=0o700, exist_ok=True)
                 _sync_folder(self.path)
             if self.find(sha256) is None:
-                partial.rename(folder / (sha256[2:] + (_COMPRESSED if compressed else "")))
-            else:
-                partial.unlink()
+                partial.path.rename(folder / (sha256[2:] + (_COMPRESSED if compressed else "")))
             _sync_folder(folder)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
         return sha256, size_bytes
 
     def _folder(self, sha256: str) -> Path:
@@ -149,6 +141,14 @@ class ArtifactFolder:
                     for path in sorted(entry.iterdir()):
                         if match := _FILE.match(path.name):
                             yield Held(path, entry.name + match[1])
+
+
+def count_artifacts(path: Path) -> tuple[int, int] | None:
+    """Return how many artifacts a folder holds, and their bytes on the disk; None where there are none."""
+    if not path.is_dir():
+        return None
+    sizes = [held.path.stat().st_size for held in ArtifactFolder(path).walk() if held.sha256 is not None]
+    return (len(sizes), sum(sizes)) if sizes else None
 
 
 @contextlib.contextmanager

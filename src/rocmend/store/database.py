@@ -8,10 +8,14 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 from rocmend.core.errors import DataError
-from rocmend.store.errors import StoreError, damaged, read_only
+from rocmend.core.scratch import PartialFile
+from rocmend.core.stall import StallClock
+from rocmend.store.artifacts import count_artifacts
+from rocmend.store.errors import StoreError, damaged, orphaned, read_only
 from rocmend.store.place import Place, shared_by_hosts
 from rocmend.store.schema import APPLICATION_ID, STEPS
 
@@ -88,6 +92,10 @@ def _prepare(connection: sqlite3.Connection, place: Place, *, writable: bool) ->
     version = _patiently(lambda: _looked_up_version(connection, place))
     if version == len(STEPS):
         return
+    if version == 0 and (orphans := count_artifacts(place.artifacts)):
+        version = _patiently(lambda: _looked_up_version(connection, place))
+        if version == 0:  # artifacts are written after the tables: another process is not just making them
+            raise orphaned(place.database, "is empty", place.artifacts, *orphans)
     if not writable:
         if version == 0:
             raise read_only(place.database)
@@ -162,33 +170,28 @@ def _upgrade(connection: sqlite3.Connection, place: Place, version: int) -> None
 def _backup(place: Place, version: int) -> str:
     """Copy the database as it was last committed, and return the copy's path."""
     final = f"{place.database}.v{version}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.bak"
-    handle = os.open(f"{final}.part", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
+    with PartialFile(Path(final)) as partial:
         with (
             contextlib.closing(_connect(place, "ro")) as source,
-            contextlib.closing(sqlite3.connect(f"{final}.part")) as target,
+            contextlib.closing(sqlite3.connect(partial.path)) as target,
         ):
             source.backup(target)
-        os.fsync(handle)
-        os.rename(f"{final}.part", final)  # noqa: PTH104  both are texts made just above
-    except BaseException:
-        os.unlink(f"{final}.part")  # noqa: PTH108  same
-        raise
-    finally:
-        os.close(handle)
+        os.fsync(partial.descriptor)
+        partial.path.rename(final)
     return final
 
 
 def _patiently(action: Callable[[], T]) -> T:
     """Do something, again and again while others hold the lock: SQLite's own waiting leaves out some cases."""
-    deadline = time.monotonic() + BUSY_S
+    clock = StallClock()
+    deadline = clock.now() + BUSY_S
     while True:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or clock.now(BUSY_S) > deadline:
                 raise
-            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311  to step out of lock-step, not a secret
+            clock.sleep(random.uniform(0.001, 0.02))  # noqa: S311  to step out of lock-step, not a secret
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocmend.core.errors import DataError, RocmendError
+from rocmend.core.units import count_text, size_text
 
 
 class StoreError(RocmendError):
@@ -95,6 +96,29 @@ def read_only(path: Path) -> StoreError:
         str(path),
         "The store can't be written: it is read-only, or another user's.",
         next_step="Use --store or ROCMEND_HOME to keep evidence where you can write.",
+    )
+
+
+def orphaned(database: Path, what: str, folder: Path, count: int, size_bytes: int) -> DataError:
+    """Return the error of a database that knows nothing of the artifacts beside it."""
+    return DataError(
+        str(database),
+        f"The store's database {what}, and {folder} holds {count_text(count, 'artifact')} ({size_text(size_bytes)}) "
+        "that only it could name.",
+        why="It was emptied, removed or replaced. Nothing was changed.",
+        next_step="Put the right database back (from a backup, or a copy beside it that ends in .bak); or move both "
+        "away and start a new store.",
+    )
+
+
+def unnamed(database: Path, folder: Path, count: int, size_bytes: int) -> DataError:
+    """Return the error of collecting the artifacts of a database that names none of them."""
+    return DataError(
+        str(database),
+        f"No record names any of the {count_text(count, 'artifact')} ({size_text(size_bytes)}) in {folder}.",
+        why="Either all records that did were removed, or this is not the database that they were kept with. "
+        "Nothing was changed.",
+        next_step="In the first case `rocmend store gc --all` removes them; in the other put the right database back.",
     )
 
 

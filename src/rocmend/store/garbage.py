@@ -18,6 +18,12 @@ Rows = Callable[[str, tuple[str | int, ...]], list[tuple[Any, ...]]]
 _PAGE_ROWS = 200
 
 
+def names_any(database: sqlite3.Connection, folder: ArtifactFolder) -> bool:
+    """Tell whether a record names one of the artifacts that are there."""
+    named = "SELECT 1 FROM artifact WHERE sha256 = ?"
+    return any(held.sha256 and database.execute(named, (held.sha256,)).fetchone() for held in folder.walk())
+
+
 def collect(database: sqlite3.Connection, folder: ArtifactFolder, *, dry_run: bool) -> GcReport:
     """Remove what no record names; the caller keeps writers out meanwhile.
 

@@ -7,14 +7,16 @@ import errno
 import fcntl
 import os
 import re
-import time
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocmend.core.files import make_private
+from rocmend.core.places import data_home
+from rocmend.core.stall import StallClock
 from rocmend.store.errors import StoreError, busy, storage_errors
 
 FILE_NAME = "evidence.sqlite"
-HOME_VARIABLE = "ROCMEND_HOME"
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
 
 _SHARED_BY_HOSTS = re.compile(
@@ -28,13 +30,7 @@ Source: https://www.sqlite.org/wal.html, "does not work over a network filesyste
 
 def default_path() -> Path:
     """Return the store's file: in ROCMEND_HOME, else in ``rocmend`` below XDG_DATA_HOME or ``~/.local/share``."""
-    home = os.environ.get(HOME_VARIABLE)
-    if home:
-        return Path(home).expanduser() / FILE_NAME
-    data = os.environ.get("XDG_DATA_HOME", "")
-    # the base directory specification has relative paths ignored
-    base = Path(data) if data.startswith("/") else Path("~/.local/share").expanduser()
-    return base / "rocmend" / FILE_NAME
+    return data_home() / FILE_NAME
 
 
 class Place:
@@ -58,11 +54,30 @@ class Place:
     def create(self) -> None:
         """Make the folder and an empty database file, for the owner alone, where they are not there."""
         with storage_errors(self.database):
-            self.database.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+            make_private(self.database.parent)
             os.close(os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
 
+    def close_to_others(self) -> None:
+        """Take from others what they may do with the store's files, and with its folder where that is rocmend's own.
+
+        A folder that a user named may hold other things, so its mode is theirs to choose.
+        """
+        beside = [self.database.with_name(self.database.name + end) for end in ("", "-wal", "-shm")]
+        own = [self.database.parent] if self.database.parent == Path(os.path.realpath(data_home())) else []
+        for path in (*beside, self.lock, self.artifacts, *own):
+            with contextlib.suppress(OSError):
+                found = path.lstat()
+                if found.st_uid == os.geteuid() and found.st_mode & 0o077 and not stat.S_ISLNK(found.st_mode):
+                    path.chmod(_DIRECTORY_MODE if stat.S_ISDIR(found.st_mode) else _FILE_MODE)
+
     def writable(self) -> bool:
-        """Return whether the database, and the log beside it, can be written."""
+        """Return whether the database is ours, and it and the log beside it can be written.
+
+        Root may write to any: what it wrote there would be root's, and the user could not read their store any more.
+        """
+        with storage_errors(self.database):
+            if self.database.stat().st_uid != os.geteuid():
+                return False
         return os.access(self.database, os.W_OK) and os.access(self.database.parent, os.W_OK | os.X_OK)
 
     @contextlib.contextmanager
@@ -78,12 +93,14 @@ class Place:
         with storage_errors(self.database):
             handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
-            self._wait(handle, alone=alone, deadline=time.monotonic() + time_limit_s)
+            self._wait(handle, alone=alone, time_limit_s=time_limit_s)
             yield
         finally:
             os.close(handle)
 
-    def _wait(self, handle: int, *, alone: bool, deadline: float) -> None:
+    def _wait(self, handle: int, *, alone: bool, time_limit_s: float) -> None:
+        clock = StallClock()
+        deadline = clock.now() + time_limit_s
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         pause = 0.001
         while True:
@@ -96,9 +113,9 @@ class Place:
                     raise StoreError(
                         str(self.lock), f"This file system has no file locks ({error.strerror})."
                     ) from error
-                if time.monotonic() > deadline:
+                if clock.now() > deadline:
                     raise busy(self.database) from None
-                time.sleep(pause)
+                clock.sleep(pause)
                 pause = min(pause * 2, 0.05)
             else:
                 return

@@ -86,3 +86,8 @@ class GcReport(msgspec.Struct, frozen=True):
     artifacts: int
     partial_files: int
     freed_bytes: int
+
+    @property
+    def empty(self) -> bool:
+        """There was nothing to remove."""
+        return not (self.machines or self.artifacts or self.partial_files)

@@ -16,7 +16,7 @@ import msgspec
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Artifact, Evidence
 from rocmend.core.verdict import Verdict
-from rocmend.store.artifacts import ArtifactFolder
+from rocmend.store.artifacts import ArtifactFolder, count_artifacts
 from rocmend.store.conditions import Conditions
 from rocmend.store.database import BUSY_S
 from rocmend.store.encoding import (
@@ -26,8 +26,8 @@ from rocmend.store.encoding import (
     encode_machine,
     machine_hash,
 )
-from rocmend.store.errors import read_only, storage_errors
-from rocmend.store.garbage import collect, damages
+from rocmend.store.errors import damaged, orphaned, read_only, storage_errors, unnamed
+from rocmend.store.garbage import collect, damages, names_any
 from rocmend.store.ids import IdMaker, is_id, utc_time
 from rocmend.store.place import Place
 from rocmend.store.records import Damage, GcReport, StoredEvidence, StoredGroup, StoredSummary
@@ -79,6 +79,9 @@ class Store:
         place = Place(path)
         with storage_errors(place.database):
             exists = place.database.exists()
+            orphans = None if exists else count_artifacts(place.artifacts)
+            if orphans and not place.database.exists():  # a process that makes a store makes the database first
+                raise orphaned(place.database, "is not there", place.artifacts, *orphans)
         if not exists and not create:
             raise UsageError(
                 "store",
@@ -87,6 +90,7 @@ class Store:
             )
         if not exists:
             place.create()
+        place.close_to_others()
         return cls(place, writable=place.writable())
 
     def close(self) -> None:
@@ -342,17 +346,21 @@ class Store:
         with storage_errors(self.path), self._session.transaction() as database:
             return database.executemany("DELETE FROM evidence WHERE id = ?", [(item,) for item in listed]).rowcount
 
-    def gc(self, *, dry_run: bool = False) -> GcReport:
+    def gc(self, *, dry_run: bool = False, every_artifact: bool = False) -> GcReport:
         """Remove what no record names: machine snapshots, artifacts, files that killed writers left half-written.
 
         Args:
             dry_run: Count only.
+            every_artifact: Also where no record names any artifact that is there. Otherwise that is refused: it is what
+                it looks like when the database was replaced by another.
 
         Raises:
+            DataError: No record names any artifact; the database is damaged.
             StoreError: Others are writing without a pause; read-only.
         """
         if dry_run:
             with self._session.reading() as database:
+                self._check_artifacts_named(database, every=every_artifact)
                 return collect(database, self._artifacts, dry_run=True)
         self._check_writable()
         with (
@@ -360,11 +368,20 @@ class Store:
             storage_errors(self.path),
             self._session.transaction() as database,
         ):
+            self._check_artifacts_named(database, every=every_artifact)
+            if (problem := database.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise damaged(self.path, problem)  # it could have forgotten what it names
             report = collect(database, self._artifacts, dry_run=False)
         with self._session.reading() as database:
             database.executescript("PRAGMA incremental_vacuum")  # execute() would stop at the first free page
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return report
+
+    def _check_artifacts_named(self, database: sqlite3.Connection, *, every: bool) -> None:
+        if not every and not names_any(database, self._artifacts):
+            orphans = count_artifacts(self._artifacts.path)
+            if orphans:
+                raise unnamed(self.path, self._artifacts.path, *orphans)
 
     def verify(self) -> list[Damage]:
         """Read everything as it is at one moment, and return what is not as it was written; nothing is changed."""

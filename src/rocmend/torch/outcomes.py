@@ -7,13 +7,13 @@ import fcntl
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rocmend.core.files import write_atomic
+from rocmend.core.files import make_private, write_atomic
+from rocmend.core.private import cache_folder
 
 log = logging.getLogger("rocmend.torch")
 
@@ -48,26 +48,17 @@ class Outcome:
         return self.verdict == "pass"
 
 
-def home() -> Path:
-    """Return the folder that outcomes are kept in: ``ROCMEND_HOME``, else ``rocmend`` in the user's cache folder."""
-    own = os.environ.get("ROCMEND_HOME")
-    if own:
-        return Path(own)
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "rocmend"
-
-
 class OutcomeCache:
     """Outcomes kept in one JSON file, by what defines the machine and the software.
 
     A file that cannot be read or written is done without, and said so in the log.
 
     Args:
-        path: The file; None for ``torch-paths.json`` in ``home()``.
+        path: The file; None for ``torch-paths.json`` in the user's cache folder.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or home() / "torch-paths.json"
+        self.path = path or cache_folder("torch") / "torch-paths.json"
 
     def find(self, machine: Mapping[str, str], subject: str, path: str) -> Outcome | None:
         """Return the outcome of trying ``path`` for ``subject`` on this machine, where one is kept."""
@@ -90,7 +81,8 @@ class OutcomeCache:
                 mine["outcomes"][f"{subject}/{outcome.path}"] = asdict(outcome)
                 machines[machine_key(machine)] = mine  # the last is the latest
                 latest = dict(list(machines.items())[-_MOST_MACHINES:])
-                write_atomic(self.path, json.dumps({"schema": _SCHEMA, "machines": latest}, indent=1) + "\n")
+                text = json.dumps({"schema": _SCHEMA, "machines": latest}, indent=1) + "\n"
+                write_atomic(self.path, text, private=True)
         except OSError as error:
             log.warning("rocmend: cannot keep what was found in %s: %s", self.path, error)
 
@@ -99,7 +91,7 @@ class OutcomeCache:
         """Hold a lock, so that the processes of one job try a path once; go without where none can be had."""
         with contextlib.ExitStack() as held:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self.path.parent)
                 file = held.enter_context(self.path.with_suffix(f".{purpose}.lock").open("w"))
                 fcntl.flock(file, fcntl.LOCK_EX)
             except OSError as error:

@@ -14,7 +14,7 @@ from rocmend.codeobject.hip import NoToolchainError, Toolchain, find_toolchain
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path_factory.getbasetemp() / "rocmend-home"))
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "rocmend-home"))
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,8 @@ from rocmend.kernels.compiled.measure import Measured
 from rocmend.kernels.compiled.occupancy import occupancy, register_occupancy
 from rocmend.kernels.compiled.pool import Worker, WorkerEndedError
 from rocmend.kernels.compiled.spec import Spec
-from rocmend.kernels.compiled.toolchains import Toolchain, serves
+from rocmend.kernels.compiled.toolchain import Toolchain
+from rocmend.kernels.compiled.toolchains import serves
 from rocmend.kernels.tuning.lookup import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]

@@ -34,7 +34,7 @@ def _compile(home: Path, *arguments: str | Path) -> Done:
     env = {name: value for name, value in os.environ.items() if name not in unset}
     done = subprocess.run(
         [sys.executable, "-m", "rocmend", "kernels", "compile", *map(str, arguments)],
-        env=env | {"ROCMEND_HOME": str(home), "COLUMNS": "80"},
+        env=env | {"ROCMEND_HOME": str(home), "ROCMEND_CACHE_HOME": str(home / "cache"), "COLUMNS": "80"},
         capture_output=True,
         text=True,
         check=False,

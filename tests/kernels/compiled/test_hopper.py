@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from rocmend.kernels.compiled.pool import Worker
-from rocmend.kernels.compiled.toolchains import Toolchain
+from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.tuning.lookup import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]

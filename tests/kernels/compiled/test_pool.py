@@ -23,7 +23,7 @@ PROGRAM = """
     from tests.kernels.compiled.specs import dot
     import msgspec
     from rocmend.kernels.compiled.pool import Pool
-    from rocmend.kernels.compiled.toolchains import Toolchain
+    from rocmend.kernels.compiled.toolchain import Toolchain
     from rocmend.kernels.tuning.lookup import triton_version
     own = triton_version()
     spec = msgspec.to_builtins(dot("gfx1100", own)) | {"kernel": "slow_kernels:never"}

@@ -112,7 +112,7 @@ def test_accepted_issues_do_not_hold_up_a_port(tmp_path: Path) -> None:
     new = "__device__ int g(int v) { return __shfl_sync(0xffffffff, v, 1); }\n"
     (tmp_path / "a.cu").write_text("#include <cuda_runtime.h>\n" + old)
     known = tmp_path / "known.json"
-    write_baseline(known, analyse(tmp_path).issues)
+    write_baseline(known, analyse(tmp_path))
     (tmp_path / "a.cu").write_text("#include <cuda_runtime.h>\n" + old + "\n\n\n\n" + new)
     done = apply(without_known(analyse(tmp_path), read_baseline(known)), allow_dirty=True)
     assert (done.changed, done.left_alone) == (("a.cu",), ())

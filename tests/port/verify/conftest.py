@@ -48,10 +48,10 @@ def port(root: Path, before: Files, after: dict[str, bytes | None], targets: tup
         (root / path).write_bytes(data)
     changes = [Change(path, before.get(path), data) for path, data in sorted(after.items())]
     back = [Change(one.path, one.after, one.before) for one in changes]
-    with locked(root):
-        made = tuple(to_make(root, changes))
-        manifest = Manifest(entries_of(changes, modes_of(root, changes)), made_folders=made, targets=targets)
-        commit(root, changes, manifest, patch(back))
+    with locked(root) as tree:
+        made = tuple(to_make(tree, changes))
+        manifest = Manifest(entries_of(changes, modes_of(tree, changes)), made_folders=made, targets=targets)
+        commit(tree, changes, manifest, patch(back))
     return root
 
 

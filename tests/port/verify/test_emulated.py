@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmend.codeobject.kernarg import Kernarg, Launch
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError, UsageError
 from rocmend.port.verify import cases, emulated
 from rocmend.port.verify.cases import Buffer, Case, Value, compare, read, read_all, write
@@ -31,7 +32,7 @@ BUFFERS = {"in.bin": VALUES, "out.before": bytes(4), "out.after": struct.pack("<
 
 @pytest.fixture
 def recorded(total: Path) -> Path:
-    write(total / cases.FOLDER / "total-1", CASE, BUFFERS)
+    write(Beneath(total), f"{cases.FOLDER}/total-1", CASE, BUFFERS)
     return total
 
 
@@ -102,7 +103,7 @@ def test_an_executor_without_recorded_launches(total: Path, monkeypatch: pytest.
 def test_a_case_of_a_unit_that_is_not_there(total: Path) -> None:
     import msgspec
 
-    write(total / cases.FOLDER / "gone", msgspec.structs.replace(CASE, unit="gone.cu"), BUFFERS)
+    write(Beneath(total), f"{cases.FOLDER}/gone", msgspec.structs.replace(CASE, unit="gone.cu"), BUFFERS)
     with Job(total) as job:
         made = list(prepared(job))
     assert all(isinstance(one, Evidence) and one.outcome is Outcome.BROKEN for one in made)
@@ -156,9 +157,9 @@ def test_a_buffer_outside_of_its_case(tmp_path: Path) -> None:
             cases.buffer(folder, name)
     case = Case("k", "u", (1, 1, 1), (1, 1, 1), (Buffer("../secret"), Value(b"\1")))
     with pytest.raises(DataError, match="outside"):
-        write(folder, case, {"../secret": b""})
+        write(Beneath(tmp_path), "case", case, {"../secret": b""})
     with pytest.raises(DataError, match="not given"):
-        write(folder, case, {})
+        write(Beneath(tmp_path), "case", case, {})
 
 
 def floats(*values: float) -> bytes:

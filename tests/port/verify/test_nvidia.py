@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocmend.port.verify import nvidia, running
+from rocmend.port.verify.execution import Execution
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.nvidia import Nvcc, find_nvcc
@@ -37,7 +38,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def level(root: Path) -> Level:
-    return verify(root, levels=["nvidia"]).levels[0]
+    return verify(root, levels=["nvidia"], execution=Execution()).levels[0]
 
 
 def unit(made: Level, path: str = "src/total.cu") -> Outcome:

@@ -10,9 +10,10 @@ import pytest
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import apply
 from rocmend.port.verify import golden, python_run
+from rocmend.port.verify.execution import Execution
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
-from rocmend.port.verify.python_tree import TreeSide, forced, grow
+from rocmend.port.verify.python_tree import SIDES, TreeSide, forced, grow
 from rocmend.port.verify.records import Level, Outcome, Status
 
 Make = Callable[[Path, dict[str, str | bytes]], Path]
@@ -54,7 +55,7 @@ def port(root: Path) -> Path:
 
 
 def run(root: Path) -> Level:
-    return verify(root, levels=["python"]).levels[0]
+    return verify(root, levels=["python"], execution=Execution()).levels[0]
 
 
 def rewrite(root: Path, path: str, old: str, new: str) -> None:
@@ -156,7 +157,7 @@ def test_files_of_no_package_do_not_share_what_lies_beside_them(tmp_path: Path, 
 
 def test_the_three_folders(ported: Path) -> None:
     with Job(ported) as job:
-        sides = {side: grow(job, side) for side in TreeSide}
+        sides = {side: grow(job, side) for side in SIDES}
         train = {side: (folder / "src/pkg/train.py").read_text() for side, folder in sides.items()}
         assert train[TreeSide.ORIGINAL] == FILES["src/pkg/train.py"]
         assert train[TreeSide.CUDA] == train[TreeSide.ROCM] == (ported / "src/pkg/train.py").read_text()
@@ -164,7 +165,9 @@ def test_the_three_folders(ported: Path) -> None:
         for side, value in ((TreeSide.CUDA, "False"), (TreeSide.ROCM, "True")):
             assert f"\nis_rocm = {value}\n" in (sides[side] / "src/pkg/_rocm.py").read_text()
             assert f"\nis_rocm = {value}\n" in (sides[side] / "script.py").read_text()
-        assert (sides[TreeSide.CUDA] / "src/pkg/data.txt").is_symlink()
+        for folder in sides.values():
+            assert (folder / "src/pkg/data.txt").read_text() == "41"
+            assert not (folder / "src/pkg/data.txt").is_symlink(), "a test that writes to it writes to the project"
 
 
 def test_flags_are_forced_where_they_are_proven() -> None:
@@ -259,7 +262,7 @@ def test_golden_vectors_are_kept_and_compared(
     root = make_project(
         tmp_path / "project", {"pyproject.toml": settings, "pkg/__init__.py": "", "pkg/model.py": MODEL}
     )
-    with Job(root) as job:
+    with Job(root, execution=Execution()) as job:
         path = python_run.capture(job, "here", "this machine", device="cpu")
     vectors, machine = golden.read(path)
     assert machine == "this machine"

@@ -12,6 +12,7 @@ import pytest
 from rocmend.port.verify import cases, recording
 from rocmend.port.verify.cases import Buffer, Value
 from rocmend.port.verify.emulated import kernel_named, prepared
+from rocmend.port.verify.execution import Execution
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Outcome
 from rocmend.port.verify.trees import Tree
@@ -202,7 +203,7 @@ def recorded(root: Path, *given: str) -> Evidence:
         del folders, libraries
         return ["c++", f"-I{cuda}", "-x", "c++", *map(str, sources), str(cuda / "runtime.cpp"), "-o", str(out)]
 
-    with Job(root) as job:
+    with Job(root, execution=Execution()) as job:
         tree = Tree(job)
         tree.originals()
         (unit,) = units(job.sources)
@@ -323,7 +324,7 @@ def test_a_recorded_launch_fits_the_code_objects_of_the_port(ported: Ported, tmp
     (folder / "0.0.in").write_bytes(b"abcd")
     (folder / "0.1.in").write_bytes(bytes(4))
     (folder / "0.1.out").write_bytes(struct.pack("<f", 106.5))
-    with Job(root) as job:
+    with Job(root, execution=Execution()) as job:
         (unit,) = units(job.sources)
         recording.taken(job, unit, ["odd.cu"], folder, "a test")
         made = list(prepared(job))

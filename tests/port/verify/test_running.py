@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rocmend.port.verify import amd, nvidia, programs
+from rocmend.port.verify.execution import Execution
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.nvidia import Nvcc
@@ -51,7 +52,7 @@ def program(ported: Ported) -> Path:
 
 def on_nvidia(root: Path, nvcc: Path, monkeypatch: pytest.MonkeyPatch) -> Level:
     monkeypatch.setattr(nvidia, "find_nvcc", lambda: Nvcc(str(nvcc), "0.0", "sm_90", "a GPU"))
-    return verify(root, levels=["nvidia"]).levels[0]
+    return verify(root, levels=["nvidia"], execution=Execution()).levels[0]
 
 
 def test_both_sides_print_the_same(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +181,7 @@ def test_a_program_is_linked_with_what_it_calls(ported: Ported, tmp_path: Path) 
         "other.cu": b"int more() { return 9; }\nint main() { return more(); }\n",
     }
     root = ported(sources, {})
-    with Job(root) as job:
+    with Job(root, execution=Execution()) as job:
 
         def command(found: Sequence[Path], folders: Sequence[Path], libraries: Sequence[str], out: Path) -> list[str]:
             named = [f"-I{one}" for one in folders], ["-x", "c++", *map(str, found)], [f"-l{one}" for one in libraries]
@@ -218,6 +219,33 @@ def test_what_is_defined_nowhere_is_named(ported: Ported, tmp_path: Path) -> Non
     assert programs.why(built.said) == "cublasCreate_v2 is defined nowhere that was looked in"
 
 
+@pytest.mark.parametrize("written", ["echo x > $to/x.launch", "echo x > $to/0.launch", "mkfifo $to/0.launch"])
+def test_a_program_that_writes_its_own_record(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    write = written.replace("$to", "$ROCMEND_RECORD")
+    nvcc = compiler(tmp_path / "nvcc", program=f'test -z "$ROCMEND_RECORD" || {write}\\n')
+    made = on_nvidia(program, nvcc, monkeypatch)
+    assert made.evidence[-1].detail.startswith("the original and the ROCm side print the same")
+    assert [one for one in made.evidence if "not recorded: what came back is none" in one.detail]
+
+
+def test_programs_for_nvidia_are_not_run_unasked(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvcc = compiler(tmp_path / "nvcc", program=f"touch {tmp_path}/ran\\n")
+    monkeypatch.setattr(nvidia, "find_nvcc", lambda: Nvcc(str(nvcc), "0.0", "sm_90", "a GPU"))
+    (made,) = verify(program, levels=["nvidia"], targets=["gfx942"]).levels
+    assert made.status is Status.INCOMPLETE, "the cubins are compared, and nothing is run"
+    assert "1 of 1 cubins" in made.summary
+    assert made.command == f"rocmend port verify {program} --level nvidia --target gfx942 --run"
+    assert [(step.kind, step.names, step.command) for step in made.steps] == [("program", ("main.cu",), "./main 8 2")]
+    assert not (tmp_path / "ran").exists()
+    assert not (program / ".rocmend/port/outputs").exists()
+    on_nvidia(program, nvcc, monkeypatch)
+    assert (tmp_path / "ran").exists()
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a gfx942 and no hipcc yet; returns where it is looked for."""
@@ -234,7 +262,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def on_amd(root: Path) -> Level:
-    return verify(root, levels=["amd"]).levels[0]
+    return verify(root, levels=["amd"], execution=Execution()).levels[0]
 
 
 def test_without_a_gpu_it_did_not_run(program: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -271,6 +299,18 @@ def test_an_amd_gpu_is_compared_with_what_nvidia_printed(
     assert (record["target"], record["generation"]) == ("gfx942", "0001")
     assert record["level"]["status"] == "failed"
     assert made.evidence[0].outcome is Outcome.BROKEN
+
+
+def test_programs_for_amd_are_not_run_unasked(
+    program: Path, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{machine.parent}:/usr/bin:/bin")
+    compiler(machine, program=f"touch {tmp_path}/ran\\n")
+    (made,) = verify(program, levels=["amd"]).levels
+    assert (made.status, made.command) == (Status.NOT_RUN, f"rocmend port verify {program} --level amd --run")
+    assert not (tmp_path / "ran").exists()
+    on_amd(program)
+    assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

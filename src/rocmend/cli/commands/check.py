@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import finish, output_options, progress, progress_done, write_report
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
     from rocmend.probe.records import ProbeRun
+    from rocmend.report.document import Document
+    from rocmend.report.junit import Suite
     from rocmend.store.store import Store
 
 
@@ -76,17 +77,15 @@ def command(
     """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
 
     With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one
-    HTML report: one file that needs no network. Operations are tried where the active Python environment has torch,
+    HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
+    --no-redact is given. Operations are tried where the active Python environment has torch,
     each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
     the project, is changed.
     """
     from rocmend.cli.check import run_check
-    from rocmend.cli.keeping import keep_check, store_or_warning
+    from rocmend.cli.keeping import Begun, keep_check, store_or_warning
     from rocmend.cli.views.check import check_report, check_summary
-    from rocmend.core.errors import RocmendError
-    from rocmend.core.files import write_atomic
     from rocmend.kb.load import load_entries
-    from rocmend.report import html, markdown
 
     progress("rocmend check: reading the machine …")
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
@@ -102,7 +101,7 @@ def command(
 
         return check_project(project or Path(), targets, progress)
 
-    start = dt.datetime.now(dt.UTC)
+    begun = Begun()
     result = run_check(
         machine,
         knowledge,
@@ -114,18 +113,10 @@ def command(
     )
     report = check_report(result)
     progress_done()
-    try:
-        write_atomic(output, html.render(report))
-    except OSError as error:
-        raise RocmendError(
-            str(output), f"The report can't be written: {error.strerror}.", next_step="Name another place with -o."
-        ) from error
+    write_report(output, report)
     if store is not None:
-        keep_check(store, result, machine, start, output)
-    others = {
-        "sarif": lambda: _sarif(result),
-        "md": lambda: markdown.render(report),
-    }
+        keep_check(store, result, machine, begun, output)
+    others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import tell
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
-from rocmend.cli.streams import write_data
+from rocmend.cli.streams import write_data, write_text
 from rocmend.report.envelope import Outcome, to_json
 from rocmend.setup.shells import IMAGES, SHELLS
 
@@ -58,6 +58,6 @@ def command(
         return
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "unknown GPU")) for index in machine.indices("gpu")]
     title = f"rocmend env: {workload} on {machine.name} ({', '.join(dict.fromkeys(gpus)) or 'no AMD GPU'})"
-    sys.stdout.write(write(result.lines, shell, title=title))
+    write_text(write(result.lines, shell, title=title))
     for entry_id, missing in result.undecided.items():
-        click.echo(f"rocmend: {entry_id} could not be judged: {', '.join(missing)} unknown", err=True)
+        tell(f"rocmend: {entry_id} could not be judged: {', '.join(missing)} unknown")

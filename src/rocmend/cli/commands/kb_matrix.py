@@ -19,7 +19,7 @@ from rocmend.report.envelope import Outcome
 )
 @click.argument("name", type=click.Choice(["release", "library", "pytorch-source"]))
 @click.option("--target", "targets", multiple=True, metavar="GFX", help="Only this target's column; can be repeated.")
-@output_options("md")
+@output_options("md", private=False)
 def command(name: str, targets: tuple[str, ...], output_format: str) -> None:
     """Print a compatibility table put together from the entries: who says so stands with each cell in the JSON."""
     from rocmend.cli.views.knowledge import matrix_document

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import finish, output_options, progress, progress_done, tell
 from rocmend.cli.stored import store_option
-from rocmend.core.errors import RocmendError, UsageError
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError, RocmendError, UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _keep(store: Store, run: OpRun, group: str) -> None:
     try:
         store.add(evidence_of(run, group))
     except RocmendError as error:
-        click.echo(f"rocmend: the check of {run.op} is not kept: {error}", err=True)
+        tell(f"rocmend: the check of {run.op} is not kept: {error}")
 
 
 def _write(path: Path, found: Sequence[Run]) -> None:
@@ -149,9 +150,9 @@ def _write(path: Path, found: Sequence[Run]) -> None:
     before = []
     if path.exists():
         try:
-            before = msgspec.json.decode(path.read_bytes(), type=list[Run])
-        except msgspec.DecodeError as error:
-            raise UsageError("--record", f"{path} is no file of records: {error}.") from None
+            before = read_json(path, list[Run], max_bytes=64 << 20, what="file of records")
+        except DataError as error:
+            raise UsageError("--record", f"{path} {error.message}") from None
     after = [msgspec.structs.replace(one, origin="shipped") for one in (*before, *found)]
     merged = [run for _, runs in sorted(latest(after).items()) for run in runs.values()]
     text = "[\n" + ",\n".join(msgspec.json.encode(one).decode() for one in merged) + "\n]\n"

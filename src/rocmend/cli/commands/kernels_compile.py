@@ -43,6 +43,14 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="A further Triton, for other targets.")
 @click.option("--only-triton", metavar="VERSION", help="Compile with this one of the Tritons at hand, and no other.")
 @click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a folder of its own, and stop.")
+@click.option(
+    "--triton-sha256",
+    "sha256",
+    multiple=True,
+    metavar="HEX",
+    help="With --fetch-triton: the hash of the wheel, for a version that rocmend knows none of.",
+)
+@click.option("--unpinned", is_flag=True, help="With --fetch-triton: take what the index has, whatever its hash.")
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
 @click.option(
     "--diff", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail where rows differ from a file's."
@@ -61,6 +69,8 @@ def command(
     tritons: tuple[str, ...],
     only_triton: str | None,
     fetch_triton: str | None,
+    sha256: tuple[str, ...],
+    unpinned: bool,
     write: Path | None,
     diff: Path | None,
     hidden: bool,
@@ -78,12 +88,15 @@ def command(
     """
     from rocmend.cli.views.compiled import compiled_document, fetched_document
     from rocmend.kernels.compiled import run
+    from rocmend.kernels.compiled.fetch import fetch
     from rocmend.kernels.compiled.table import differences, read_table, write_table
-    from rocmend.kernels.compiled.toolchains import available, fetch
+    from rocmend.kernels.compiled.toolchains import available
     from rocmend.kernels.target import by_name
 
+    if fetch_triton is None and (sha256 or unpinned):
+        raise UsageError("kernels compile", "--triton-sha256 and --unpinned belong to --fetch-triton VERSION.")
     if fetch_triton is not None:
-        toolchain = fetch(fetch_triton)
+        toolchain = fetch(fetch_triton, sha256=sha256, unpinned=unpinned)
         data = {"version": toolchain.version, "path": toolchain.path}
         finish(Outcome("kernels compile", data), output_format, lambda: fetched_document(toolchain))
     fast = subset == "fast"

@@ -22,7 +22,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @store_option
-@output_options("md")
+@output_options("md", private=False)
 def command(ops: tuple[str, ...], store_path: Path | None, output_format: str) -> None:
     """List the ops that there are kernels for, and what is recorded of each having run.
 

@@ -22,8 +22,9 @@ from rocmend.report.envelope import Outcome
 def command(path: Path, output_format: str) -> None:
     """Check an experiment's file and show its trials in order, with what knowledge entries predict.
 
-    For trials that need another boot it says what to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is
-    run, and nothing is changed.
+    It shows what a run in a container, over SSH or on Kubernetes is denied and given, each with its reason. For trials
+    that need another boot it says what to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is run, and
+    nothing is changed.
     """
     from rocmend.cli.views.lab import plan_document
     from rocmend.lab.service import plan_of

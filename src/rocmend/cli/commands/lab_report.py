@@ -38,10 +38,5 @@ def command(path: Path, store_path: Path | None, output_format: str) -> None:
             stack.enter_context(store)
         report = report_of(experiment, store, predictions, file=str(path))
 
-    def html() -> str:
-        from rocmend.report import html as renderer
-
-        return renderer.render(report_document(report))
-
     outcome = Outcome("lab report", report)
-    finish(outcome, output_format, lambda: report_document(report), others={"html": html})
+    finish(outcome, output_format, lambda: report_document(report), others={"html": lambda: report_document(report)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done
 from rocmend.report.document import Document, Pairs, Tone
 from rocmend.report.envelope import Outcome
+
+if TYPE_CHECKING:
+    from rocmend.machine.capture import Capture
 
 
 @rocmend_command(
@@ -24,16 +28,27 @@ from rocmend.report.envelope import Outcome
 def command(directory: Path, output_format: str) -> None:
     """Capture this machine's facts into a folder that can be shared.
 
-    Host and user names, home paths, serial numbers, MAC and IP addresses and unique ids are replaced by placeholders.
-    Read the folder before you share it: it holds plain files.
+    Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses, unique ids, passwords, keys
+    and tokens are replaced by placeholders. Read the folder before you share it: it holds plain files.
     """
     from rocmend.machine.capture import capture
 
     result = capture(directory, progress=progress)
     progress_done()
-    finish(Outcome("machine capture", result), output_format, lambda: _document(directory))
+    data = {
+        "directory": result.directory,
+        "files": result.files,
+        "commands": result.commands,
+        "replaced": result.redactor.replaced,
+    }
+    finish(Outcome("machine capture", data), output_format, lambda: _document(result))
 
 
-def _document(directory: Path) -> Document:
-    rows = (("folder", str(directory), ""), ("read it", f"rocmend doctor --machine {directory}", ""))
-    return Document("Captured this machine", "Names and serial numbers were replaced.", Tone.GOOD, (Pairs(rows),))
+def _document(result: Capture) -> Document:
+    rows = (
+        ("folder", str(result.directory), ""),
+        ("read it", f"rocmend doctor --machine {result.directory}", ""),
+        ("replaced", result.redactor.told(), ""),
+    )
+    summary = "Names, addresses, serial numbers and secrets were replaced. Read it before you share it."
+    return Document("Captured this machine", summary, Tone.GOOD, (Pairs(rows),))

@@ -11,7 +11,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.mlx import check_device, check_environment, check_model, device_option
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import finish, output_options, progress, progress_done, tell
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.optional import need
@@ -128,6 +128,6 @@ def _keep(run: BenchRun, path: Path | None) -> str:
         with Store.open(path) as store:
             store.add(evidence_of(run, group))
     except RocmendError as error:
-        click.echo(f"rocmend: the run is not kept: {error}", err=True)
+        tell(f"rocmend: the run is not kept: {error}")
         return ""
     return group

@@ -10,8 +10,9 @@ import msgspec
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
+from rocmend.cli.streams import write_text
+from rocmend.core.beneath import write_named
 from rocmend.core.errors import RocmendError
-from rocmend.core.files import write_atomic
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -46,11 +47,11 @@ def command(path: Path, python: str, script: Path | None, output_format: str) ->
     found = audit(path, python)
     plan = install_plan(found)
     if script is not None and str(script) == "-":
-        click.echo(plan.script(), nl=False)
+        write_text(plan.script())
         raise click.exceptions.Exit(CLEAN)
     if script is not None:
         try:
-            write_atomic(script, plan.script())
+            write_named(path, script, plan.script())
         except OSError as error:
             raise RocmendError(
                 str(script), f"The script can't be written: {error.strerror}.", next_step="Name another place."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import platform
 import re
+import shlex
 from pathlib import Path
 
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.execution import Listing, announce, execution_of, execution_options, listing
 from rocmend.cli.output import finish, output_options
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.units import count_text
@@ -19,9 +21,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "golden",
     examples=(
-        ("rocmend port golden . --name h200", "on the NVIDIA machine: keep what the project's functions give there"),
-        ("rocmend port golden . --name cpu --device cpu", "what they give on this processor"),
-        ("rocmend port verify . --level python", "on the AMD machine: compare with what was kept"),
+        ("rocmend port golden . --name h200 --list", "which functions of the project would be called"),
+        ("rocmend port golden . --name h200 --run", "on the NVIDIA machine: keep what they give there"),
+        ("rocmend port golden . --name cpu --device cpu --run", "what they give on this processor"),
+        ("rocmend port verify . --level python --run", "on the AMD machine: compare with what was kept"),
     ),
 )
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
@@ -30,14 +33,27 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option(
     "--device", type=click.Choice(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
 )
+@execution_options
 @output_options("md")
-def command(path: Path, name: str, machine: str, device: str, output_format: str) -> None:
+def command(
+    path: Path,
+    name: str,
+    machine: str,
+    device: str,
+    run: bool,
+    listed: bool,
+    container: str,
+    pass_env: tuple[str, ...],
+    output_format: str,
+) -> None:
     """Keep what a project's functions give on this machine, to be compared with what a port gives on another.
 
     The functions stand in the project's pyproject.toml: [tool.rocmend.port] golden = ["package.module:function"]. They
     are called with tensors of fixed seeds, in the shapes and types that the page on porting names. The vectors go to
-    .rocmend/golden in the project; carry them along to the other machine. Exit code 1 means that some functions could
-    not be called.
+    .rocmend/golden in the project; carry them along to the other machine.
+
+    That executes the project's code, a copy of it, and only with --run; --list shows what is called. Exit code 1 means
+    that some functions could not be called.
     """
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise UsageError(
@@ -45,9 +61,18 @@ def command(path: Path, name: str, machine: str, device: str, output_format: str
         )
     from rocmend.port.verify import golden
     from rocmend.port.verify.job import Job
-    from rocmend.port.verify.python_run import capture
+    from rocmend.port.verify.python_run import capture, golden_steps
 
-    with Job(path, (), None) as job:
+    execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
+    with Job(path, execution=execution if run or listed else None) as job:
+        steps = listing(str(path), golden_steps(job), execution)
+        if listed:
+            from rocmend.cli.views.steps import listing_document
+
+            finish(Outcome("port golden", steps, CLEAN), output_format, lambda: listing_document(steps))
+        if not run and steps.steps:
+            raise _not_asked(path, name, steps)
+        announce(steps)
         written = capture(job, name, machine or platform.node(), device=device)
     vectors, _ = golden.read(written)
     failed = [one for one in vectors if one.error]
@@ -70,3 +95,13 @@ def command(path: Path, name: str, machine: str, device: str, output_format: str
     outcome = Outcome("port golden", data, FINDINGS if failed else CLEAN)
     tone = Tone.WARNING if failed else Tone.GOOD
     finish(outcome, output_format, lambda: Document("Golden vectors", kept, tone, tuple(blocks)))
+
+
+def _not_asked(path: Path, name: str, found: Listing) -> UsageError:
+    called = ", ".join(one for step in found.steps for one in step.names)
+    return UsageError(
+        "port golden",
+        f"it calls functions of the project ({called}), and --run was not given.",
+        why="That executes the project's code.",
+        next_step=shlex.join(["rocmend", "port", "golden", str(path), "--name", name, "--run"]),
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
+from rocmend.cli.output import ProgressBar, finish, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -143,7 +143,7 @@ def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoRetu
     sys.stdout.flush()
     missing = not_in_the_patch(analysis, planned.left_alone, suggestions=suggestions)
     if missing:
-        click.echo(f"rocmend: not in the patch: {missing}. `rocmend port` without --diff shows them.", err=True)
+        tell(f"rocmend: not in the patch: {missing}. `rocmend port` without --diff shows them.")
     raise click.exceptions.Exit(
         FINDINGS if data or needs_more(analysis, planned.left_alone, suggestions=suggestions) else CLEAN
     )
@@ -170,8 +170,8 @@ def _finish(done: Ported, output_format: str, *, verbose: bool) -> None:
 def _write_baseline(path: Path, analysis: Analysis) -> None:
     from rocmend.port.baseline import write_baseline
 
-    count = write_baseline(path, analysis.issues)
-    click.echo(f"{path}: {count} known issues written down.", err=True)
+    count = write_baseline(path, analysis)
+    tell(f"{path}: {count} known issues written down.")
 
 
 def _tell_rules(rule_id: str | None, output_format: str) -> None:

@@ -24,7 +24,8 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(path: Path, keep_changed: bool, output_format: str) -> None:
     """Take a port back: all of it or nothing, to the byte.
 
-    Refused where a file was changed by hand since. Exit code 1 means that such files were kept.
+    Refused where a file was changed by hand since, and where the record of the port came with the project: git keeps
+    it, another user owns it, or it leads out of the project. Exit code 1 means that such files were kept.
     """
     from rocmend.port.undo import undo
 

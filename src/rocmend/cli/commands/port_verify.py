@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.execution import announce, execution_of, execution_options, listing
 from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -16,8 +17,10 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 @rocmend_command(
     "verify",
     examples=(
-        ("rocmend port verify .", "every level that this machine can run"),
-        ("rocmend port verify . --level identity", "that the NVIDIA path is the original, to the byte"),
+        ("rocmend port verify .", "every level that executes nothing of the project"),
+        ("rocmend port verify . --list", "what the other levels would execute"),
+        ("rocmend port verify . --run", "every level that this machine can run: the project's code is executed"),
+        ("rocmend port verify . --level python --run --container IMAGE", "its modules and tests, in a container"),
         ("rocmend port verify . --level compile --target gfx1151 --target gfx942", "that it compiles for these"),
     ),
 )
@@ -26,6 +29,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
     "--level", type=click.Choice(_LEVELS), default=None, help="The last level to run [default: all that can run]."
 )
 @click.option("--target", "targets", metavar="GFX", multiple=True, help="A gfx target, e.g. gfx1151. Repeatable.")
+@execution_options
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
 @click.option("--no-cache", is_flag=True, help="Compile everything anew.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")
@@ -34,6 +38,10 @@ def command(
     path: Path,
     level: str | None,
     targets: tuple[str, ...],
+    run: bool,
+    listed: bool,
+    container: str,
+    pass_env: tuple[str, ...],
     jobs: int,
     no_cache: bool,
     verbose: bool,
@@ -43,10 +51,23 @@ def command(
 
     The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
     (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
-    Exit code 1 means that a level does not hold, or that the one named with --level did not run.
-    """
-    from rocmend.port.verify.ladder import up_to, verify
 
+    Levels python and amd, and the programs of nvidia, execute the project's code, and only with --run: a copy of the
+    project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in
+    a container. --list shows what that is. Exit code 1 means that a level does not hold, or that the one named with
+    --level did not run.
+    """
+    from rocmend.port.verify.ladder import planned, up_to, verify
+
+    levels = up_to(level) if level else ()
+    execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
+    if run or listed:
+        steps = listing(str(path), planned(path, levels=levels, execution=execution), execution)
+        if listed:
+            from rocmend.cli.views.steps import listing_document
+
+            finish(Outcome("port verify", steps, CLEAN), output_format, lambda: listing_document(steps))
+        announce(steps)
     bars: dict[str, ProgressBar] = {}
 
     def told(name: str, done: int, of: int) -> None:
@@ -54,12 +75,18 @@ def command(
 
     try:
         proof = verify(
-            path, levels=up_to(level) if level else (), targets=targets, progress=told, jobs=jobs, cache=not no_cache
+            path,
+            levels=levels,
+            targets=targets,
+            progress=told,
+            jobs=jobs,
+            cache=not no_cache,
+            execution=execution if run else None,
         )
     finally:
         progress_done()
     from rocmend.cli.views.proof import proof_document
 
-    missed = level is not None and not any(one.ran for one in proof.levels if one.name == level)
+    missed = level is not None and any(one.name == level and (not one.ran or one.command) for one in proof.levels)
     outcome = Outcome("port verify", proof, FINDINGS if proof.failed or missed else CLEAN)
     finish(outcome, output_format, lambda: proof_document(proof, everything=verbose), details=verbose)

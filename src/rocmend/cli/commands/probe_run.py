@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import finish, output_options, progress, progress_done, tell
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.core.evidence import Evidence
     from rocmend.probe.records import ProbeRun
+    from rocmend.report.document import Document
+    from rocmend.report.junit import Suite
 
 
 def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -166,27 +169,24 @@ class _Progress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         progress_done()
         if kind is KeyboardInterrupt and self.kept and self.group:
-            click.echo(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.", err=True)
+            tell(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.")
 
 
 def _print(run: ProbeRun, output_format: str, output: Path | None, *, verbose: bool) -> None:
-    from rocmend.cli.output import json_lines
+    from rocmend.cli.output import json_lines, write_report
     from rocmend.cli.views.probe import junit_case, run_document
 
     if output is not None:
-        from rocmend.core.files import write_atomic
-        from rocmend.report import html
+        write_report(output, run_document(run))
 
-        write_atomic(output, html.render(run_document(run)))
-
-    def junit_text() -> str:
-        from rocmend.report import junit
+    def suite() -> Suite:
+        from rocmend.report.junit import Suite
 
         started = min((result.started_at for result in run.results), default="")
-        return junit.render(map(junit_case, run.results), name="rocmend probe", started_at=started)
+        return Suite(tuple(map(junit_case, run.results)), "rocmend probe", started)
 
     outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run else CLEAN)
-    others = {"junit": junit_text, "jsonl": lambda: json_lines(run.results)}
+    others: dict[str, Callable[[], str | Document | Suite]] = {"junit": suite, "jsonl": lambda: json_lines(run.results)}
     finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
 
 

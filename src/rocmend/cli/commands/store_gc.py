@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.cli.stored import store_option
+from rocmend.cli.stored import agreed, store_option
+from rocmend.core.units import count_text, size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.store.records import GcReport
 
 
 @rocmend_command(
     "gc",
     examples=(
-        ("rocmend store gc", "drop what no record names any more"),
+        ("rocmend store gc", "drop what no record names any more; asks first"),
         ("rocmend store gc --dry-run", "how much that would be"),
+        ("rocmend store gc --yes", "without asking, for scripts"),
         ("rocmend store gc --verify", "and read everything that stays, to see whether it is as it was written"),
     ),
 )
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--all",
+    "every_artifact",
+    is_flag=True,
+    help="Also where no record names any of the artifacts: remove all of them. Refused otherwise, for that is what it "
+    "looks like when the database was replaced.",
+)
 @click.option("--verify", is_flag=True, help="Then check every record and artifact against its hash; slow when large.")
 @store_option
 @output_options("md")
-def command(dry_run: bool, verify: bool, store_path: Path | None, output_format: str) -> None:
+def command(
+    dry_run: bool, yes: bool, every_artifact: bool, verify: bool, store_path: Path | None, output_format: str
+) -> None:
     """Drop artifacts and machine snapshots that no record names, and what killed writers left half-written.
 
     No record is removed. Exit code 1 means that --verify found damage.
@@ -33,8 +49,22 @@ def command(dry_run: bool, verify: bool, store_path: Path | None, output_format:
     from rocmend.store.store import Store
 
     with Store.open(store_path, create=False) as store:
-        report = store.gc(dry_run=dry_run)
+        report = store.gc(dry_run=True, every_artifact=every_artifact)
+        if not dry_run:
+            dry_run = not (report.empty or agreed("store gc", _what(report), store, yes=yes))
+        if not dry_run:
+            report = store.gc(every_artifact=every_artifact)
         damage = store.verify() if verify else None
     data = {"dry_run": dry_run, "collected": report, "damage": damage}
     outcome = Outcome("store gc", data, FINDINGS if damage else CLEAN)
     finish(outcome, output_format, lambda: gc_document(report, damage, dry_run=dry_run))
+
+
+def _what(report: GcReport) -> str:
+    """Say in a line what would be removed."""
+    parts = (
+        (report.artifacts, "artifact"),
+        (report.machines, "machine snapshot"),
+        (report.partial_files, "half-written file"),
+    )
+    return f"{', '.join(count_text(*part) for part in parts if part[0])} ({size_text(report.freed_bytes)})"

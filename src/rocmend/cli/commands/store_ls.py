@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, json_lines, output_options
+from rocmend.cli.output import finish, json_lines, output_options, redactor
 from rocmend.cli.stored import existing_store, parse_time, store_option
 from rocmend.cli.streams import write_data
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import Outcome
+from rocmend.report.redacted import json_lines as redacted_lines
 
 
 @rocmend_command(
@@ -77,7 +78,7 @@ def command(
     )
     if output_format == "jsonl":
         for record in itertools.islice(records, limit or None):
-            write_data(json_lines([record]))
+            write_data(redacted_lines(json_lines([record]), redactor()))
         raise click.exceptions.Exit(0)
     listed = list(itertools.islice(records, limit or None))
     more = next(records, None) is not None

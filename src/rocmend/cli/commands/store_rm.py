@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.cli.stored import parse_time, store_option
+from rocmend.cli.stored import agreed, parse_time, store_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import count_text
 from rocmend.report.envelope import Outcome
-
-if TYPE_CHECKING:
-    from rocmend.store.store import Store
 
 
 @rocmend_command(
@@ -58,19 +53,7 @@ def command(
             ids = list(dict.fromkeys(map(store.find, record_ids)))
         else:
             ids = [summary.id for summary in store.summaries(group=group, until=end)]
-        removed = 0 if dry_run or not _agreed(ids, store, yes=yes) else store.remove(ids)
+        wanted = ids and not dry_run and agreed("store rm", count_text(len(ids), "record"), store, yes=yes)
+        removed = store.remove(ids) if wanted else 0
     data = {"chosen": ids, "removed": removed, "dry_run": dry_run}
     finish(Outcome("store rm", data), output_format, lambda: removal_document(ids, removed=removed, dry_run=dry_run))
-
-
-def _agreed(ids: list[str], store: Store, *, yes: bool) -> bool:
-    """Ask on a terminal; elsewhere ``--yes`` has to be said."""
-    if yes or not ids:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            "store rm",
-            f"this would remove {count_text(len(ids), 'record')}, and there is no terminal to ask on.",
-            next_step="Look with --dry-run, then add --yes.",
-        )
-    return click.confirm(f"Remove {count_text(len(ids), 'record')} from {store.path}?", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, redactor, tell
 from rocmend.cli.stored import store_option
+from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
+    from rocmend.core.evidence import Artifact
     from rocmend.machine.facts import Machine
     from rocmend.store.records import StoredEvidence
     from rocmend.store.store import Store
@@ -30,12 +33,18 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("record_id", metavar="ID")
-@click.option("--artifact", "artifact_name", metavar="NAME", help="Write this artifact to stdout, as it is.")
+@click.option(
+    "--artifact",
+    "artifact_name",
+    metavar="NAME",
+    help="Write this artifact to stdout; on a terminal without control characters.",
+)
+@click.option("--raw", is_flag=True, help="With --artifact: as it is, on a terminal too.")
 @click.option("--facts", is_flag=True, help="Show the facts of the machine that it ran on.")
 @store_option
 @output_options("md")
 def command(
-    record_id: str, artifact_name: str | None, facts: bool, store_path: Path | None, output_format: str
+    record_id: str, artifact_name: str | None, raw: bool, facts: bool, store_path: Path | None, output_format: str
 ) -> None:
     """Show a record: what was run, what came out, the phases it went through, and what was kept of it.
 
@@ -46,7 +55,7 @@ def command(
     with Store.open(store_path, create=False) as store:
         record = store.get(record_id)
         if artifact_name is not None:
-            _write_artifact(store, record, artifact_name)
+            _write_artifact(store, record, artifact_name, raw=raw)
         machine = store.machine(record.evidence.machine) if record.evidence.machine else None
         repeats = Counter(other.evidence.verdict.value for other in store.repeats(record.evidence.identity))
     if facts:
@@ -66,11 +75,11 @@ def _show_facts(record_id: str, machine: Machine | None, output_format: str) -> 
     raise click.exceptions.Exit(0)
 
 
-def _write_artifact(store: Store, record: StoredEvidence, name: str) -> None:
+def _write_artifact(store: Store, record: StoredEvidence, name: str, *, raw: bool) -> None:
     for artifact in record.evidence.artifacts:
         if artifact.name == name:
-            store.copy_artifact(artifact.sha256, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+            _copy(store, artifact, raw=raw)
+            sys.stdout.flush()
             raise click.exceptions.Exit(0)
     names = ", ".join(artifact.name for artifact in record.evidence.artifacts)
     raise UsageError(
@@ -78,3 +87,29 @@ def _write_artifact(store: Store, record: StoredEvidence, name: str) -> None:
         f"{record.id} has no artifact {name!r}.",
         next_step=f"It has {names}." if names else "It has none.",
     )
+
+
+def _copy(store: Store, artifact: Artifact, *, raw: bool) -> None:
+    """Write an artifact, redacted where it is text: what is binary goes as it is, and that is said."""
+    redacts = redactor()
+    if redacts is None and (raw or not sys.stdout.isatty()):
+        store.copy_artifact(artifact.sha256, sys.stdout.buffer)
+        return
+    if artifact.size_bytes > _MAX_REDACTED_BYTES:
+        raise UsageError(
+            "store show",
+            f"{artifact.name} has {artifact.size_bytes} bytes, which is too much to redact.",
+            next_step="--no-redact writes it as it is.",
+        )
+    held = io.BytesIO()
+    store.copy_artifact(artifact.sha256, held)
+    data = held.getvalue()
+    if redacts is not None and b"\0" not in data:
+        data = redacts.data(data)
+    elif redacts is not None:
+        tell(f"rocmend: {artifact.name} is no text and is not redacted.")
+    write_bytes(data, raw=raw)
+
+
+_MAX_REDACTED_BYTES = 64 << 20
+"""A log that is larger takes minutes."""

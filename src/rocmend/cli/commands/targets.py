@@ -18,7 +18,7 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @click.argument("name", required=False)
-@output_options("md")
+@output_options("md", private=False)
 def command(name: str | None, output_format: str) -> None:
     """List the AMD gfx targets, or tell all about one."""
     from rocmend.cli.views.targets import target_document, targets_document

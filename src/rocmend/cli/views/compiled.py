@@ -9,7 +9,7 @@ from rocmend.core.units import count_text
 from rocmend.kernels.compiled.checks import CHECKS
 from rocmend.kernels.compiled.run import Report
 from rocmend.kernels.compiled.table import Difference, Row
-from rocmend.kernels.compiled.toolchains import Toolchain
+from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.target import by_name
 from rocmend.report.document import Block, Cell, Document, Section, Text, Tone, table
 

@@ -14,6 +14,7 @@ from rocmend.kb.search import Hit
 from rocmend.kb.sources import Citation
 from rocmend.kb.template import plain
 from rocmend.report.document import Block, Card, Cell, Document, Links, Section, Text, Tone, table
+from rocmend.report.visible import as_markdown
 
 _MAX_COLUMNS = 5
 _STATE_TONE = {
@@ -82,7 +83,7 @@ def _cell(cell: MatrixCell | None) -> Cell:
 
 def _notes(row: str, target: str, cell: MatrixCell | None) -> list[Text]:
     claims = [claim for claim in cell.claims if claim.stands and claim.note] if cell else []
-    return [Text(f"{row}, {target}: {claim.note} (`{claim.entry_id}`)") for claim in claims]
+    return [Text(as_markdown(f"{row}, {target}: {claim.note} (`{claim.entry_id}`)")) for claim in claims]
 
 
 def sources_document(citations: Sequence[Citation]) -> Document:
@@ -100,7 +101,12 @@ def lint_document(problems: Sequence[LintProblem], checked: int) -> Document:
     if not problems:
         return Document("Knowledge lint", f"{count_text(checked, 'entry', 'entries')}, nothing wrong.", Tone.GOOD)
     lines = [
-        Text(f"{Path(problem.path).name}{f':{problem.line}' if problem.line else ''}: {problem.code} {problem.message}")
+        Text(
+            as_markdown(
+                f"{Path(problem.path).name}{f':{problem.line}' if problem.line else ''}: "
+                f"{problem.code} {problem.message}"
+            )
+        )
         for problem in problems
     ]
     found = f"{count_text(len(problems), 'problem')} in {count_text(checked, 'entry', 'entries')}"

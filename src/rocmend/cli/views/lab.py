@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rocmend.cli.views.store import VERDICT_TONE, safe
+from rocmend.cli.views.store import VERDICT_TONE
 from rocmend.core.units import count_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import (
@@ -25,6 +25,7 @@ from rocmend.report.document import (
     Tone,
     table,
 )
+from rocmend.report.visible import as_markdown, visible
 
 if TYPE_CHECKING:
     from rocmend.lab.boot import RebootPlan
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rocmend.lab.outcome import Outcome
     from rocmend.lab.plan import Step
     from rocmend.lab.service import LabPlan, LabReport, LabStatus
+    from rocmend.runner.remote.confine import Rule
 
 _STATUS_TONE = {"works": Tone.GOOD, "sometimes works": Tone.WARNING, "blocked": Tone.ERROR, "nothing run": Tone.MUTED}
 
@@ -47,6 +49,7 @@ def plan_document(plan: LabPlan, file: str) -> Document:
     blocks: list[Block] = [
         Text(plan.question),
         table(["", "trial", "changes to the baseline", "predicted", "hypothesis"], rows),
+        *_rule_blocks(plan.rules),
         *_reboot_blocks(plan.reboots),
     ]
     summary = f"{count_text(len(plan.steps), 'trial')}, each run {count_text(plan.repeats, 'time')}"
@@ -64,6 +67,14 @@ def _predicted(step: Step) -> str:
         for item in step.predictions
     ]
     return "; ".join(texts) or "nothing"
+
+
+def _rule_blocks(rules: Sequence[Rule]) -> list[Block]:
+    """Show what a run is denied and given back."""
+    if not rules:
+        return []
+    rows = [[rule.effect.value, visible(rule.what), visible(rule.text), visible(rule.reason)] for rule in rules]
+    return [Section("What a run may do", (table(["", "what", "how", "why"], rows),))]
 
 
 def _reboot_blocks(reboots: Sequence[RebootPlan]) -> list[Block]:
@@ -119,8 +130,14 @@ def run_document(report: RunReport, status: LabStatus, file: str) -> Document:
     if report.stopped:
         parts.append("stopped before the end")
     rest = status_document(status, file)
-    notes = [Text(f"{name} could not be run: {safe(reason)}", Tone.WARNING) for name, reason in report.void.items()]
-    notes += [Text(f"{name} waits: {safe(lacking)}", Tone.WARNING) for name, lacking in report.waiting.items()]
+    notes = [
+        Text(f"{as_markdown(name)} could not be run: {as_markdown(reason)}", Tone.WARNING)
+        for name, reason in report.void.items()
+    ]
+    notes += [
+        Text(f"{as_markdown(name)} waits: {as_markdown(lacking)}", Tone.WARNING)
+        for name, lacking in report.waiting.items()
+    ]
     if report.waiting:
         notes.append(Text(f"`rocmend lab plan {file}` says how to come to that boot."))
     summary = f"{'; '.join(parts)}."
@@ -134,8 +151,8 @@ def _outcome_table(outcomes: Sequence[Outcome]) -> Block:
     rows: list[list[str | Cell]] = [
         [
             item.trial.id,
-            safe(item.difference),
-            Cell(safe(item.text), _tone(item)),
+            visible(item.difference),
+            Cell(visible(item.text), _tone(item)),
             str(item.runs),
             time_text(item.time_ms) if item.runs else "",
         ]
@@ -146,7 +163,7 @@ def _outcome_table(outcomes: Sequence[Outcome]) -> Block:
 
 def _reasons(outcomes: Sequence[Outcome]) -> list[Block]:
     """Say why each trial came out as it did, or was not run."""
-    why = [(item.trial.id, safe(item.reason if item.runs else item.waiting or item.void), "") for item in outcomes]
+    why = [(item.trial.id, visible(item.reason if item.runs else item.waiting or item.void), "") for item in outcomes]
     rows = tuple(row for row in why if row[1])
     return [Section("Why", (Pairs(rows),))] if rows else []
 
@@ -160,8 +177,8 @@ def _tone(outcome: Outcome) -> Tone:
 def report_document(report: LabReport) -> Document:
     """Lay out the whole report."""
     head, conclusion = report.experiment.experiment, report.conclusion
-    says = [Text(safe(conclusion.sentence))] if conclusion.sentence else []
-    says += [Text(safe(item.text)) for item in report.minimized]
+    says = [Text(as_markdown(conclusion.sentence))] if conclusion.sentence else []
+    says += [Text(as_markdown(item.text)) for item in report.minimized]
     blocks: list[Block] = [
         Section("Question", (Text(head.question), *([Text(head.background)] if head.background else [])))
     ]
@@ -174,7 +191,9 @@ def report_document(report: LabReport) -> Document:
     if report.experiment.success:
         blocks.append(Section("Success", (_success(report),)))
     if conclusion.next:
-        blocks.append(Section("What to try next", (Text("\n".join(f"1. {safe(item)}" for item in conclusion.next)),)))
+        blocks.append(
+            Section("What to try next", (Text("\n".join(f"1. {as_markdown(item)}" for item in conclusion.next)),))
+        )
     blocks += _reboot_blocks(report.reboots)
     if conclusion.comparisons:
         blocks.append(Section("What the conclusion rests on", (_comparisons(report),)))
@@ -185,7 +204,7 @@ def report_document(report: LabReport) -> Document:
     if stale:
         footer += f" {count_text(stale, 'record')} of trials that were defined differently: not counted."
     tone = _STATUS_TONE[conclusion.status]
-    return Document(head.title, safe(conclusion.status_text), tone, tuple(blocks), footer)
+    return Document(head.title, visible(conclusion.status_text), tone, tuple(blocks), footer)
 
 
 def _strategy_table(outcomes: Sequence[Outcome]) -> Block:
@@ -193,8 +212,8 @@ def _strategy_table(outcomes: Sequence[Outcome]) -> Block:
         [
             item.trial.id,
             item.trial.hypothesis,
-            safe(item.difference),
-            Cell(safe(item.text), _tone(item)),
+            visible(item.difference),
+            Cell(visible(item.text), _tone(item)),
             str(item.runs),
             _told(item),
         ]
@@ -218,10 +237,15 @@ def _timeline(outcomes: Sequence[Outcome]) -> Timeline:
     for item in outcomes:
         last = len(item.timeline) - 1
         spans = tuple(
-            Span(safe(span.name), span.begin_ms / 1000, span.end_ms / 1000, _tone(item) if index == last else Tone.INFO)
+            Span(
+                visible(span.name),
+                span.begin_ms / 1000,
+                span.end_ms / 1000,
+                _tone(item) if index == last else Tone.INFO,
+            )
             for index, span in enumerate(item.timeline)
         )
-        rows.append(TimelineRow(item.trial.id, spans, safe(item.text)))
+        rows.append(TimelineRow(item.trial.id, spans, visible(item.text)))
     return Timeline(tuple(rows), "Phases of the newest run of each trial")
 
 
@@ -240,7 +264,7 @@ def _success(report: LabReport) -> Block:
 
 def _bounds(report: LabReport, text: str) -> str:
     figures = [f"{item.trial.id}: {item.figures[text]:g}" for item in report.status.outcomes if text in item.figures]
-    return safe(", ".join(figures))
+    return visible(", ".join(figures))
 
 
 def _comparisons(report: LabReport) -> Block:
@@ -248,7 +272,7 @@ def _comparisons(report: LabReport) -> Block:
         [
             f"{item.first} and {item.second}",
             report.experiment.factor_named(item.factor).setting(item.after),
-            {"same": "no difference", "unclear": "too few runs to tell"}.get(item.effect, safe(item.text)),
+            {"same": "no difference", "unclear": "too few runs to tell"}.get(item.effect, visible(item.text)),
         ]
         for item in report.conclusion.comparisons
     ]
@@ -263,7 +287,7 @@ def minimized_document(experiment: Experiment, found: Minimized) -> Document:
         [
             item.trial,
             ", ".join(experiment.factor_named(name).called for name in item.changes) or "none",
-            safe(item.text),
+            visible(item.text),
             found.second if item.like_second else found.first,
         ]
         for item in found.tested
@@ -272,4 +296,4 @@ def minimized_document(experiment: Experiment, found: Minimized) -> Document:
     summary = minimized_text(experiment, found)
     tone = Tone.WARNING if found.incomplete else Tone.GOOD
     title = f"{experiment.experiment.title}: from {found.first} to {found.second}"
-    return Document(title, safe(summary), tone, (tested,), f"{count_text(found.runs, 'run')} made for it.")
+    return Document(title, visible(summary), tone, (tested,), f"{count_text(found.runs, 'run')} made for it.")

@@ -17,7 +17,7 @@ from rocmend.port.records import Analysis, FileReport, Issue, Outcome
 from rocmend.port.rule import rules
 from rocmend.port.undo import Undone
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
-from rocmend.report.visible import as_markdown
+from rocmend.report.visible import as_code, as_markdown
 
 __all__ = [
     "findings_blocks",
@@ -218,7 +218,7 @@ def undone_document(undone: Undone) -> Document:
     told = f"{count_text(len(undone.restored), 'file')} restored, {len(undone.removed)} removed"
     blocks: list[Block] = []
     if undone.kept:
-        rows = "\n".join(f"- `{path}`" for path in undone.kept)
+        rows = "\n".join(f"- {as_code(path)}" for path in undone.kept)
         blocks.append(Section("Changed by hand since, and kept", (Text(rows),), Tone.WARNING))
     blocks += [Text(as_markdown(note)) for note in undone.notes]
     tone = Tone.WARNING if undone.kept else Tone.GOOD

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rocmend.cli.port_check import CheckedProject
 from rocmend.cli.views.port import findings_blocks, port_verdict, project_name
 from rocmend.cli.views.port_project import project_blocks
@@ -66,7 +68,11 @@ def _reached(checked: CheckedProject) -> str:
 def _proofs(checked: CheckedProject) -> list[Block]:
     if checked.proof is None:
         return [Text(as_markdown(f"Not proven: {checked.not_proven}"), Tone.WARNING)]
-    rest = "These levels ran on a copy. `rocmend port verify` runs those that need more, on the project."
+    listed = f"rocmend port verify {shlex.quote(checked.port.analysis.root)} --list"
+    rest = (
+        "The levels that ran did so on a copy, and executed nothing of the project: a check never does. The others are "
+        f"for the project with its port applied: `{listed}` shows what they execute."
+    )
     return [*ladder_blocks(checked.proof), Text(rest, Tone.MUTED)]
 
 

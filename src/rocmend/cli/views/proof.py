@@ -48,7 +48,7 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
         [
             Cell(f"{level.number}\N{NO-BREAK SPACE}{level.name}"),
             Cell(level.status.value, _TONE[level.status]),
-            Cell(level.summary if level.ran else level.why or level.title, Tone.PLAIN if level.ran else Tone.MUTED),
+            Cell(_told(level), Tone.PLAIN if level.ran else Tone.MUTED),
         ]
         for level in proof.levels
     ]
@@ -58,6 +58,12 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
         if shown:
             blocks.append(_evidence(level, shown, everything=everything))
     return blocks
+
+
+def _told(level: Level) -> str:
+    """Return what a level came to; of what was not run, the command that runs it."""
+    told = level.summary if level.ran else level.why or level.title
+    return f"{told.rstrip('.')}. To run it: {level.command}" if level.command else told
 
 
 def _evidence(level: Level, shown: list[Evidence], *, everything: bool) -> Block:

@@ -9,6 +9,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.core.units import count_text, size_text, time_text
 from rocmend.core.verdict import Verdict
 from rocmend.report.document import Block, Cell, Code, Document, Pairs, Section, Tone, table
+from rocmend.report.visible import visible
 
 if TYPE_CHECKING:
     from rocmend.core.evidence import Evidence
@@ -33,11 +34,6 @@ _LONG_CHARS = 160
 _LISTED = 20
 
 
-def safe(text: str) -> str:
-    """Return a text that a program printed without what would command the terminal."""
-    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
-
-
 def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
     """Lay out a list of records."""
     if not records:
@@ -46,8 +42,8 @@ def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
         [
             record.id,
             _verdict_cell(record.evidence.verdict),
-            safe(f"{record.evidence.kind} {record.evidence.subject}"),
-            safe(record.evidence.gfx_target),
+            visible(f"{record.evidence.kind} {record.evidence.subject}"),
+            visible(record.evidence.gfx_target),
             time_text(record.evidence.time_ms),
         ]
         for record in records
@@ -68,7 +64,7 @@ def groups_document(groups: Sequence[StoredGroup]) -> Document:
     if not groups:
         return Document("Kept probe runs and experiments", "There is none.", Tone.MUTED)
     rows = [
-        [safe(group.group), str(group.count), _counts_text(group.verdicts), group.first[:15], group.last[:15]]
+        [visible(group.group), str(group.count), _counts_text(group.verdicts), group.first[:15], group.last[:15]]
         for group in groups
     ]
     grid = table(["id", "records", "verdicts", "first run", "last run"], rows)
@@ -101,11 +97,11 @@ def record_document(record: StoredEvidence, machine: Machine | None, repeats: Ma
         if values:
             blocks.append(Section(title, _values(values)))
     if evidence.artifacts:
-        rows = [[safe(item.name), size_text(item.size_bytes), item.sha256[:16]] for item in evidence.artifacts]
+        rows = [[visible(item.name), size_text(item.size_bytes), item.sha256[:16]] for item in evidence.artifacts]
         blocks.append(Section("Artifacts", (table(["name", "size", "SHA-256 begins"], rows),)))
     footer = f"`rocmend store show {record.id} --artifact NAME` writes an artifact to standard output."
-    summary = f"{evidence.verdict.value}: {safe(evidence.reason)}" if evidence.reason else evidence.verdict.value
-    title = f"{safe(evidence.kind)} {safe(evidence.subject)}"
+    summary = f"{evidence.verdict.value}: {visible(evidence.reason)}" if evidence.reason else evidence.verdict.value
+    title = f"{visible(evidence.kind)} {visible(evidence.subject)}"
     return Document(title, summary, VERDICT_TONE[evidence.verdict], tuple(blocks), footer if evidence.artifacts else "")
 
 
@@ -124,7 +120,7 @@ def _head(
         ("machine", _machine_text(machine), f"--facts shows it; {evidence.machine[:12]}" if machine else ""),
         ("this run so far", _counts_text(repeats), f"identity {evidence.identity[:12]}"),
     ]
-    return tuple((label, safe(value), safe(note)) for label, value, note in rows if value)
+    return tuple((label, visible(value), visible(note)) for label, value, note in rows if value)
 
 
 def _machine_text(machine: Machine | None) -> str:
@@ -141,10 +137,10 @@ def _machine_text(machine: Machine | None) -> str:
 def _timeline(evidence: Evidence) -> Block:
     rows = [
         [
-            safe(span.name),
+            visible(span.name),
             time_text(span.begin_ms),
             time_text(span.end_ms - span.begin_ms) + (", known to be slow" if span.slow else ""),
-            safe(span.mark),
+            visible(span.mark),
         ]
         for span in evidence.timeline
     ]
@@ -156,9 +152,9 @@ def _values(values: Mapping[str, Any]) -> tuple[Block, ...]:
     short, long = [], []
     for name, value in values.items():
         if isinstance(value, str) and ("\n" in value or len(value) > _LONG_CHARS):
-            long.append(Section(safe(name), (Code(safe(value)),)))
+            long.append(Section(visible(name), (Code(visible(value)),)))
         else:
-            short.append((safe(name), safe(value_text(name, value)), ""))
+            short.append((visible(name), visible(value_text(name, value)), ""))
     return (*((Pairs(tuple(short)),) if short else ()), *long)
 
 
@@ -194,6 +190,6 @@ def gc_document(report: GcReport, damage: Sequence[Damage] | None, *, dry_run: b
             "Collect garbage", f"{what} Everything that is kept is as it was written.", Tone.GOOD, tuple(blocks)
         )
     blocks.append(
-        Section("Damage", (table(["what", "problem"], [[item.subject, safe(item.problem)] for item in damage]),))
+        Section("Damage", (table(["what", "problem"], [[item.subject, visible(item.problem)] for item in damage]),))
     )
     return Document("Collect garbage", f"{what} {count_text(len(damage), 'thing')} damaged.", Tone.ERROR, tuple(blocks))

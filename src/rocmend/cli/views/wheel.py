@@ -9,6 +9,7 @@ from rocmend.codeobject.service import ComponentService, Service, Verdict
 from rocmend.codeobject.versions import MatchState, VersionMatch
 from rocmend.core.units import count_text, size_text
 from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Text, Tone, table
+from rocmend.report.visible import as_markdown
 
 _TONE = {
     Verdict.NATIVE: Tone.GOOD,
@@ -48,7 +49,7 @@ def inspection_document(
                 _MATCH_TONE[versions.state],
                 "",
                 "",
-                (Text(versions.reason),),
+                (Text(as_markdown(versions.reason)),),
             )
         )
     blocks.append(Section("What it is", (Pairs(_about(inspection)),)))
@@ -57,7 +58,7 @@ def inspection_document(
     if inspection.files:
         blocks.append(Section("Files", _files(inspection.files, all_files=all_files)))
     if inspection.notes:
-        blocks.append(Section("Notes", tuple(Text(note) for note in inspection.notes)))
+        blocks.append(Section("Notes", tuple(Text(as_markdown(note)) for note in inspection.notes)))
     if inspection.problems:
         rows = [[problem.path, problem.message] for problem in inspection.problems]
         blocks.append(Section("Could not be read", (table(["file", "why"], rows),)))
@@ -84,10 +85,10 @@ def _summary(inspection: Inspection, services: Sequence[Service]) -> tuple[str, 
 
 def service_card(inspection: Inspection, service: Service) -> Card:
     """Lay out the verdict for one target."""
-    blocks: list[Block] = [Text(service.reason[:1].upper() + service.reason[1:])]
+    blocks: list[Block] = [Text(as_markdown(service.reason[:1].upper() + service.reason[1:]))]
     if service.environment:
         blocks.append(Code("\n".join(f"export {name}={value}" for name, value in service.environment.items()), "bash"))
-    blocks += [Text(f"**But:** {caution}") for caution in service.cautions]
+    blocks += [Text(f"**But:** {as_markdown(caution)}") for caution in service.cautions]
     if len(service.components) > 1:
         rows = [[_part_name(part), _verdict(part), Cell(part.reason)] for part in service.components]
         blocks.append(table(["part", "verdict", "why"], rows))

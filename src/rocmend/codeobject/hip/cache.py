@@ -12,7 +12,8 @@ import zstandard
 
 from rocmend.codeobject.hip import dependencies
 from rocmend.codeobject.hip.records import HipObject
-from rocmend.core.files import cache_home, write_atomic
+from rocmend.core.files import write_atomic
+from rocmend.core.private import cache_folder
 
 __all__ = ["Cache", "Entry", "constants_file", "key_of"]
 
@@ -49,18 +50,18 @@ def key_of(fingerprint: str, path: str, source: bytes, options: Sequence[str]) -
 def constants_file(fingerprint: str, text: str) -> Path:
     """Return the file that holds the device libraries' constants as bitcode, whether it is there or not."""
     name = hashlib.sha256(f"{fingerprint}\n{text}".encode()).hexdigest()[:32]
-    return cache_home() / "hip" / "constants" / f"{name}.bc"
+    return cache_folder("code", "hip-constants") / f"{name}.bc"
 
 
 class Cache:
     """Entries in files below a folder.
 
     Args:
-        folder: None for ``hip`` in the user's cache folder.
+        folder: None for ``code/hip`` in the user's cache folder.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or cache_home() / "hip") / f"v{FORMAT}"
+        self.folder = (folder or cache_folder("code", "hip")) / f"v{FORMAT}"
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key[2:40]}.zst"
@@ -83,7 +84,8 @@ class Cache:
         """Keep an entry; a folder that cannot be written costs only time."""
         path = self._path(key)
         with contextlib.suppress(OSError):
-            write_atomic(path, zstandard.ZstdCompressor(level=3).compress(msgspec.msgpack.encode(entry)))
+            data = zstandard.ZstdCompressor(level=3).compress(msgspec.msgpack.encode(entry))
+            write_atomic(path, data, private=True)
             if path.parent.stat().st_mtime_ns % 16 == 0:  # looking at every file on every write would cost more
                 self._prune()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rocmend.codeobject.hip import dependencies
+from rocmend.codeobject.hip import confine, dependencies
 from rocmend.codeobject.hip.cache import Cache, Entry, constants_file, key_of
 from rocmend.codeobject.hip.constants import constants
 from rocmend.codeobject.hip.diagnostics import missing_headers, read_diagnostics
@@ -20,6 +20,9 @@ from rocmend.codeobject.notes import read_kernels
 from rocmend.codeobject.reader import BytesReader
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
+from rocmend.core.private import is_own_file
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
 from rocmend.core.supervise import CommandResult, Ending, run_command
 
 __all__ = ["TIME_LIMIT_S", "check_syntax", "compile_hip"]
@@ -41,11 +44,12 @@ class _Job(NamedTuple):
     folder: Path
     names: dict[str, str]
     options: tuple[str, ...]
+    clock: StallClock
     deadline: float
     started: float
 
     def left_s(self) -> float:
-        return max(0.1, self.deadline - time.monotonic())
+        return max(0.1, self.deadline - self.clock.now(math.inf))
 
     def time_ms(self) -> float:
         return round((time.monotonic() - self.started) * 1000, 1)
@@ -59,6 +63,7 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     defines: Mapping[str, str] | None = None,
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
+    within: Sequence[Path] = (),
     time_limit_s: float = TIME_LIMIT_S,
     cache: bool = True,
     toolchain: Toolchain | None = None,
@@ -76,6 +81,8 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         include_dirs: Folders of headers, searched in order.
         options: Further options of clang, after all others: ``-std=c++20``, ``-O1`` (``-O3`` is hipcc's
             default and ours).
+        within: Folders that the source and its headers lie in, where they are a stranger's: a source that reads a
+            file outside of them, the folders of headers and those of installed software is refused.
         time_limit_s: Of everything together.
         cache: Take what was compiled before from the same bytes (headers outside the toolchain included), and keep
             what is compiled now.
@@ -96,8 +103,8 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
     stage = ("--cuda-device-only", *tools.device_flags)
-    with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
-        job = _job(tools, made_for, source, Path(folder), (*own, *stage, *options), time_limit_s)
+    with ScratchFolder("hip") as folder:
+        job = _job(tools, made_for, source, folder, (*own, *stage, *options), time_limit_s)
         try:
             data = job.source.read_bytes()
         except OSError as error:
@@ -106,8 +113,10 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         key = key_of(tools.fingerprint, str(source) if isinstance(source, Path) else "", data, job.options)
         known = store.find(key) if store else None
         if known is not None:
-            return known
+            return _confined(job, known, (), ()) if within else known
         made, used = _compile(job)
+        if within:
+            made = _confined(job, made, used, (*within, *include_dirs))
         if store and isinstance(made, HipObject):
             store.keep(key, Entry(made, dependencies.hashed(used, own=job.source)))
         return made
@@ -121,6 +130,7 @@ def check_syntax(  # noqa: PLR0913  as above
     defines: Mapping[str, str] | None = None,
     include_dirs: Sequence[Path] = (),
     options: Sequence[str] = (),
+    within: Sequence[Path] = (),
     host_only: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
     toolchain: Toolchain | None = None,
@@ -137,6 +147,7 @@ def check_syntax(  # noqa: PLR0913  as above
         defines: As for ``compile_hip``.
         include_dirs: As for ``compile_hip``.
         options: As for ``compile_hip``.
+        within: As for ``compile_hip``.
         host_only: Read the host's side alone: for a unit whose device's side is compiled anyway.
         time_limit_s: Of both together.
         toolchain: Instead of the one that ``find_toolchain`` gives.
@@ -152,13 +163,14 @@ def check_syntax(  # noqa: PLR0913  as above
     made_for = device(target, wave_size)
     own = _options(tools, made_for, defines, include_dirs)
     nothing = (*(("-nogpulib",) if tools.wants_constants else ()), *(("--cuda-host-only",) if host_only else ()))
-    with tempfile.TemporaryDirectory(prefix="rocmend-hip-") as folder:
-        job = _job(tools, made_for, source, Path(folder), (*own, *nothing, *options), time_limit_s)
+    with ScratchFolder("hip") as folder:
+        job = _job(tools, made_for, source, folder, (*own, *nothing, *options), time_limit_s)
         if not job.source.is_file():
             return _failure(job, Failure.UNREADABLE, f"{source!r} is no file that can be read.", "")
         said = _run(job, [*job.toolchain.clang, "-x", "hip", *job.options, "-fsyntax-only", str(job.source)])
         if not said.ok:
-            return _refused(job, "clang", said)
+            failed = _refused(job, "clang", said)
+            return _without_alien(job, failed, (*within, *include_dirs)) if within else failed
         diagnostics, stand_ins = _told(job, said.stderr)
         return Syntax(
             made_for.name, made_for.wave_size, diagnostics, stand_ins, toolchain=tools.name, time_ms=job.time_ms()
@@ -186,14 +198,14 @@ def _job(  # noqa: PLR0917, PLR0913  the parts of a record
     options: tuple[str, ...],
     time_limit_s: float,
 ) -> _Job:
-    started = time.monotonic()
+    clock, started = StallClock(), time.monotonic()
     if isinstance(source, Path):
         file, names = source.absolute(), {str(source.absolute()): str(source)}
     else:
         file = folder / "source.hip"
         file.write_bytes(source)
         names = {str(file): SOURCE_NAME}
-    return _Job(tools, made_for, file, folder, names, options, started + time_limit_s, started)
+    return _Job(tools, made_for, file, folder, names, options, clock, clock.now() + time_limit_s, started)
 
 
 def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
@@ -239,11 +251,34 @@ def _compile(job: _Job) -> tuple[HipObject | HipFailure, tuple[Path, ...]]:
     return made, dependencies.read(listed)
 
 
+def _confined(
+    job: _Job, made: HipObject | HipFailure, used: Sequence[Path], folders: Sequence[Path]
+) -> HipObject | HipFailure:
+    """Return the result, or a failure that says nothing where it holds something of a file outside of the folders."""
+    if isinstance(made, HipFailure):
+        return _without_alien(job, made, folders)
+    alien = next((file for file in used if job.folder not in file.parents and confine.is_alien(file, folders)), None)
+    reads = confine.reading_directive(made.assembly)
+    if alien is None and not reads:
+        return made
+    what = str(alien) if alien is not None else f"a file ({reads} in inline assembly)"
+    return _failure(job, Failure.UNREADABLE, f"It reads {what}, outside of the project: nothing of it is kept.", "")
+
+
+def _without_alien(job: _Job, made: HipFailure, folders: Sequence[Path]) -> HipFailure:
+    """Return a failure; one that says nothing where it quotes a file outside of the folders."""
+    files = {Path(one.file) for one in made.diagnostics if one.file.startswith("/")}
+    alien = next((file for file in sorted(files) if confine.is_alien(file, (*folders, job.folder))), None)
+    if alien is None:
+        return made
+    return _failure(job, Failure.UNREADABLE, f"It reads {alien}, outside of the project: nothing of it is shown.", "")
+
+
 def _constants(job: _Job) -> tuple[str, ...]:
     """Return the options that link the device libraries' constants, which are compiled once for each target."""
     text = constants(job.device.target, job.device.wave_size)
     kept = constants_file(job.toolchain.fingerprint, text)
-    if not kept.is_file():
+    if not is_own_file(kept):
         source, made = job.folder / "constants.ll", job.folder / "constants.bc"
         source.write_text(text, encoding="utf-8")
         said = _run(
@@ -256,14 +291,16 @@ def _constants(job: _Job) -> tuple[str, ...]:
         if not said.ok or not made.is_file():
             return ()  # the linker will name what is not defined
         try:
-            write_atomic(kept, made.read_bytes())
+            write_atomic(kept, made.read_bytes(), private=True)
         except OSError:
             kept = made
     return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(kept))
 
 
 def _run(job: _Job, argv: list[str]) -> CommandResult:
-    return run_command(argv, time_limit_s=job.left_s())
+    done = run_command(argv, time_limit_s=job.left_s())
+    job.clock.leave_out(done.stalled_s)
+    return done
 
 
 def _told(job: _Job, text: str) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from rocmend.core.files import cache_home, write_atomic
+from rocmend.core.files import write_atomic
+from rocmend.core.private import cache_folder
 from rocmend.kernels.compiled.measure import FORMAT, Measured
 from rocmend.kernels.compiled.spec import Spec
 
@@ -32,7 +33,7 @@ class Cache:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or cache_home() / "compiled") / f"v{FORMAT}"
+        self.folder = (folder or cache_folder("compiled")) / f"v{FORMAT}"
 
     def _path(self, spec: Spec) -> Path:
         key = spec.key
@@ -48,4 +49,4 @@ class Cache:
     def keep(self, spec: Spec, result: Result) -> None:
         """Keep a result; a folder that cannot be written costs only time."""
         with contextlib.suppress(OSError):
-            write_atomic(self._path(spec), msgspec.json.encode(result))
+            write_atomic(self._path(spec), msgspec.json.encode(result), private=True)

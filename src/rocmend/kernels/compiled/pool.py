@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +18,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
 from rocmend.core.watch import end_group
-from rocmend.kernels.compiled.toolchains import Toolchain
+from rocmend.kernels.compiled.toolchain import Toolchain
 
 T = TypeVar("T")
 _TELLING = ("LLVM ERROR", "Cannot select", "Assertion", "error:", "UNREACHABLE", "PLEASE submit")
@@ -57,7 +58,7 @@ class Worker:
         self._before = 0
         self._errors = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  it lives as long as the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rocmend.kernels.compiled.worker"],
+            [sys.executable, "-P", "-m", "rocmend.kernels.compiled.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -71,7 +72,8 @@ class Worker:
         Raises:
             WorkerEndedError: It crashed, or did not answer in time and was ended.
         """
-        deadline = time.monotonic() + time_limit_s
+        clock = StallClock()
+        deadline = clock.now() + time_limit_s
         self._before = self._errors.seek(0, os.SEEK_END)
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
@@ -82,11 +84,11 @@ class Worker:
         except BrokenPipeError:
             raise self._ended() from None
         while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
+            left = deadline - clock.now()
             if left <= 0:
                 self.close()
                 raise WorkerEndedError(f"no end after {time_limit_s:g} s", timed_out=True)
-            if not select.select([stdout], [], [], left)[0]:
+            if not clock.wait(lambda seconds: select.select([stdout], [], [], seconds)[0], left):
                 continue
             data = os.read(stdout.fileno(), 1 << 20)
             if not data:
@@ -206,10 +208,10 @@ class Pool(Generic[T]):
             return
         # Not Thread.join: in CPython 3.11 one that is interrupted takes its thread for ended.
         with (
-            tempfile.TemporaryDirectory(prefix="rocmend-compile-") as folder,
+            ScratchFolder("compile") as folder,
             ThreadPoolExecutor(workers, "compile") as threads,
         ):
-            own = [Path(folder) / str(number) for number in range(workers)]
+            own = [folder / str(number) for number in range(workers)]
             for one in own:
                 one.mkdir()
             try:

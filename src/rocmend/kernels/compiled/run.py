@@ -20,7 +20,8 @@ from rocmend.kernels.compiled.measure import Measured
 from rocmend.kernels.compiled.pool import Pool
 from rocmend.kernels.compiled.spec import Spec
 from rocmend.kernels.compiled.table import Row
-from rocmend.kernels.compiled.toolchains import Toolchain, choose_toolchain, serves
+from rocmend.kernels.compiled.toolchain import Toolchain
+from rocmend.kernels.compiled.toolchains import choose_toolchain, serves
 from rocmend.kernels.tuning import records
 
 DEFAULT_TARGETS = ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201", "gfx906", "gfx90a", "gfx942", "gfx950")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from rocmend.core.errors import RocmendError, UsageError
-from rocmend.core.files import cache_home
+from rocmend.core.errors import UsageError
+from rocmend.kernels.compiled.fetch import fetched, is_version
+from rocmend.kernels.compiled.toolchain import Toolchain
 
 ALTERNATIVES_VARIABLE = "ROCMEND_TRITON_ALT"
 
@@ -40,18 +39,6 @@ SERVES = (
 )
 
 
-class Toolchain(NamedTuple):
-    """A Triton.
-
-    Args:
-        version: Its version.
-        path: The folder that holds its package; None for the one that is installed.
-    """
-
-    version: str
-    path: Path | None = None
-
-
 def serves(target: str) -> Serves:
     """Return which versions compile for a target."""
     return next(one for one in SERVES if target.startswith(one.targets))
@@ -74,16 +61,14 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
         found.append(Toolchain(installed))
     given = os.environ.get(ALTERNATIVES_VARIABLE, "")
     found += [_named(one, ALTERNATIVES_VARIABLE) for one in given.split(os.pathsep) if one]
-    fetched = cache_home() / "triton"
-    if fetched.is_dir():
-        found += [Toolchain(at.name, at) for at in sorted(fetched.iterdir()) if (at / "triton").is_dir()]
+    found += fetched()
     return [one for at, one in enumerate(found) if one.version not in {other.version for other in found[:at]}]
 
 
 def _named(text: str, where: str) -> Toolchain:
     version, _, path = text.partition("=")
     folder = Path(path).expanduser()
-    if not path or not _is_version(version):
+    if not path or not is_version(version):
         raise UsageError("kernels compile", f"{where}: expected VERSION=PATH, got {text!r}.")
     if not (folder / "triton" / "__init__.py").is_file():
         raise UsageError(
@@ -94,40 +79,9 @@ def _named(text: str, where: str) -> Toolchain:
     return Toolchain(version, folder.resolve())
 
 
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
-
-
 def choose_toolchain(target: str, toolchains: Iterable[Toolchain]) -> Toolchain | None:
     """Return the Triton to compile for a target with: the first that serves it, the newest of those with a path."""
     wanted = SpecifierSet(serves(target).versions)
     fit = [one for one in toolchains if wanted.contains(one.version, prereleases=True)]
     installed = [one for one in fit if one.path is None]
     return next(iter(installed), None) or max(fit, key=lambda one: Version(one.version), default=None)
-
-
-def fetch(version: str) -> Toolchain:
-    """Install a version of Triton into a folder of its own below ``cache_home()``, with pip, and return it.
-
-    Raises:
-        RocmendError: pip could not.
-    """
-    if not _is_version(version):
-        raise UsageError("kernels compile", f"--fetch-triton: expected a version as 3.7.0, got {version!r}.")
-    folder = cache_home() / "triton" / version
-    if not (folder / "triton").is_dir():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        done = subprocess.run(
-            [*command, "--target", str(folder), f"triton=={version}"], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise RocmendError(
-                "kernels compile",
-                f"pip could not install triton {version}: {done.stderr.strip()[-500:]}",
-                next_step="Unpack a wheel of it yourself and name the folder: --triton VERSION=PATH.",
-            )
-    return Toolchain(version, folder)

@@ -16,6 +16,7 @@ import msgspec
 
 from rocmend.core.errors import RocmendError
 from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.stall import TELL_S
 from rocmend.core.supervise import CommandResult, run_command
 from rocmend.core.verdict import Verdict
 
@@ -153,6 +154,7 @@ def _share(
             break
         request = {**wanted, "done": list(outcomes), "share": share}
         done = run_child("rocmend.kernels.suite.child", request, left, device)
+        end += done.stalled_s
         ended, open_case = False, ""
         for event in events(done.stdout):
             if event["event"] == "infra":
@@ -210,9 +212,21 @@ def events(text: str) -> Iterator[dict[str, Any]]:
                 yield event
 
 
+def stalled(done: CommandResult, limit_s: float) -> bool:
+    """Whether we were paused for so long that a child which watches its own time limit may have met it for that.
+
+    Args:
+        done: How the child ended. Its own clock goes on while it is paused with us.
+        limit_s: The limit.
+    """
+    return done.stalled_s >= max(TELL_S, limit_s / 20)
+
+
 def _how_it_ended(done: CommandResult, case_s: float) -> tuple[Verdict, str]:
     tail = done.stderr.strip()[-400:]
     if "Timeout (" in done.stderr:  # what faulthandler prints before it ends the process
+        if stalled(done, case_s):
+            return Verdict.INFRA, f"rocmend itself was stopped for {done.stalled_s:.1f} s: run it again"
         return Verdict.HANG, f"no end within {case_s:.0f} s"
     if done.ending.value == "timeout":
         return Verdict.HANG, "no end within the op's time"

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.files import write_atomic
-from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child
+from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, stalled
 from rocmend.kernels.tuning import user
 from rocmend.kernels.tuning.config import Value
 from rocmend.kernels.tuning.lookup import triton_version
@@ -110,7 +110,7 @@ class _Trials:
                 self.known = {}  # it only saves time
 
     def keep(self) -> None:
-        write_atomic(self.path, msgspec.json.encode(self.known))
+        write_atomic(self.path, msgspec.json.encode(self.known), private=True)
 
 
 class Tuner:
@@ -256,6 +256,7 @@ class Tuner:
                 "trials": [{**wanted[at], "id": at} for at in batch],
             }
             done = run_child(MODULE, request, _START_S + self.trial_s * len(batch), self.device)
+            self.deadline += done.stalled_s
             open_trial, seen = None, False
             for event in events(done.stdout):
                 seen = True
@@ -266,7 +267,9 @@ class Tuner:
                     self.trials.known[keys[event["id"]]] = msgspec.convert(
                         {name: value for name, value in event.items() if name not in {"event", "id"}}, TrialResult
                     )
-            if open_trial is not None:
+            if open_trial is not None and "Timeout (" in done.stderr and stalled(done, self.trial_s):
+                pass  # it is tried again
+            elif open_trial is not None:
                 hung = "Timeout (" in done.stderr or done.ending.value == "timeout"
                 why = (
                     f"no end within {self.trial_s:.0f} s"

@@ -12,13 +12,15 @@ import fcntl
 import functools
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rocmend.core.files import write_atomic
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
+from rocmend.core.files import make_private, write_atomic
+from rocmend.core.places import data_home
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning.config import Config, Value
 from rocmend.kernels.tuning.lookup import Record, triton_version
@@ -37,12 +39,7 @@ _KEYS = {
 
 def path() -> Path:
     """Return the file of the user's own records."""
-    home = os.environ.get("ROCMEND_HOME")
-    if home:
-        return Path(home).expanduser() / FILE_NAME
-    data = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(data) if data.startswith("/") else Path("~/.local/share").expanduser()
-    return base / "rocmend" / FILE_NAME
+    return data_home() / FILE_NAME
 
 
 @functools.cache
@@ -72,14 +69,12 @@ def read(file: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
     """Return the rows of a file by section, and what is the matter with it (empty where nothing is)."""
     empty: dict[str, list[dict[str, Any]]] = {"records": [], "choices": []}
     try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            return empty, "it is too large"
-        whole = json.loads(file.read_text(encoding="utf-8"))
+        whole = read_json(file, dict[str, Any], max_bytes=_LARGEST_BYTES, what="file of tuning records")
     except FileNotFoundError:
         return empty, ""
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, DataError) as error:
         return empty, f"it cannot be read ({error})"
-    if not isinstance(whole, dict) or not isinstance(whole.get("schema"), int):
+    if not isinstance(whole.get("schema"), int):
         return empty, "it is no file of tuning records"
     if whole["schema"] != SCHEMA:
         return empty, f"it was written by another version of rocmend (schema {whole['schema']}, this one has {SCHEMA})"
@@ -166,7 +161,7 @@ def update(file: Path, change: Callable[[dict[str, list[dict[str, Any]]]], None]
     Raises:
         OSError: It cannot be written.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_private(file.parent)
     with _locked(file):
         content, problem = read(file)
         if problem:
@@ -174,7 +169,7 @@ def update(file: Path, change: Callable[[dict[str, list[dict[str, Any]]]], None]
             file.rename(aside)
             log.warning("%s is put aside as %s: %s", file, aside.name, problem)
         change(content)
-        write_atomic(file, json.dumps({"schema": SCHEMA, **content}, indent=1) + "\n")
+        write_atomic(file, json.dumps({"schema": SCHEMA, **content}, indent=1) + "\n", private=True)
 
 
 def _aside(file: Path) -> Path:

@@ -11,6 +11,7 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any
 
+from rocmend.core.files import write_atomic
 from rocmend.mlx.dtypes import DTYPES, Dtype
 from rocmend.mlx.primitive import PRIMITIVES, Primitive
 
@@ -110,7 +111,7 @@ def write(path: Path, header: dict[str, Any], blob: bytes) -> None:
         blob: bytes of the constants.
     """
     text = json.dumps({"version": VERSION, **header}).encode()
-    path.write_bytes(MAGIC + struct.pack("<Q", len(text)) + text + blob)
+    write_atomic(path, MAGIC + struct.pack("<Q", len(text)) + text + blob)
 
 
 def read(path: Path) -> tuple[dict[str, Any], bytes]:

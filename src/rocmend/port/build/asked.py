@@ -5,20 +5,25 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cached_property
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from rocmend.core.documents import PYTHON_BYTES, read_document
 from rocmend.core.errors import DataError
-from rocmend.port.build.dependencies import Dependency, Where, canonical, parsed
+from rocmend.port.build.dependencies import Where, canonical, parsed
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.kinds import Kind
 from rocmend.port.build.lines import shown
+from rocmend.port.settings import project_document, table_in
 
 __all__ = ["Asked", "Project", "project"]
 
-_MAX_BYTES = 4 << 20
+_MAX_BYTES = 1 << 20
+_MOST_PATTERNS = 64
+_MOST_FOLDERS = 1000  # that a pattern of a uv workspace is looked for in
 _FILES = ("pyproject.toml", "setup.cfg", "requirements.txt")
 _INCLUDES = re.compile(r"(?m)^[ \t]*(?:-r|--requirement)[ \t=]+([^\s#]+)")
 
@@ -77,8 +82,8 @@ def project(root: Path) -> Project:
             asked += _of_text(root, name, data, document)
             names += [other for other in _included(name, data) if other not in names and len(names) < 64]
     asked += _of_setup(root)
-    table = document.get("project", {})
-    requires = table.get("requires-python", "") if isinstance(table, dict) else ""
+    table = table_in(document, "project")
+    requires = table.get("requires-python", "")
     installable = (
         (root / "setup.py").is_file() or (root / "setup.cfg").is_file() or "build-system" in document or bool(table)
     )
@@ -96,18 +101,17 @@ def _included(name: str, data: bytes) -> Iterator[str]:
             yield path
 
 
-def _bytes(path: Path) -> bytes | None:
+def _bytes(path: Path, max_bytes: int = _MAX_BYTES) -> bytes | None:
     try:
-        data = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else None
-    except OSError:
+        return read_document(path, max_bytes=max_bytes, follow=False)
+    except (FileNotFoundError, NotADirectoryError, DataError):
         return None
-    return data
 
 
 def _document(root: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads((_bytes(root / "pyproject.toml") or b"").decode("utf-8", "replace"))
-    except tomllib.TOMLDecodeError:
+        return project_document(root)
+    except DataError:
         return {}
 
 
@@ -116,58 +120,71 @@ def _of_text(root: Path, name: str, data: bytes, document: dict[str, Any]) -> It
         file = TextFile(name if name in _FILES else "requirements.txt", data)  # a list that is included has any name
     except DataError:
         return
+    optional = _optional(file)
+    sources = _Sources(root, document)
     for one in file.dependencies:
         if one.where in {Where.COMMAND, Where.CONDA}:
             continue
         text = shown(file.text[one.start : one.end]).split(" #", 1)[0].strip()
-        text, local = _from_source(root, one.name, text, document) if file.kind is Kind.TOML else (text, "")
+        text, local = sources.of(one.name, text) if file.kind is Kind.TOML else (text, "")
         line = file.lines.number(one.start) + 1
         build = one.where is Where.BUILD
-        yield Asked(one.name, text, one.extras, one.version, name, line, build, _optional(file, one), local)
+        yield Asked(one.name, text, one.extras, one.version, name, line, build, optional.get(one.start, ""), local)
 
 
-def _optional(file: TextFile, one: Dependency) -> str:
-    for value in file.values:
-        grouped = value.keys[:1] == ("dependency-groups",) or value.keys[:2] == ("project", "optional-dependencies")
-        if value.start == one.start and grouped:
-            return value.keys[-1]
-    for row in file.rows:
-        if row.start == one.start and row.section.startswith("options.extras_require"):
-            return row.key
-    return ""
+def _optional(file: TextFile) -> dict[int, str]:
+    """Return the extra or group that a requirement belongs to, by its place; none where it always is wanted."""
+    found = {
+        row.start: row.key for row in reversed(file.rows) if row.section.startswith("options.extras_require")
+    }  # the first at a place is the one that counts
+    for value in reversed(file.values):
+        if value.keys[:1] == ("dependency-groups",) or value.keys[:2] == ("project", "optional-dependencies"):
+            found[value.start] = value.keys[-1]
+    return found
 
 
-def _from_source(root: Path, name: str, text: str, document: dict[str, Any]) -> tuple[str, str]:
-    """Return a requirement with where uv gets it from, and the folder that it is: pip does not read uv's table."""
-    tool = document.get("tool", {})
-    sources = tool.get("uv", {}).get("sources", {}) if isinstance(tool, dict) else {}
-    table = next((value for key, value in sources.items() if canonical(key) == name), None)
-    if not isinstance(table, dict):
-        return text, ""
-    if isinstance(table.get("git"), str):
-        revision = next((table[key] for key in ("rev", "tag", "branch") if isinstance(table.get(key), str)), "")
-        folder = f"#subdirectory={table['subdirectory']}" if isinstance(table.get("subdirectory"), str) else ""
-        return f"{name} @ git+{table['git']}{'@' + revision if revision else ''}{folder}", ""
-    if isinstance(table.get("url"), str):
-        return f"{name} @ {table['url']}", ""
-    if isinstance(table.get("path"), str):
-        return text, table["path"]
-    return text, _member(root, name, tool) if table.get("workspace") else ""
+class _Sources:
+    """Where uv gets a project's requirements from: pip does not read uv's table."""
 
+    def __init__(self, root: Path, document: dict[str, Any]) -> None:
+        self._root = root
+        self._workspace = table_in(document, "tool", "uv", "workspace")
+        tables = reversed(table_in(document, "tool", "uv", "sources").items())
+        self._tables = {canonical(name): table for name, table in tables}
 
-def _member(root: Path, name: str, tool: dict[str, Any]) -> str:
-    """Return the folder of a member of uv's workspace; empty where there is none of that name."""
-    patterns = tool.get("uv", {}).get("workspace", {}).get("members", [])
-    for pattern in patterns if isinstance(patterns, list) else []:
-        for folder in sorted(root.glob(str(pattern))):
-            if canonical(str(_document(folder).get("project", {}).get("name", ""))) == name:
-                return folder.relative_to(root).as_posix()
-    return ""
+    def of(self, name: str, text: str) -> tuple[str, str]:
+        """Return a requirement with where uv gets it from, and the folder that it is."""
+        table = self._tables.get(name)
+        if not isinstance(table, dict):
+            return text, ""
+        if isinstance(table.get("git"), str):
+            revision = next((table[key] for key in ("rev", "tag", "branch") if isinstance(table.get(key), str)), "")
+            folder = f"#subdirectory={table['subdirectory']}" if isinstance(table.get("subdirectory"), str) else ""
+            return f"{name} @ git+{table['git']}{'@' + revision if revision else ''}{folder}", ""
+        if isinstance(table.get("url"), str):
+            return f"{name} @ {table['url']}", ""
+        if isinstance(table.get("path"), str):
+            return text, table["path"]
+        return text, self._members.get(name, "") if table.get("workspace") else ""
+
+    @cached_property
+    def _members(self) -> dict[str, str]:
+        """Return the folders of the members of uv's workspace by their names; only what lies within the project."""
+        patterns = self._workspace.get("members", [])
+        found: dict[str, str] = {}
+        for pattern in patterns[:_MOST_PATTERNS] if isinstance(patterns, list) else []:
+            parts = PurePosixPath(str(pattern)).parts
+            if not parts or parts[0] == "/" or ".." in parts or parts.count("**") > 1:
+                continue
+            for folder in sorted(islice(self._root.glob(str(pattern)), _MOST_FOLDERS)):
+                name = canonical(str(table_in(_document(folder), "project").get("name", "")))
+                found.setdefault(name, folder.relative_to(self._root).as_posix())
+        return found
 
 
 def _of_setup(root: Path) -> Iterator[Asked]:
     """Yield what setup.py says in so many words; what it computes is not known."""
-    data = _bytes(root / "setup.py")
+    data = _bytes(root / "setup.py", PYTHON_BYTES)
     try:
         module = ast.parse(data or b"")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

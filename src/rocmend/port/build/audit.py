@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from rocmend.core.records import Severity
 from rocmend.port.build.asked import Asked, Project, project
@@ -122,16 +122,16 @@ def _installed(have: Environment) -> Iterator[AuditFinding]:
 def _turned_down(line: str, have: Environment) -> str:
     """Return the installed version of a package that a requirement does not accept; empty where it does."""
     try:
-        requirement = Requirement(line)
-    except InvalidRequirement:
-        return ""
-    if requirement.marker is not None and not _holds(requirement, have):
+        requirement = Requirement(line[:_LONGEST_REQUIREMENT])
+        if requirement.marker is not None and not _holds(requirement, have):
+            return ""
+    except (ValueError, RecursionError):  # none, or one with brackets or numbers that no real one has
         return ""
     for one in have.packages:
         if canonical(one.name) == canonical(requirement.name) and one.version:
             try:
                 return "" if requirement.specifier.contains(Version(one.version), prereleases=True) else one.version
-            except InvalidVersion:
+            except ValueError:
                 return ""
     return ""
 
@@ -177,6 +177,7 @@ def _of_torch(one: Asked, have: Environment, where: str) -> Iterator[AuditFindin
         yield AuditFinding("AU08", Severity.WARNING, message, "Install PyTorch for ROCm before.", where)
 
 
+_LONGEST_REQUIREMENT = 4000  # what is cut is none
 _HARMFUL = (
     (
         r"TORCHINDUCTOR_MAX_AUTOTUNE\w*",
@@ -231,5 +232,5 @@ def _interpreter(have: Environment, wants: Project) -> Iterator[AuditFinding]:
 def _accepts(specifier: str, version: str) -> bool:
     try:
         return SpecifierSet(specifier).contains(Version(version), prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
+    except ValueError:  # no version, or one with a number of thousands of digits
         return True

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from rocmend.core.documents import read_document
+from rocmend.core.errors import DataError
 from rocmend.port.build.kinds import destination
 from rocmend.port.build.write import ported
 from rocmend.port.records import Issue, Outcome
 
 __all__ = ["settled"]
 
+_MAX_BYTES = 64 << 20
 _OF_ROCM = re.compile(rb"(?<=[\w.])-rocm(?=\.(?:txt|in)(?![\w.-]))")
 
 
@@ -31,8 +34,8 @@ def settled(root: Path, path: str, issues: Iterable[Issue]) -> frozenset[Issue]:
     if where == path:
         return frozenset()
     try:
-        before, after = (root / path).read_bytes(), (root / where).read_bytes()
-    except OSError:
+        before, after = (read_document(root / one, max_bytes=_MAX_BYTES, follow=False) for one in (path, where))
+    except (OSError, DataError):
         return frozenset()
     rewritten = [issue for issue in issues if issue.edits]
     automatic = [issue for issue in rewritten if issue.outcome is Outcome.AUTO]

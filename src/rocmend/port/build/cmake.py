@@ -138,6 +138,10 @@ def _arguments(text: str, at: int) -> tuple[list[Argument], int]:
         at = bare.end()
 
 
+_DEEPEST = 256
+"""Blocks of conditions within each other; each command notes all that are around it."""
+
+
 def _settled(parsed: list[Command]) -> Iterator[Command]:
     """Mark the commands within if-chains of which a condition names ROCm, and note the conditions around each.
 
@@ -154,8 +158,11 @@ def _settled(parsed: list[Command]) -> Iterator[Command]:
         if command.name == "if":
             chains.append([number])
             conditions.append(written)
+            if len(chains) > _DEEPEST:
+                raise RecursionError("blocks of conditions nest too deeply")
         elif command.name in {"elseif", "else"} and chains:
-            conditions[-1] = written if command.name == "elseif" else f"NOT {conditions[-1]}"
+            negated = conditions[-1] if conditions[-1].startswith("NOT NOT ") else f"NOT {conditions[-1]}"
+            conditions[-1] = written if command.name == "elseif" else negated
         if command.name in {"if", "elseif"} and chains and (_ROCM.search(written) or written in of_cuda):
             rocm.add(chains[-1][0])
         within.append((tuple(chain[0] for chain in chains), tuple(conditions)))

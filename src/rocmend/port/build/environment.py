@@ -37,7 +37,9 @@ _SECRET = re.compile(r"//[^/@\s]+@")
 # Runs in the environment's interpreter, which may be older than ours and must not import torch: that takes seconds, and
 # a broken build ends the process.
 _LOOK = r"""
-import json, os, re, sys
+import sys
+sys.path[:] = [place for place in sys.path if place]  # -c puts the working folder first, which may be a project
+import json, os, re
 found = {"python": "%d.%d.%d" % sys.version_info[:3], "executable": sys.executable, "prefix": sys.prefix}
 found["virtual"] = sys.prefix != getattr(sys, "base_prefix", sys.prefix)
 found["packages"] = []
@@ -62,7 +64,7 @@ except Exception as error:
     found["problems"].append("importlib.metadata: %s" % error)
 torch = {"folder": "", "version": "", "hip": "", "cuda": ""}
 for place in sys.path:
-    path = os.path.join(place or ".", "torch", "version.py")
+    path = os.path.join(place, "torch", "version.py")
     if os.path.isfile(path):
         torch["folder"] = os.path.dirname(os.path.abspath(path))
         try:

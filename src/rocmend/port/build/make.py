@@ -143,6 +143,10 @@ def _uncommented(written: str) -> str:
     return written[: match.start()] if match else written
 
 
+_DEEPEST = 256
+"""Conditionals within each other; each statement notes all that are around it."""
+
+
 def _settled(text: str, parsed: list[Statement]) -> tuple[Statement, ...]:
     """Mark the statements within conditionals of which a condition names ROCm."""
     chains: list[int] = []
@@ -152,6 +156,8 @@ def _settled(text: str, parsed: list[Statement]) -> tuple[Statement, ...]:
         if statement.what is What.DIRECTIVE:
             if statement.name in _OPENING:
                 chains.append(number)
+                if len(chains) > _DEEPEST:
+                    raise RecursionError("conditionals nest too deeply")
             if (
                 chains
                 and statement.name in {*_OPENING, "else"}

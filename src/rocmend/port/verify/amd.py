@@ -15,18 +15,19 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from rocmend.codeobject.hip.headers import how_to_get
-from rocmend.core.files import write_atomic
 from rocmend.core.gfx import GfxTarget, from_kfd_version
 from rocmend.port.verify import outputs
+from rocmend.port.verify.execution import Step
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.printed import difference
 from rocmend.port.verify.programs import MAIN, Command, build, callers, execute, missing, why
+from rocmend.port.verify.programs import steps as built_programs
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.running import arguments
 from rocmend.port.verify.units import Unit, standard, units
 
-__all__ = ["run"]
+__all__ = ["run", "steps"]
 
 NODE = Path("/dev/kfd")
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
@@ -35,23 +36,14 @@ PROOFS = ".rocmend/port/proofs"
 
 def run(job: Job) -> Level:
     """Build and run every program of the project, and keep what came of it."""
-    if not NODE.exists():
-        return not_run("no AMD GPU: there is no /dev/kfd")
-    if not os.access(NODE, os.R_OK | os.W_OK):
-        return not_run("/dev/kfd cannot be opened: join the group that owns it (render or video)")
-    target = next(_gpus(), None)
+    target, hipcc, absent = _machine()
     if target is None:
-        return not_run("no AMD GPU: the kernel driver's topology lists none that is known")
-    root = os.environ.get("ROCM_PATH") or "/opt/rocm"
-    hipcc = shutil.which("hipcc") or shutil.which("hipcc", path=f"{root}/bin")
-    if hipcc is None:
-        return not_run("no hipcc: neither the PATH nor ROCM_PATH leads to one")
-    all_units = units(job.sources)
-    programs = [unit for unit in all_units if MAIN.search(job.sources[unit.path])]
-    known = {unit.path for unit in programs}
-    programs += [unit for unit in callers(job, all_units) if unit.path not in known and _wanted(job, unit)]
+        return not_run(absent)
+    programs = _programs(job)
     if not programs:
         return not_run("no translation unit is a program of its own")
+    if job.execution is None:
+        return job.not_asked("amd", steps(job))
     evidence = []
     for number, unit in enumerate(programs, 1):
         evidence.append(_program(job, hipcc, target, unit))
@@ -60,6 +52,36 @@ def run(job: Job) -> Level:
     made = concluded(evidence, f"{agree} of {len(programs)} programs print on {target.name} what the originals print.")
     _keep(job, target, made)
     return made
+
+
+def steps(job: Job) -> list[Step]:
+    """Return the programs that are built and run here; none where nothing can run them."""
+    if _machine()[0] is None:
+        return []
+    return built_programs("amd", _programs(job), lambda unit: arguments((job.root / unit.path).parent))
+
+
+def _machine() -> tuple[GfxTarget | None, str, str]:
+    """Return this machine's target and compiler; or why there is none."""
+    if not NODE.exists():
+        return None, "", "no AMD GPU: there is no /dev/kfd"
+    if not os.access(NODE, os.R_OK | os.W_OK):
+        return None, "", "/dev/kfd cannot be opened: join the group that owns it (render or video)"
+    target = next(_gpus(), None)
+    if target is None:
+        return None, "", "no AMD GPU: the kernel driver's topology lists none that is known"
+    root = os.environ.get("ROCM_PATH") or "/opt/rocm"
+    hipcc = shutil.which("hipcc") or shutil.which("hipcc", path=f"{root}/bin")
+    if hipcc is None:
+        return None, "", "no hipcc: neither the PATH nor ROCM_PATH leads to one"
+    return target, hipcc, ""
+
+
+def _programs(job: Job) -> list[Unit]:
+    all_units = units(job.sources)
+    programs = [unit for unit in all_units if MAIN.search(job.sources[unit.path])]
+    known = {unit.path for unit in programs}
+    return programs + [unit for unit in callers(job, all_units) if unit.path not in known and _wanted(job, unit)]
 
 
 def _gpus() -> Iterator[GfxTarget]:
@@ -112,7 +134,7 @@ def _program(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Evidence:
 def _wanted(job: Job, unit: Unit) -> outputs.Output | None:
     """Return what the original printed where it ran; None where that is not kept."""
     before = next((part.before for part in job.parts if part.path == unit.path), None)
-    return outputs.known(job.root, unit.path, before or job.read(unit.path) or b"")
+    return outputs.known(job.tree, unit.path, before or job.read(unit.path) or b"")
 
 
 def _command(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Command:
@@ -138,4 +160,4 @@ def _keep(job: Job, target: GfxTarget, made: Level) -> None:
         "level": msgspec.to_builtins(msgspec.structs.replace(made, number=7, name="amd")),
     }
     text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-    write_atomic(job.root / PROOFS / f"amd-{target.name}.json", text + b"\n")
+    job.tree.put(f"{PROOFS}/amd-{target.name}.json", text + b"\n")

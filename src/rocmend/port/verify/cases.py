@@ -21,14 +21,16 @@ from typing import Literal
 import msgspec
 
 from rocmend.codeobject.kernarg import Launch
+from rocmend.core.beneath import Beneath
+from rocmend.core.documents import read_document, read_json
 from rocmend.core.errors import DataError
-from rocmend.core.files import write_atomic
 
 __all__ = ["FOLDER", "Buffer", "Case", "Parameter", "Value", "compare", "read", "read_all", "write"]
 
 FOLDER = ".rocmend/port/cases"
 _VERSION = 1
 MAX_BUFFER_BYTES = 1 << 30
+_MAX_CASE_BYTES = 4 << 20
 
 Kind = Literal["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bytes"]
 
@@ -108,8 +110,8 @@ def read(folder: Path) -> Case:
         DataError: It cannot be read, or is not what a case is.
     """
     try:
-        case = msgspec.json.decode((folder / "case.json").read_bytes(), type=Case)
-    except (OSError, msgspec.DecodeError) as error:
+        case: Case = read_json(folder / "case.json", Case, max_bytes=_MAX_CASE_BYTES, what="case")
+    except OSError as error:
         raise DataError(str(folder / "case.json"), f"the case cannot be read: {error}.") from error
     if case.schema_version != _VERSION:
         raise DataError(str(folder), f"is a case of version {case.schema_version}; this program reads {_VERSION}.")
@@ -142,18 +144,17 @@ def buffer(folder: Path, name: str) -> bytes:
     if Path(name).name != name:
         raise DataError(str(folder), f"names a buffer outside of it: {name!r}.")
     try:
-        if path.stat().st_size > MAX_BUFFER_BYTES:
-            raise DataError(str(path), f"has more than {MAX_BUFFER_BYTES} bytes.")
-        return path.read_bytes()
+        return read_document(path, max_bytes=MAX_BUFFER_BYTES, follow=False)
     except OSError as error:
         raise DataError(str(path), f"the buffer cannot be read: {error.strerror}.") from error
 
 
-def write(folder: Path, case: Case, buffers: Mapping[str, bytes]) -> None:
+def write(tree: Beneath, folder: str, case: Case, buffers: Mapping[str, bytes]) -> None:
     """Write a case; its JSON last, so that a case that is half written is none.
 
     Args:
-        folder: Of the case; it is made.
+        tree: The project's folder.
+        folder: Of the case, relative to it; it is made.
         case: The case.
         buffers: The bytes of each file that the case names.
 
@@ -163,12 +164,12 @@ def write(folder: Path, case: Case, buffers: Mapping[str, bytes]) -> None:
     named = {name for one in case.parameters if isinstance(one, Buffer) for name in (one.before, one.after) if name}
     absent = sorted(named - buffers.keys())
     if absent:
-        raise DataError(str(folder), f"the case names {absent[0]}, which is not given.")
+        raise DataError(folder, f"the case names {absent[0]}, which is not given.")
     for name in sorted(named):
         if Path(name).name != name:
-            raise DataError(str(folder), f"names a buffer outside of it: {name!r}.")
-        write_atomic(folder / name, buffers[name])
-    write_atomic(folder / "case.json", msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
+            raise DataError(folder, f"names a buffer outside of it: {name!r}.")
+        tree.put(f"{folder}/{name}", buffers[name])
+    tree.put(f"{folder}/case.json", msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
 
 
 def compare(expected: bytes, got: bytes, kind: str, tolerance: float | None = None) -> str | None:

@@ -18,7 +18,7 @@ from rocmend.port.verify.job import Job
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 from rocmend.port.verify.translated import TORCH, translated
-from rocmend.port.verify.units import Unit, folder_of_header, standard, targets_of, torch_folders
+from rocmend.port.verify.units import Unit, folder_of_header, refused, standard, targets_of, torch_folders
 
 __all__ = ["Made", "compiled", "run"]
 
@@ -106,6 +106,10 @@ def _task(work: _Work, unit: Unit, target: str) -> Callable[[], Made]:
 def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | Syntax:
     """Compile a unit; a header that the project has somewhere is looked for there."""
     job = work.job
+    reason = refused(job, unit)
+    if reason:
+        message = f"It was not compiled, for a compiler shows what it reads: {reason}."
+        return HipFailure(target, 0, Failure.UNREADABLE, message)
     root = work.translated if unit.torch else job.root
     folders = [root / folder for folder in unit.folders]
     if unit.torch:  # what does not name CUDA is not translated, and stands where it stood
@@ -119,6 +123,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
                 defines=unit.defines,
                 include_dirs=folders,
                 options=(work.standard,),
+                within=(job.root, work.translated),
                 cache=job.cache,
                 toolchain=work.tools,
             )
@@ -129,6 +134,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
                 defines=unit.defines,
                 include_dirs=folders,
                 options=(work.standard, "-Wno-unused-value"),
+                within=(job.root, work.translated),
                 host_only=True,
                 toolchain=work.tools,
             )
@@ -190,7 +196,7 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     alien = any(is_of_nvidia(header) for header in failure.missing_headers)
     absent = failure.reason is Failure.MISSING_HEADER and not alien
     ours = bool(failure.stand_ins and failure.errors) and all(_LACKING.search(one.message) for one in failure.errors)
-    undecided = absent or ours or failure.reason is Failure.TIMED_OUT
+    undecided = absent or ours or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
     side = "" if made.target else "the host's side: "

@@ -8,7 +8,6 @@ parameters say, finds the generator seeded.
 from __future__ import annotations
 
 import base64
-import json
 import math
 from array import array
 from collections.abc import Sequence
@@ -17,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.beneath import Beneath
+from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
 from rocmend.port.verify.records import Evidence, Outcome
 
@@ -25,6 +26,7 @@ __all__ = ["DTYPES", "ITERATIONS", "SHAPES", "Vector", "compared", "read", "stea
 SHAPES = ((1, 32, 512), (4, 128, 2048), (16, 512, 2048), (1, 1, 2048), (1, 2048, 2048))
 DTYPES = ("float32", "float16", "bfloat16")
 ITERATIONS = 100
+_MAX_BYTES = 64 << 20
 _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 _MANY_LAYERS = 1e-1
 """For bfloat16 through many layers: functions that say ``many_layers = True``."""
@@ -64,10 +66,9 @@ class Vector(msgspec.Struct, frozen=True, omit_defaults=True):
         return _TOLERANCE.get(self.dtype, 1e-4)
 
 
-def write(path: Path, vectors: Sequence[Vector], machine: str) -> None:
-    """Write vectors to a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.encode({"version": 1, "machine": machine, "vectors": list(vectors)}))
+def write(tree: Beneath, path: str, vectors: Sequence[Vector], machine: str) -> None:
+    """Write vectors to a file of a project."""
+    tree.put(path, msgspec.json.encode({"version": 1, "machine": machine, "vectors": list(vectors)}))
 
 
 def read(path: Path) -> tuple[list[Vector], str]:
@@ -77,11 +78,11 @@ def read(path: Path) -> tuple[list[Vector], str]:
         DataError: It is no such file.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path, dict[str, Any], max_bytes=_MAX_BYTES)
         if document["version"] != 1:
             raise DataError(str(path), f"its version is {document['version']!r}, and 1 is known.")
         return msgspec.convert(document["vectors"], list[Vector]), str(document["machine"])
-    except (OSError, ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
+    except (OSError, KeyError, TypeError, msgspec.ValidationError) as error:
         raise DataError(str(path), f"holds no golden vectors: {error}.") from error
 
 

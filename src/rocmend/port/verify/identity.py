@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocmend.core.supervise import run_command
+from rocmend.core.beneath import Beneath
 from rocmend.port.classify import languages
+from rocmend.port.git import apply_patch
 from rocmend.port.languages import identity_broken
 from rocmend.port.packages import Reaches
 from rocmend.port.records import Language
-from rocmend.port.state import INVERSE
+from rocmend.port.state import INVERSE, MAX_TOTAL_BYTES
 from rocmend.port.verify.job import Job, Part
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
@@ -24,7 +24,6 @@ _HOW = {
     Language.PYTHON: "with is_rocm folded to False its syntax tree is the original's",
     Language.TEXT: "without its ROCm part it is the original, byte for byte",
 }
-_GIT_LIMIT_S = 120.0
 
 
 def run(job: Job) -> Level:
@@ -73,21 +72,21 @@ def _inverse(job: Job) -> Iterator[Evidence]:
         yield Evidence("inverse.patch", Outcome.UNKNOWN, "git is not here, which applies patches: install it")
         return
     folder = job.scratch()
+    copy = Beneath(folder)
     for part in job.parts:
         if part.after is not None:
-            _write(folder / part.path, part.after)
+            copy.put(part.path, part.after)
     for generation in reversed(job.generations):
-        patch = generation.path / INVERSE
-        if not patch.is_file():
+        try:
+            data = job.tree.read(f"{generation.folder}/{INVERSE}", MAX_TOTAL_BYTES)
+        except FileNotFoundError:
             yield Evidence(f"{generation.name}/{INVERSE}", Outcome.BROKEN, "it is not there")
             return
-        if not patch.stat().st_size:
+        if not data:
             continue
-        said = run_command(
-            ["git", "-C", str(folder), "apply", "--whitespace=nowarn", str(patch.absolute())],
-            time_limit_s=_GIT_LIMIT_S,
-            env=os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)},  # a copy is no part of a repository
-        )
+        patch = job.scratch() / INVERSE
+        patch.write_bytes(data)
+        said = apply_patch(folder, patch)
         if not said.ok:
             detail = f"git cannot apply it: {said.stderr.strip()[-300:] or said.ending}"
             yield Evidence(f"{generation.name}/{INVERSE}", Outcome.BROKEN, detail)
@@ -101,8 +100,3 @@ def _inverse(job: Job) -> Iterator[Evidence]:
 
 def _is(path: Path, data: bytes | None) -> bool:
     return not path.exists() if data is None else path.is_file() and path.read_bytes() == data
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)

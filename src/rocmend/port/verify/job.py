@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Self
 
 import msgspec
 
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.supervise import CommandResult
+from rocmend.core.units import count_text
 from rocmend.port.records import Language
-from rocmend.port.state import Generation, digest, generations
+from rocmend.port.state import MAX_FILE_BYTES, Generation, digest, first_and_last, generations, opened
 from rocmend.port.tree import FOLDER
+from rocmend.port.verify.execution import Execution, Step, execute_code, request_text
+from rocmend.port.verify.records import Level, Status
 
 __all__ = ["Job", "Part", "Progress"]
 
@@ -55,12 +61,13 @@ class Job:
         progress: Is told how far a level is.
         jobs: Processes at once.
         cache: Whether what was compiled before is used and kept.
+        execution: How the project's code is executed; None where that was not asked for, and none is.
 
     Raises:
         UsageError: There is no such folder, or a target that is none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a run is told what to prove, for what and how
         self,
         root: Path,
         targets: Sequence[str] = (),
@@ -68,15 +75,18 @@ class Job:
         *,
         jobs: int = 2,
         cache: bool = True,
+        execution: Execution | None = None,
     ) -> None:
         from rocmend.core.gfx import lookup
 
         if not root.is_dir():
             raise UsageError("port verify", f"{root} is no folder.", next_step="Name the project's folder.")
         self.root = root
+        self.tree = opened(root)
         self.targets = tuple(dict.fromkeys(lookup(name).name for name in targets))
         self.jobs = max(1, jobs)
         self.cache = cache
+        self.execution = execution
         self._progress = progress
         self._folders = ExitStack()
 
@@ -91,14 +101,46 @@ class Job:
         if self._progress is not None:
             self._progress(level, done, total)
 
+    @cached_property
+    def base(self) -> Path:
+        """Return the folder that holds all others of the run, and goes when it ends."""
+        return self._folders.enter_context(ScratchFolder("verify"))
+
     def scratch(self) -> Path:
         """Return a new empty folder that goes when the run ends."""
-        return Path(self._folders.enter_context(tempfile.TemporaryDirectory(prefix="rocmend-verify-")))
+        return Path(tempfile.mkdtemp(dir=self.base))
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        time_limit_s: float,
+        env: Mapping[str, str] | None = None,
+        gpu: bool = False,
+    ) -> CommandResult:
+        """Execute something of the project. See ``execute_code``.
+
+        Raises:
+            UsageError: That was not asked for: no level may come here then.
+        """
+        if self.execution is None:
+            raise UsageError("port verify", "code of the project was not asked to run.", next_step="Give --run.")
+        return execute_code(
+            self.execution, argv, base=self.base, folder=folder, env=env or {}, time_limit_s=time_limit_s, gpu=gpu
+        )
+
+    def not_asked(self, level: str, steps: Sequence[Step]) -> Level:
+        """Return the level that was not run because it executes code of the project, with what would run it."""
+        count = count_text(sum(len(step.names) for step in steps), "item")
+        why = f"it executes code of the project ({count}), which was not asked for"
+        command = request_text(self.root, level, self.targets)
+        return Level(0, "", "", Status.NOT_RUN, why=why, command=command, steps=tuple(steps))
 
     @cached_property
     def generations(self) -> list[Generation]:
         """Return the ports that the project has, the oldest first."""
-        return generations(self.root)
+        return generations(self.tree)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -107,13 +149,7 @@ class Job:
         Raises:
             DataError: An original cannot be read.
         """
-        first: dict[str, bytes | None] = {}
-        last: dict[str, str] = {}
-        for generation in self.generations:
-            for entry in generation.manifest.entries:
-                if entry.path not in first:
-                    first[entry.path] = generation.original(entry)
-                last[entry.path] = entry.after
+        first, last, _ = first_and_last(self.generations)
         found = []
         for path in sorted(first):
             now = self.read(path)
@@ -128,15 +164,23 @@ class Job:
 
     def read(self, path: str) -> bytes | None:
         """Return a file's bytes; None where there is no such file."""
-        file = self.root / path
         try:
-            if not file.resolve().is_relative_to(self.root.resolve()):
-                raise DataError("port verify", f"{path} leads out of the project.")
-            return file.read_bytes()
+            return self.tree.read(self.tree.within(path), MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
             raise DataError("port verify", f"{path} cannot be read: {error.strerror}.") from error
+
+    def holds(self, path: PurePath) -> bool:
+        """Tell whether the project has a regular file there, itself or by a link that does not lead out of it."""
+        file = self.root / path
+        try:
+            mode = file.lstat().st_mode
+            if not stat.S_ISLNK(mode):
+                return stat.S_ISREG(mode)
+            return file.resolve().is_relative_to(self.root.resolve()) and file.is_file()
+        except (OSError, RuntimeError):  # a link to itself
+            return False
 
     @cached_property
     def sources(self) -> dict[str, bytes]:
@@ -156,7 +200,7 @@ class Job:
         found: dict[str, bytes] = {}
         for file in walk(self.root, exclude=rules.exclude).files:
             try:
-                data, _ = read_steady(self.root / file.path, rules.max_file_bytes)
+                data, _ = read_steady(self.root, file.path, rules.max_file_bytes)
             except NotReadError:
                 continue
             if (kinds := languages(file.path, data)) and kinds[0] is Language.CUDA:
@@ -167,16 +211,32 @@ class Job:
         return found
 
     @cached_property
+    def outside(self) -> dict[str, str]:
+        """Return the sources that make a compiler read outside of the project, each with what it does."""
+        from rocmend.port.verify.outside import reasons
+
+        def read() -> Iterator[tuple[str, bytes]]:
+            for path in self.paths:
+                with suppress(DataError):
+                    yield path, self.sources.get(path) or self.read(path) or b""
+
+        return reasons(read())
+
+    @cached_property
     def paths(self) -> list[str]:
         """Return the C and C++ sources and headers of the ROCm side, relative to the project.
 
-        Hidden folders are left out.
+        Hidden folders are left out, and so is what is no file, or leads out of the project.
         """
         found: list[str] = []
         for folder, names, files in os.walk(self.root / self.beside):
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder).relative_to(self.root)
-            found += [str(PurePosixPath(here / name)) for name in sorted(files) if name.endswith(_SOURCES)]
+            found += [
+                str(PurePosixPath(here / name))
+                for name in sorted(files)
+                if name.endswith(_SOURCES) and self.holds(here / name)
+            ]
             if len(found) > _MAX_FILES:
                 break
         return found

@@ -9,16 +9,18 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import msgspec
 
 from rocmend.core.errors import RocmendError, UsageError
+from rocmend.port.verify.execution import Execution, Step, request_text
 from rocmend.port.verify.job import Job, Progress
-from rocmend.port.verify.records import Level, Proof
+from rocmend.port.verify.records import Level, Proof, Status
 from rocmend.port.verify.result import not_run
 
-__all__ = ["LEVELS", "Rung", "up_to", "verify"]
+__all__ = ["LEVELS", "Rung", "beyond", "planned", "up_to", "verify"]
 
 
 class Rung(NamedTuple):
@@ -27,12 +29,14 @@ class Rung(NamedTuple):
     Args:
         name: What it is called on the command line.
         title: What it proves.
-        module: Where ``run(job) -> Level`` is.
+        module: Where ``run(job) -> Level`` is; and ``steps(job)`` where it executes code of the project.
+        executes: Whether it does.
     """
 
     name: str
     title: str
     module: str
+    executes: bool = False
 
 
 LEVELS = (
@@ -40,9 +44,9 @@ LEVELS = (
     Rung("static", "nothing that only CUDA has is left on the ROCm side", "static"),
     Rung("compile", "the ROCm side compiles for wavefronts of 32 and of 64 lanes", "compiles"),
     Rung("emulated", "the kernels give the original's results, run as machine code on the CPU", "emulated"),
-    Rung("nvidia", "the NVIDIA path is the same machine code, and runs the same", "nvidia"),
-    Rung("python", "the Python side runs both ways", "python_run"),
-    Rung("amd", "it runs on an AMD GPU", "amd"),
+    Rung("nvidia", "the NVIDIA path is the same machine code, and runs the same", "nvidia", executes=True),
+    Rung("python", "the Python side runs both ways", "python_run", executes=True),
+    Rung("amd", "it runs on an AMD GPU", "amd", executes=True),
 )
 _NAMES = tuple(rung.name for rung in LEVELS)
 
@@ -65,8 +69,9 @@ def verify(  # noqa: PLR0913  a run is told what to prove, for what and how
     progress: Progress | None = None,
     jobs: int = 2,
     cache: bool = True,
+    execution: Execution | None = None,
 ) -> Proof:
-    """Prove a port as far as this machine can.
+    """Prove a port as far as this machine can, and as far as was asked for.
 
     Args:
         root: The project's folder.
@@ -76,22 +81,71 @@ def verify(  # noqa: PLR0913  a run is told what to prove, for what and how
         progress: Is told the level, how many of its parts are done, and of how many.
         jobs: Compilers at once.
         cache: Whether what was compiled before is used and kept.
+        execution: How the project's code is executed; None: none of it is, and the levels that would say so.
 
     Raises:
         UsageError: There is no such folder, level or target.
     """
     _checked(levels)
-    with Job(root, targets, progress, jobs=jobs, cache=cache) as job:
+    with Job(root, targets, progress, jobs=jobs, cache=cache, execution=execution) as job:
         wanted = [(number, rung) for number, rung in enumerate(LEVELS, 1) if not levels or rung.name in levels]
         made = tuple(_run(job, number, rung) for number, rung in wanted)
         generation = job.generations[-1].name if job.generations else ""
-        return Proof(str(root), job.targets, made, generation)
+        return Proof(str(root), job.targets, made, generation, execution)
+
+
+def planned(root: Path, *, levels: Sequence[str] = (), execution: Execution | None = None) -> tuple[Step, ...]:
+    """Return what levels would execute of a project, without executing any of it.
+
+    Args:
+        root: The project's folder.
+        levels: Names of the levels; all where none is named.
+        execution: How it would be executed: a container has an interpreter of its own.
+
+    Raises:
+        UsageError: There is no such folder or level.
+        DataError: The record of the port is damaged.
+    """
+    _checked(levels)
+    with Job(root, execution=execution) as job:
+        wanted = [rung for rung in LEVELS if rung.executes and (not levels or rung.name in levels)]
+        return tuple(step for rung in wanted for step in _module(rung).steps(job))
+
+
+def _module(rung: Rung) -> ModuleType:
+    return import_module(f"rocmend.port.verify.{rung.module}")
+
+
+def beyond(proof: Proof, why: str) -> Proof:
+    """Return a proof with the levels that are not in it as such that were not run, each with the command that does.
+
+    Args:
+        proof: The proof.
+        why: Why they were not.
+    """
+    there = {level.name for level in proof.levels}
+    root = Path(proof.root)
+    rest = [
+        Level(
+            number,
+            rung.name,
+            rung.title,
+            Status.NOT_RUN,
+            why=f"{why}; it executes code of the project" if rung.executes else why,
+            command=request_text(root, rung.name, proof.targets, run=rung.executes),
+        )
+        for number, rung in enumerate(LEVELS, 1)
+        if rung.name not in there
+    ]
+    return msgspec.structs.replace(proof, levels=(*proof.levels, *rest))
 
 
 def _run(job: Job, number: int, rung: Rung) -> Level:
     started = time.monotonic()
     try:
-        made: Level = import_module(f"rocmend.port.verify.{rung.module}").run(job)
+        made: Level = _module(rung).run(job)
+        if rung.executes and job.execution is not None and made.ran:
+            made = msgspec.structs.replace(made, steps=tuple(_module(rung).steps(job)))
     except RocmendError as error:  # a damaged record of the port, a compiler that is not there
         made = not_run(str(error))
     return msgspec.structs.replace(

@@ -16,17 +16,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from rocmend.core.supervise import CommandResult, run_command
 from rocmend.core.units import count_text
+from rocmend.port.verify import programs
+from rocmend.port.verify.execution import Step
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.programs import missing, why
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
-from rocmend.port.verify.running import runs
+from rocmend.port.verify.running import arguments, programs_of, runs
 from rocmend.port.verify.trees import Tree
-from rocmend.port.verify.units import Unit, folder_of_header, reached, torch_folders, units
+from rocmend.port.verify.units import Unit, folder_of_header, reached, refused, torch_folders, units
 
-__all__ = ["Nvcc", "find_nvcc", "run"]
+__all__ = ["Nvcc", "find_nvcc", "run", "steps"]
 
 TIME_LIMIT_S = 600.0
 WANTED = "sm_90"
@@ -80,8 +84,7 @@ def run(job: Job) -> Level:
     nvcc = find_nvcc()
     if nvcc is None:
         return not_run("no nvcc: neither the PATH nor CUDA_HOME leads to one")
-    changed = [part.path for part in job.parts if part.before is not None]
-    touched = reached(units(job.sources), job.sources, changed)
+    touched = _touched(job)
     if not touched:
         beside = f": the ROCm side is in {job.beside}, beside them" if job.beside else " and no header of one"
         return not_run(f"the port changed no CUDA C++ translation unit{beside}")
@@ -89,16 +92,36 @@ def run(job: Job) -> Level:
     evidence = _cubins(job, nvcc, tree, touched)
     same = sum(one.outcome is Outcome.HOLDS for one in evidence)
     told = f"{same} of {len(touched)} cubins for {nvcc.arch} equal the original's (nvcc {nvcc.version})"
-    if not nvcc.gpu:
-        evidence.append(Evidence("programs", Outcome.UNKNOWN, f"nothing was run: {nvcc.no_gpu}"))
-        return concluded(evidence, f"{told}; nothing was run: {nvcc.no_gpu}.")
+    wanted = steps(job) if job.execution is None else []
+    skipped = job.not_asked("nvidia", wanted) if wanted else None
+    reason = nvcc.no_gpu or (skipped.why if skipped else "")
+    if job.execution is not None and job.execution.container:
+        reason = reason or "programs for NVIDIA GPUs are not run in a container"
+    if reason:
+        evidence.append(Evidence("programs", Outcome.UNKNOWN, f"nothing was run: {reason}"))
+        made = concluded(evidence, f"{told}; nothing was run: {reason}.")
+        return msgspec.structs.replace(made, command=skipped.command, steps=skipped.steps) if skipped else made
     ran = runs(job, nvcc.program, nvcc.arch, nvcc.gpu, tree, touched)
     evidence += ran
     agree = sum(one.outcome is Outcome.HOLDS for one in ran)
-    programs = [one for one in ran if one.outcome is not Outcome.NOTE]
-    if not programs:
+    compared = [one for one in ran if one.outcome is not Outcome.NOTE]
+    if not compared:
         return concluded(evidence, f"{told}; nothing was run: no translation unit is a program of its own.")
-    return concluded(evidence, f"{told}; {agree} of {count_text(len(programs), 'program')} ran the same on {nvcc.gpu}.")
+    return concluded(evidence, f"{told}; {agree} of {count_text(len(compared), 'program')} ran the same on {nvcc.gpu}.")
+
+
+def steps(job: Job) -> list[Step]:
+    """Return the programs that are built and run here; none where there is no port, or nothing to run them on."""
+    if not job.generations or (nvcc := find_nvcc()) is None or not nvcc.gpu:
+        return []
+    return programs.steps(
+        "nvidia", programs_of(job, _touched(job)), lambda unit: arguments((job.root / unit.path).parent)
+    )
+
+
+def _touched(job: Job) -> list[Unit]:
+    changed = [part.path for part in job.parts if part.before is not None]
+    return [unit for unit in reached(units(job.sources), job.sources, changed) if not refused(job, unit)]
 
 
 # -- cubins ------------------------------------------------------------------------------------------------------------

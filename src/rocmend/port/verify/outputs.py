@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 import msgspec
 
-from rocmend.core.files import write_atomic
+from rocmend.core.beneath import Beneath
+from rocmend.core.documents import decode_json
+from rocmend.core.errors import DataError
 
 __all__ = ["FOLDER", "Output", "keep", "known"]
 
 FOLDER = ".rocmend/port/outputs"
+_MAX_BYTES = 64 << 20
 
 
 class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,26 +34,26 @@ class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: str
 
 
-def _path(root: Path, unit: str) -> Path:
+def _path(unit: str) -> str:
     name = hashlib.sha256(unit.encode(errors="surrogateescape")).hexdigest()[:16]
-    return root / FOLDER / f"{name}.json"
+    return f"{FOLDER}/{name}.json"
 
 
-def keep(root: Path, output: Output) -> None:
+def keep(tree: Beneath, output: Output) -> None:
     """Keep what a program printed, in place of what was kept before."""
-    write_atomic(_path(root, output.unit), msgspec.json.format(msgspec.json.encode(output), indent=1) + b"\n")
+    tree.put(_path(output.unit), msgspec.json.format(msgspec.json.encode(output), indent=1) + b"\n")
 
 
-def known(root: Path, unit: str, original: bytes) -> Output | None:
+def known(tree: Beneath, unit: str, original: bytes) -> Output | None:
     """Return what the program printed where it ran; None where nothing is kept, or it was another program.
 
     Args:
-        root: The project's folder.
+        tree: The project's folder.
         unit: The program's translation unit.
         original: Its source before the port.
     """
     try:
-        found = msgspec.json.decode(_path(root, unit).read_bytes(), type=Output)
-    except (OSError, msgspec.DecodeError):
+        found = decode_json(tree.read(_path(unit), _MAX_BYTES), Output, subject=_path(unit))
+    except (OSError, DataError):
         return None
     return found if found.source == hashlib.sha256(original).hexdigest() and found.unit == unit else None

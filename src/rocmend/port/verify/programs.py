@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,10 +12,23 @@ from typing import NamedTuple
 
 from rocmend.core.supervise import CommandResult, Ending, run_command
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.verify.execution import Step
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.units import Unit, folder_of_header, unit_of
 
-__all__ = ["BUILD_LIMIT_S", "MAIN", "RUN_LIMIT_S", "Built", "Command", "build", "callers", "execute", "missing", "why"]
+__all__ = [
+    "BUILD_LIMIT_S",
+    "MAIN",
+    "RUN_LIMIT_S",
+    "Built",
+    "Command",
+    "build",
+    "callers",
+    "execute",
+    "missing",
+    "steps",
+    "why",
+]
 
 BUILD_LIMIT_S = 600.0
 RUN_LIMIT_S = 120.0
@@ -114,6 +128,23 @@ def build(job: Job, unit: Unit, root: Path, program: Path, command: Command) -> 
     return Built(said, None, tuple(sources))
 
 
+def steps(level: str, programs: Sequence[Unit], arguments: Callable[[Unit], Sequence[str]]) -> list[Step]:
+    """Return the programs that a level builds and runs.
+
+    Args:
+        level: The level's name.
+        programs: Their units.
+        arguments: Returns what one is called with.
+    """
+    found = []
+    for unit in programs:
+        given = arguments(unit)
+        source = "main() in the source" + ("; its arguments: the target run of the Makefile beside it" if given else "")
+        command = shlex.join([f"./{PurePosixPath(unit.path).stem}", *given])
+        found.append(Step(level, "program", (unit.path,), command, source))
+    return found
+
+
 def execute(
     job: Job, program: Path, given: Sequence[str], beside: str, env: Mapping[str, str] | None = None
 ) -> CommandResult:
@@ -124,7 +155,7 @@ def execute(
         program: The program.
         given: Its arguments.
         beside: The folder of its source, relative to the project.
-        env: The whole environment; None hands on ours.
+        env: Variables beyond those that a project's code may see.
     """
     folder = job.scratch()
     left = _MOST_DATA
@@ -134,7 +165,7 @@ def execute(
         left -= path.stat().st_size
         if left >= 0:
             shutil.copyfile(path, folder / path.name)
-    return run_command([str(program), *given], time_limit_s=RUN_LIMIT_S, folder=folder, env=env)
+    return job.execute([str(program), *given], folder=folder, time_limit_s=RUN_LIMIT_S, env=env, gpu=True)
 
 
 def missing(said: CommandResult) -> str:

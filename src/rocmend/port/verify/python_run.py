@@ -1,4 +1,4 @@
-"""Level 6: the Python side of the port runs, on the CPU, with the flag forced both ways.
+"""Level 6: the Python side of the port runs, on the CPU, with the flag forced both ways. Only where it is asked for.
 
 Three folders hold the project: as it was, the port on CUDA, the port on ROCm. In each, the modules that the port
 reached are imported and the project's own tests are run, in child processes with time limits. What the original does
@@ -12,33 +12,45 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+import shutil
+import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from rocmend.core.errors import DataError
-from rocmend.core.supervise import CommandResult, run_command
+from rocmend.core.supervise import CommandResult
 from rocmend.core.watch import Ending
 from rocmend.port.settings import settings
 from rocmend.port.verify import golden
 from rocmend.port.verify.job import Job
-from rocmend.port.verify.python_tree import TreeSide, grow
+from rocmend.port.verify.python_steps import (
+    PYTEST,
+    golden_steps,
+    imported_here,
+    interpreter,
+    module_of,
+    reached_files,
+    roots_of,
+    steps,
+    test_files,
+)
+from rocmend.port.verify.python_tree import SIDES, TreeSide, grow
 from rocmend.port.verify.records import Evidence, Level, Outcome
 from rocmend.port.verify.result import concluded, not_run
 
-__all__ = ["GOLDEN", "capture", "run"]
+__all__ = ["GOLDEN", "capture", "golden_steps", "run", "steps"]
 
 GOLDEN = ".rocmend/golden"
 IMPORT_LIMIT_S = 300.0
 TEST_LIMIT_S = 900.0
 GOLDEN_LIMIT_S = 900.0
 _CHILD = Path(__file__).with_name("python_child.py")
-_NO_MODULES = {"setup.py", "conftest.py", "noxfile.py", "conf.py", "__main__.py"}
 _RESTARTS = 5
+_MAX_RESULTS = 512 << 20
 _SCRIPTS = 25
 
 
@@ -50,26 +62,26 @@ class _Folder(NamedTuple):
 
     @property
     def env(self) -> dict[str, str]:
-        """Return the environment: the folder's own modules before those that are installed, and no GPU."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        """Return what the environment has besides: the folder's own modules before those installed, and no GPU."""
         before = [str(self.root / path) for path in self.paths]
+        after = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path.startswith("/")]
         return {
-            **kept,
-            "PYTHONPATH": os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH", "")])]),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": os.pathsep.join([*before, *after]),
             **(dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), "") if self.hides_gpu else {}),
         }
 
 
 def run(job: Job) -> Level:
     """Run the Python side both ways; a port without one has nothing to run."""
-    paths = [part.path for part in job.parts if part.path.endswith(".py") and part.after is not None]
+    paths = reached_files(job)
     entries = settings(job.root).golden
     if not paths and not entries:
         return not_run("the port reached no Python file")
-    python = _interpreter(job.root)
-    roots = _roots(job.root, paths)
-    folders = [_Folder(side, grow(job, side), roots) for side in TreeSide]
+    if job.execution is None:
+        return job.not_asked("python", steps(job))
+    python = interpreter(job)
+    roots = roots_of(job.root, paths)
+    folders = [_Folder(side, grow(job, side), roots) for side in SIDES]
     evidence = [*_imports(job, python, folders, paths), *_tests(job, python, folders)]
     if entries:
         evidence += _golden(job, python, folders, entries)
@@ -87,36 +99,8 @@ def _summary(evidence: Sequence[Evidence], python: str) -> str:
     return f"{said} ({held} compared, on the CPU, with {python})"
 
 
-def _interpreter(root: Path) -> str:
-    """Return the project's own interpreter, else the one that is activated, else this one."""
-    own = [root / name / "bin" / "python" for name in (".venv", "venv")]
-    active = os.environ.get("VIRTUAL_ENV")
-    found = [*own, *([Path(active) / "bin" / "python"] if active else [])]
-    return next((str(path) for path in found if path.exists()), sys.executable)
-
-
-def _roots(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders that modules are found in: above each package, ``src``, and the project itself."""
-    roots = {_module(root, path)[0] for path in paths}
-    return tuple(sorted(roots | {"src"} & {item.name for item in root.iterdir()} | {""}))
-
-
-def _module(root: Path, path: str) -> tuple[str, str]:
-    """Return the folder that a file's module is found in, and its dotted name; no name for a file of no package."""
-    where = PurePosixPath(path)
-    parts = [] if where.name == "__init__.py" else [where.stem]
-    folder = where.parent
-    while str(folder) != "." and (root / folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    top = "" if str(folder) == "." else str(folder)
-    dotted = ".".join(parts)
-    inside = folder != where.parent and all(part.isidentifier() for part in parts)
-    return top, dotted if inside else ""
-
-
 def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[str]) -> list[Evidence]:
-    wanted = [path for path in paths if PurePosixPath(path).name not in _NO_MODULES and not _works_at_once(job, path)]
+    wanted = imported_here(job, paths)
     results = {}
     for number, folder in enumerate(folders):
         job.tell("python", number, 2 * len(folders))
@@ -124,7 +108,7 @@ def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[
     found = []
     known = {error for error in results[TreeSide.ORIGINAL].values() if error}
     for path in wanted:
-        original, cuda, rocm = (results[side].get(path, "was not reached") for side in TreeSide)
+        original, cuda, rocm = (results[side].get(path, "was not reached") for side in SIDES)
         is_new = next((part.before is None for part in job.parts if part.path == path), False)
         reason = (cuda or rocm) if is_new else original
         if reason and (not is_new or reason in known):
@@ -137,18 +121,13 @@ def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[
     return found
 
 
-def _works_at_once(job: Job, path: str) -> bool:
-    """Whether a file of no package is a program that does its work when it is loaded: that is not tried."""
-    return not _module(job.root, path)[1] and b"__main__" not in (job.read(path) or b"")
-
-
 def _imported(job: Job, python: str, folder: _Folder, paths: Sequence[str]) -> dict[str, str]:
     """Return why each file's module cannot be imported; empty where it can.
 
     Modules of packages share a process; a file of no package has one of its own, as what lies beside it may be called
     as what lies beside another.
     """
-    alone = [path for path in paths if not _module(job.root, path)[1]]
+    alone = [path for path in paths if not module_of(job.root, path)[1]]
     groups = [[path for path in paths if path not in alone], *([path] for path in alone[:_SCRIPTS])]
     errors = dict.fromkeys(alone[_SCRIPTS:], f"only {_SCRIPTS} files of no package are tried")
     for group in groups:
@@ -163,7 +142,7 @@ def _imported_together(job: Job, python: str, folder: _Folder, paths: Sequence[s
     for _ in range(_RESTARTS):
         if not left:
             break
-        modules = [(path, _module(job.root, path)[1]) for path in left]
+        modules = [(path, module_of(job.root, path)[1]) for path in left]
         told, ended = _child(job, python, folder, {"what": ["import"], "modules": modules}, IMPORT_LIMIT_S)
         begun = ""
         for record in told:
@@ -182,6 +161,8 @@ def _ending(result: CommandResult) -> str:
     last = next((line for line in reversed(result.stderr.splitlines()) if line.strip()), "")
     if result.ending is Ending.EXITED:
         return f"the process exited with {result.exit_code}" + (f": {last[:200]}" if last else "")
+    if result.ending in {Ending.FLOODED, Ending.NOT_STARTED}:
+        return f"the process ended: {last or result.ending.value}"
     return f"the process ended: {result.ending.value}" + (f", signal {result.signal}" if result.signal else "")
 
 
@@ -190,18 +171,39 @@ def _child(
 ) -> tuple[list[dict[str, Any]], CommandResult]:
     scratch = job.scratch()
     results = scratch / "results.jsonl"
-    (scratch / "job.json").write_text(json.dumps({**order, "results": str(results)}), encoding="utf-8")
-    given = str(scratch / "job.json")
-    script = f"import os, runpy, sys; os.chdir({str(folder.root)!r}); sys.argv[1:] = [{given!r}]; "
-    command = [python, "-c", f"{script}runpy.run_path({str(_CHILD)!r}, run_name='__main__')"]
-    ended = run_command(command, time_limit_s=limit_s, env=folder.env)
-    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")], ended
+    given, child = scratch / "job.json", scratch / "child.py"
+    given.write_text(json.dumps({**order, "results": str(results)}), encoding="utf-8")
+    shutil.copyfile(_CHILD, child)  # a container sees nothing of ours
+    script = f"import runpy, sys; sys.argv[1:] = [{str(given)!r}]; "
+    command = [python, "-c", f"{script}runpy.run_path({str(child)!r}, run_name='__main__')"]
+    gpu = not folder.hides_gpu
+    ended = job.execute(command, folder=folder.root, time_limit_s=limit_s, env=folder.env, gpu=gpu)
+    return [record for record in map(_record, _written(results).splitlines()) if record is not None], ended
+
+
+def _written(path: Path) -> str:
+    """Return a file that was written where a project's code could write too; nothing for what is no file of ours."""
+    try:
+        info = path.lstat()
+        if not stat.S_ISREG(info.st_mode) or info.st_size > _MAX_RESULTS:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    """Return what a line of the child's says; None for one that was cut, or that the project's code wrote."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and ("path" in record or "entry" in record) else None
 
 
 def _tests(job: Job, python: str, folders: Sequence[_Folder]) -> list[Evidence]:
     """Run the project's own tests in each folder, and compare test by test."""
-    if not _has_tests(job.root):
+    if next(test_files(job.root), None) is None:
         return [Evidence("tests", Outcome.NOTE, "the project has no tests that pytest finds by name")]
     results: dict[TreeSide, dict[str, str]] = {}
     for number, folder in enumerate(folders):
@@ -223,25 +225,15 @@ def _tests(job: Job, python: str, folders: Sequence[_Folder]) -> list[Evidence]:
     return [*found, *([Evidence("tests", Outcome.HOLDS, detail)] if kept else [])]
 
 
-def _has_tests(root: Path) -> bool:
-    for folder, names, files in os.walk(root):
-        names[:] = [name for name in names if not name.startswith(".") and name != "node_modules"]
-        names[:] = [name for name in names if not (Path(folder, name) / "pyvenv.cfg").exists()]
-        if any(name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")) for name in files):
-            return True
-    return False
-
-
 def _tested(job: Job, python: str, folder: _Folder) -> tuple[dict[str, str], str]:
     """Return each test's outcome, and why there are none."""
     report = job.scratch() / "tests.xml"
-    script = f"import os, sys; os.chdir({str(folder.root)!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    options = ["-q", "-p", "no:cacheprovider", f"--rootdir={folder.root}", f"--junitxml={report}"]
-    ended = run_command([python, "-c", script, *options], time_limit_s=TEST_LIMIT_S, env=folder.env)
-    if ended.ending is not Ending.EXITED or not report.exists():
+    options = [f"--rootdir={folder.root}", f"--junitxml={report}"]
+    ended = job.execute([python, *PYTEST, *options], folder=folder.root, time_limit_s=TEST_LIMIT_S, env=folder.env)
+    if ended.ending is not Ending.EXITED or not (text := _written(report)):
         return {}, _ending(ended)
     try:
-        tree = ET.parse(report)  # noqa: S314  pytest's own file
+        tree = ET.fromstring(text)  # noqa: S314  expat itself refuses entities that grow without bounds
     except ET.ParseError as error:
         return {}, f"pytest left no report: {error}"
     outcomes: dict[str, str] = {}
@@ -302,7 +294,11 @@ def _vectors(  # noqa: PLR0913  a run is told what, where, with what
     vectors = [record for record in told if "repeated" not in record]
     if not vectors:
         raise DataError("golden vectors", f"none could be made from {', '.join(entries)}: {_ending(ended)}.")
-    return msgspec.convert(vectors, list[golden.Vector]), [record for record in told if "repeated" in record]
+    try:
+        made = msgspec.convert(vectors, list[golden.Vector])
+    except msgspec.ValidationError as error:
+        raise DataError("golden vectors", f"what came back is none: {error}.") from error
+    return made, [record for record in told if "repeated" in record]
 
 
 def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
@@ -316,13 +312,14 @@ def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
 
     Raises:
         DataError: The project names no functions, or none of them can be called.
+        UsageError: The job was not asked to execute code of the project.
     """
     entries = settings(job.root).golden
     if not entries:
         raise DataError("golden vectors", "the project names no functions in [tool.rocmend.port] golden.")
-    paths = _roots(job.root, [part.path for part in job.parts])
-    folder = _Folder(TreeSide.CUDA, job.root, paths, hides_gpu=device == "cpu")
-    path = job.root / GOLDEN / f"{name}.json"
-    vectors, _ = _vectors(job, _interpreter(job.root), folder, entries, device)
-    golden.write(path, vectors, machine)
-    return path
+    paths = roots_of(job.root, [part.path for part in job.parts])
+    path = f"{GOLDEN}/{name}.json"
+    folder = _Folder(TreeSide.PRESENT, grow(job, TreeSide.PRESENT), paths, hides_gpu=device == "cpu")
+    vectors, _ = _vectors(job, interpreter(job), folder, entries, device)
+    golden.write(job.tree, path, vectors, machine)
+    return job.root / path

@@ -1,31 +1,40 @@
-"""A project's Python side as it was, as the port is on CUDA, and as it is on ROCm: a folder each."""
+"""A project's Python side as it was, as it is, as the port is on CUDA, and as it is on ROCm: a folder each."""
 
 from __future__ import annotations
 
 import ast
 import os
+import shutil
 from enum import StrEnum
 from pathlib import Path
 
 from rocmend.core.errors import DataError
+from rocmend.core.units import size_text
 from rocmend.port.edits import applied
 from rocmend.port.python.file import PythonFile
 from rocmend.port.python.flags import FLAG_MODULE, proven_names
 from rocmend.port.records import Edit
 from rocmend.port.verify.job import Job
 
-__all__ = ["MAX_FILES", "TreeSide", "forced", "grow"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "SIDES", "TreeSide", "forced", "grow"]
 
 MAX_FILES = 50_000
+MAX_BYTES = 4 << 30
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages"}
 
 
 class TreeSide(StrEnum):
-    """Which of the three a folder holds."""
+    """What a folder holds."""
 
     ORIGINAL = "original"
     CUDA = "cuda"
     ROCM = "rocm"
+    PRESENT = "present"
+    """The project as it is, with the flag as it finds it."""
+
+
+SIDES = (TreeSide.ORIGINAL, TreeSide.CUDA, TreeSide.ROCM)
+"""What is compared."""
 
 
 def forced(path: str, data: bytes, value: bool) -> bytes:
@@ -49,31 +58,34 @@ def forced(path: str, data: bytes, value: bool) -> bytes:
 
 
 def grow(job: Job, side: TreeSide) -> Path:
-    """Return a new folder that holds the project as one side has it: Python files as copies, all else as links.
+    """Return a new folder that holds the project as one side has it, all of it copies: a test may write to any file.
 
-    Programs that write beside their own files write into that folder, and not into the project.
+    What is no regular file, and links that lead out of the project, are left out.
 
     Raises:
-        DataError: The project has more files than are copied.
+        DataError: The project has more files or bytes than are copied.
     """
     folder = job.scratch() / job.root.resolve().name
     folder.mkdir()
     before = {part.path: part.before for part in job.parts}
-    count = 0
+    count = size = 0
     for parent, names, files in os.walk(job.root):
         names[:] = [name for name in names if not name.startswith(".") and name not in _LEFT_OUT]
         names[:] = [name for name in names if not (Path(parent, name) / "pyvenv.cfg").exists()]
         here = Path(parent).relative_to(job.root)
         (folder / here).mkdir(exist_ok=True)
         count += len(files)
-        if count > MAX_FILES:
-            raise DataError("port verify", f"{job.root} has more than {MAX_FILES} files: they are not copied.")
-        for name in files:
+        held = [name for name in files if job.holds(here / name)]
+        size += sum((job.root / here / name).stat().st_size for name in held)
+        if count > MAX_FILES or size > MAX_BYTES:
+            most = f"{MAX_FILES} files or {size_text(MAX_BYTES)}"
+            raise DataError("port verify", f"{job.root} has more than {most}: that is not copied.")
+        for name in held:
             path = (here / name).as_posix()
             if name.endswith((".py", ".pyi")):
                 _put(job, folder / here / name, path, side, before)
             elif path not in before or side is not TreeSide.ORIGINAL:
-                (folder / here / name).symlink_to((job.root / path).resolve())
+                shutil.copy(job.root / path, folder / here / name)
             elif (data := before[path]) is not None:
                 (folder / here / name).write_bytes(data)
     return folder
@@ -83,6 +95,6 @@ def _put(job: Job, place: Path, path: str, side: TreeSide, before: dict[str, byt
     data = before[path] if side is TreeSide.ORIGINAL and path in before else job.read(path)
     if data is None:
         return
-    if side is not TreeSide.ORIGINAL:
+    if side in {TreeSide.CUDA, TreeSide.ROCM}:
         data = forced(path, data, side is TreeSide.ROCM)
     place.write_bytes(data)

@@ -6,9 +6,9 @@ The original is built once more, together with ``recorder.cpp``, and run; what t
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -61,12 +61,16 @@ def record(  # noqa: PLR0913, PLR0917  a run has as many parts as it has
     if built.program is None:
         return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: {why(built.said)}")
     folder = job.scratch()
-    said = execute(
-        job, built.program, given, str(PurePosixPath(unit.path).parent), os.environ | {"ROCMEND_RECORD": str(folder)}
-    )
+    said = execute(job, built.program, given, str(PurePosixPath(unit.path).parent), {"ROCMEND_RECORD": str(folder)})
     if not said.ok:
         return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: {why(said)}")
-    return taken(job, unit, built.sources, folder, gpu)
+    try:
+        if all(stat.S_ISREG(path.lstat().st_mode) for path in folder.iterdir()):
+            return taken(job, unit, built.sources, folder, gpu)
+        reason = "what lies there is not files alone"
+    except (OSError, ValueError, LookupError) as error:  # the program can write there too
+        reason = f"{type(error).__name__}: {error}"
+    return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: what came back is none: {reason}")
 
 
 def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) -> Evidence:
@@ -79,10 +83,10 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
         folder: What the recorder wrote.
         gpu: The device that it ran on.
     """
-    place = job.root / cases.FOLDER
     label = re.sub(r"[^\w.-]", "_", unit.path)
-    for old in sorted(place.glob(f"{label}-*")):
-        shutil.rmtree(old)
+    for old in job.tree.names(cases.FOLDER) if job.tree.is_folder(cases.FOLDER) else ():
+        if old.startswith(f"{label}-"):
+            job.tree.remove(f"{cases.FOLDER}/{old}")
     found: Counter[str] = Counter()
     left = _notes(folder)
     written = sorted(folder.glob("*.launch"), key=lambda path: int(path.stem))
@@ -97,7 +101,7 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
             continue
         found[base] += 1
         case, buffers = _case(path, unit_path, plain[name], gpu)
-        cases.write(place / f"{label}-{base}-{found[base]}", case, buffers)
+        cases.write(job.tree, f"{cases.FOLDER}/{label}-{base}-{found[base]}", case, buffers)
     told = (
         f"{count_text(found.total(), 'launch', 'launches')} of {count_text(len(found), 'kernel')} recorded for level 4"
     )

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.records import SCHEMA_VERSION
+from rocmend.port.verify.execution import Execution, Step
 
 __all__ = ["Evidence", "Level", "Outcome", "Proof", "Status"]
 
@@ -71,6 +72,8 @@ class Level(msgspec.Struct, frozen=True, omit_defaults=True):
         evidence: What it looked at: everything that does not hold, and what holds as far as that is worth telling.
         counts: How many things it looked at, by what they came to.
         time_ms: Wall time.
+        steps: What it executes of the project: executed where the run was asked for, else only named.
+        command: The command that runs what was not run for want of being asked for; empty where nothing was.
     """
 
     number: int
@@ -82,6 +85,8 @@ class Level(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: tuple[Evidence, ...] = ()
     counts: dict[str, int] = {}
     time_ms: float = 0.0
+    steps: tuple[Step, ...] = ()
+    command: str = ""
 
     @property
     def ran(self) -> bool:
@@ -102,6 +107,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
         targets: The gfx targets asked for.
         levels: In the order of the ladder.
         generation: The port that was looked at, by its folder's name; empty where none was applied.
+        execution: How code of the project was executed; None where that was not asked for, and none was.
         schema_version: Of the record as JSON.
     """
 
@@ -109,6 +115,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
     targets: tuple[str, ...]
     levels: tuple[Level, ...]
     generation: str = ""
+    execution: Execution | None = None
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -22,7 +22,7 @@ from rocmend.port.verify.reverse import REVERSE, write_headers
 from rocmend.port.verify.trees import Tree
 from rocmend.port.verify.units import Unit
 
-__all__ = ["arguments", "runs"]
+__all__ = ["arguments", "programs_of", "runs"]
 
 _RUN = re.compile(r"^run\s*:[^\n]*\n(?:\t[^\n]*\n)*?\t[^\n]*?\./\S+(?P<arguments>[^\n]*)$", re.MULTILINE)
 _ALIAS = re.compile(rb"^[ \t]*namespace (?:cub|thrust) = \w+;[ \t]*$", re.MULTILINE)
@@ -49,9 +49,8 @@ def runs(  # noqa: PLR0913, PLR0917  as below
     The original runs twice: what it does not print again says nothing. What it does is kept, so that another machine
     can compare with it.
     """
-    programs = [unit for unit in touched if MAIN.search(job.sources[unit.path])]
+    programs = programs_of(job, touched)
     changed = {unit.path for unit in touched}
-    programs += [unit for unit in callers(job, touched) if unit.path not in changed]
     if not programs:
         return [Evidence("programs", Outcome.NOTE, "no translation unit is a program of its own: nothing was run")]
     headers = job.scratch()
@@ -68,7 +67,7 @@ def runs(  # noqa: PLR0913, PLR0917  as below
             found.append(Evidence(unit.path, Outcome.UNKNOWN, reason))
         elif before.said is not None:
             source = hashlib.sha256((tree.folder / unit.path).read_bytes()).hexdigest()
-            outputs.keep(job.root, outputs.Output(unit.path, source, tuple(given), before.said.stdout, gpu))
+            outputs.keep(job.tree, outputs.Output(unit.path, source, tuple(given), before.said.stdout, gpu))
             found.append(record(job, tree, unit, _command(nvcc, arch, tree, ()), given, gpu))
             tree.ported()
             _without_aliases(job, tree)
@@ -79,6 +78,13 @@ def runs(  # noqa: PLR0913, PLR0917  as below
     if not found:
         return [Evidence("programs", Outcome.NOTE, "no program is built from what the port reached: nothing was run")]
     return found
+
+
+def programs_of(job: Job, touched: Sequence[Unit]) -> list[Unit]:
+    """Return the programs among units, and those near by that may be linked with them."""
+    programs = [unit for unit in touched if MAIN.search(job.sources[unit.path])]
+    changed = {unit.path for unit in touched}
+    return programs + [unit for unit in callers(job, touched) if unit.path not in changed]
 
 
 def _unsteady(job: Job, before: _Ran, unit: Unit, given: Sequence[str]) -> str:

@@ -11,11 +11,11 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rocmend.core.files import cache_home
+from rocmend.core.private import cache_folder
+from rocmend.core.sealed import building, is_complete
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.names import header_of, hip_names
 from rocmend.port.cuda.write import hipified
@@ -49,19 +49,15 @@ def translated(job: Job, torch: Sequence[Path]) -> Path:
     for path, data in sorted({**files, **own}.items()):
         digest.update(path.encode(errors="surrogateescape") + b"\0" + hashlib.sha256(data).digest())
     digest.update(repr(sorted(hip_names().items())).encode())
-    place = cache_home() / "port" / "translated" / digest.hexdigest()[:24]
-    if place.is_dir():
+    place = cache_folder("code", "translated") / digest.hexdigest()[:24]
+    if is_complete(place):
         os.utime(place)
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=place.parent, prefix=".made-"))
-    for path, data in {**files, **own}.items():
-        target = made / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(_names(path, data) if path in job.sources or path in own else data)
-    with contextlib.suppress(OSError):  # another run was faster
-        made.replace(place)
-    shutil.rmtree(made, ignore_errors=True)
+    with building(place) as made:
+        for path, data in {**files, **own}.items():
+            target = made / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_names(path, data) if path in job.sources or path in own else data)
     _prune(place.parent)
     return place
 
@@ -100,6 +96,7 @@ def _for_rocm(version: Path) -> bool:
 def _prune(folder: Path) -> None:
     """Remove all but the copies that were used last."""
     with contextlib.suppress(OSError):
-        copies = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        copies = [one for one in folder.iterdir() if not one.name.startswith(".")]
+        copies.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for old in copies[_KEPT:]:
             shutil.rmtree(old, ignore_errors=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
+from rocmend.core.beneath import Beneath
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.units import Unit, closure, standard
 
@@ -12,7 +14,7 @@ __all__ = ["Tree"]
 
 
 class Tree:
-    """The sources in a folder of their own: links to what no port touched, copies of what one did.
+    """The sources in a folder of their own: copies, which a program that knows its source's path may write to.
 
     Args:
         job: The run.
@@ -21,13 +23,14 @@ class Tree:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.folder = job.scratch()
+        self._copy = Beneath(self.folder)
         self.standard = standard(job.root)
         self._out = job.scratch()
         self.paths = job.paths
         for path in self.paths:
             place = self.folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to((job.root / path).resolve())
+            shutil.copyfile(job.root / path, place)
 
     def originals(self) -> None:
         """Make it the project as it was before the port."""
@@ -49,8 +52,6 @@ class Tree:
         return any(pattern.search(sources[path]) for path in closure(unit.path, sources))
 
     def _put(self, path: str, data: bytes | None) -> None:
-        place = self.folder / path
-        place.unlink(missing_ok=True)
+        self._copy.unlink(path, missing_ok=True)
         if data is not None:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(data)
+            self._copy.put(path, data)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rocmend.core.gfx import lookup
 from rocmend.port.tree import FOLDER
+from rocmend.port.verify import outside
 from rocmend.port.verify.job import Job
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "closure",
     "folder_of_header",
     "reached",
+    "refused",
     "standard",
     "targets_of",
     "torch_folders",
@@ -153,6 +155,14 @@ def _by_name(paths: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         name = PurePosixPath(path).name
         found[name] = (*found.get(name, ()), path)
     return found
+
+
+def refused(job: Job, unit: Unit) -> str:
+    """Return why a unit is not compiled: it would read a file outside of the project; empty where it would not."""
+    if not job.outside:
+        return ""
+    known = {path: job.sources.get(path) or job.read(path) or b"" for path in job.paths}
+    return outside.reached(closure(unit.path, known), job.outside)
 
 
 def reached(units: Sequence[Unit], sources: Mapping[str, bytes], changed: Iterable[str]) -> list[Unit]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import tempfile
-from pathlib import Path
 
 import torch
+
+from rocmend.core.scratch import ScratchFolder
 
 RANKS = 2
 TIME_LIMIT_S = 120
@@ -40,6 +40,6 @@ def reduced(parts: torch.Tensor) -> torch.Tensor:
     """
     from torch.multiprocessing.spawn import spawn
 
-    with tempfile.TemporaryDirectory() as folder:
-        spawn(_rank, (folder, parts.cpu(), parts.device.type), nprocs=RANKS)
-        return torch.stack([torch.load(Path(folder) / f"{rank}.pt", weights_only=True) for rank in range(RANKS)])
+    with ScratchFolder("reduce") as folder:
+        spawn(_rank, (str(folder), parts.cpu(), parts.device.type), nprocs=RANKS)
+        return torch.stack([torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(RANKS)])

@@ -20,14 +20,17 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.scratch import ScratchFolder
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.gpu import GpuSampler
+from rocmend.runner.remote.container_rules import EXTRA, ROOT, EngineFacts, container_rules, shortcomings
 from rocmend.runner.remote.engine import Engine, Image, State, repository
 from rocmend.runner.remote.owner import LABEL_ATTEMPT, LABEL_OWNER, ourselves
 from rocmend.runner.remote.program import attempt_id, program_of, slug
 from rocmend.runner.remote.pump import Pump
 from rocmend.runner.samples import TreeSampler
+from rocmend.runner.secret import is_hidden
 from rocmend.runner.spec import AttemptSpec, Container
 
 _PAUSE_S = 0.2
@@ -35,6 +38,11 @@ _SIGKILL_CODE = 137
 _CLOSE_S = 30.0
 _STDERR_S = 2.0
 _SAID_BYTES = 1000  # a client or an init that could not start anything says little else
+
+_READ_ONLY = (
+    "it could not write to the image's file system, which is read-only: mount a folder there, or ask for it with "
+    'options = ["writable-root"]'
+)
 
 _INIT_FAILED = re.compile(
     r"catatonit:\d+\): failed to exec pid1: (?P<podman>.+)|\[FATAL tini \(\d+\)\] exec \S+ failed: (?P<docker>.+)"
@@ -46,13 +54,19 @@ def resolved(name: str, image: Image) -> str:
     return f"{repository(name)}@{image.digest}"
 
 
-def _source(text: str) -> str:
-    """Return what is mounted: a path from the root up, or the name of a volume as it is."""
-    return str(Path(text).absolute()) if "/" in text or text.startswith(".") else text
-
-
-def run_arguments(spec: AttemptSpec, where: Container, image: Image, labels: Mapping[str, str], name: str) -> list[str]:
+def run_arguments(  # noqa: PLR0913  each is a different part of the command line
+    spec: AttemptSpec,
+    where: Container,
+    image: Image,
+    labels: Mapping[str, str],
+    name: str,
+    *,
+    engine: EngineFacts | None = None,
+) -> list[str]:
     """Return the arguments of ``podman run`` or ``docker run`` for an attempt.
+
+    Every user of the machine can read a command line: secrets stand there by name alone, and the client takes their
+    values from its environment (``client_env``).
 
     Args:
         spec: The attempt.
@@ -60,6 +74,7 @@ def run_arguments(spec: AttemptSpec, where: Container, image: Image, labels: Map
         image: The image, by whose id it is run.
         labels: Labels of the container.
         name: Name of the container.
+        engine: What is known of the runtime.
     """
     argv, stdin = program_of(spec)
     arguments = ["run", "--name", name, "--pull", "never", "--log-driver", "none", "--entrypoint", argv[0]]
@@ -72,29 +87,29 @@ def run_arguments(spec: AttemptSpec, where: Container, image: Image, labels: Map
         arguments += ["--memory", str(memory), "--memory-swap", str(memory)]
     if spec.command.cwd:
         arguments += ["--workdir", spec.command.cwd]
+    arguments += ["--init"] if where.init else []
+    for rule in container_rules(where, engine):
+        if rule.what != EXTRA:  # the experiment's own come last, so that they are stronger
+            arguments += rule.arguments
     for key, setting in spec.env.items():
-        if setting is not None:
-            arguments += ["--env", f"{key}={setting}"]
-        elif key in image.env:
-            arguments.append(f"--unsetenv={key}")
-    arguments += _place_arguments(where)
+        if setting is None:
+            arguments += [f"--unsetenv={key}"] if key in image.env else []
+        else:
+            arguments += ["--env", key if is_hidden(key, setting) else f"{key}={setting}"]
     return [*arguments, *where.extra_args, image.id, *argv[1:]]
 
 
-def _place_arguments(where: Container) -> list[str]:
-    """Return the arguments that say what of the host the container sees."""
-    arguments = ["--init"] if where.init else []
-    for device in where.devices:
-        arguments += ["--device", device]
-    for mount in where.mounts:
-        arguments += ["--volume", f"{_source(mount.source)}:{mount.target}{':ro' if mount.read_only else ''}"]
-    if where.network:
-        arguments += ["--network", where.network]
-    if where.user:
-        arguments += ["--user", where.user]
-    for group in where.groups:
-        arguments += ["--group-add", group]
-    return arguments
+def client_env(spec: AttemptSpec) -> dict[str, str]:
+    """Return the environment of the runtime's client: ours, and the secrets that the container gets.
+
+    Raises:
+        NotStartedError: A secret's name is none that ``--env`` takes as it is.
+    """
+    secrets = {key: value for key, value in spec.env.items() if value is not None and is_hidden(key, value)}
+    for key in secrets:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+            raise NotStartedError("container", f"a secret cannot be handed on in a variable named {key!r}.")
+    return {**os.environ, **secrets}
 
 
 def exit_of(state: State | None, program: str, client_code: int | None, said: str = "") -> Exit:
@@ -214,27 +229,29 @@ class ContainerHandle(Handle):
         run_id = attempt_id()
         self.name = f"rocmend-{slug(spec.name)}-{run_id}"
         self.container_id = ""
+        facts = engine.facts(here=self.on_this_host)
+        self._read_only = any(rule.what == ROOT for rule in container_rules(where, facts))
         self._limited = bool(where.memory_bytes or spec.limits.memory_bytes)
         self._killed = self._closing = False
         self._exit: Exit | None = None
-        self._notes: list[str] = []
+        self._notes: list[str] = shortcomings(where, facts)
         self._sampler: TreeSampler | None = None
         self._gpu = GpuSampler()
         self._signals: list[threading.Thread] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmend-container-")
-        self._cidfile = Path(self._folder.name) / "cid"
+        self._folder = ScratchFolder("container")
+        self._cidfile = self._folder.path / "cid"
         orphans = engine.remove_orphans()
         if orphans:
             self._notes.append(f"removed {len(orphans)} container(s) of a rocmend that is gone: {', '.join(orphans)}")
         labels = {LABEL_ATTEMPT: run_id, LABEL_OWNER: ourselves().text()}
-        arguments = run_arguments(spec, where, image, labels, self.name)
+        arguments = run_arguments(spec, where, image, labels, self.name, engine=facts)
         arguments[1:1] = ["--cidfile", str(self._cidfile)]
         self._wake, self._wake_write = os.pipe()
-        self._client = self._start([*engine.base, *arguments], stdin)
+        self._client = self._start([*engine.base, *arguments], stdin, client_env(spec))
         self._watcher = threading.Thread(target=self._watch, name=self.name, daemon=True)
         self._watcher.start()
 
-    def _start(self, argv: list[str], stdin: bytes) -> subprocess.Popen[bytes]:
+    def _start(self, argv: list[str], stdin: bytes, env: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start the client with its output in pipes."""
         with tempfile.TemporaryFile() as source:
             source.write(stdin)
@@ -246,7 +263,8 @@ class ContainerHandle(Handle):
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     start_new_session=True,
-                    cwd=self._folder.name,  # podman's monitor leaves a file named oom where it was started
+                    env=env,
+                    cwd=self._folder.path,  # podman's monitor leaves a file named oom where it was started
                 )
             except OSError as error:
                 self._let_go()
@@ -275,6 +293,8 @@ class ContainerHandle(Handle):
         else:
             self._stderr.wait(_STDERR_S)
             said = self._stderr.tail.decode(errors="replace") if self._stderr.total <= _SAID_BYTES else ""
+            if code and self._read_only and b"Read-only file system" in self._stderr.tail:
+                self._notes.append(_READ_ONLY)
             self._exit = self._judge(exit_of(state, self._program[0], code, said))
         with contextlib.suppress(OSError):
             os.write(self._wake_write, b".")

@@ -10,6 +10,7 @@ import msgspec
 
 from rocmend.core.supervise import CommandResult, run_command
 from rocmend.runner.executor import NotStartedError
+from rocmend.runner.remote.container_rules import EngineFacts
 from rocmend.runner.remote.owner import LABEL_ATTEMPT, LABEL_OWNER, is_gone, ourselves, parse_owner
 from rocmend.runner.spec import Container
 
@@ -116,6 +117,10 @@ def parse_image(value: Any, name: str) -> Image | None:
     return Image(image_id, digest or image_id, env)
 
 
+def _at(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
 class Engine:
     """A container runtime's command line.
 
@@ -217,6 +222,24 @@ class Engine:
         if image is None:
             raise NotStartedError("container", f"the image {where.image} was pulled and still cannot be found.")
         return image
+
+    def facts(self, *, here: bool) -> EngineFacts:
+        """Return what the runtime says of itself and bears on a container's rules.
+
+        Args:
+            here: It runs on this machine.
+        """
+        if not self.is_podman:
+            found = self.ask_json("info", "--format", "{{json .}}")
+            return EngineFacts(here=here, pids=_at(found, "PidsLimit"))
+        found = _at(self.ask_json("info", "--format", "json"), "host")
+        controllers = _at(found, "cgroupControllers")
+        return EngineFacts(
+            here=here,
+            rootless_podman=_at(_at(found, "security"), "rootless") is True,
+            runtime=str(_at(_at(found, "ociRuntime"), "name") or ""),
+            pids="pids" in controllers if isinstance(controllers, list) else None,
+        )
 
     def state(self, name: str) -> State | None:
         """Return a container's state; None where there is no such container."""

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import msgspec
-
-from rocmend.runner.events import Sample
 from rocmend.runner.executor import NotStartedError
 
 ATTEMPT_VARIABLE = "ROCMEND_ATTEMPT"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MAX_MESSAGE_BYTES = 1 << 16
 
 _COMMON = r"""
 members() {
@@ -155,133 +151,3 @@ def run_script(  # noqa: PLR0913  each of them is a different thing the script h
 def end_script(attempt: str) -> bytes:
     """Return the script that ends what is left of an attempt."""
     return f"A={shlex.quote(attempt)}\n{_COMMON}{_END}".encode()
-
-
-class Marks:
-    """Cuts the script's messages out of a stream.
-
-    Args:
-        word: The random word of the mark.
-        on_message: Given each message.
-
-    Attributes:
-        begun: The first message came; what stood before it (a login's greeting) is no output of the command.
-        before: The beginning of what stood before it.
-    """
-
-    def __init__(self, word: str, on_message: Callable[[str], None]) -> None:
-        self.begun = False
-        self.before = b""
-        self._mark = b"\x1e" + word.encode() + b" "
-        self._on_message = on_message
-        self._held = b""
-
-    def __call__(self, data: bytes) -> bytes:
-        """Take in bytes; return those that are the command's. Nothing means the end."""
-        self._held += data
-        passed: list[bytes] = []
-        while (at := self._held.find(self._mark)) >= 0:
-            end = self._held.find(b"\n", at)
-            if end < 0 and len(self._held) - at <= _MAX_MESSAGE_BYTES and data:
-                self._pass(passed, self._held[:at])
-                self._held = self._held[at:]
-                return b"".join(passed)
-            if end < 0:
-                break
-            self._pass(passed, self._held[:at])
-            message = self._held[at + len(self._mark) : end]
-            self._held = self._held[end + 1 :]
-            self.begun = True
-            self._on_message(message.decode(errors="replace"))
-        kept = self._overlap() if data else 0
-        split = len(self._held) - kept
-        self._pass(passed, self._held[:split])
-        self._held = self._held[split:]
-        return b"".join(passed)
-
-    def _pass(self, passed: list[bytes], data: bytes) -> None:
-        if self.begun and data:
-            passed.append(data)
-        elif not self.begun:
-            self.before = (self.before + data)[:2000]
-
-    def _overlap(self) -> int:
-        """Return how many bytes at the end may be the beginning of a mark."""
-        for length in range(min(len(self._mark) - 1, len(self._held)), 0, -1):
-            if self._held.endswith(self._mark[:length]):
-                return length
-        return 0
-
-
-class FarProcess(msgspec.Struct, frozen=True):
-    """One process of a sample."""
-
-    pid: int
-    state: str
-    ticks: int
-    rss_pages: int
-    threads: int
-    waited_ns: int
-    """Time that its threads were ready to run while others ran; 0 where the kernel does not count it."""
-    wchan: str
-
-
-def parse_sample(text: str) -> tuple[float, tuple[FarProcess, ...]] | None:
-    """Return uptime in seconds and processes of a ``sample`` message; None where it is damaged."""
-    try:
-        uptime, *entries = text.split()
-        processes = []
-        for entry in entries:
-            pid, state, ticks, rss, threads, waited, wchan = entry.split(":", 6)
-            place = "" if wchan == "0" else wchan
-            processes.append(FarProcess(int(pid), state, int(ticks), int(rss), int(threads), int(waited), place))
-        return float(uptime), tuple(processes)
-    except ValueError:
-        return None
-
-
-class FarSampler:
-    """Makes samples of the processes that the script tells of.
-
-    Attributes:
-        ticks_per_s: Clock ticks a second over there.
-        page_bytes: Size of a page over there.
-    """
-
-    def __init__(self) -> None:
-        self.ticks_per_s = 100
-        self.page_bytes = 4096
-        self._last: tuple[float, dict[int, FarProcess]] | None = None
-
-    def host(self, text: str) -> None:
-        """Take in a ``host`` message."""
-        values = text.split()
-        if len(values) == 2 and all(value.isdecimal() and int(value) for value in values):
-            self.ticks_per_s, self.page_bytes = (int(value) for value in values)
-
-    def sample(self, text: str) -> Sample | None:
-        """Return what a ``sample`` message tells; None where no process lives or it is damaged."""
-        parsed = parse_sample(text)
-        if parsed is None or not parsed[1]:
-            return None
-        uptime, processes = parsed
-        used = {process.pid: 0 for process in processes}
-        rate = wait_rate = None
-        if self._last is not None and uptime > self._last[0]:
-            elapsed, before = uptime - self._last[0], self._last[1]
-            pairs = [(before.get(process.pid), process) for process in processes]
-            used = {now.pid: max(0, now.ticks - (last.ticks if last else 0)) for last, now in pairs}
-            waited = sum(max(0, now.waited_ns - (last.waited_ns if last else 0)) for last, now in pairs)
-            rate = round(sum(used.values()) / self.ticks_per_s / elapsed, 3)
-            wait_rate = round(waited / 1e9 / elapsed, 3)
-        self._last = (uptime, {process.pid: process for process in processes})
-        busiest = max(processes, key=lambda process: (used[process.pid], -"RDTtSIZ".find(process.state), process.pid))
-        return Sample(
-            cpu_rate=rate,
-            cpu_wait_rate=wait_rate,
-            state=busiest.state,
-            wchan="" if busiest.state == "R" else busiest.wchan,
-            rss_bytes=sum(process.rss_pages for process in processes) * self.page_bytes,
-            threads=sum(process.threads for process in processes),
-            processes=len(processes),
-        )

@@ -7,6 +7,7 @@ the watch goes on from the version that it reached, or from a new list, and the 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.stall import StallClock
 from rocmend.runner.executor import Executor, Exit, Handle
 from rocmend.runner.remote.cluster import ApiFault, Cluster, Unreachable, connect, is_gone
 from rocmend.runner.remote.manifest import CONTAINER, MANAGED_BY, job_manifest
@@ -28,6 +30,9 @@ from rocmend.runner.spec import AttemptSpec, Kubernetes
 
 _CONFLICT = 409
 _TURN_S = 0.05
+_ASKED_S = 2.0
+"""A handle is asked how it ended at least this often."""
+
 _DEADLINE = "the Job's activeDeadlineSeconds ended it before the attempt's own limits"
 
 
@@ -49,6 +54,26 @@ class Patience(msgspec.Struct, frozen=True):
     pull: float = 90.0
     word: float = 10.0
     log: float = 300.0
+
+
+class _Outage:
+    """How long requests have failed, from the first failure on: the time before it may be a pause of our own."""
+
+    def __init__(self) -> None:
+        self.clock = StallClock()
+        self._since: float | None = None
+        self._answered = 0.0
+
+    def lasted_s(self, answered: float) -> float:
+        """Take in a failure; return the seconds since the first one.
+
+        Args:
+            answered: When the API server answered last, if it ever did.
+        """
+        now = self.clock.now(math.inf)
+        if self._since is None or answered != self._answered:
+            self._since, self._answered = now, answered
+        return now - self._since
 
 
 class KubernetesExecutor(Executor):
@@ -113,7 +138,8 @@ class KubernetesHandle(Handle):
         self._manifest = manifest
         self._attempt = attempt
         self._selector = f"{LABEL_ATTEMPT}={attempt}"
-        self._begun = time.monotonic()
+        self._clock = StallClock()  # of the thread that asks how it ended
+        self._begun = self._clock.now()
         self._pulling_since = self._answered = 0.0
         self._pod: PodView | None = None
         self._gone = self._closing = self._asked_to_end = self._created = False
@@ -172,24 +198,23 @@ class KubernetesHandle(Handle):
             Unreachable: It was away for too long.
             ApiFault: It refused.
         """
-        since = time.monotonic()
-        self._answered = since
+        outage = _Outage()
         while not self._over:
             try:
                 step()
             except Unreachable as error:
                 self._note(f"connection to the cluster lost: {error}")
-                if time.monotonic() - max(since, self._answered) > self.patience.unreachable:
+                if outage.lasted_s(self._answered) > self.patience.unreachable:
                     raise
             except ApiFault as fault:
                 if fault.code not in {429, 500, 502, 503, 504}:
                     raise
                 self._note(f"the cluster is busy: {fault}")
-                if time.monotonic() - max(since, self._answered) > self.patience.unreachable:
+                if outage.lasted_s(self._answered) > self.patience.unreachable:
                     raise
             else:
                 return
-            time.sleep(self.patience.again)
+            outage.clock.sleep(self.patience.again)
 
     def _create(self) -> None:
         """Make the Job. One that is there already is ours where it carries our id: an answer was lost."""
@@ -298,16 +323,17 @@ class KubernetesHandle(Handle):
 
     def _job_failure(self, *, wait: bool) -> str:
         """Return why the Job's controller gave up, waiting a little for its word where it must be about to come."""
-        deadline = time.monotonic() + self.patience.word
+        clock = StallClock()
+        deadline = clock.now() + self.patience.word
         while True:
             with contextlib.suppress(ApiFault, Unreachable):
                 job = self._job()
                 failure = job_failure(job)
                 if failure or not wait or not job:
                     return failure
-            if time.monotonic() > deadline or self._over:
+            if clock.now(math.inf) > deadline or self._over:
                 return ""
-            time.sleep(min(0.5, self.patience.again))
+            clock.sleep(min(0.5, self.patience.again))
 
     def _lost(self) -> None:
         """The pod is gone, or none was ever made."""
@@ -394,7 +420,7 @@ class KubernetesHandle(Handle):
 
     def _check_start(self) -> None:
         """Give up a pod that did not come to run in time."""
-        pod, now = self._pod, time.monotonic()
+        pod, now = self._pod, self._clock.now(_ASKED_S)
         if pod is not None and pod.started:
             return
         if self._pulling_since and now - self._pulling_since > self.patience.pull and pod is not None:
@@ -415,15 +441,16 @@ class KubernetesHandle(Handle):
 
     def _try(self, step: Callable[[], None]) -> None:
         """Make a request, again where it fails, but not for long."""
-        deadline = time.monotonic() + self.patience.word
+        clock = StallClock()
+        deadline = clock.now() + self.patience.word
         while True:
             try:
                 return step()
             except (ApiFault, Unreachable) as error:
                 self._note(f"could not end the Job: {error}")
-                if time.monotonic() > deadline:
+                if clock.now(math.inf) > deadline:
                     return None
-            time.sleep(min(0.5, self.patience.again))
+            clock.sleep(min(0.5, self.patience.again))
 
     def terminate(self) -> None:
         """Delete the Job: the kubelet sends TERM, and KILL when the grace period is over."""

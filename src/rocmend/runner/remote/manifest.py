@@ -13,6 +13,7 @@ from typing import Any
 
 from rocmend.runner.executor import NotStartedError
 from rocmend.runner.remote.owner import LABEL_ATTEMPT, LABEL_OWNER
+from rocmend.runner.remote.pod_rules import container_security, pod_fields, resources_of, secret_variables, shm_volume
 from rocmend.runner.remote.program import program_of, slug
 from rocmend.runner.spec import AttemptSpec, Kubernetes, PythonCall
 
@@ -63,11 +64,12 @@ def pod_spec(spec: AttemptSpec, where: Kubernetes) -> dict[str, Any]:
     volumes = [dict(volume) for volume in where.volumes]
     mounts = [dict(mount) for mount in where.volume_mounts]
     if not any(mount.get("mountPath") == "/dev/shm" for mount in mounts):  # noqa: S108  a container's own
-        volumes.append({"name": "rocmend-shm", "emptyDir": {"medium": "Memory"}})
+        volumes.append(shm_volume(where))
         mounts.append({"name": "rocmend-shm", "mountPath": "/dev/shm"})  # noqa: S108  the default of 64 MiB is too small
     pod: dict[str, Any] = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": max(1, math.ceil(spec.limits.grace_s)),
+        **pod_fields(where),
         "containers": [_container(spec, where, mounts)],
         "volumes": volumes,
     }
@@ -89,17 +91,17 @@ def _container(spec: AttemptSpec, where: Kubernetes, mounts: list[dict[str, Any]
             f"a Job cannot take {', '.join(taken)} away from the image.",
             next_step="Set it to an empty value, or unset it in the command with env -u.",
         )
-    resources = dict(where.resources)
-    if spec.limits.memory_bytes:
-        resources.setdefault("memory", str(spec.limits.memory_bytes))
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": where.image,
         "command": [literal(part) for part in argv],
-        "env": [{"name": name, "value": literal(value or "")} for name, value in spec.env.items()],
-        "resources": {"limits": resources, "requests": dict(resources)},
+        "env": [
+            *({"name": name, "value": literal(value or "")} for name, value in spec.env.items()),
+            *secret_variables(where),
+        ],
+        "resources": resources_of(where, spec.limits.memory_bytes),
         "volumeMounts": mounts,
-        "securityContext": {"allowPrivilegeEscalation": False},
+        "securityContext": container_security(where),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if spec.command.cwd:

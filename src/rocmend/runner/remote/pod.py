@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rocmend.runner.executor import Exit
+from rocmend.runner.remote.far_words import readable
 
 HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"})
 """Reasons for waiting that time does not heal."""
@@ -19,6 +20,7 @@ HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerC
 PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 """Reasons for waiting that a registry may heal."""
 
+_MAX_TEXT = 1000
 _NEVER_RAN = frozenset({"ContainerCannotRun", "StartError", "ContainerStatusUnknown", "CreateContainerError"})
 _TAKEN = frozenset({"Evicted", "NodeLost", "Preempting", "Shutdown", "Terminated", "NodeShutdown", "NodeAffinity"})
 
@@ -61,6 +63,11 @@ def _list(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def _text(value: Any) -> str:
+    """Return what the cluster says, which may be what a program in the pod wrote: short, and nothing for a terminal."""
+    return readable(str(value or "")[:_MAX_TEXT])
+
+
 def _condition(status: dict[str, Any], kind: str, value: str = "True") -> dict[str, Any]:
     """Return a condition where it holds, else an empty one."""
     for condition in _list(status.get("conditions")):
@@ -89,8 +96,8 @@ def view_of(pod: dict[str, Any], container: str) -> PodView:
         image_id=str(entry.get("imageID") or ""),
         started="running" in state or bool(ended),
         waiting=str(waiting.get("reason") or ""),
-        unschedulable=str(unscheduled.get("message") or unscheduled.get("reason") or ""),
-        message=str(waiting.get("message") or status.get("message") or ""),
+        unschedulable=_text(unscheduled.get("message") or unscheduled.get("reason")),
+        message=_text(waiting.get("message") or status.get("message")),
         exit=_exit(status, ended),
         leaving=bool(metadata.get("deletionTimestamp")),
         node_unknown=status.get("phase") == "Unknown" or status.get("reason") == "NodeLost",
@@ -105,16 +112,18 @@ def _exit(status: dict[str, Any], ended: dict[str, Any]) -> Exit | None:
     if not over:
         return None
     if status.get("phase") != "Succeeded" and (reason in _TAKEN or disrupted):
-        said = str(status.get("message") or disrupted.get("message") or disrupted.get("reason") or "")
+        said = _text(status.get("message") or disrupted.get("message") or disrupted.get("reason"))
         return Exit(infra=f"the pod was taken from its node: {reason or disrupted.get('reason')} ({said})")
     if not ended:
         return Exit(
-            infra=f"the pod ended without its container's status: {reason or status.get('message') or 'unknown'}"
+            infra=f"the pod ended without its container's status: {_text(reason or status.get('message') or 'unknown')}"
         )
     why = str(ended.get("reason") or "")
     code, signal = _number(ended.get("exitCode")), _number(ended.get("signal"))
     if why in _NEVER_RAN:
-        return Exit(code=code, infra=f"the container did not run: {why} ({ended.get('message') or 'no message'})")
+        return Exit(
+            code=code, infra=f"the container did not run: {why} ({_text(ended.get('message')) or 'no message'})"
+        )
     return Exit(code=code, signal=signal or None, oom_killed=why == "OOMKilled")
 
 

@@ -6,33 +6,33 @@ import contextlib
 import os
 import re
 import secrets
+import select
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
+from rocmend.core.scratch import ScratchFolder
+from rocmend.core.stall import StallClock
+from rocmend.core.supervise import run_command
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
-from rocmend.runner.remote.far_side import FarSampler, Marks, end_script, loader, run_script
+from rocmend.runner.remote.far_side import end_script, loader, run_script
+from rocmend.runner.remote.far_words import MAX_LEFT, FarSampler, Marks, is_sound, parse_left, parse_stack, readable
 from rocmend.runner.remote.program import attempt_id, program_of
 from rocmend.runner.remote.pump import Pump
+from rocmend.runner.remote.ssh_rules import client_env, effective, option_arguments, warnings_of
 from rocmend.runner.spec import AttemptSpec, Ssh
 
-DEFAULTS = {
-    "BatchMode": "yes",
-    "ConnectTimeout": "10",
-    "ServerAliveInterval": "10",
-    "ServerAliveCountMax": "3",
-    "ControlMaster": "no",
-    "LogLevel": "ERROR",
-}
 _LINGER_S = 3.0
 _TURN_S = 0.02
 _RECONNECT_S = 20.0
 _TRIES = 3
+_MAX_STACKS = 64
+_START_S = 120.0
+_SETTINGS_S = 15.0
+_SAID_BYTES = 1 << 16
 
 _CAUSES = (
     (
@@ -72,11 +72,14 @@ def ssh_argv(where: Ssh, log: str, remote: str) -> list[str]:
         remote: The command line over there.
 
     Raises:
-        NotStartedError: The host's name would be read as an option.
+        NotStartedError: The host's name would be read as an option, or a setting is not possible.
     """
-    if not where.host or where.host.startswith("-"):
-        raise NotStartedError("ssh", f"{where.host!r} is no host.", next_step="Give a name or an address.")
-    argv = ["ssh", "-T", "-E", log]
+    return [*_client(where), "-T", "-E", log, "--", where.host, remote]
+
+
+def _client(where: Ssh) -> list[str]:
+    """Return the client's command line up to the host."""
+    argv = ["ssh", *option_arguments(where)]
     if where.config_file:
         argv += ["-F", where.config_file]
     if where.port:
@@ -85,14 +88,20 @@ def ssh_argv(where: Ssh, log: str, remote: str) -> list[str]:
         argv += ["-l", where.user]
     if where.identity_file:
         argv += ["-i", where.identity_file, "-o", "IdentitiesOnly=yes"]
-    for name, value in {**DEFAULTS, **where.options}.items():
-        argv += ["-o", f"{name}={value}"]
-    return [*argv, "--", where.host, remote]
+    return argv
+
+
+def settings_of(where: Ssh) -> dict[str, list[str]]:
+    """Return the client's effective options for a host, with ours; empty where it does not say (it will again)."""
+    asked = run_command(
+        [*_client(where), "-G", "--", where.host], time_limit_s=_SETTINGS_S, max_output_bytes=_SAID_BYTES
+    )
+    return effective(asked.stdout) if asked.ok else {}
 
 
 def cause_of(log: str) -> str:
     """Return why there is no connection, from the client's own messages, and what can be done."""
-    said = " ".join(log.split())[-400:]
+    said = readable(" ".join(log.split())[-400:])
     for pattern, cause, remedy in _CAUSES:
         if re.search(pattern, log):
             return f"{cause} ({said}): {remedy}"
@@ -115,12 +124,20 @@ class SshExecutor(Executor):
                 "ssh", "there is no ssh on this machine.", next_step="Install it (apt install openssh-client)."
             )
         handle = SshHandle(spec, spec.where)
+        deadline = time.monotonic() + _START_S
         try:
-            while not handle.started and handle.exit() is None:  # the client's ConnectTimeout ends it
-                time.sleep(_TURN_S)
+            while not handle.started and handle.exit() is None and time.monotonic() < deadline:
+                time.sleep(_TURN_S)  # the client's ConnectTimeout ends it where nobody answers
         except BaseException:  # an interrupt: leave no connection behind
             handle.close()
             raise
+        if not handle.started and handle.exit() is None:
+            handle.close()
+            raise NotStartedError(
+                "ssh",
+                f"{spec.where.host} accepted the connection and did not start the command in {_START_S:.0f} s.",
+                next_step="See what its login shell does: `ssh HOST true` should end at once.",
+            )
         return handle
 
 
@@ -144,13 +161,15 @@ class SshHandle(Handle):
         self._said: dict[str, str] = {}
         self._said_exit_at = 0.0
         self._closing = False
-        self._notes: list[str] = []
+        settings = settings_of(where)
+        self._notes = warnings_of(settings)
+        self._env = client_env(settings, os.environ)
         self._sampler = FarSampler()
         self._sample: Sample | None = None
         self._stacks: list[Stack] = []
         self._threads: list[threading.Thread] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmend-ssh-")
-        self._log = Path(self._folder.name) / "log"
+        self._folder = ScratchFolder("ssh")
+        self._log = self._folder.path / "log"
         self._wake, self._wake_write = os.pipe()
         try:
             self._client = subprocess.Popen(
@@ -159,6 +178,7 @@ class SshHandle(Handle):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
+                env=self._env,
                 start_new_session=True,
             )
         except (OSError, NotStartedError) as error:
@@ -202,20 +222,22 @@ class SshHandle(Handle):
         elif kind == "host":
             self._sampler.host(text)
         elif kind == "stack":
-            pid, _, frames = text.partition(" ")
-            if pid.isdecimal() and len(self._stacks) < 64:
-                self._stacks.append(Stack("kernel", frames.replace("|", "\n").strip(), int(pid)))
-        else:
+            stack = parse_stack(text)
+            if stack is not None and len(self._stacks) < _MAX_STACKS:
+                self._stacks.append(stack)
+        elif is_sound(kind, text):
             self._said[kind] = text
             if kind == "exit":
                 self._said_exit_at = time.monotonic()
 
     def _watch(self) -> None:
         """In a thread: wait for the client, then say how the command ended."""
+        clock = StallClock()
         while self._client.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._client.wait(0.2)
-            if self._said_exit_at and time.monotonic() - self._said_exit_at > _LINGER_S:
+            now = clock.now(0.2)
+            if self._said_exit_at and now - self._said_exit_at > _LINGER_S:
                 self._client.kill()
         for pump in (self._stdout, self._stderr):
             pump.wait(_LINGER_S)
@@ -233,7 +255,7 @@ class SshHandle(Handle):
             return Exit(infra=f"{self.where.host} has no folder {self._cwd!r}")
         if "noprogram" in said:
             return Exit(code=127, infra=f"{self.where.host} has no program {self._program!r}")
-        if said.get("exit", "").isdecimal():
+        if "exit" in said:
             return Exit(code=int(said["exit"]))
         log = self._own_messages()
         if "pid" not in said and "begin" not in said:
@@ -243,7 +265,8 @@ class SshHandle(Handle):
 
     def _own_messages(self) -> str:
         try:
-            said = self._log.read_text(encoding="utf-8", errors="replace")
+            with self._log.open("rb") as file:
+                said = file.read(_SAID_BYTES).decode(errors="replace")
         except OSError:
             said = ""
         return said or self._marks.before.decode(errors="replace")  # wrong options are told before there is a log
@@ -252,20 +275,47 @@ class SshHandle(Handle):
         """Connect again and end what the attempt left over there; return how that went, in words."""
         script = end_script(self.attempt)
         argv = ssh_argv(self.where, str(self._log), loader(script))
-        deadline = time.monotonic() + _RECONNECT_S
+        clock = StallClock()
+        deadline = clock.now() + _RECONNECT_S
         for turn in range(_TRIES):
-            time.sleep(turn)
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                limit = max(1.0, deadline - time.monotonic())
-                done = subprocess.run(argv, input=script, capture_output=True, check=False, timeout=limit)
-                found = re.search(rb"^left ([0-9 ]*)$", done.stdout, re.MULTILINE)
-                if found and not found[1].strip():
+            clock.sleep(turn)
+            limit = max(1.0, deadline - clock.now())
+            with contextlib.suppress(OSError):
+                found = parse_left(self._answer(argv, script, limit))
+                if found == ():
                     return "its processes were ended through a second connection"
                 if found:
-                    return f"processes {found[1].decode().strip()} did not end"
-            if time.monotonic() > deadline:
+                    return f"processes {' '.join(map(str, found))} did not end"
+            if clock.now(limit) > deadline:
                 break
         return f"the host could not be reached again: processes with ROCMEND_ATTEMPT={self.attempt} may still run there"
+
+    def _answer(self, argv: list[str], script: bytes, limit_s: float) -> bytes:
+        """Return what a script says over there, as far as it is short and comes in time."""
+        deadline, said = time.monotonic() + limit_s, b""
+        with subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self._env,
+            start_new_session=True,
+        ) as client:
+            try:
+                if client.stdin is None or client.stdout is None:
+                    return b""
+                client.stdin.write(script)
+                client.stdin.close()
+                while len(said) < _SAID_BYTES and (left := deadline - time.monotonic()) > 0:
+                    if not select.select([client.stdout], [], [], left)[0]:
+                        break
+                    data = os.read(client.stdout.fileno(), _SAID_BYTES)
+                    if not data:
+                        break
+                    said += data
+            finally:
+                client.kill()
+        return said
 
     def wake(self) -> int | None:
         """Return a pipe that is written to when it is known how the command ended."""
@@ -307,7 +357,7 @@ class SshHandle(Handle):
 
     def settle(self) -> tuple[str, ...]:
         """Return the processes that would not end; the script has killed what was left."""
-        return tuple(f"process {pid} on {self.where.host}" for pid in self._said.get("left", "").split())
+        return tuple(f"process {pid} on {self.where.host}" for pid in self._said.get("left", "").split()[:MAX_LEFT])
 
     def close(self) -> None:
         """Let go of the connection; the script ends over there what may still run."""
@@ -340,4 +390,4 @@ class SshHandle(Handle):
     def describe(self) -> dict[str, Any]:
         """Return the host, the attempt's id over there and the process."""
         pid = self._said.get("pid", "")
-        return {"host": self.where.host, "attempt": self.attempt, **({"pid": int(pid)} if pid.isdecimal() else {})}
+        return {"host": self.where.host, "attempt": self.attempt, **({"pid": int(pid)} if pid else {})}

@@ -112,12 +112,12 @@ def _served(package: Package, dependency: Dependency) -> bool:
     """Tell whether the release that is asked for serves AMD GPUs as it is."""
     if not package.minimum:
         return False
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
     try:
         specifiers = SpecifierSet(dependency.version)
-    except InvalidSpecifier:
+    except ValueError:
         return False
     return bool(dependency.version) and not any(
         specifiers.contains(Version(older)) for older in ("0.37", "0.41", "0.43", "0.45", "0.47")

@@ -1,0 +1,46 @@
+"""How it is laid out what a command executes of a project."""
+
+from __future__ import annotations
+
+from rocmend.cli.execution import Listing
+from rocmend.cli.views.port import project_name
+from rocmend.core.units import count_text
+from rocmend.report.document import Block, Cell, Document, Text, Tone, table
+
+__all__ = ["listing_document"]
+
+_SHOWN = 8
+
+
+def listing_document(found: Listing, *, begins: bool = False) -> Document:
+    """Lay out what is executed of a project, or would be.
+
+    Args:
+        found: What.
+        begins: Whether it is executed now.
+    """
+    name = project_name(found.root)
+    count = sum(len(step.names) for step in found.steps)
+    if not count:
+        return Document(f"Code of {name}", "There is nothing that --run would execute here.", Tone.GOOD)
+    rows = [
+        [
+            Cell(step.level),
+            Cell(step.kind),
+            Cell("\n".join([*step.names[:_SHOWN], *_more(len(step.names))])),
+            Cell(step.command),
+            Cell(step.source, Tone.MUTED),
+        ]
+        for step in found.steps
+    ]
+    items = count_text(count, "item")
+    told = f"Executed now: {items} of the project." if begins else f"With --run: {items} of the project. None ran."
+    blocks: tuple[Block, ...] = (
+        table(["level", "", "what", "with", "from where"], rows),
+        Text(found.how, Tone.WARNING),
+    )
+    return Document(f"Code of {name}", told, Tone.WARNING, blocks)
+
+
+def _more(count: int) -> list[str]:
+    return [f"… and {count - _SHOWN:,} more: --list --json"] if count > _SHOWN else []

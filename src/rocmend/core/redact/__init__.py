@@ -1,0 +1,18 @@
+"""Replacing what identifies a person or a machine, the same thing always by the same placeholder.
+
+Versions, PCI slots and PCI ids stay: they are what a diagnosis needs. Placeholders keep the form of what they replace
+(a MAC address becomes another MAC address), so that what parses still parses, and are themselves left alone.
+"""
+
+from rocmend.core.redact.places import is_placeholder
+from rocmend.core.redact.redactor import Redactor
+from rocmend.core.redact.words import GENERIC_NAMES, KNOWN_GROUPS, REDACTED
+
+__all__ = ["GENERIC_NAMES", "KNOWN_GROUPS", "REDACTED", "Redactor", "is_placeholder", "redactor_here"]
+
+
+def redactor_here() -> Redactor:
+    """Return a redactor that knows the names of this machine and of its people."""
+    from rocmend.core.redact.here import hosts, users
+
+    return Redactor(hosts=hosts(), users=users())

@@ -1,0 +1,77 @@
+"""Where there is no room, the sentence names the file or folder that it is about."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rocmend.cli.main import _full_places
+from rocmend.core.files import write_atomic
+from rocmend.runner.events import Event, EventKind
+from rocmend.runner.journal import Journal
+from rocmend.runner.output import OutputKeeper
+
+
+@pytest.fixture
+def full(small_disk: Path) -> Path:
+    """A disk with 4 KiB left."""
+    free = os.statvfs(small_disk)
+    (small_disk / "filler").write_bytes(b"x" * (free.f_bavail * free.f_frsize - 4096))
+    return small_disk
+
+
+def test_a_capture(full: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rocmend", "machine", "capture", full / "here"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, f"No space left on device ({full / 'here'})" in done.stderr) == (2, True), done.stderr
+    assert [path.name for path in full.iterdir()] == ["filler"]
+
+
+def test_standard_output() -> None:
+    with Path("/dev/full").open("w") as out:
+        for form in ("human", "json", "md"):
+            done = subprocess.run(
+                [sys.executable, "-m", "rocmend", "targets", "--format", form],
+                stdout=out, stderr=subprocess.PIPE, text=True, check=False,
+            )  # fmt: skip
+            assert (done.returncode, "No space left on device (standard output)" in done.stderr) == (2, True)
+
+
+def test_a_report(full: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as error:
+        write_atomic(full / "report.html", b"x" * 20_000)
+    assert error.value.filename == str(full / "report.html")
+
+
+def test_a_journal_and_its_log(full: Path) -> None:
+    def journal() -> None:
+        with Journal(full / "journal.jsonl") as journal:
+            for _ in range(100):
+                journal.append("1", Event(0.0, EventKind.OUTPUT, "x" * 2000))
+
+    def log() -> None:
+        keeper = OutputKeeper(1 << 20, full / "1.log")
+        try:
+            for number in range(10):
+                keeper.add(number, "stdout", b"y" * 30_000)
+        finally:
+            keeper.finish()
+
+    for write, name in ((journal, "journal.jsonl"), (log, "1.log")):
+        with pytest.raises(OSError, match="No space left") as error:
+            write()
+        assert error.value.filename == str(full / name)
+        assert (full / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_without_a_name_leads_to_the_full_folder(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(full))
+    assert _full_places(OSError(28, "No space left on device")) == str(full)
+    assert not _full_places(OSError(5, "Input/output error"))
