@@ -96,6 +96,7 @@ ALLOWED = {
     "port/verify/amd.py": "sysfs of this machine",
     "port/verify/golden.py": "writes golden vectors where the user asked for them",
     "port/verify/identity.py": "a tree of ours",
+    "port/verify/execution.py": "the temporary home of what is run",
     "port/verify/job.py": "a tree of ours, and sources that the walk found",
     "port/verify/nvidia.py": "what a compiler has just written for us",
     "port/verify/programs.py": "a tree of ours, and regular files beside a program",
