@@ -73,13 +73,8 @@ ALLOWED = {
     # the helpers themselves
     "codeobject/reader.py": "the reader that all files of code objects are opened by",
     "machine/files.py": "opens a machine's files: regular, bounded, no link where it is captured",
-    "port/steady.py": "opens a project's sources: regular, bounded, no link, unchanged meanwhile",
     "port/transaction.py": "the one place that changes a project's files, and what it keeps of them",
     # of the project, known to be regular by the walk or made by us
-    "port/plan.py": "compares with the files that an earlier port made",
-    "port/state.py": "what transactions keep, under .rocmend",
-    "port/tree.py": "compares with the files that a port would make",
-    "port/undo.py": "compares with what a port wrote",
     # our own files: caches, what is shipped, what a tool of ours has just written, /proc
     "codeobject/hip/cache.py": "our own cache",
     "codeobject/hip/compiler.py": "a temporary folder of ours, and a source of ours",
@@ -94,10 +89,8 @@ ALLOWED = {
     "port/worker.py": "/proc/self",
     # verification works in folders of its own, into which a project's files were copied
     "port/verify/amd.py": "sysfs of this machine",
-    "port/verify/golden.py": "writes golden vectors where the user asked for them",
     "port/verify/identity.py": "a tree of ours",
     "port/verify/execution.py": "the temporary home of what is run",
-    "port/verify/job.py": "a tree of ours, and sources that the walk found",
     "port/verify/nvidia.py": "what a compiler has just written for us",
     "port/verify/programs.py": "a tree of ours, and regular files beside a program",
     "port/verify/python_child.py": "the job that the parent wrote",

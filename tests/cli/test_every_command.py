@@ -47,7 +47,7 @@ def _envelope_problems(out: str) -> list[str]:
 def test_no_traceback_the_right_exit_code_and_json_where_asked(tmp_path: Path) -> None:
     python = tmp_path / "plain" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "plain"], check=True)
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "-c", ROOT / "constraints.txt", ROOT], check=True, timeout=500)
     kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ROCMEND_DEBUG"}}
     env = kept | {"ROCMEND_HOME": str(tmp_path / "home"), "PYTHONSAFEPATH": "1", "COLUMNS": "80"}

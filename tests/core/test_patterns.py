@@ -18,6 +18,7 @@ from rocmend.core.patterns import PatternError, compile_pattern
 from rocmend.kb.functions import matches
 from rocmend.kb.reading import Reading
 from rocmend.lab.oracle import _number, _pattern
+from rocmend.machine.facts import Machine
 from rocmend.port.classify import named
 from rocmend.runner.failures import known_failures
 from rocmend.runner.phases import FOLDER, PhaseTracker, known_sets, load_phases
@@ -31,7 +32,7 @@ def test_what_takes_re_for_ever_takes_no_time_anywhere(pattern: str, tmp_path: P
     text = "a" * 30_000
     before = time.process_time()
     assert compile_pattern(pattern).search(text) is None
-    assert matches(Reading({}), text, pattern) is False
+    assert matches(Reading(Machine("m", "")), text, pattern) is False
     assert _pattern(text, pattern, pattern) == f"the output does not match {pattern!r}"
     assert _number(text, f"({pattern})") is None
     (tmp_path / "own.toml").write_text(
