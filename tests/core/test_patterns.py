@@ -32,7 +32,7 @@ def test_what_takes_re_for_ever_takes_no_time_anywhere(pattern: str, tmp_path: P
     text = "a" * 30_000
     before = time.process_time()
     assert compile_pattern(pattern).search(text) is None
-    assert matches(Reading(Machine("m", "")), text, pattern) is False
+    assert matches(Reading(Machine("m", "", {}, {})), text, pattern) is False
     assert _pattern(text, pattern, pattern) == f"the output does not match {pattern!r}"
     assert _number(text, f"({pattern})") is None
     (tmp_path / "own.toml").write_text(
