@@ -1,4 +1,7 @@
-"""What is shown: a document with the input in every place of it, on a terminal, as Markdown and as HTML."""
+"""What is shown: a document with the input in every place of it, on a terminal, as Markdown or as HTML.
+
+The first byte of an input says as which.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from fuzz.target import BrokenPromiseError, Target
+from fuzz.target import BrokenPromiseError, Target, choice
 from rocmend.report import html, markdown, terminal
 from rocmend.report.document import Card, Cell, Code, Document, Link, Links, Pairs, Section, Table, Text, Tone
 from rocmend.report.visible import as_markdown, visible
@@ -50,19 +53,29 @@ def document(text: str) -> Document:
 OWN_SCRIPTS = html.render(document("")).count("<script")
 
 
-def show(data: bytes) -> None:
-    """Render it, and look for what steers a terminal or a browser."""
+def _check(shown: str) -> None:
+    if _STEERING.search(shown):
+        raise BrokenPromiseError("a control character reached the output")
+
+
+def on_a_terminal(data: bytes) -> None:
+    """Print it to a terminal of 80 columns."""
     text = data.decode(errors="replace")
-    if _STEERING.search(visible(text).replace("\r\n", "\n")):
-        raise BrokenPromiseError("visible() left a control character")
-    made = document(text)
+    _check(visible(text))
     stream = io.StringIO()
-    terminal.render(made, stream, width=80)
-    for shown in (stream.getvalue(), markdown.render(made)):
-        if _STEERING.search(shown):
-            raise BrokenPromiseError("a control character reached the output")
+    terminal.render(document(text), stream, width=80)
+    _check(stream.getvalue())
+
+
+def as_a_text(data: bytes) -> None:
+    """Write it as Markdown."""
+    _check(markdown.render(document(data.decode(errors="replace"))))
+
+
+def on_a_page(data: bytes) -> None:
+    """Write it as HTML, and look for anything that a browser would run or fetch."""
     page = _Page(OWN_SCRIPTS)
-    page.feed(html.render(made))
+    page.feed(html.render(document(data.decode(errors="replace"))))
     page.close()
 
 
@@ -79,7 +92,8 @@ def seeds() -> Iterator[bytes]:
         "| a | b |\n|---|---|\n",
         "{{ 7*7 }} {% raw %} <!-- --> &lt; &#x3c;",
     ):
-        yield text.encode()
+        for kind in range(3):
+            yield bytes([kind]) + text.encode()
 
 
-TARGET = Target(show, seeds, max_bytes=512)
+TARGET = Target(choice((on_a_terminal, as_a_text, on_a_page)), seeds, max_bytes=512)
