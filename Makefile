@@ -1,8 +1,9 @@
 # make venv   prepares .venv with everything
 # make run    checks this machine and two captured ones, ports and proves an example, and leaves HTML reports in reports/
 # make test   runs the tests
+# make fuzz   gives 20,000 mutated inputs to each reader of what a stranger may have written (python -m fuzz --help: more)
 # make kernels-table  compiles every kernel for nine gfx targets and writes the table that is a page of the documentation
-.PHONY: venv run test lint docs kernels-table kernels-diff bench clean
+.PHONY: venv run test lint docs fuzz kernels-table kernels-diff bench clean
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
@@ -12,7 +13,7 @@ venv: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("rocmend needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint,docs,torch,triton,mlx,compile]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint,docs,fuzz,torch,triton,mlx,compile]'
 	touch $(STAMP)
 
 # check leaves with 1 where it has findings: that is a result, not a failure.
@@ -36,6 +37,9 @@ lint: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+fuzz: $(STAMP)
+	$(BIN)/python -m fuzz
 
 # leaves with 1 where it has findings: they stand in the table.
 kernels-table: $(STAMP)
