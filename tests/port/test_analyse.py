@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -371,3 +374,44 @@ def test_answers_that_come_together_are_all_seen(tmp_path: Path, monkeypatch: py
 def test_an_interrupted_port_is_told(project: Path) -> None:
     (project / ".rocmend" / "port" / "transaction").mkdir(parents=True)
     assert any("interrupted" in note for note in analyse(project).notes)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux ends children with their parent")
+def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
+    worker = textwrap.dedent("""\
+        import os, time
+        from rocmend.port import worker
+        def stuck(*_):
+            print("pid", os.getpid(), file=open(os.environ["SEEN"], "w"), flush=True)
+            time.sleep(60)
+        worker.look = stuck
+        worker.main()
+    """)
+    parent = textwrap.dedent("""\
+        import sys
+        from pathlib import Path
+        from rocmend.port import pool
+        pool._COMMAND = (sys.executable, "-c", sys.argv[2])
+        from rocmend.port.analyse import analyse
+        analyse(Path(sys.argv[1]), targets=("gfx1100",))
+    """)
+    (tmp_path / "a.py").write_text(PYTHON)
+    seen = tmp_path / "seen"
+    env = os.environ | {"SEEN": str(seen), "ROCMEND_CACHE_HOME": str(tmp_path / "cache")}
+    ran = subprocess.Popen([sys.executable, "-c", parent, tmp_path, worker], env=env, start_new_session=True)
+    try:
+        wait_for(lambda: seen.exists() and seen.read_text().endswith("\n"))
+        pid = int(seen.read_text().split()[1])
+        ran.kill()
+        ran.wait()
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    finally:
+        ran.kill()
+        ran.wait()
+
+
+def wait_for(condition: Callable[[], bool], time_limit_s: float = 30.0) -> None:
+    end = time.monotonic() + time_limit_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -6,8 +6,10 @@ and the first answer empty.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
+import signal
 import struct
 import sys
 from pathlib import Path
@@ -22,6 +24,7 @@ from rocmend.port.rule import rules
 __all__ = ["Setup", "read_frame", "write_frame"]
 
 _LENGTH = struct.Struct("<I")
+_PR_SET_PDEATHSIG = 1
 _RETIRE_BYTES = 768 << 20
 """A process that has grown to this is replaced: what parsers keep is given back to the system only at its end."""
 
@@ -73,6 +76,8 @@ def _peak_bytes() -> int:
 
 def main() -> int:
     """Look at files until there are no more."""
+    if sys.platform == "linux":  # the parent keeps the time limit: without it, a file that takes for ever would
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     tasks = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not end up between frames
