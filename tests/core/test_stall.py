@@ -22,6 +22,8 @@ class FakeTime:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = 100.0
         self.asleep = 0.0
+        self.used = 0.0
+        monkeypatch.setattr(stall, "_used_s", lambda: self.used)
         monkeypatch.setattr(time, "monotonic", lambda: self.at)
         monkeypatch.setattr(stall, "_asleep_s", lambda: self.asleep)
 
@@ -49,6 +51,17 @@ def test_a_pause_in_a_wait_moves_the_deadline_and_asks_again(monkeypatch: pytest
     assert deadline - clock.now() == pytest.approx(0.3)  # all of the time that was left is left
     assert clock.news() == ("rocmend itself was stopped for 6.0 s; deadlines moved",)
     assert clock.news() == ()
+
+
+def test_our_own_work_is_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTime(monkeypatch)
+    clock = StallClock()
+    begin = clock.now()
+    for _ in range(10):
+        fake.at += 0.5
+        fake.used += 0.45
+    assert clock.now() - begin == pytest.approx(4.5)  # and half a second of it was lost
+    assert clock.lost_s == pytest.approx(0.5)
 
 
 def test_a_pause_between_waits_counts_too_and_a_wait_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

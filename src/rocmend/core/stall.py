@@ -32,7 +32,8 @@ TELL_S = 1.0
 class StallClock:
     """Monotonic time less what passed while we were paused ourselves; used by one thread.
 
-    Work between two readings that takes longer than ``LATE_S`` counts as a pause too: nothing was watched meanwhile.
+    Time that passed between two readings counts as a pause, but for what our own work took and for what it waited for a
+    processor: a program that gives us much to do, or that takes all processors, must not stop the clock by it.
     Of several late waits in a row the first is left out as a whole, and of the others only their delay: on a machine
     that is always late a deadline is still reached.
 
@@ -43,6 +44,7 @@ class StallClock:
     def __init__(self) -> None:
         self.lost_s = 0.0
         self._last = time.monotonic()
+        self._used = _used_s()
         self._late = False
         self._told_s = 0.0
         self._asleep_s = _asleep_s()
@@ -53,11 +55,16 @@ class StallClock:
         Args:
             asked_s: How long what was done since the last reading may take: something of ours that waits by itself.
         """
-        at = time.monotonic()
-        gap, self._last = at - self._last, at
-        if gap > asked_s + LATE_S:
-            self.lost_s += gap
-        return at - self.lost_s
+        gap, used = self._passed()
+        if gap - used > asked_s + LATE_S:
+            self.lost_s += gap - used
+        return self._last - self.lost_s
+
+    def _passed(self) -> tuple[float, float]:
+        """Return the time since the last reading, and for how much of it we ran or were ready to."""
+        last, before = self._last, self._used
+        self._last, self._used = time.monotonic(), _used_s()
+        return self._last - last, self._used - before
 
     def leave_out(self, seconds: float) -> None:
         """Leave out a pause that another clock has measured."""
@@ -73,11 +80,10 @@ class StallClock:
         self.now()
         asked = min(max(0.0, seconds), BEAT_S)
         found = function(asked)
-        at = time.monotonic()
-        gap, self._last = at - self._last, at
-        late = gap - asked > LATE_S
+        gap, used = self._passed()
+        late = gap - used - asked > LATE_S
         if late:
-            self.lost_s += gap - asked if self._late else gap
+            self.lost_s += gap - used - asked if self._late else gap - used
             found = function(0.0)  # an interrupted wait reports its end, and not what came in meanwhile
         self._late = late
         return found
@@ -105,3 +111,16 @@ def _asleep_s() -> float:
     """Return how long this machine has been suspended since it was booted; 0 where that is not told."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return 0.0 if clock is None else time.clock_gettime(clock) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def _used_s() -> float:
+    """Return for how long this thread has run, and, where the kernel tells, has been ready while others ran.
+
+    Source: https://docs.kernel.org/scheduler/sched-stats.html
+    """
+    try:
+        with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:  # noqa: PTH123  often, and without objects
+            ran, waited = file.read().split()[:2]
+    except (OSError, ValueError):
+        return time.thread_time()
+    return (int(ran) + int(waited)) / 1e9

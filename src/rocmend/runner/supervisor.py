@@ -38,6 +38,8 @@ PIPE_READS = 4
 
 STACK_S = 1.0
 KILL_S = 5.0
+LATEST = 3.0
+"""Times a signal's delay after which it is sent, though we may have been paused: no flood keeps a program alive."""
 DRAIN_S = 1.0
 STACK_BYTES = 1 << 18
 MESSAGE_BYTES = 256 << 20
@@ -125,7 +127,7 @@ class Supervisor:
         self._kernel = KernelLog("/dev/kmsg" if handle.on_this_host else None)
         self._oom = OomCounter() if handle.on_this_host else None
         self._phases = 0
-        self._ladder: list[tuple[float, Callable[[], None]]] = []
+        self._ladder: list[tuple[float, float, Callable[[], None]]] = []
         self._next_sample = start
         self._sampled_lost_s = 0.0
         self._selector = selectors.DefaultSelector()
@@ -176,7 +178,7 @@ class Supervisor:
         """Return when something is due, whatever comes in."""
         steps = [self._next_sample]
         if self.ended_for:
-            steps += [at for at, _ in self._ladder]
+            steps += [at for at, _, _ in self._ladder]
         else:
             steps += [self.patience.deadline(), self.total_at]
         return min(steps)
@@ -186,8 +188,8 @@ class Supervisor:
         if now >= self._next_sample:
             self._sample(now)
         if self.ended_for:
-            while self._ladder and self._ladder[0][0] <= now:
-                self._ladder.pop(0)[1]()
+            while self._ladder and (self._ladder[0][0] <= now or self._ladder[0][1] <= time.monotonic()):
+                self._ladder.pop(0)[2]()
             return not self._ladder
         if stop is not None and stop():
             self._end("stop", now, 0.0)
@@ -218,12 +220,13 @@ class Supervisor:
             for stack in self.handle.stacks()[:_MAX_STACKS]:
                 self._add_stack(stack)
             terminate = now + (STACK_S if "stack" in self.handle.streams else 0.0)
-        grace = self.spec.limits.grace_s
-        self._ladder = [
+        steps = (
             (terminate, self.handle.terminate),
-            (terminate + grace, self.handle.kill),
-            (terminate + grace + KILL_S, lambda: None),
-        ]
+            (terminate + self.spec.limits.grace_s, self.handle.kill),
+            (terminate + self.spec.limits.grace_s + KILL_S, lambda: None),
+        )
+        real = time.monotonic()
+        self._ladder = [(at, real + LATEST * (at - now), step) for at, step in steps]
 
     def _finish(self) -> None:
         """End what is left, read what is left, and look at the kernel's log once more."""
