@@ -195,6 +195,30 @@ def test_a_record_that_git_keeps_is_refused_though_it_is_well_formed(upstream: P
     assert (upstream / "a.py").read_bytes() == ORIGINAL
 
 
+def test_a_record_is_not_used_where_git_cannot_say_whether_it_keeps_it(upstream: Path) -> None:
+    recorded(upstream, "0001")
+    git(upstream, "init", "-q")
+    git(upstream, "add", "-f", ".")
+    (upstream / ".git" / "config").write_text("[filter \n")
+    done = rocmend("port", "undo", upstream)
+    assert done.code == 2
+    assert "git cannot be asked" in done.error
+    assert (upstream / "a.py").read_bytes() == PORTED
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_another_users_repository_is_asked_what_it_keeps(upstream: Path) -> None:
+    recorded(upstream, "0001")
+    git(upstream, "init", "-q")
+    git(upstream, "add", "-f", ".")
+    for path in (upstream, *upstream.rglob("*")):
+        os.chown(path, 12345, 12345, follow_symlinks=False)
+    done = rocmend("port", "undo", upstream)
+    assert done.code == 2
+    assert "kept by git" in done.error
+    assert (upstream / "a.py").read_bytes() == PORTED
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_record_of_another_user_is_refused_and_root_uses_that_of_the_project_s_owner(upstream: Path) -> None:
     folder = recorded(upstream, "0001")

@@ -26,6 +26,7 @@ _ALWAYS = {
     "core.quotePath": "false",
     "core.sshCommand": "false",
     "core.pager": "cat",
+    "safe.directory": "*",  # another user's repository too: no program of its runs, and what it tracks has to be known
     "safe.bareRepository": "explicit",  # a folder of a project that looks like a repository is none
     "status.submoduleSummary": "false",
     "submodule.recurse": "false",
@@ -101,7 +102,12 @@ def ignored_paths(root: Path) -> frozenset[str]:
 
 
 def tracked(root: Path, path: str) -> list[str]:
-    """Return what git tracks at and below a path of a folder, relative to the folder."""
+    """Return what git tracks at and below a path of a folder, relative to the folder.
+
+    Raises:
+        UsageError: There is a repository, and git cannot be asked.
+    """
+    _refuse_unanswered(root)
     done = _git(root, "ls-files", "-z", "--cached", "--", path)
     return [one for one in done.stdout.split("\0") if one] if done and done.ok else []
 
@@ -112,17 +118,9 @@ def uncommitted(root: Path) -> list[tuple[str, bool]]:
     Empty where there is no git, or the folder is in no work tree.
 
     Raises:
-        UsageError: The programs that the repository's configuration names cannot be turned off.
+        UsageError: There is a repository, and git cannot be asked without running programs that it names.
     """
-    here = Path(os.path.realpath(root))
-    repository = any(os.path.lexists(folder / ".git") for folder in (here, *here.parents))
-    if repository and shutil.which("git") and _overrides(root) is None:
-        raise UsageError(
-            str(root),
-            "git cannot be asked what is committed without running programs that the project's configuration names.",
-            why="git is older than 2.31, or .git/config is damaged or names too many.",
-            next_step="Look at .git/config, or write all the same with --allow-dirty.",
-        )
+    _refuse_unanswered(root)
     prefix = _git(root, "rev-parse", "--show-prefix")
     done = _git(root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", ".")
     if not (prefix and prefix.ok and done and done.ok):
@@ -136,6 +134,19 @@ def uncommitted(root: Path) -> list[tuple[str, bool]]:
             if part[0] in "RC":
                 next(parts, None)  # where it came from
     return sorted(found)
+
+
+def _refuse_unanswered(root: Path) -> None:
+    """Raise where there is a repository that git cannot be asked about: that is no clean work tree."""
+    here = Path(os.path.realpath(root))
+    repository = any(os.path.lexists(folder / ".git") for folder in (here, *here.parents))
+    if repository and shutil.which("git") and _overrides(root) is None:
+        raise UsageError(
+            str(root),
+            "git cannot be asked what is committed without running programs that the project's configuration names.",
+            why="git is older than 2.31, or .git/config is damaged or names too many.",
+            next_step="Look at .git/config, or write all the same with --allow-dirty.",
+        )
 
 
 def submodules(root: Path) -> list[str]:
