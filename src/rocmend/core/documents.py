@@ -86,7 +86,7 @@ def read_document(path: Path, *, max_bytes: int, subject: str = "", follow: bool
 
 
 def open_regular(path: Path, *, subject: str = "", follow: bool = True) -> BinaryIO:
-    """Open a regular file for reading, without buffers and without ever waiting for a writer.
+    """Open a regular file for reading, without ever waiting for a writer.
 
     Args:
         path: What to open.
@@ -102,14 +102,11 @@ def open_regular(path: Path, *, subject: str = "", follow: bool = True) -> Binar
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     with _reasons(subject, follow=follow):
         handle = os.open(path, flags)
-        try:
-            mode = os.fstat(handle).st_mode
-            if not stat.S_ISREG(mode):
-                raise DataError(subject, f"is {_kind(mode)}, expected a regular file.")
-        except BaseException:
-            os.close(handle)
-            raise
-        return os.fdopen(handle, "rb", buffering=0)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise DataError(subject, f"is {_kind(mode)}, expected a regular file.")
+    return os.fdopen(handle, "rb")
 
 
 @contextlib.contextmanager

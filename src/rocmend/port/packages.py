@@ -182,11 +182,9 @@ class Reaches:
         """
         for module, names in _FROM.findall(data):
             name = module.decode("ascii", "replace")
-            there = (
-                b""
-                if name in sys.stdlib_module_names
-                else _read(self._tree, f"{folder}/{name}.py".lstrip("/"), _LARGEST)
-            )
+            if name in sys.stdlib_module_names:
+                continue
+            there = _read(self._tree, f"{folder}/{name}.py".lstrip("/"), _LARGEST)
             if any(
                 re.search(
                     rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=]" % (item, item), there, re.MULTILINE

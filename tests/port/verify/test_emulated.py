@@ -125,7 +125,7 @@ def test_kernels_are_found_by_the_name_that_the_source_has() -> None:
 
 
 def test_a_case_with_other_arguments_than_the_kernels() -> None:
-    one = Prepared("n", Path(), CASE, "gfx942", b"", Kernarg("k", size=0))
+    one = Prepared("n", Beneath(Path()), "", CASE, "gfx942", b"", Kernarg("k", size=0))
     with pytest.raises(UsageError, match="takes 0 arguments, got 2"):
         one.segment({"in.bin": 1, "out.before": 2})
 

@@ -225,10 +225,9 @@ def test_launches_become_cases(program: Path) -> None:
         Value(struct.pack("<i", 8)),
         Value(struct.pack("<f", 3)),
     )
-    assert cases.buffer(Beneath(program), folder, "arg0.in") == struct.pack("<16f", *range(16))
-    assert cases.buffer(Beneath(program), folder, "arg0.out") == struct.pack(
-        "<16f", *range(8), *(3 * i for i in range(8))
-    )
+    tree = Beneath(program)
+    assert cases.buffer(tree, folder, "arg0.in") == struct.pack("<16f", *range(16))
+    assert cases.buffer(tree, folder, "arg0.out") == struct.pack("<16f", *range(8), *(3 * i for i in range(8)))
     _, case = found["app_main.cu-put-1"]
     assert case.parameters[0] == Buffer("arg0.in", "arg0.out", "f64")
     _, case = found["app_main.cu-wide-1"]
