@@ -27,7 +27,7 @@ from rocmend.runner.events import Event, EventKind
 from rocmend.runner.result import AttemptResult
 
 MAX_LINE_BYTES = 128 << 20
-"""Of one event. The longest hold what a call returned (``supervisor.MESSAGE_BYTES``, and more as it is written here)."""
+"""Of one event. The longest hold what a call returned (``supervisor.MESSAGE_BYTES``, more as it is written here)."""
 _CHUNK_BYTES = 1 << 16
 _SYNC_S = 0.5
 _FLUSHED = frozenset({EventKind.START, EventKind.PHASE, EventKind.STACK, EventKind.DMESG})
