@@ -145,6 +145,25 @@ def test_a_document_that_is_none_is_refused_with_a_sentence(reader: Reader, data
     assert 10 < len(caught.value.message) < 2000
 
 
+@pytest.mark.parametrize(
+    ("reader", "data"),
+    [
+        (manifest, b'{"style": "\xff"}'),
+        (capture, b'{"\xff": 1}'),
+        (record, b'{"kind": "\xff"}'),
+        (machine, b'{"name": "\xff"}'),
+        (baseline, b'{"issues": [{"path": "\xff"}]}'),
+        (case, b'{"kernel": "\xff"}'),
+        (model_index, b'{"weight_map": {"a": "\xff"}}'),
+        (table, b'{"columns": ["\xff"]}'),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_a_field_that_is_not_utf8_is_refused_with_a_sentence(reader: Reader, data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(RocmendError):
+        reader(tmp_path, data)
+
+
 def journal(folder: Path, data: bytes) -> object:
     from rocmend.runner.journal import read_records
 
@@ -211,7 +230,7 @@ def test_what_can_be_done_without_is(
     assert not reader(tmp_path, data)
 
 
-@pytest.mark.parametrize("payload", [b"\xd9\x01\xff" * 3, b"\x91" * 100_000, b"\x81\xa1\xff\x01", b""])
+@pytest.mark.parametrize("payload", [b"\xd9\x01\xff" * 3, b"\x91" * 100_000, b"\x92\xa1\xff\x80", b"\x92\x91\x93\xa1\xff\x01\x01\x80"])
 def test_our_own_caches_are_made_anew_where_they_are_damaged(
     payload: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
