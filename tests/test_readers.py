@@ -230,7 +230,9 @@ def test_what_can_be_done_without_is(
     assert not reader(tmp_path, data)
 
 
-@pytest.mark.parametrize("payload", [b"\xd9\x01\xff" * 3, b"\x91" * 100_000, b"\x92\xa1\xff\x80", b"\x92\x91\x93\xa1\xff\x01\x01\x80"])
+@pytest.mark.parametrize(
+    "payload", [b"\xd9\x01\xff" * 3, b"\x91" * 100_000, b"\x92\xa1\xff\x80", b"\x92\x91\x93\xa1\xff\x01\x01\x80"]
+)
 def test_our_own_caches_are_made_anew_where_they_are_damaged(
     payload: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,7 +264,9 @@ def test_what_is_unpacked_is_bounded_whatever_it_says_of_its_size(
     from rocmend.port import memo
     from rocmend.store import encoding
 
-    bomb = zstandard.compress(bytes(8 << 20))  # a frame says its size, and zstandard's own limit is for those that do not
+    bomb = zstandard.compress(
+        bytes(8 << 20)
+    )  # a frame says its size, and zstandard's own limit is for those that do not
     silent = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(8 << 20))
     for data in (bomb, silent):
         with pytest.raises(ValueError, match=r"more than 1,048,576 bytes"):
