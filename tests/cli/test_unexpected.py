@@ -21,6 +21,10 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
+def int_of(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
 def kept(folder: Path) -> tuple[str, int]:
     (path,) = folder.glob("rocmend-error-*.txt")
     return path.read_text(), stat.S_IMODE(path.stat().st_mode)
@@ -31,10 +35,9 @@ def test_secrets_of_the_command_line_are_not_written_down(tmp_path: Path) -> Non
         "lab", "run", "--env", f"HF_TOKEN={SECRETS[1]}", f"--env=DB_PASSWORD={SECRETS[2]}", "--password", SECRETS[0],
         "--env", "HSA_OVERRIDE_GFX_VERSION=11.0.0",
     ]  # fmt: skip
-    try:
-        raise ValueError(f"could not use {SECRETS[0]} and {SECRETS[2]}")
-    except ValueError as error:
-        told = unexpected(error, arguments)
+    with pytest.raises(ValueError, match="could not use") as caught:
+        int_of(f"could not use {SECRETS[0]} and {SECRETS[2]}")
+    told = unexpected(caught.value, arguments)
     text, mode = kept(tmp_path)
     assert mode == 0o600
     assert str(tmp_path) in told.next_step
