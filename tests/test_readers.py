@@ -287,7 +287,7 @@ CAUGHT = {"DecodeError", "MsgspecError", "JSONDecodeError"}
 def test_handlers_name_all_that_decoding_raises() -> None:
     """``msgspec.DecodeError`` is not raised for text that is no UTF-8, nor for deep nesting: use ``MALFORMED``."""
     wrong = [
-        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        f"{path.relative_to(SOURCE)}:{caught.lineno}"
         for path in sorted(SOURCE.rglob("*.py"))
         if any(name in (text := path.read_text(encoding="utf-8")) for name in CAUGHT)
         for node in ast.walk(ast.parse(text))

@@ -108,7 +108,8 @@ def test_a_file_s_rocm_side_is_not_read_through_a_link(root: Path, outside: Path
 
 @pytest.fixture
 def make_issue() -> Issue:
-    from rocmend.port.records import Edit, Outcome, Severity
+    from rocmend.core.records import Severity
+    from rocmend.port.records import Edit, Outcome
 
     edits = (Edit(5, 16, b"rocm/dev"),)
     where = ("sub/Dockerfile", 1, 6, 1, 5, 16)
