@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from rocmend.core.documents import kind_of
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 
@@ -229,7 +230,11 @@ class Beneath:
         except (FileNotFoundError, NotADirectoryError):
             raise
         except OSError as error:
-            raise DataError(str(self.root / path), f"cannot be read: {error.strerror}.") from error
+            status = self.stat(path)
+            what = f"cannot be read: {error.strerror}"
+            if status is not None and not stat.S_ISREG(status.st_mode):
+                what = f"is {kind_of(status.st_mode)}, expected a regular file"
+            raise DataError(str(self.root / path), f"{what}.") from error
 
     def is_file(self, path: str) -> bool:
         """Tell whether a regular file is there, not a link and not below one."""

@@ -28,6 +28,7 @@ __all__ = [
     "check_toml",
     "decode_json",
     "decompressed",
+    "kind_of",
     "open_regular",
     "parse_toml",
     "read_document",
@@ -105,7 +106,7 @@ def open_regular(path: Path, *, subject: str = "", follow: bool = True) -> Binar
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
-        raise DataError(subject, f"is {_kind(mode)}, expected a regular file.")
+        raise DataError(subject, f"is {kind_of(mode)}, expected a regular file.")
     return os.fdopen(handle, "rb")
 
 
@@ -143,7 +144,8 @@ def _bounded(handle: int, max_bytes: int, subject: str) -> bytes:
     return b"".join(parts)
 
 
-def _kind(mode: int) -> str:
+def kind_of(mode: int) -> str:
+    """Return what something that is no regular file is, in words, by its mode."""
     kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
     return next((words for test, words in kinds if test(mode)), "a device")
 
