@@ -84,7 +84,6 @@ ALLOWED = {
     "machine/collectors/access.py": "/etc/group of this machine, bounded",
     "machine/software/packages.py": "dpkg's status of this machine, bounded",
     "port/cache.py": "our own cache, and our own sources",
-    "port/memo.py": "our own cache",
     "port/support/is_rocm.py": "given to projects: reads the version of the torch that is installed there",
     "port/worker.py": "/proc/self",
     # verification works in folders of its own, into which a project's files were copied
@@ -92,7 +91,7 @@ ALLOWED = {
     "port/verify/identity.py": "a tree of ours",
     "port/verify/execution.py": "the temporary home of what is run",
     "port/verify/nvidia.py": "what a compiler has just written for us",
-    "port/verify/programs.py": "a tree of ours, and regular files beside a program",
+    "port/verify/programs.py": "a tree of ours",
     "port/verify/python_child.py": "the job that the parent wrote",
     "port/verify/python_run.py": "the job and results of a child of ours",
     "port/verify/python_tree.py": "a tree of ours",
@@ -101,7 +100,6 @@ ALLOWED = {
     "port/verify/running.py": "a tree of ours",
     "port/verify/translated.py": "a tree of ours",
     "port/verify/trees.py": "makes the trees of both sides",
-    "port/verify/units.py": "sources that the walk found",
 }
 """Modules of these rooms that may open, change or remove files by their paths, each with what they do it to."""
 

@@ -79,7 +79,7 @@ def captured(name: str, text: str) -> Callable[[Path], None]:
         ("port run .", "pyproject.toml", DOTS, "line 1 nests deeper than 32"),
         ("port run .", "pyproject.toml", DIGITS, "more than 64 digits"),
         ("port run .", "pyproject.toml", fifo, "is a FIFO"),
-        ("port run .", "pyproject.toml", link, "is a symbolic link"),
+        ("port run .", "pyproject.toml", link, "a symbolic link"),
         ("port run .", "pyproject.toml", "[tool.rocmend.port]\ntime-limit-s = 1e9", "Expected `float` <= 3600"),
         ("port run . --baseline known.json", "known.json", fifo, "is a FIFO"),
         ("lab plan x.toml", "x.toml", DOTS, "line 1 nests deeper than 32"),

@@ -12,12 +12,12 @@ import click
 import msgspec
 
 from rocmend.cli.output import tell
-from rocmend.core.documents import decode_json, read_json
+from rocmend.core.documents import decode_json, open_regular, read_json
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.optional import need
 from rocmend.mlx import environment
 
-_HEADER_LIMIT = 100_000_000
+_HEADER_LIMIT = 32 << 20  # as rocmend.mlx.io.safetensors
 _CONFIG_LIMIT = 4 << 20
 _AGAIN = "Download it again."
 _RESERVE = 1 << 29  # for activations and the caches of a short conversation
@@ -103,18 +103,18 @@ def weights_bytes(folder: Path) -> int:
 
 
 def _tensor_bytes(path: Path) -> int:
-    size = path.stat().st_size
-    with path.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-        try:
+    try:
+        with open_regular(path) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            length = int.from_bytes(opened.read(8), "little")
             if not 2 <= length <= min(size - 8, _HEADER_LIMIT):
                 raise ValueError  # noqa: TRY301  one error for all
             entries = decode_json(opened.read(length), dict[str, _Tensor], subject=str(path))
             total = max((one.data_offsets[1] for one in entries.values()), default=0)
             if total > size - 8 - length:
                 raise ValueError  # noqa: TRY301
-        except (ValueError, DataError):
-            raise UsageError("--model", f"{path} is broken or was not downloaded whole.", next_step=_AGAIN) from None
+    except (OSError, ValueError, DataError):
+        raise UsageError("--model", f"{path} is broken or was not downloaded whole.", next_step=_AGAIN) from None
     return total
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from rocmend.codeobject.notes import read_metadata
 from rocmend.codeobject.reader import BytesReader
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import DataError, UsageError
 
 __all__ = ["Argument", "Kernarg", "Launch", "pack", "read_kernarg", "read_kernargs"]
@@ -112,7 +113,7 @@ def read_kernargs(code: bytes, name: str = "code object") -> tuple[Kernarg, ...]
     note = read_metadata(BytesReader(code, name))
     try:
         return msgspec.msgpack.decode(note, type=_Metadata).kernels if note is not None else ()
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except MALFORMED as error:
         raise DataError(name, f"has kernel metadata that cannot be decoded: {error}.") from error
 
 

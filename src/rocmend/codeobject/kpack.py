@@ -13,6 +13,7 @@ from rocmend.codeobject.bundle import CodeObject
 from rocmend.codeobject.isa import normalise
 from rocmend.codeobject.reader import Reader
 from rocmend.codeobject.whole import cut_off
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import DataError
 
 MAGIC = b"KPAK"
@@ -81,7 +82,7 @@ _T = TypeVar("_T", _Table, _Reference)
 def _decode(data: bytes, kind: type[_T], name: str, what: str) -> _T:
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except MALFORMED as error:
         raise DataError(name, f"has {what} that cannot be decoded: {error}.") from error
 
 

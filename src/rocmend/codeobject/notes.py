@@ -8,6 +8,7 @@ import msgspec
 
 from rocmend.codeobject.elf import PT_NOTE, Header, Segment, read_header, read_segments
 from rocmend.codeobject.reader import Reader
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import DataError
 
 NT_AMDGPU_METADATA = 32
@@ -130,7 +131,7 @@ def parse_metadata(data: bytes, name: str) -> tuple[Kernel, ...]:
                 name, f"has kernel metadata that lists {_array_length(kernels)} kernels in {len(kernels)} bytes."
             )
         return msgspec.msgpack.decode(kernels, type=tuple[Kernel, ...])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except MALFORMED as error:
         raise DataError(name, f"has kernel metadata that cannot be decoded: {error}.") from error
 
 

@@ -14,10 +14,11 @@ import os
 import secrets
 import stat
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from rocmend.core.documents import kind_of
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 
@@ -215,6 +216,61 @@ class Beneath:
                     raise DataError(str(self.root / path), f"has more than {most:,} bytes, which is not read.")
                 parts.append(part)
         return b"".join(parts)
+
+    def document(self, path: str, most: int) -> bytes:
+        """Return a regular file's bytes, with the errors of ``rocmend.core.documents.read_document``.
+
+        Raises:
+            FileNotFoundError: It is not there.
+            NotADirectoryError: What should be its folder is a file.
+            DataError: A folder, FIFO, device, a link or below one, too large, or not readable.
+        """
+        try:
+            return self.read(path, most)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as error:
+            status = self.stat(path)
+            what = f"cannot be read: {error.strerror}"
+            if status is not None and not stat.S_ISREG(status.st_mode):
+                what = f"is {kind_of(status.st_mode)}, expected a regular file"
+            raise DataError(str(self.root / path), f"{what}.") from error
+
+    def is_file(self, path: str) -> bool:
+        """Tell whether a regular file is there, not a link and not below one."""
+        return self._is(path, stat.S_ISREG)
+
+    def is_own_folder(self, path: str) -> bool:
+        """Tell whether a folder is there, not a link and not below one."""
+        return self._is(path, stat.S_ISDIR)
+
+    def _is(self, path: str, kind: Callable[[int], bool]) -> bool:
+        try:
+            status = self.stat(path)
+        except (OSError, UnsafePathError):
+            return False
+        return status is not None and kind(status.st_mode)
+
+    def files(self, path: str = "", *, deep: bool = False) -> Iterator[str]:
+        """Yield the regular files of a folder, sorted within each; none where it cannot be listed.
+
+        Args:
+            path: The folder.
+            deep: Those of the folders in it too. Links are neither files nor folders here.
+        """
+        pending = [path]
+        while pending:
+            at = pending.pop()
+            try:
+                with self.listed(at) as entries:
+                    files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+                    folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            except (OSError, UnsafePathError):  # not there, or exchanged meanwhile
+                continue
+            above = f"{at}/" if at else ""
+            yield from (above + name for name in files)
+            if deep:
+                pending.extend(above + name for name in reversed(folders))
 
     def within(self, path: str) -> str:
         """Return where a path leads when links are followed, relative to the folder, for reading.

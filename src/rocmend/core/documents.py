@@ -7,27 +7,37 @@ it is parsed. ``msgspec`` decodes JSON in C, with memory linear in its length: a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
 from rocmend.core.errors import DataError
 
 __all__ = [
+    "LIMITS",
+    "MALFORMED",
     "PYTHON_BYTES",
     "Limits",
     "check_toml",
     "decode_json",
+    "decompressed",
+    "kind_of",
+    "open_regular",
     "parse_toml",
     "read_document",
     "read_json",
     "read_toml",
 ]
+
+MALFORMED = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding JSON or msgpack raises: text that is not UTF-8 is a ``ValueError``, and no ``msgspec.DecodeError``."""
 
 PYTHON_BYTES = 512 << 10
 """Largest Python source that is parsed in our own process: its tree takes some 300 times its size."""
@@ -72,13 +82,39 @@ def read_document(path: Path, *, max_bytes: int, subject: str = "", follow: bool
         DataError: A folder, FIFO, device or link, too large, or not readable.
     """
     subject = subject or str(path)
+    with _reasons(subject, follow=follow), open_regular(path, subject=subject, follow=follow) as file:
+        return _bounded(file.fileno(), max_bytes, subject)
+
+
+def open_regular(path: Path, *, subject: str = "", follow: bool = True) -> BinaryIO:
+    """Open a regular file for reading, without ever waiting for a writer.
+
+    Args:
+        path: What to open.
+        subject: Named in errors; the path where it is empty.
+        follow: Whether a symbolic link as the last part is followed; not in a stranger's tree.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        NotADirectoryError: What should be its folder is a file.
+        DataError: A folder, FIFO, device or link, or not readable.
+    """
+    subject = subject or str(path)
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    try:
+    with _reasons(subject, follow=follow):
         handle = os.open(path, flags)
-        try:
-            return _bounded(handle, max_bytes, subject)
-        finally:
-            os.close(handle)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise DataError(subject, f"is {kind_of(mode)}, expected a regular file.")
+    return os.fdopen(handle, "rb")
+
+
+@contextlib.contextmanager
+def _reasons(subject: str, *, follow: bool) -> Iterator[None]:
+    """Turn the system's errors about a file into ours."""
+    try:
+        yield
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
@@ -96,8 +132,6 @@ def read_document(path: Path, *, max_bytes: int, subject: str = "", follow: bool
 
 def _bounded(handle: int, max_bytes: int, subject: str) -> bytes:
     status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        raise DataError(subject, f"is {_kind(status.st_mode)}, expected a regular file.")
     if status.st_size > max_bytes:
         raise _too_large(subject, max_bytes)
     parts: list[bytes] = []
@@ -110,7 +144,8 @@ def _bounded(handle: int, max_bytes: int, subject: str) -> bytes:
     return b"".join(parts)
 
 
-def _kind(mode: int) -> str:
+def kind_of(mode: int) -> str:
+    """Return what something that is no regular file is, in words, by its mode."""
     kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
     return next((words for test, words in kinds if test(mode)), "a device")
 
@@ -287,5 +322,32 @@ def decode_json(data: bytes | str, kind: type[T], *, subject: str, what: str = "
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # UnicodeError is a ValueError
+    except MALFORMED as error:
         raise DataError(subject, f"is no {what}: {_short(error)}.") from error
+
+
+# -- zstd
+
+_WINDOW_BYTES = 128 << 20
+
+
+def decompressed(data: bytes, max_bytes: int) -> bytes:
+    """Return what was compressed with zstd. The size that a frame says it has is not believed.
+
+    Raises:
+        ValueError: It is damaged, or unpacks to more than ``max_bytes``.
+    """
+    import zstandard  # start-up time counts where nothing is unpacked
+
+    parts: list[bytes] = []
+    left = max_bytes
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(data) as stream:
+            while part := stream.read(1 << 20):
+                left -= len(part)
+                if left < 0:
+                    raise ValueError(f"it unpacks to more than {max_bytes:,} bytes")
+                parts.append(part)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+    return b"".join(parts)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 from rocmend.core.files import naming, write_atomic
 from rocmend.core.private import is_own_file, untrusted
 from rocmend.core.scratch import ScratchFolder
@@ -21,6 +23,7 @@ from rocmend.core.scratch import ScratchFolder
 __all__ = ["MARK", "building", "is_complete"]
 
 MARK = ".rocmend-complete.json"
+_MAX_MARK_BYTES = 1 << 16
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -67,11 +70,11 @@ def is_complete(folder: Path, *, thorough: bool = False) -> bool:
     try:
         if folder.is_symlink() or untrusted(folder) or not is_own_file(folder / MARK):
             return False
-        mark = msgspec.json.decode((folder / MARK).read_bytes(), type=_Mark)
+        mark = read_json(folder / MARK, _Mark, max_bytes=_MAX_MARK_BYTES)
         if not all(_is_ours(folder / name) for name in _names(folder)):
             return False
         return mark.files == _listing(folder) and (not thorough or mark.contents == _contents(folder))
-    except (OSError, msgspec.DecodeError):
+    except (OSError, DataError):
         return False
 
 

@@ -17,9 +17,13 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core import records
+from rocmend.core.documents import MALFORMED, read_document
+from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.kb import entry as entry_module
 from rocmend.kb.entry import Entry
+
+_MAX_BYTES = 64 << 20
 
 Stamp = tuple[str, int, int]
 """Path, size in bytes and time of change in ns."""
@@ -46,9 +50,9 @@ def stamps_of(paths: Sequence[str]) -> tuple[Stamp, ...]:
 def read_compiled(stamps: tuple[Stamp, ...]) -> dict[str, Entry] | None:
     """Return the entries by path, or None where they were not kept or a file has changed since."""
     try:
-        data = _place().read_bytes()
+        data = read_document(_place(), max_bytes=_MAX_BYTES)
         kept = msgspec.msgpack.decode(data, type=Compiled)
-    except (OSError, msgspec.DecodeError, RecursionError):
+    except (OSError, DataError, *MALFORMED):
         return None
     return kept.entries if kept.stamps == stamps else None
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from rocmend.core.documents import read_document
+from rocmend.core.documents import MALFORMED, read_document
 from rocmend.core.errors import DataError
 from rocmend.core.patterns import compile_pattern
 from rocmend.core.verdict import Verdict
@@ -253,7 +253,7 @@ def read_numbers(path: Path) -> Sequence[float]:
         if data.lstrip()[:1] == b"[":
             return msgspec.json.decode(data, type=list[float])
         return [float(word) for word in data.split()]
-    except (msgspec.DecodeError, ValueError) as error:
+    except MALFORMED as error:
         raise ValueError(f"{path.name} does not hold a list of numbers: {error}") from error
 
 

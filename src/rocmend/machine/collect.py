@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.records import CollectorRun, CollectorStatus, Fact, Gap
 from rocmend.core.supervise import ChildResult, Ending, run_children
@@ -148,7 +149,7 @@ def _merge(
     if status is CollectorStatus.OK:
         try:
             outcome = msgspec.json.decode(result.payload, type=_Outcome)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             outcome = _Outcome([], [], f"its facts could not be read back: {error}")
         for fact in outcome.facts:
             facts.setdefault(fact.key, fact)

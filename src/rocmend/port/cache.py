@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 import rocmend
-from rocmend.core.errors import RocmendError
+from rocmend.core.documents import MALFORMED, read_document
+from rocmend.core.errors import DataError, RocmendError
 from rocmend.core.files import write_atomic
 from rocmend.core.private import private_folder
 from rocmend.port.look import Look
@@ -23,6 +24,7 @@ __all__ = ["Cache", "rules_fingerprint"]
 
 _MAGIC = b"rocmend port cache 1\n"
 _DIGEST_BYTES = 32
+_MAX_BYTES = 512 << 20
 _RACY_NS = 2_000_000_000
 """A file written this shortly before it was read may be written again with the same time: its stamp says too little."""
 _MOST_PROJECTS = 64
@@ -123,17 +125,17 @@ class Cache:
         if self._path is None:
             return {}
         try:
-            data = self._path.read_bytes()
-        except FileNotFoundError:
+            data = read_document(self._path, max_bytes=_MAX_BYTES)
+        except (FileNotFoundError, NotADirectoryError):
             return {}
-        except OSError as error:
-            self.notes.append(f"The cache {self._path} cannot be read: {error.strerror}; all files are read.")
+        except DataError as error:
+            self.notes.append(f"The cache {self._path} {error.message.removesuffix('.')}; all files are read.")
             return {}
         payload = data[len(_MAGIC) + _DIGEST_BYTES :]
         if data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) :][:_DIGEST_BYTES] == hashlib.sha256(payload).digest():
             try:
                 stored = msgspec.msgpack.decode(payload, type=_Stored)
-            except msgspec.DecodeError:  # whole, but of another version's shape
+            except MALFORMED:  # whole, but of another version's shape
                 return {}
             return stored.entries if stored.fingerprint == self._fingerprint else {}
         self.notes.append(f"The cache {self._path} was damaged and is built anew.")

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from rocmend.core.errors import RocmendError
+from rocmend.core.documents import MALFORMED, decompressed, read_document
+from rocmend.core.errors import DataError, RocmendError
 from rocmend.core.files import write_atomic
 from rocmend.core.private import private_folder
 from rocmend.port.cache import rules_fingerprint
@@ -18,6 +19,8 @@ from rocmend.port.cache import rules_fingerprint
 __all__ = ["Memo"]
 
 _DIGEST_BYTES = 32
+_MAX_BYTES = 256 << 20
+_MAX_PLAIN_BYTES = 1 << 30
 
 
 class Memo:
@@ -65,11 +68,10 @@ class Memo:
         if self._path is None:
             return {}
         try:
-            data = self._path.read_bytes()
+            data = read_document(self._path, max_bytes=_MAX_BYTES)
             payload = data[_DIGEST_BYTES:]
             if hashlib.sha256(payload).digest() != data[:_DIGEST_BYTES]:
                 return {}
-            plain = zstandard.ZstdDecompressor().decompress(payload)
-            return msgspec.msgpack.decode(plain, type=dict[bytes, bytes])
-        except (OSError, msgspec.DecodeError, zstandard.ZstdError):
+            return msgspec.msgpack.decode(decompressed(payload, _MAX_PLAIN_BYTES), type=dict[bytes, bytes])
+        except (OSError, DataError, *MALFORMED):
             return {}

@@ -10,10 +10,12 @@ import ast
 import re
 import sys
 from collections.abc import Collection
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from rocmend.core.documents import PYTHON_BYTES, read_document
+from rocmend.core.beneath import Beneath
+from rocmend.core.documents import PYTHON_BYTES
 from rocmend.core.errors import DataError
 
 __all__ = ["Reach", "Reaches"]
@@ -47,17 +49,15 @@ class Reach(NamedTuple):
     folder: str
 
 
-def _flag_in(path: Path) -> tuple[str, str] | None:
+def _flag_in(tree: Beneath, file: str) -> tuple[str, str] | None:
     """Return a module's name and its flag for ROCm, where it is proven to be one and safe to import."""
-    if path.name in {"__init__.py", f"{MODULE}.py"} or not path.is_file():  # a pipe would block
+    path = PurePosixPath(file)
+    if path.suffix != ".py" or path.name in {"__init__.py", f"{MODULE}.py"}:
         return None
-    try:
-        data = read_document(path, max_bytes=PYTHON_BYTES, follow=False)
-    except (OSError, DataError):
+    data = _read(tree, file, PYTHON_BYTES)
+    if not data or not _HIP.search(data) or _RELATIVE.search(data):
         return None
-    if not _HIP.search(data) or _RELATIVE.search(data):
-        return None
-    if path.parent.name.encode() in {match.group(1) for match in _IMPORTED.finditer(data)}:
+    if (path.parent.name or tree.root.name).encode() in {match.group(1) for match in _IMPORTED.finditer(data)}:
         return None
     from rocmend.port.python.file import PythonFile
     from rocmend.port.python.flags import is_name, proven_names
@@ -70,6 +70,14 @@ def _flag_in(path: Path) -> tuple[str, str] | None:
     return (path.stem, own[0]) if own else None
 
 
+def _read(tree: Beneath, path: str, most: int) -> bytes:
+    """Return a module's bytes; none where it cannot be read."""
+    try:
+        return tree.document(path, most)
+    except (OSError, DataError):
+        return b""
+
+
 class Reaches:
     """The packages of one project, as its files lie.
 
@@ -78,7 +86,7 @@ class Reaches:
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._tree = Beneath(root)
         self._packages: dict[str, bool] = {}
         self._flags: dict[str, tuple[str, str] | None] = {}
         self._names: dict[str, dict[str, set[str]]] = {}
@@ -121,7 +129,7 @@ class Reaches:
         Only one that can be imported from everywhere in the package: it imports nothing of the package itself.
         """
         if home not in self._flags:
-            found = (_flag_in(path) for path in sorted((self._root / home).glob("*.py")))
+            found = (_flag_in(self._tree, path) for path in self._tree.files(home))
             self._flags[home] = next((one for one in found if one is not None), None)
         return self._flags[home]
 
@@ -133,9 +141,9 @@ class Reaches:
         """
         names = self._imported_in("/".join(parts[: len(parts) - depth + 1]))
         for inner in range(1, depth):
-            folder = self._root.joinpath(*parts[: len(parts) - inner + 1])
+            folder = "/".join(parts[: len(parts) - inner + 1])
             for module in names.get(parts[-inner], ()):
-                if (folder / f"{module}.py").is_file() or (folder / module).is_dir():
+                if self._tree.is_file(f"{folder}/{module}.py") or self._tree.is_own_folder(f"{folder}/{module}"):
                     return inner
         return depth
 
@@ -143,15 +151,9 @@ class Reaches:
         """Return the names that the files of a package import from the search path, each with the names in it."""
         if home not in self._names:
             found: dict[str, set[str]] = {}
-            for number, path in enumerate(sorted((self._root / home).rglob("*.py"))):
-                if number >= _MOST_FILES:
-                    break
-                if not path.is_file():  # a pipe would block
-                    continue
-                try:
-                    data = read_document(path, max_bytes=_LARGEST, follow=False)
-                except (OSError, DataError):
-                    continue
+            modules = (path for path in self._tree.files(home, deep=True) if path.endswith(".py"))
+            for path in islice(modules, _MOST_FILES):
+                data = _read(self._tree, path, _LARGEST)
                 for name, rest in [*_DOTTED.findall(data), *_FROM.findall(data)]:
                     found.setdefault(name.decode(), set()).update(re.findall(r"\w+", rest.decode("ascii", "ignore")))
             self._names[home] = found
@@ -169,7 +171,7 @@ class Reaches:
         known = self._packages.get(folder)
         if known is None:
             name = folder.rpartition("/")[2]
-            known = name.isidentifier() and (self._root / folder / "__init__.py").is_file()
+            known = name.isidentifier() and self._tree.is_file(f"{folder}/__init__.py")
             self._packages[folder] = known
         return known
 
@@ -179,18 +181,15 @@ class Reaches:
         The names matter: ``types.py`` beside a file does not make ``from types import GenericAlias`` mean it.
         """
         for module, names in _FROM.findall(data):
-            beside = self._root / folder / f"{module.decode('ascii', 'replace')}.py"
-            if module.decode("ascii", "replace") in sys.stdlib_module_names or not beside.is_file():
+            name = module.decode("ascii", "replace")
+            if name in sys.stdlib_module_names:
                 continue
-            try:
-                there = read_document(beside, max_bytes=_LARGEST)
-            except (OSError, DataError):
-                continue
+            there = _read(self._tree, f"{folder}/{name}.py".lstrip("/"), _LARGEST)
             if any(
                 re.search(
-                    rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=]" % (name, name), there, re.MULTILINE
+                    rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=]" % (item, item), there, re.MULTILINE
                 )
-                for name in re.findall(rb"[A-Za-z_]\w*", names)
+                for item in re.findall(rb"[A-Za-z_]\w*", names)
             ):
                 return True
         return False

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rocmend.core.documents import read_toml
+from rocmend.core.beneath import Beneath
+from rocmend.core.documents import LIMITS, parse_toml
 from rocmend.core.errors import DataError, UsageError
 
 __all__ = ["Settings", "project_document", "settings", "table_in"]
@@ -39,16 +40,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     golden: tuple[str, ...] = ()
 
 
-def project_document(root: Path) -> dict[str, Any]:
+def project_document(project: Path | Beneath, folder: str = "") -> dict[str, Any]:
     """Return a project's ``pyproject.toml``; empty where it has none.
 
+    Args:
+        project: Its folder.
+        folder: A folder in it that has one of its own.
+
     Raises:
-        DataError: It is no regular file, no TOML, or over the limits of one.
+        DataError: It is no regular file, lies below a link, is no TOML, or over the limits of one.
     """
+    path = f"{folder}/pyproject.toml".lstrip("/")
     try:
-        return read_toml(root / "pyproject.toml", follow=False)
+        tree = project if isinstance(project, Beneath) else Beneath(project)
+        data = tree.document(path, LIMITS.size_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return {}
+    return parse_toml(data, str(tree.root / path))
 
 
 def table_in(document: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ import zstandard
 
 import rocmend
 from rocmend.core.beneath import Beneath, why_unsafe
+from rocmend.core.documents import MALFORMED, decompressed
 from rocmend.core.errors import DataError, UsageError
 from rocmend.port.git import tracked
 from rocmend.port.records import Change
@@ -150,23 +151,6 @@ def compressed(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=6).compress(data)
 
 
-def _unpacked(data: bytes) -> bytes:
-    """Return bytes that were kept. The size that they say they have is not believed.
-
-    Raises:
-        ValueError: They are more than a port keeps.
-    """
-    parts: list[bytes] = []
-    left = MAX_FILE_BYTES
-    with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data) as stream:
-        while part := stream.read(1 << 20):
-            left -= len(part)
-            if left < 0:
-                raise ValueError(f"it unpacks to more than {MAX_FILE_BYTES:,} bytes")
-            parts.append(part)
-    return b"".join(parts)
-
-
 class Generation:
     """One port as it is kept in a project.
 
@@ -186,7 +170,7 @@ class Generation:
         try:
             data = tree.read(f"{self.folder}/{MANIFEST}", _MAX_MANIFEST_BYTES)
             self.manifest = msgspec.json.decode(data, type=Manifest)
-        except (OSError, msgspec.DecodeError, RecursionError) as error:
+        except (OSError, *MALFORMED) as error:
             raise DataError(
                 str(self.path / MANIFEST),
                 f"the record of the port cannot be read: {error}.",
@@ -218,8 +202,8 @@ class Generation:
         path = f"{self.folder}/{ORIGINALS}/{entry.before}.zst"
         shown = str(self.tree.root / path)
         try:
-            data = _unpacked(self.tree.read(path, MAX_FILE_BYTES))
-        except (OSError, ValueError, zstandard.ZstdError) as error:
+            data = decompressed(self.tree.read(path, MAX_FILE_BYTES), MAX_FILE_BYTES)
+        except (OSError, ValueError) as error:
             raise DataError(
                 shown, f"the original of {entry.path} cannot be read: {error}.", next_step="Take it from git."
             ) from error

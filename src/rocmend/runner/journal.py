@@ -15,16 +15,20 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED, open_regular
 from rocmend.core.errors import UsageError
 from rocmend.core.files import naming, open_private
 from rocmend.core.verdict import Verdict
 from rocmend.runner.events import Event, EventKind
 from rocmend.runner.result import AttemptResult
 
+MAX_LINE_BYTES = 128 << 20
+"""Of one event. The longest hold what a call returned (``supervisor.MESSAGE_BYTES``, more as it is written here)."""
+_CHUNK_BYTES = 1 << 16
 _SYNC_S = 0.5
 _FLUSHED = frozenset({EventKind.START, EventKind.PHASE, EventKind.STACK, EventKind.DMESG})
 
@@ -37,12 +41,26 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a journal; torn or foreign lines are passed over, an absent file has none."""
+    """Yield the records of a journal; torn, foreign and overlong lines are passed over, an absent file has none.
+
+    Raises:
+        DataError: It is no regular file, or cannot be read.
+    """
     decoder = msgspec.json.Decoder(Record)
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-        for line in file:
-            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with contextlib.suppress(FileNotFoundError), open_regular(path) as file:
+        for line in _lines(file):
+            with contextlib.suppress(*MALFORMED):
                 yield decoder.decode(line)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file, without those that are longer than any that is written; none of these is held."""
+    while line := file.readline(MAX_LINE_BYTES):
+        if line.endswith(b"\n") or len(line) < MAX_LINE_BYTES:
+            yield line
+            continue
+        while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+            pass
 
 
 def _is_finished(record: Record) -> bool:

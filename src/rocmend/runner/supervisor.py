@@ -42,7 +42,7 @@ LATEST = 3.0
 """Times a signal's delay after which it is sent, though we may have been paused: no flood keeps a program alive."""
 DRAIN_S = 1.0
 STACK_BYTES = 1 << 18
-MESSAGE_BYTES = 256 << 20
+MESSAGE_BYTES = 32 << 20
 INLINE_BYTES = 16 << 20
 _COST_SHARE = 100
 _MAX_STACKS = 24

@@ -24,6 +24,9 @@ T = TypeVar("T")
 BUSY_S = 30.0
 """Seconds to wait for other writers before giving up."""
 
+MAX_VALUE_BYTES = 256 << 20
+"""Of one record, or of one machine: what is larger is an error of SQLite's, in a database that others filled too."""
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
@@ -44,6 +47,7 @@ def connect(place: Place, *, writable: bool) -> sqlite3.Connection:
     """
     connection = _open(place, writable=writable)
     try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         connection.execute(f"PRAGMA busy_timeout={int(BUSY_S * 1000)}")
         _prepare(connection, place, writable=writable)
         connection.execute("PRAGMA foreign_keys=ON")

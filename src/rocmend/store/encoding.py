@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED, decompressed
 from rocmend.core.errors import DataError
 from rocmend.core.evidence import Evidence
 from rocmend.core.records import SCHEMA_VERSION
@@ -46,15 +47,17 @@ def encode_evidence(evidence: Evidence) -> str:
         raise DataError("store", f"the record of {evidence.subject!r} can't be written as JSON: {error}.") from error
 
 
-def decode_evidence(text: str, record_id: str) -> Evidence:
-    """Read a record.
+def decode_evidence(text: object, record_id: str) -> Evidence:
+    """Read a record, from what SQLite gives: a column holds values of any type.
 
     Raises:
         DataError: It is damaged, or a newer rocmend wrote it.
     """
     try:
+        if not isinstance(text, str):
+            raise ValueError(f"expected text, got {type(text).__name__}")  # noqa: TRY004  one error for all
         evidence = msgspec.json.decode(text, type=Evidence)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except MALFORMED as error:
         raise DataError(
             record_id,
             f"The record can't be read: {error}.",
@@ -134,20 +137,19 @@ MAX_MACHINE_BYTES = 256 << 20
 """A snapshot that claims to be larger than this is not ours."""
 
 
-def decode_machine(data: bytes, content_hash: str) -> Machine:
-    """Read a machine.
+def decode_machine(data: object, content_hash: str) -> Machine:
+    """Read a machine, from what SQLite gives.
 
     Raises:
         DataError: It is damaged, or a newer rocmend wrote it.
     """
-    import zstandard
-
     from rocmend.machine.facts import Machine
 
     try:
-        text = zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_MACHINE_BYTES)
-        machine = msgspec.json.decode(text, type=Machine)
-    except (zstandard.ZstdError, MemoryError, msgspec.MsgspecError) as error:
+        if not isinstance(data, bytes):
+            raise ValueError(f"expected bytes, got {type(data).__name__}")  # noqa: TRY004  one error for all
+        machine = msgspec.json.decode(decompressed(data, MAX_MACHINE_BYTES), type=Machine)
+    except MALFORMED as error:
         raise DataError(content_hash, f"The machine snapshot can't be read: {error}.") from error
     if machine.schema_version > SCHEMA_VERSION:
         raise DataError(

@@ -175,7 +175,7 @@ def read_result(result: CommandResult, limit_s: float) -> tuple[Verdict, str, fl
         if line.startswith(MARK):
             try:
                 events.append(json.loads(line[len(MARK) :]))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # cut where it was killed
     last = events[-1] if events and isinstance(events[-1], dict) else {}
     case = str(last.get("case") or "the start of PyTorch")

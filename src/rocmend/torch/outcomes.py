@@ -12,6 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 from rocmend.core.files import make_private, write_atomic
 from rocmend.core.private import cache_folder
 
@@ -66,8 +70,8 @@ class OutcomeCache:
         if not isinstance(entry, dict):
             return None
         try:
-            return Outcome(**entry)
-        except TypeError:
+            return msgspec.convert(entry, Outcome)
+        except msgspec.ValidationError:
             return None
 
     def keep(self, machine: Mapping[str, str], subject: str, outcome: Outcome) -> None:
@@ -100,15 +104,13 @@ class OutcomeCache:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            if self.path.stat().st_size > _LARGEST_BYTES:
-                return {}
-            whole = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            whole = read_json(self.path, dict[str, Any], max_bytes=_LARGEST_BYTES, what="file of outcomes")
+        except (FileNotFoundError, NotADirectoryError):
             return {}
-        except (OSError, ValueError, RecursionError) as error:
-            log.warning("rocmend: %s is not readable and is made anew: %s", self.path, error)
+        except DataError as error:
+            log.warning("rocmend: %s is made anew: it %s", self.path, error.message)
             return {}
-        machines = whole.get("machines") if isinstance(whole, dict) and whole.get("schema") == _SCHEMA else None
+        machines = whole.get("machines") if whole.get("schema") == _SCHEMA else None
         if not isinstance(machines, dict):
             return {}
         return {

@@ -37,9 +37,9 @@ def recorded(total: Path) -> Path:
 
 
 def test_a_case_comes_back_as_it_was_written(recorded: Path) -> None:
-    ((name, folder, case),) = read_all(recorded)
+    ((name, folder, case),) = read_all(Beneath(recorded))
     assert (name, case) == ("total-1", CASE)
-    assert cases.buffer(folder, "in.bin") == VALUES
+    assert cases.buffer(Beneath(recorded), folder, "in.bin") == VALUES
 
 
 @pytest.mark.usefixtures("pip_compiler")
@@ -125,7 +125,7 @@ def test_kernels_are_found_by_the_name_that_the_source_has() -> None:
 
 
 def test_a_case_with_other_arguments_than_the_kernels() -> None:
-    one = Prepared("n", Path(), CASE, "gfx942", b"", Kernarg("k", size=0))
+    one = Prepared("n", Beneath(Path()), "", CASE, "gfx942", b"", Kernarg("k", size=0))
     with pytest.raises(UsageError, match="takes 0 arguments, got 2"):
         one.segment({"in.bin": 1, "out.before": 2})
 
@@ -146,15 +146,14 @@ def test_a_case_with_other_arguments_than_the_kernels() -> None:
 def test_what_is_no_case(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "case.json").write_bytes(text)
     with pytest.raises(DataError):
-        read(tmp_path)
+        read(Beneath(tmp_path), "")
 
 
 def test_a_buffer_outside_of_its_case(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
-    folder = tmp_path / "case"
     for name in ("../secret", "/etc/hostname", "none"):
         with pytest.raises(DataError):
-            cases.buffer(folder, name)
+            cases.buffer(Beneath(tmp_path), "case", name)
     case = Case("k", "u", (1, 1, 1), (1, 1, 1), (Buffer("../secret"), Value(b"\1")))
     with pytest.raises(DataError, match="outside"):
         write(Beneath(tmp_path), "case", case, {"../secret": b""})

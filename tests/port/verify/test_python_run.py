@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.core.beneath import Beneath
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import apply
 from rocmend.port.verify import golden, python_run
@@ -235,7 +236,7 @@ def test_files_that_hold_no_vectors(tmp_path: Path, data: bytes) -> None:
 
     (tmp_path / "a.json").write_bytes(data)
     with pytest.raises(DataError, match=r"a\.json"):
-        golden.read(tmp_path / "a.json")
+        golden.read(Beneath(tmp_path), "a.json")
 
 
 MODEL = """import torch
@@ -264,7 +265,7 @@ def test_golden_vectors_are_kept_and_compared(
     )
     with Job(root, execution=Execution()) as job:
         path = python_run.capture(job, "here", "this machine", device="cpu")
-    vectors, machine = golden.read(path)
+    vectors, machine = golden.read(Beneath(root), path)
     assert machine == "this machine"
     assert [one.name for one in vectors if one.error] == []
     assert len(vectors) == 4

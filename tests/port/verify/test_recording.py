@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.core.beneath import Beneath
 from rocmend.port.verify import cases, recording
 from rocmend.port.verify.cases import Buffer, Value
 from rocmend.port.verify.emulated import kernel_named, prepared
@@ -214,7 +215,7 @@ def test_launches_become_cases(program: Path) -> None:
     told = recorded(program)
     assert told.outcome is Outcome.NOTE
     assert told.detail.startswith("3 launches of 3 kernels recorded for level 4. Not recorded: ")
-    found = {name: (folder, case) for name, folder, case in cases.read_all(program)}
+    found = {name: (folder, case) for name, folder, case in cases.read_all(Beneath(program))}
     assert set(found) == {"app_main.cu-scale-1", "app_main.cu-put-1", "app_main.cu-wide-1"}
     folder, case = found["app_main.cu-scale-1"]
     assert (case.unit, case.grid, case.block, case.dynamic_lds_bytes) == ("app/main.cu", (2, 1, 1), (4, 1, 1), 96)
@@ -224,8 +225,9 @@ def test_launches_become_cases(program: Path) -> None:
         Value(struct.pack("<i", 8)),
         Value(struct.pack("<f", 3)),
     )
-    assert cases.buffer(folder, "arg0.in") == struct.pack("<16f", *range(16))
-    assert cases.buffer(folder, "arg0.out") == struct.pack("<16f", *range(8), *(3 * i for i in range(8)))
+    tree = Beneath(program)
+    assert cases.buffer(tree, folder, "arg0.in") == struct.pack("<16f", *range(16))
+    assert cases.buffer(tree, folder, "arg0.out") == struct.pack("<16f", *range(8), *(3 * i for i in range(8)))
     _, case = found["app_main.cu-put-1"]
     assert case.parameters[0] == Buffer("arg0.in", "arg0.out", "f64")
     _, case = found["app_main.cu-wide-1"]
@@ -243,7 +245,7 @@ def test_what_depends_on_more_than_its_arguments_is_not_recorded(program: Path) 
     again = recorded(program, "with variables")
     assert again.detail.startswith("0 launches of 0 kernels recorded")
     assert "scale: the program has variables on the device" in again.detail
-    assert cases.read_all(program) == [], "what was recorded before is gone"
+    assert cases.read_all(Beneath(program)) == [], "what was recorded before is gone"
 
 
 def test_a_launch_that_fails_is_told(program: Path) -> None:

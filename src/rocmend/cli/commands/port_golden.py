@@ -73,13 +73,14 @@ def command(
         if not run and steps.steps:
             raise _not_asked(path, name, steps)
         announce(steps)
-        written = capture(job, name, machine or platform.node(), device=device)
-    vectors, _ = golden.read(written)
-    failed = [one for one in vectors if one.error]
-    if len(failed) == len(vectors):
-        written.unlink()
-        why = failed[0].error if failed else "there are none"
-        raise DataError("golden vectors", f"no function could be called: {why}.", next_step="Nothing was kept.")
+        kept_in = capture(job, name, machine or platform.node(), device=device)
+        vectors, _ = golden.read(job.tree, kept_in)
+        failed = [one for one in vectors if one.error]
+        if len(failed) == len(vectors):
+            job.tree.unlink(kept_in)
+            why = failed[0].error if failed else "there are none"
+            raise DataError("golden vectors", f"no function could be called: {why}.", next_step="Nothing was kept.")
+        written = job.root / kept_in
     kept = f"{count_text(len(vectors) - len(failed), 'vector')} kept in `{written}`."
     blocks: list[Block] = [Text("`rocmend port verify` compares with them, here and wherever they are carried.")]
     if failed:

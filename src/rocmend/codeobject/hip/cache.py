@@ -12,6 +12,8 @@ import zstandard
 
 from rocmend.codeobject.hip import dependencies
 from rocmend.codeobject.hip.records import HipObject
+from rocmend.core.documents import MALFORMED, decompressed, read_document
+from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.core.private import cache_folder
 
@@ -70,9 +72,9 @@ class Cache:
         """Return what is known and still holds; a file that cannot be read counts as nothing known."""
         path = self._path(key)
         try:
-            data = zstandard.ZstdDecompressor().decompress(path.read_bytes(), max_output_size=MAX_ENTRY_BYTES)
+            data = decompressed(read_document(path, max_bytes=MAX_ENTRY_BYTES), MAX_ENTRY_BYTES)
             entry = msgspec.msgpack.decode(data, type=Entry)
-        except (OSError, zstandard.ZstdError, msgspec.DecodeError):
+        except (OSError, DataError, *MALFORMED):
             return None
         if dependencies.changed(entry.headers):
             return None

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.core.private import cache_folder
 from rocmend.kernels.compiled.measure import FORMAT, Measured
@@ -23,6 +25,9 @@ class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     measured: Measured | None = None
     error: str = ""
+
+
+_MAX_BYTES = 16 << 20
 
 
 class Cache:
@@ -42,8 +47,8 @@ class Cache:
     def find(self, spec: Spec) -> Result | None:
         """Return what is known; a file that cannot be read counts as nothing known."""
         try:
-            return msgspec.json.decode(self._path(spec).read_bytes(), type=Result)
-        except (OSError, msgspec.DecodeError):
+            return read_json(self._path(spec), Result, max_bytes=_MAX_BYTES)
+        except (OSError, DataError):
             return None
 
     def keep(self, spec: Spec, result: Result) -> None:

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED, read_json
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.kernels.compiled.checks import Finding
 from rocmend.kernels.compiled.measure import Measured
 
 SCHEMA = 1
+_MAX_BYTES = 256 << 20
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,9 +111,9 @@ def read_table(path: Path) -> tuple[Row, ...]:
         DataError: It is none.
     """
     try:
-        file = msgspec.json.decode(path.read_bytes(), type=_File)
+        file: _File = read_json(path, _File, max_bytes=_MAX_BYTES, what="table of compiled kernels")
         return tuple(msgspec.convert(_named(flat, file), Row) for flat in file.rows)
-    except (msgspec.DecodeError, ValueError, TypeError) as error:
+    except (OSError, TypeError, *MALFORMED) as error:
         raise DataError(str(path), f"is no table of compiled kernels: {error}.") from error
 
 

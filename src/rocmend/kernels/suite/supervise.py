@@ -206,7 +206,7 @@ def events(text: str) -> Iterator[dict[str, Any]]:
         if line.startswith(MARK):
             try:
                 event = json.loads(line[len(MARK) :])
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # cut where it was ended
             if isinstance(event, dict) and "event" in event:
                 yield event

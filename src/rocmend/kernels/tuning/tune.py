@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -12,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, stalled
 from rocmend.kernels.tuning import user
@@ -23,6 +26,7 @@ BATCH = 6
 LEAST_GAIN = 0.02
 """A configuration that is not faster by this much, and by more than its spread, is not worth a record."""
 _START_S = 90.0
+_MAX_TRIALS_BYTES = 64 << 20
 
 
 class TrialResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -103,11 +107,9 @@ class _Trials:
     def __init__(self, *, fresh: bool) -> None:
         self.path = trials_path()
         self.known: dict[str, TrialResult] = {}
-        if not fresh and self.path.exists():
-            try:
-                self.known = msgspec.json.decode(self.path.read_bytes(), type=dict[str, TrialResult])
-            except (msgspec.DecodeError, OSError):
-                self.known = {}  # it only saves time
+        if not fresh:
+            with contextlib.suppress(OSError, DataError):  # it only saves time
+                self.known = read_json(self.path, dict[str, TrialResult], max_bytes=_MAX_TRIALS_BYTES)
 
     def keep(self) -> None:
         write_atomic(self.path, msgspec.json.encode(self.known), private=True)

@@ -9,6 +9,8 @@ import re
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
+
 _FOLDER = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]{0,200}?)-(v?\d[^-/]{0,100})(?:-py\d[^/]{0,60})?\.(?:dist|egg)-info$")
 _REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]{0,200})")
 MAX_HEADER_CHARS = 1 << 17
@@ -68,7 +70,7 @@ def parse_direct_url(text: str) -> str | None:
     """
     try:
         document = msgspec.json.decode(text[:MAX_HEADER_CHARS])
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+    except MALFORMED:
         return None
     url = document.get("url") if isinstance(document, dict) else None
     if not isinstance(url, str) or not url:

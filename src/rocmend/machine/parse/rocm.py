@@ -6,6 +6,8 @@ import re
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
+
 _VERSION = re.compile(r"\d+(?:\.\d+){1,3}(?:(?:a|b|rc)\d+)?(?:[.+-][A-Za-z0-9.]+)?")
 _HIP_LINE = re.compile(r"^\s*(HIP_VERSION_(?:MAJOR|MINOR|PATCH|GITHASH))\s*=\s*(\S+)", re.MULTILINE)
 _ROCM_TAG = re.compile(r"(?:^|[.+_-])rocm(?:sdk)?(\d{1,2}(?:\.\d+){0,2}(?:(?:a|b|rc)\d+)?)(?!\d)")
@@ -39,7 +41,7 @@ def parse_therock_manifest(text: str) -> str | None:
     """Return the ROCm version that TheRock's ``share/therock/*.json`` names, or None."""
     try:
         document = msgspec.json.decode(text[: 1 << 18])
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+    except MALFORMED:
         return None
     if not isinstance(document, dict):
         return None

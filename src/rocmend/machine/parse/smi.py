@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import DataError
 
 MAX_CHARS = 8 << 20
@@ -83,7 +84,7 @@ def decode(text: str, tool: str) -> Any:
         end = max(body.rfind("}"), body.rfind("]")) + 1
         try:
             return msgspec.json.decode(body[:end].encode(errors="replace"))
-        except (msgspec.MsgspecError, RecursionError):
+        except MALFORMED:
             continue
     raise DataError(tool, "expected JSON, found none.", next_step=f"Run `{tool} --json` by hand and look at it.")
 

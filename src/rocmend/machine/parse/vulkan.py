@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import DataError
 
 MAX_MANIFEST_CHARS = 1 << 17
@@ -51,7 +52,7 @@ class Icd(msgspec.Struct, frozen=True):
 def _object(text: str, subject: str) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(text[:MAX_MANIFEST_CHARS])
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+    except MALFORMED as error:
         raise DataError(subject, f"is not valid JSON: {str(error)[:120]}.") from None
     if not isinstance(document, dict):
         raise DataError(subject, "expected a JSON object.")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rocmend.core.documents import read_json
+from rocmend.core.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Group", "group_of", "init", "is_available", "leave"]
 
+_MAX_HOSTFILE_BYTES = 1 << 20
 _BACKENDS = {"any": "", "mpi": "mpi", "ring": "gloo", "nccl": "nccl", "jaccl": "", "gloo": "gloo"}
 """MLX's names, and torch's of what stands for them here: gloo speaks TCP as MLX's ring does; nccl is RCCL on ROCm."""
 
@@ -210,10 +213,10 @@ def _launched_by_mlx() -> None:
     hostfile = os.environ.get("MLX_HOSTFILE")
     if hostfile:
         try:
-            hosts = json.loads(Path(hostfile).read_text(encoding="utf-8"))
+            hosts: list[list[str]] = read_json(Path(hostfile), list[list[str]], max_bytes=_MAX_HOSTFILE_BYTES)
             host, _, port = hosts[0][0].rpartition(":")
             size = str(len(hosts))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (OSError, DataError, IndexError) as error:
             raise RuntimeError(f"[ring] MLX_HOSTFILE={hostfile} holds no lists of addresses: {error}.") from error
     if size and host and port:
         os.environ.update(RANK=rank, WORLD_SIZE=size, MASTER_ADDR=host, MASTER_PORT=port)

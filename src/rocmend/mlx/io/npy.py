@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import zipfile
+import zlib
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ __all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
 
 _MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 1 << 20
+_FREE_BYTES = 1 << 30
+_MOST_RATIO = 100
+"""A ``.npz`` may unpack to 1 GiB, or to 100 times its size: weights shrink to a half at best, zeros to a thousandth."""
 _CODES: dict[str, Dtype] = {
     "b1": dtypes.bool_, "u1": dtypes.uint8, "u2": dtypes.uint16, "u4": dtypes.uint32, "u8": dtypes.uint64,
     "i1": dtypes.int8, "i2": dtypes.int16, "i4": dtypes.int32, "i8": dtypes.int64, "f2": dtypes.float16,
@@ -120,7 +124,7 @@ def read_npz(file: Any, stream: Stream) -> dict[str, array]:
 
     Raises:
         ValueError: it is no zip file.
-        RuntimeError: a member is no ``.npy``.
+        RuntimeError: a member is no ``.npy``, is damaged, or unpacks to more than any array that was saved would.
     """
     try:
         archive = zipfile.ZipFile(file)
@@ -131,15 +135,42 @@ def read_npz(file: Any, stream: Stream) -> dict[str, array]:
         ) from error
     with archive:
         found = {}
-        for name in archive.namelist():
-            try:
-                with archive.open(name) as member:
-                    source = Source(member, "load_npz")
-            except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-                raise RuntimeError(f"[load_npz] {name} cannot be read: {error}.") from error
-            source.name = name
-            found[name.removesuffix(".npy")] = read_npy(source, stream)
+        members = archive.infolist()
+        left = max(_FREE_BYTES, _MOST_RATIO * sum(min(one.compress_size, _end(archive)) for one in members))
+        for one in members:
+            source = _member(archive, one, left)
+            left -= len(source)
+            found[one.filename.removesuffix(".npy")] = read_npy(source, stream)
         return found
+
+
+def _end(archive: zipfile.ZipFile) -> int:
+    """Return the size of the archive's own file: a member says that it is larger at will."""
+    file: Any = archive.fp
+    at = file.tell()
+    end: int = file.seek(0, io.SEEK_END)
+    file.seek(at)
+    return end
+
+
+def _member(archive: zipfile.ZipFile, one: zipfile.ZipInfo, left: int) -> Source:
+    """Return a member's bytes: what it says of its size is not believed.
+
+    Raises:
+        RuntimeError: it is damaged, is compressed otherwise than numpy does, or has more than ``left`` bytes.
+    """
+    name = one.filename
+    if one.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise RuntimeError(f"[load_npz] {name} is compressed in a way that numpy does not write.")
+    try:
+        if one.file_size > left:
+            raise RuntimeError(f"it unpacks to {one.file_size:,} bytes, and {left:,} are left for it")  # noqa: TRY301
+        with archive.open(one) as member:
+            source = Source(member, "load_npz", most=left)
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
+        raise RuntimeError(f"[load_npz] {name} cannot be read: {error}.") from error
+    source.name = name
+    return source
 
 
 def write_npz(out: Any, arrays: dict[str, array], *, compressed: bool) -> None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
+
+from rocmend.core.documents import MALFORMED
 from rocmend.mlx import dtypes
 from rocmend.mlx.io.output import bytes_of
 from rocmend.mlx.io.source import Source, array_at
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read_safetensors", "write_safetensors"]
 
-_MAX_HEADER = 100_000_000  # that of the format's own library
+_MAX_HEADER = 32 << 20  # the format's own library takes 100 MB; the headers of real models have less than 1 MB
+_MAX_DIMENSIONS = 64  # torch's
+_MAX_SIZE = 1 << 48
 _CODES: dict[str, Dtype] = {
     "BOOL": dtypes.bool_, "U8": dtypes.uint8, "U16": dtypes.uint16, "U32": dtypes.uint32, "U64": dtypes.uint64,
     "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32, "I64": dtypes.int64, "F16": dtypes.float16,
@@ -28,6 +33,8 @@ _CODES: dict[str, Dtype] = {
     "F8_E4M3": dtypes.uint8, "F8_E8M0": dtypes.uint8,
 }  # fmt: skip
 _NAMES = {dtype: code for code, dtype in _CODES.items() if not code.startswith("F8")}
+_Size = Annotated[int, msgspec.Meta(ge=0, le=_MAX_SIZE)]
+_Offset = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def read_safetensors(source: Source, stream: Stream) -> tuple[dict[str, array], dict[str, str]]:
@@ -40,9 +47,7 @@ def read_safetensors(source: Source, stream: Stream) -> tuple[dict[str, array], 
     """
     header, begin = _header(source)
     space = len(source) - begin
-    metadata = header.pop("__metadata__", None) or {}
-    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        raise RuntimeError(f"[load_safetensors] The metadata of {source.name} is no mapping of strings.")
+    metadata = _metadata(source, header.pop("__metadata__", msgspec.Raw(b"{}")))
     found = {}
     for name, entry in header.items():
         dtype, shape, start, stop = _entry(name, entry)
@@ -60,8 +65,23 @@ def read_safetensors(source: Source, stream: Stream) -> tuple[dict[str, array], 
     return found, metadata
 
 
-def _header(source: Source) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the tensors begin."""
+class _Entry(msgspec.Struct):
+    """What a header says of a tensor."""
+
+    dtype: str
+    shape: Annotated[list[_Size], msgspec.Meta(max_length=_MAX_DIMENSIONS)]
+    data_offsets: tuple[_Offset, _Offset]
+
+
+def _metadata(source: Source, text: msgspec.Raw) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, str] | None) or {}
+    except MALFORMED:
+        raise RuntimeError(f"[load_safetensors] The metadata of {source.name} is no mapping of strings.") from None
+
+
+def _header(source: Source) -> tuple[dict[str, msgspec.Raw], int]:
+    """Return the header with its entries as they stand there, and where the tensors begin."""
     length = int.from_bytes(source.bytes(0, 8), "little")
     if len(source) < 8 or length < 2 or length > min(_MAX_HEADER, len(source) - 8):
         raise RuntimeError(
@@ -69,28 +89,23 @@ def _header(source: Source) -> tuple[dict[str, Any], int]:
             "not downloaded whole (a text file of a few lines is a pointer of git-lfs)."
         )
     try:
-        header = json.loads(source.bytes(8, 8 + length))
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict):
-        raise RuntimeError(f"[load_safetensors] Invalid json metadata file {source.name}")  # noqa: TRY004  MLX's type
-    return header, 8 + length
+        return msgspec.json.decode(source.bytes(8, 8 + length), type=dict[str, msgspec.Raw]), 8 + length
+    except MALFORMED:
+        raise RuntimeError(f"[load_safetensors] Invalid json metadata file {source.name}") from None
 
 
-def _entry(name: str, entry: Any) -> tuple[Dtype, tuple[int, ...], int, int]:
+def _entry(name: str, text: msgspec.Raw) -> tuple[Dtype, tuple[int, ...], int, int]:
     """Return type, shape and offsets of a tensor."""
     try:
-        code, shape, (start, stop) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
-        if not all(type(item) is int and item >= 0 for item in (*shape, start, stop)):
-            raise ValueError  # noqa: TRY301  one error for all
-    except (TypeError, KeyError, ValueError):
+        entry = msgspec.json.decode(text, type=_Entry)
+    except MALFORMED:
         raise RuntimeError(
             f"[load_safetensors] Tensor '{name}' needs a dtype, a shape and data_offsets of non-negative integers."
         ) from None
-    dtype = _CODES.get(code) if isinstance(code, str) else None
+    dtype = _CODES.get(entry.dtype)
     if dtype is None:
-        raise RuntimeError(f"[safetensor] unsupported dtype {code} of tensor '{name}'.")
-    return dtype, shape, start, stop
+        raise RuntimeError(f"[safetensor] unsupported dtype {entry.dtype} of tensor '{name}'.")
+    return dtype, tuple(entry.shape), *entry.data_offsets
 
 
 def write_safetensors(out: Any, arrays: dict[str, array], metadata: dict[str, str]) -> None:

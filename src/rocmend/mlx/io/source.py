@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Source", "array_at", "failing"]
 
+_CHUNK_BYTES = 1 << 20
+
 
 class Source:
     """The bytes of a file, or of a file object from where it stands.
@@ -34,12 +36,13 @@ class Source:
     Args:
         file: a path or a file object opened in binary mode.
         op: name of the function that reads, for errors.
+        most: bytes that are read of a file object; all where there is no limit.
 
     Raises:
-        RuntimeError: the file cannot be read.
+        RuntimeError: the file cannot be read, or has more than ``most`` bytes.
     """
 
-    def __init__(self, file: Any, op: str) -> None:
+    def __init__(self, file: Any, op: str, *, most: int | None = None) -> None:
         self.op = op
         if isinstance(file, str | os.PathLike):
             self.name = os.fspath(file)
@@ -51,12 +54,14 @@ class Source:
         else:
             self.name = str(getattr(file, "name", "stream"))
             try:
-                read = file.read()
+                read = file.read() if most is None else _at_most(file, most)
             except (OSError, ValueError, io.UnsupportedOperation) as error:
                 raise RuntimeError(f"[{op}] Failed to read from python stream: {error}.") from error
             if not isinstance(read, bytes | bytearray | memoryview):
                 raise RuntimeError(f"[{op}] Failed to read from python stream: it is not opened in binary mode.")  # noqa: TRY004  MLX's type
-            self.data = bytearray(read)
+            self.data = read if isinstance(read, bytearray) else bytearray(read)
+            if most is not None and len(self.data) > most:
+                raise RuntimeError(f"[{op}] {self.name} has more than {most:,} bytes.")
 
     def __len__(self) -> int:
         return len(self.data)
@@ -70,6 +75,14 @@ class Source:
         if not size:
             return torch.empty(0, dtype=torch.uint8)
         return torch.frombuffer(self.data, dtype=torch.uint8, count=size, offset=start)
+
+
+def _at_most(file: Any, most: int) -> bytearray:
+    """Return what a file object holds; a little more than ``most`` bytes where it holds more."""
+    data = bytearray()
+    while len(data) <= most and (part := file.read(_CHUNK_BYTES)):
+        data += part
+    return data
 
 
 def _contents(opened: Any) -> Any:

@@ -201,7 +201,7 @@ def _lines(text: str) -> Iterator[dict[str, Any]]:
         if line.startswith('{"what"'):
             try:
                 yield json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # cut where the child was ended
 
 

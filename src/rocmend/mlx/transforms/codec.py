@@ -6,11 +6,14 @@ constants. Reading one runs nothing of it but operations of this package.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from rocmend.core.documents import decode_json, open_regular
+from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
 from rocmend.mlx.dtypes import DTYPES, Dtype
 from rocmend.mlx.primitive import PRIMITIVES, Primitive
@@ -22,6 +25,8 @@ __all__ = ["decode", "encode", "read", "write"]
 
 MAGIC = b"rocmend-mlx-function\n"
 VERSION = 1
+_MAX_HEADER = 64 << 20
+_ROOM = "rocmend.mlx."
 
 _dtypes = {dtype.name: dtype for dtype in DTYPES}
 
@@ -92,7 +97,7 @@ def _record(name: str) -> Any:
         ValueError: there is none.
     """
     module, _, kind = name.partition(":")
-    if module.startswith("rocmend."):
+    if module.startswith(_ROOM):
         try:
             found = getattr(importlib.import_module(module), kind)
         except (ImportError, AttributeError):
@@ -121,22 +126,31 @@ def read(path: Path) -> tuple[dict[str, Any], bytes]:
         RuntimeError: it cannot be read, or is no exported function of this version.
     """
     try:
-        content = path.read_bytes()
+        with open_regular(path) as file:
+            begin = len(MAGIC) + 8
+            start = file.read(begin)
+            if start.startswith(MAGIC) and len(start) == begin:
+                return _parts(file, path, *struct.unpack("<Q", start[len(MAGIC) :]))
     except OSError as error:
         raise RuntimeError(f"[import_function] Failed to open {path}: {error.strerror}.") from error
-    begin = len(MAGIC) + 8
-    if not content.startswith(MAGIC) or len(content) < begin:
-        raise RuntimeError(
-            f"[import_function] {path} is no function exported by rocmend. Files that MLX itself exported cannot be "
-            "read: export the function again with this package."
-        )
-    (length,) = struct.unpack("<Q", content[len(MAGIC) : begin])
-    try:
-        header = json.loads(content[begin : begin + length])
-    except ValueError as error:
-        raise RuntimeError(f"[import_function] {path} is damaged: its header cannot be read.") from error
+    except DataError as error:
+        raise RuntimeError(f"[import_function] Failed to open {path}: it {error.message}") from error
+    raise RuntimeError(
+        f"[import_function] {path} is no function exported by rocmend. Files that MLX itself exported cannot be read: "
+        "export the function again with this package."
+    )
+
+
+def _parts(file: BinaryIO, path: Path, length: int) -> tuple[dict[str, Any], bytes]:
+    """Return the header, of as many bytes as the file says, and the rest of the file."""
+    header: dict[str, Any] | None = None
+    if length <= _MAX_HEADER:
+        with contextlib.suppress(DataError):
+            header = decode_json(file.read(length), dict[str, Any], subject=str(path))
+    if header is None:
+        raise RuntimeError(f"[import_function] {path} is damaged: its header cannot be read.")
     if header.get("version") != VERSION:
         raise RuntimeError(
             f"[import_function] {path} is of version {header.get('version')}; this package reads version {VERSION}."
         )
-    return header, content[begin + length :]
+    return header, file.read()

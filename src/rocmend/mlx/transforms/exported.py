@@ -223,10 +223,10 @@ class Imported:
                 offset += entry["size"]
                 constants.append(_leaf(tuple(entry["shape"]), codec.decode({"dtype": entry["dtype"]}), raw))
             self.calls = [_read_call(entry, constants) for entry in header["calls"]]
-        except (KeyError, IndexError, TypeError) as error:
+            self.metadata: str = header["metadata"]
+            self.shapeless: bool = header["shapeless"]
+        except (AttributeError, KeyError, IndexError, TypeError, RecursionError) as error:
             raise RuntimeError(f"[import_function] {path} is damaged: {error!r}.") from error
-        self.metadata: str = header["metadata"]
-        self.shapeless: bool = header["shapeless"]
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[array, ...]:
         """Record the body that was exported for arguments like these.

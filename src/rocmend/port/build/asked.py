@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from rocmend.core.documents import PYTHON_BYTES, read_document
+from rocmend.core.beneath import Beneath, UnsafePathError
+from rocmend.core.documents import PYTHON_BYTES
 from rocmend.core.errors import DataError
 from rocmend.port.build.dependencies import Where, canonical, parsed
 from rocmend.port.build.file import TextFile
@@ -73,20 +75,26 @@ def project(root: Path) -> Project:
 
     Lists of requirements that these include are read too.
     """
+    try:
+        with Beneath(root) as tree:
+            return _project(tree)
+    except (FileNotFoundError, NotADirectoryError):
+        return Project((), "", installable=False)
+
+
+def _project(tree: Beneath) -> Project:
     asked: list[Asked] = []
-    document = _document(root)
+    document = _document(tree)
     names = [*_FILES]
     for name in names:
-        data = _bytes(root / name)
+        data = _bytes(tree, name)
         if data is not None:
-            asked += _of_text(root, name, data, document)
+            asked += _of_text(tree, name, data, document)
             names += [other for other in _included(name, data) if other not in names and len(names) < 64]
-    asked += _of_setup(root)
+    asked += _of_setup(tree)
     table = table_in(document, "project")
     requires = table.get("requires-python", "")
-    installable = (
-        (root / "setup.py").is_file() or (root / "setup.cfg").is_file() or "build-system" in document or bool(table)
-    )
+    installable = any(map(tree.is_file, ("setup.py", "setup.cfg"))) or "build-system" in document or bool(table)
     unique = {(one.name, one.text, one.build): one for one in reversed(asked)}
     return Project(tuple(reversed(unique.values())), requires if isinstance(requires, str) else "", installable)
 
@@ -101,27 +109,27 @@ def _included(name: str, data: bytes) -> Iterator[str]:
             yield path
 
 
-def _bytes(path: Path, max_bytes: int = _MAX_BYTES) -> bytes | None:
+def _bytes(tree: Beneath, path: str, max_bytes: int = _MAX_BYTES) -> bytes | None:
     try:
-        return read_document(path, max_bytes=max_bytes, follow=False)
+        return tree.document(path, max_bytes)
     except (FileNotFoundError, NotADirectoryError, DataError):
         return None
 
 
-def _document(root: Path) -> dict[str, Any]:
+def _document(tree: Beneath, folder: str = "") -> dict[str, Any]:
     try:
-        return project_document(root)
+        return project_document(tree, folder)
     except DataError:
         return {}
 
 
-def _of_text(root: Path, name: str, data: bytes, document: dict[str, Any]) -> Iterator[Asked]:
+def _of_text(tree: Beneath, name: str, data: bytes, document: dict[str, Any]) -> Iterator[Asked]:
     try:
         file = TextFile(name if name in _FILES else "requirements.txt", data)  # a list that is included has any name
     except DataError:
         return
     optional = _optional(file)
-    sources = _Sources(root, document)
+    sources = _Sources(tree, document)
     for one in file.dependencies:
         if one.where in {Where.COMMAND, Where.CONDA}:
             continue
@@ -146,8 +154,8 @@ def _optional(file: TextFile) -> dict[int, str]:
 class _Sources:
     """Where uv gets a project's requirements from: pip does not read uv's table."""
 
-    def __init__(self, root: Path, document: dict[str, Any]) -> None:
-        self._root = root
+    def __init__(self, tree: Beneath, document: dict[str, Any]) -> None:
+        self._tree = tree
         self._workspace = table_in(document, "tool", "uv", "workspace")
         tables = reversed(table_in(document, "tool", "uv", "sources").items())
         self._tables = {canonical(name): table for name, table in tables}
@@ -176,15 +184,37 @@ class _Sources:
             parts = PurePosixPath(str(pattern)).parts
             if not parts or parts[0] == "/" or ".." in parts or parts.count("**") > 1:
                 continue
-            for folder in sorted(islice(self._root.glob(str(pattern)), _MOST_FOLDERS)):
-                name = canonical(str(table_in(_document(folder), "project").get("name", "")))
-                found.setdefault(name, folder.relative_to(self._root).as_posix())
+            for folder in sorted(islice(_folders(self._tree, parts), _MOST_FOLDERS)):
+                name = canonical(str(table_in(_document(self._tree, folder), "project").get("name", "")))
+                found.setdefault(name, folder)
         return found
 
 
-def _of_setup(root: Path) -> Iterator[Asked]:
+def _folders(tree: Beneath, parts: Sequence[str], at: str = "") -> Iterator[str]:
+    """Yield the folders below one that a pattern means, which is given in parts; links are none."""
+    if not parts:
+        if at:
+            yield at
+        return
+    here, *rest = parts
+    if here == "**":
+        yield from _folders(tree, rest, at)
+    try:
+        with tree.listed(at) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except (OSError, UnsafePathError):
+        return
+    for name in names:
+        below = f"{at}/{name}" if at else name
+        if here == "**":
+            yield from _folders(tree, parts, below)
+        elif fnmatchcase(name, here):
+            yield from _folders(tree, rest, below)
+
+
+def _of_setup(tree: Beneath) -> Iterator[Asked]:
     """Yield what setup.py says in so many words; what it computes is not known."""
-    data = _bytes(root / "setup.py", PYTHON_BYTES)
+    data = _bytes(tree, "setup.py", PYTHON_BYTES)
     try:
         module = ast.parse(data or b"")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocmend.core.documents import read_document
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.port.build.kinds import destination
 from rocmend.port.build.write import ported
@@ -34,7 +34,8 @@ def settled(root: Path, path: str, issues: Iterable[Issue]) -> frozenset[Issue]:
     if where == path:
         return frozenset()
     try:
-        before, after = (read_document(root / one, max_bytes=_MAX_BYTES, follow=False) for one in (path, where))
+        with Beneath(root) as tree:
+            before, after = (tree.document(one, _MAX_BYTES) for one in (path, where))
     except (OSError, DataError):
         return frozenset()
     rewritten = [issue for issue in issues if issue.edits]

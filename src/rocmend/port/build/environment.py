@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import UsageError
 from rocmend.core.supervise import Ending, run_command
 
@@ -166,7 +167,7 @@ def environment(
         )
     try:
         found = msgspec.json.decode(answer, type=Environment)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except MALFORMED as error:
         raise UsageError(str(python), f"answered what is not understood: {error}") from error
     told = {name: _SECRET.sub("//***@", value) for name, value in sorted(given.items()) if name.startswith(VARIABLES)}
     return msgspec.structs.replace(found, variables=told)

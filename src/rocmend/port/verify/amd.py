@@ -142,7 +142,7 @@ def _command(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Command:
 
     def command(sources: Sequence[Path], folders: Sequence[Path], libraries: Sequence[str], out: Path) -> list[str]:
         return [
-            hipcc, f"--offload-arch={target.name}", standard(job.root), "-O3",
+            hipcc, f"--offload-arch={target.name}", standard(job.tree), "-O3",
             *(f"-D{name}={value}" for name, value in unit.defines.items()), *(f"-I{folder}" for folder in folders),
             "-x", "hip", *map(str, sources), "-x", "none", *(f"-l{library}" for library in libraries), "-o", str(out),
         ]  # fmt: skip

@@ -22,7 +22,7 @@ import msgspec
 
 from rocmend.codeobject.kernarg import Launch
 from rocmend.core.beneath import Beneath
-from rocmend.core.documents import read_document, read_json
+from rocmend.core.documents import decode_json
 from rocmend.core.errors import DataError
 
 __all__ = ["FOLDER", "Buffer", "Case", "Parameter", "Value", "compare", "read", "read_all", "write"]
@@ -103,50 +103,59 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return Launch(self.grid, self.block, self.dynamic_lds_bytes)
 
 
-def read(folder: Path) -> Case:
+def read(tree: Beneath, folder: str) -> Case:
     """Return a recorded case.
+
+    Args:
+        tree: The project's folder.
+        folder: Of the case, relative to it.
 
     Raises:
         DataError: It cannot be read, or is not what a case is.
     """
+    path = f"{folder}/case.json".lstrip("/")
     try:
-        case: Case = read_json(folder / "case.json", Case, max_bytes=_MAX_CASE_BYTES, what="case")
+        data = tree.document(path, _MAX_CASE_BYTES)
     except OSError as error:
-        raise DataError(str(folder / "case.json"), f"the case cannot be read: {error}.") from error
+        raise DataError(path, f"the case cannot be read: {error}.") from error
+    case: Case = decode_json(data, Case, subject=path, what="case")
     if case.schema_version != _VERSION:
-        raise DataError(str(folder), f"is a case of version {case.schema_version}; this program reads {_VERSION}.")
+        raise DataError(folder, f"is a case of version {case.schema_version}; this program reads {_VERSION}.")
     sizes = (*case.grid, *case.block)
     if min(sizes) < 1 or math.prod(case.block) > 1024 or max(sizes) >= 1 << 31 or case.dynamic_lds_bytes < 0:
-        raise DataError(str(folder), f"launches {case.grid} workgroups of {case.block} work-items, which no GPU does.")
+        raise DataError(folder, f"launches {case.grid} workgroups of {case.block} work-items, which no GPU does.")
     return case
 
 
-def read_all(root: Path) -> list[tuple[str, Path, Case]]:
+def read_all(tree: Beneath) -> list[tuple[str, str, Case]]:
     """Return the cases of a project: name, folder and case, by name.
 
     Raises:
         DataError: One of them cannot be read.
     """
     try:
-        folders = sorted(path for path in (root / FOLDER).iterdir() if (path / "case.json").is_file())
+        names = tree.names(FOLDER)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [(folder.name, folder, read(folder)) for folder in folders]
+    except OSError as error:
+        raise DataError(str(tree.root / FOLDER), f"the cases cannot be read: {error.strerror}.") from error
+    folders = {name: f"{FOLDER}/{name}" for name in names if tree.is_file(f"{FOLDER}/{name}/case.json")}
+    return [(name, folder, read(tree, folder)) for name, folder in folders.items()]
 
 
-def buffer(folder: Path, name: str) -> bytes:
+def buffer(tree: Beneath, folder: str, name: str) -> bytes:
     """Return a buffer's bytes.
 
     Raises:
         DataError: It is not there, lies outside the case, or is too large.
     """
-    path = folder / name
+    path = f"{folder}/{name}"
     if Path(name).name != name:
-        raise DataError(str(folder), f"names a buffer outside of it: {name!r}.")
+        raise DataError(folder, f"names a buffer outside of it: {name!r}.")
     try:
-        return read_document(path, max_bytes=MAX_BUFFER_BYTES, follow=False)
+        return tree.document(path, MAX_BUFFER_BYTES)
     except OSError as error:
-        raise DataError(str(path), f"the buffer cannot be read: {error.strerror}.") from error
+        raise DataError(path, f"the buffer cannot be read: {error.strerror}.") from error
 
 
 def write(tree: Beneath, folder: str, case: Case, buffers: Mapping[str, bytes]) -> None:

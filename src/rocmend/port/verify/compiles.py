@@ -79,7 +79,7 @@ def compiled(job: Job, units: Sequence[Unit], targets: Sequence[str], tools: Too
     torch = torch_folders() if any(unit.torch for unit in units) else []
     root = translated(job, torch) if any(unit.torch for unit in units) else job.root
     torch = [root / TORCH, *torch]
-    work = _Work(job, tools, root, torch, standard(job.root))
+    work = _Work(job, tools, root, torch, standard(job.tree))
     tasks: list[Callable[[], Made]] = []
     for unit in units:
         tasks += [_task(work, unit, target) for target in ("", *targets)]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module, util
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from rocmend.codeobject.hip import HipFailure, HipObject
 from rocmend.codeobject.hip.toolchain import find_toolchain
 from rocmend.codeobject.kernarg import Kernarg, Launch, pack, read_kernargs
+from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError
 from rocmend.core.units import count_text
 from rocmend.port.verify import cases
@@ -59,7 +59,8 @@ class Prepared(NamedTuple):
     """
 
     name: str
-    folder: Path
+    tree: Beneath
+    folder: str
     case: cases.Case
     target: str
     code: bytes
@@ -82,7 +83,7 @@ def run(job: Job) -> Level:
     """Run every recorded case on every target, if anything here can."""
     executor = _executor()
     if executor is None:
-        count = len(cases.read_all(job.root))
+        count = len(cases.read_all(job.tree))
         waiting = f"; {count_text(count, 'recorded launch', 'recorded launches')} wait for one" if count else ""
         return not_run(f"no executor{waiting}")
     evidence = []
@@ -109,7 +110,7 @@ def prepared(job: Job) -> Iterator[Prepared | Evidence]:
         NoToolchainError: Nothing here compiles HIP.
     """
     known = {unit.path: unit for unit in units(job.sources)}
-    recorded = cases.read_all(job.root)
+    recorded = cases.read_all(job.tree)
     wanted = [known[path] for path in dict.fromkeys(case.unit for _, _, case in recorded) if path in known]
     objects = {
         (made.unit.path, made.target): made.result
@@ -128,7 +129,7 @@ def prepared(job: Job) -> Iterator[Prepared | Evidence]:
                 except DataError as error:
                     yield Evidence(name, Outcome.BROKEN, error.message, target=target)
                 else:
-                    yield Prepared(name, folder, case, target, made.code, layout)
+                    yield Prepared(name, job.tree, folder, case, target, made.code, layout)
 
 
 def kernel_named(name: str, kernels: tuple[Kernarg, ...]) -> Kernarg:
@@ -176,11 +177,11 @@ def _plain(name: str) -> str:
 def _ran(executor: Executor, one: Prepared) -> Evidence:
     """Run a case and compare what it wrote."""
     buffers = {each.before: each for each in one.case.parameters if isinstance(each, cases.Buffer)}
-    held = {name: cases.buffer(one.folder, name) for name in buffers}
+    held = {name: cases.buffer(one.tree, one.folder, name) for name in buffers}
     addresses = {name: executor.allocate(data) for name, data in held.items()}
     executor.run(one.code, one.kernarg.kernel, one.segment(addresses), one.case.launch)
     for name, each in buffers.items():
-        expected = cases.buffer(one.folder, each.after) if each.after else held[name]
+        expected = cases.buffer(one.tree, one.folder, each.after) if each.after else held[name]
         reason = cases.compare(expected, executor.read(addresses[name], len(expected)), each.kind, each.tolerance)
         if reason is not None:
             return Evidence(one.name, Outcome.BROKEN, f"{each.before}: {reason}", target=one.target)

@@ -11,13 +11,12 @@ import base64
 import math
 from array import array
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rocmend.core.beneath import Beneath
-from rocmend.core.documents import read_json
+from rocmend.core.documents import decode_json
 from rocmend.core.errors import DataError
 from rocmend.port.verify.records import Evidence, Outcome
 
@@ -71,19 +70,19 @@ def write(tree: Beneath, path: str, vectors: Sequence[Vector], machine: str) -> 
     tree.put(path, msgspec.json.encode({"version": 1, "machine": machine, "vectors": list(vectors)}))
 
 
-def read(path: Path) -> tuple[list[Vector], str]:
-    """Return the vectors of a file, and the machine that they are from.
+def read(tree: Beneath, path: str) -> tuple[list[Vector], str]:
+    """Return the vectors of a file of a project, and the machine that they are from.
 
     Raises:
         DataError: It is no such file.
     """
     try:
-        document = read_json(path, dict[str, Any], max_bytes=_MAX_BYTES)
+        document = decode_json(tree.document(path, _MAX_BYTES), dict[str, Any], subject=path)
         if document["version"] != 1:
-            raise DataError(str(path), f"its version is {document['version']!r}, and 1 is known.")
+            raise DataError(path, f"its version is {document['version']!r}, and 1 is known.")
         return msgspec.convert(document["vectors"], list[Vector]), str(document["machine"])
     except (OSError, KeyError, TypeError, msgspec.ValidationError) as error:
-        raise DataError(str(path), f"holds no golden vectors: {error}.") from error
+        raise DataError(path, f"holds no golden vectors: {error}.") from error
 
 
 def compared(given: Sequence[Vector], wanted: Sequence[Vector], source: str) -> list[Evidence]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from rocmend.core.errors import DataError
 from rocmend.core.supervise import CommandResult, Ending, run_command
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.verify.execution import Step
@@ -159,12 +159,15 @@ def execute(
     """
     folder = job.scratch()
     left = _MOST_DATA
-    for path in sorted((job.root / beside).iterdir()):
-        if path.is_symlink() or not path.is_file() or path.name.endswith(_SOURCES):
+    for path in job.tree.files("" if beside == "." else beside):
+        if path.endswith(_SOURCES):
             continue
-        left -= path.stat().st_size
-        if left >= 0:
-            shutil.copyfile(path, folder / path.name)
+        try:
+            data = job.tree.document(path, left)
+        except (OSError, DataError):  # too large for what is left, or gone
+            continue
+        left -= len(data)
+        (folder / PurePosixPath(path).name).write_bytes(data)
     return job.execute([str(program), *given], folder=folder, time_limit_s=RUN_LIMIT_S, env=env, gpu=True)
 
 

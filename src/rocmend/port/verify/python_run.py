@@ -16,7 +16,7 @@ import shutil
 import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import msgspec
@@ -196,7 +196,7 @@ def _record(line: str) -> dict[str, Any] | None:
     """Return what a line of the child's says; None for one that was cut, or that the project's code wrote."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and ("path" in record or "entry" in record) else None
 
@@ -259,11 +259,11 @@ def _golden(job: Job, python: str, folders: Sequence[_Folder], entries: Sequence
     for side, said in ((TreeSide.CUDA, "without ROCm"), (TreeSide.ROCM, "with the flag set")):
         against = golden.compared(made[side], made[TreeSide.ORIGINAL], "the original")
         evidence += [msgspec.structs.replace(one, subject=f"{one.subject} {said}") for one in against]
-    for path in sorted((job.root / GOLDEN).glob("*.json")):
+    for path in (PurePosixPath(one) for one in job.tree.files(GOLDEN) if one.endswith(".json")):
         try:
-            wanted, machine = golden.read(path)
+            wanted, machine = golden.read(job.tree, str(path))
         except DataError as error:
-            evidence.append(Evidence(f"{GOLDEN}/{path.name}", Outcome.UNKNOWN, error.message))
+            evidence.append(Evidence(str(path), Outcome.UNKNOWN, error.message))
             continue
         known = {vector.name for vector in wanted}
         given = [vector for vector in made[TreeSide.ROCM] if vector.name in known]
@@ -301,7 +301,7 @@ def _vectors(  # noqa: PLR0913  a run is told what, where, with what
     return made, [record for record in told if "repeated" in record]
 
 
-def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
+def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> str:
     """Make the golden vectors of the project as it is, on this machine, and keep them in the project.
 
     Args:
@@ -309,6 +309,9 @@ def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
         name: What the file is called.
         machine: What the vectors are from, for the reader: a device and its software.
         device: ``cpu``, ``cuda``, or ``auto`` for a GPU where there is one.
+
+    Returns:
+        Their file, relative to the project.
 
     Raises:
         DataError: The project names no functions, or none of them can be called.
@@ -322,4 +325,4 @@ def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> Path:
     folder = _Folder(TreeSide.PRESENT, grow(job, TreeSide.PRESENT), paths, hides_gpu=device == "cpu")
     vectors, _ = _vectors(job, interpreter(job), folder, entries, device)
     golden.write(job.tree, path, vectors, machine)
-    return job.root / path
+    return path

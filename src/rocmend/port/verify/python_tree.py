@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import stat
 from enum import StrEnum
 from pathlib import Path
 
@@ -85,10 +86,18 @@ def grow(job: Job, side: TreeSide) -> Path:
             if name.endswith((".py", ".pyi")):
                 _put(job, folder / here / name, path, side, before)
             elif path not in before or side is not TreeSide.ORIGINAL:
-                shutil.copy(job.root / path, folder / here / name)
+                _copy(job, path, folder / here / name)
             elif (data := before[path]) is not None:
                 (folder / here / name).write_bytes(data)
     return folder
+
+
+def _copy(job: Job, path: str, place: Path) -> None:
+    """Copy a file with its permissions; one that has become a link out of the project is an error."""
+    with job.tree.opened(job.tree.within(path)) as handle, place.open("wb") as made:
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            shutil.copyfileobj(file, made)
+        os.fchmod(made.fileno(), stat.S_IMODE(os.fstat(handle).st_mode) & 0o777)
 
 
 def _put(job: Job, place: Path, path: str, side: TreeSide, before: dict[str, bytes | None]) -> None:

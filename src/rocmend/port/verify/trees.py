@@ -24,7 +24,7 @@ class Tree:
         self._job = job
         self.folder = job.scratch()
         self._copy = Beneath(self.folder)
-        self.standard = standard(job.root)
+        self.standard = standard(job.tree)
         self._out = job.scratch()
         self.paths = job.paths
         for path in self.paths:

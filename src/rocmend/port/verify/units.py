@@ -6,10 +6,13 @@ import contextlib
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from rocmend.core.beneath import Beneath
+from rocmend.core.errors import DataError
 from rocmend.core.gfx import lookup
 from rocmend.port.tree import FOLDER
 from rocmend.port.verify import outside
@@ -38,6 +41,7 @@ _KERNEL = re.compile(rb"__global__|<<<")
 _INCLUDED = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 
 _BUILDS = ("CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "*.mk", "setup.py", "meson.build")
+_MAX_BUILD_BYTES = 4 << 20
 _STANDARD = re.compile(r"(?:-std=(?:c|gnu)\+\+|(?:CXX|CUDA|HIP)_STANDARD[ =]+)(\d\d)\b")
 _STANDARDS = (17, 20, 23)
 """HIP's own headers, and those of ROCm's libraries, ask for C++17 at least."""
@@ -209,17 +213,19 @@ def targets_of(job: Job) -> list[str]:
     return asked + [name for size, name in _TESTED_WAVE.items() if size not in sizes]
 
 
-def standard(root: Path) -> str:
+def standard(tree: Beneath) -> str:
     """Return the option for the C++ standard: the newest that the project's builds ask for, 17 where they ask for none.
 
     Args:
-        root: The project's folder.
+        tree: The project's folder.
     """
     asked = [17]
-    for name in _BUILDS:
-        for path in sorted(root.glob(name)) + sorted(root.glob(f"*/{name}")):
-            with contextlib.suppress(OSError):
-                text = path.read_text(encoding="utf-8", errors="replace")
+    for folder in ("", *(name for name in tree.names("") if tree.is_own_folder(name))):
+        for path in tree.files(folder):
+            if not any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in _BUILDS):
+                continue
+            with contextlib.suppress(OSError, DataError):
+                text = tree.document(path, _MAX_BUILD_BYTES).decode(errors="replace")
                 asked += [int(found) for found in _STANDARD.findall(text)]
     return f"-std=c++{max(number for number in asked if number in _STANDARDS)}"
 

@@ -165,7 +165,7 @@ class Cluster:
                     continue
                 try:
                     event = _object(json.loads(line))
-                except ValueError as error:  # the stream was cut within a line
+                except (ValueError, RecursionError) as error:  # the stream was cut within a line
                     raise Unreachable("a watch event is cut off") from error
                 kind, value = str(event.get("type", "")), _object(event.get("object"))
                 if kind == "ERROR":

@@ -158,7 +158,7 @@ class Engine:
         self._require_service(result)
         try:
             return json.loads(result.stdout) if result.ok else None
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def _require_service(self, result: CommandResult) -> None:
