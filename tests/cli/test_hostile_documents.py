@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -37,21 +35,26 @@ class Measured(NamedTuple):
     memory_bytes: int
 
 
+LAUNCHER = """
+import os, resource, signal, subprocess, sys, threading
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, start_new_session=True)
+guard = threading.Timer(30, os.killpg, (child.pid, signal.SIGKILL))
+guard.start()
+code = child.wait()
+guard.cancel()
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(code, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+"""
+"""A small process that starts the program: its peak would else begin with what this one has."""
+
+
 def measured(folder: Path, *arguments: str) -> Measured:
     """Run the program; end it, and fail, where it waits for ever."""
     env = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / ".cache"), "COLUMNS": "200"}
-    command = [sys.executable, "-m", "rocmend", *arguments]
-    with (folder / "stderr").open("wb") as err:
-        child = subprocess.Popen(
-            command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=err, start_new_session=True
-        )
-        guard = threading.Timer(30, os.killpg, (child.pid, signal.SIGKILL))
-        guard.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        guard.cancel()
-        child.returncode = os.waitstatus_to_exitcode(status)
-    text = (folder / "stderr").read_text(errors="replace")
-    return Measured(child.returncode, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    command = [sys.executable, "-S", "-c", LAUNCHER, sys.executable, "-m", "rocmend", *arguments]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, errors="replace", check=True)
+    code, cpu_s, memory_bytes = done.stdout.split()
+    return Measured(int(code), done.stderr, float(cpu_s), int(memory_bytes))
 
 
 def fifo(path: Path) -> None:
