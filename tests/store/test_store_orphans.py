@@ -53,7 +53,7 @@ def another(home: Path, evidence: Make) -> None:
 
 
 @pytest.mark.parametrize("harm", [empty, gone])
-@pytest.mark.parametrize("arguments", [("gc",), ("gc", "--yes"), ("gc", "--all", "--yes"), ("ls",), ("ls", "--json")])
+@pytest.mark.parametrize("arguments", [("gc",), ("gc", "--yes"), ("gc", "--all", "--yes"), ("ls",), ("ls", "--json", "--no-redact")])
 def test_a_store_without_its_database_is_refused(
     rocmend: Make, home: Path, evidence: Make, harm: Callable[..., None], arguments: tuple[str, ...]
 ) -> None:

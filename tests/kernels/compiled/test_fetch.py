@@ -189,15 +189,15 @@ def test_a_killed_fetch_leaves_nothing_that_counts(home: Home) -> None:
     ]
     child = subprocess.Popen(command, env=home.env, start_new_session=True, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
-    while not list(home.place.glob(".building-*")) and time.monotonic() < deadline:
+    while not list(home.place.glob(".rocmend-building-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     child.kill()
     child.wait()
-    assert list(home.place.glob(".building-*"))
+    assert list(home.place.glob(".rocmend-building-*"))
     assert not home.folder("3.99.0").exists()
     assert home.run("--fetch-triton", "3.99.0", "--triton-sha256", known).returncode == 0
     assert (home.folder("3.99.0") / "triton" / "part_799.py").is_file()
-    assert not list(home.place.glob(".building-*"))
+    assert not list(home.place.glob(".rocmend-building-*"))
 
 
 def test_a_fetched_triton_compiles(home: Home) -> None:
