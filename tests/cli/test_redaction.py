@@ -127,3 +127,38 @@ def test_every_command_with_formats_redacts(path: str, module: str) -> None:
     options = {option for parameter in command.params for option in parameter.opts}
     if "--format" in options or "--json" in options:
         assert ("--no-redact" in options) == (path not in WITHOUT)
+
+
+@pytest.mark.parametrize("name", ["severity", "lab", "status", "pass", "bench", "high", "kernel", "Verdict", "conv2d"])
+def test_a_name_that_is_a_word_of_ours_changes_none(
+    name: str, rocmend: Callable[..., Any], machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USER", name)
+    monkeypatch.setenv("HOSTNAME", name)
+    arguments = ("doctor", "--machine", machines / "rx-5600-xt", "--json")
+    shown, whole = (json.loads(rocmend(*arguments, *more).out) for more in ((), ("--no-redact",)))
+    assert shape(shown) == shape(whole)
+    assert [one["entry_id"] for one in shown["data"]["findings"]] == [one["entry_id"] for one in whole["data"]["findings"]]
+    assert [one["severity"] for one in shown["data"]["findings"]] == [
+        one["severity"] for one in whole["data"]["findings"]
+    ]
+
+
+def shape(value: object) -> object:
+    """Return a JSON value without its texts and numbers."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    return [shape(item) for item in value] if isinstance(value, list) else type(value).__name__
+
+
+def test_thousands_of_accounts_cost_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pwd
+
+    from rocmend.core.redact import here
+
+    people = [
+        pwd.struct_passwd((f"person{number}x", "x", 2000 + number, 2000, "", f"/home/person{number}x", "/bin/sh"))
+        for number in range(20_000)
+    ]
+    monkeypatch.setattr(pwd, "getpwall", lambda: people)
+    assert len(here.users()) < 100

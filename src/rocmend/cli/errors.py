@@ -55,9 +55,10 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
 def _redactor(arguments: Sequence[str]) -> Redactor | None:
     if "--no-redact" in arguments:
         return None
+    from rocmend.cli.vocabulary import vocabulary
     from rocmend.core.redact import redactor_here
 
-    return redactor_here()
+    return redactor_here(kept=vocabulary())
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

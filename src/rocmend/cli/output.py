@@ -108,9 +108,10 @@ def redactor() -> Redactor | None:
     context = click.get_current_context()
     asked: Redactor | bool = context.meta.get(_REDACTION, False)
     if asked is True:
+        from rocmend.cli.vocabulary import vocabulary
         from rocmend.core.redact import redactor_here
 
-        asked = context.meta[_REDACTION] = redactor_here()
+        asked = context.meta[_REDACTION] = redactor_here(kept=vocabulary())
     return None if isinstance(asked, bool) else asked
 
 

@@ -4,6 +4,8 @@ Versions, PCI slots and PCI ids stay: they are what a diagnosis needs. Placehold
 (a MAC address becomes another MAC address), so that what parses still parses, and are themselves left alone.
 """
 
+from collections.abc import Collection
+
 from rocmend.core.redact.places import is_placeholder
 from rocmend.core.redact.redactor import Redactor
 from rocmend.core.redact.words import GENERIC_NAMES, KNOWN_GROUPS, REDACTED
@@ -11,8 +13,12 @@ from rocmend.core.redact.words import GENERIC_NAMES, KNOWN_GROUPS, REDACTED
 __all__ = ["GENERIC_NAMES", "KNOWN_GROUPS", "REDACTED", "Redactor", "is_placeholder", "redactor_here"]
 
 
-def redactor_here() -> Redactor:
-    """Return a redactor that knows the names of this machine and of its people."""
+def redactor_here(*, kept: Collection[str] = ()) -> Redactor:
+    """Return a redactor that knows the names of this machine and of its people.
+
+    Args:
+        kept: As ``Redactor`` takes it.
+    """
     from rocmend.core.redact.here import hosts, users
 
-    return Redactor(hosts=hosts(), users=users())
+    return Redactor(hosts=hosts(), users=users(), kept=kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from rocmend.core.redact.words import GENERIC_NAMES, KNOWN_GROUPS, REDACTED
@@ -63,16 +63,20 @@ class Places:
     Args:
         hosts: The machine's names; a fully qualified one also stands for its first part.
         users: Names of people and of their accounts.
+        kept: Words, in lower case, that are taken for a name only where they stand as a host, an account or a home.
     """
 
-    def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> None:
+    def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Collection[str] = ()) -> None:
         self._known: dict[str, dict[str, str]] = {}
         names = {part for host in hosts for part in (host, host.partition(".")[0]) if part}
         words = dict.fromkeys(names, "host") | {name: "user" for name in users if name}
         self.kinds = {
             joined(name): kind
             for name, kind in words.items()
-            if name.lower() not in GENERIC_NAMES and len(name) > 2 and not name.isdigit() and not is_placeholder(name)
+            if not (name.lower() in GENERIC_NAMES or name.lower() in kept)
+            and len(name) > 2
+            and not name.isdigit()
+            and not is_placeholder(name)
         }
 
     @property

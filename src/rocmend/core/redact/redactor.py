@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rocmend.core.redact.names import NAMES, words
@@ -62,8 +62,8 @@ class Redactor(Places):
         replaced: How many different things of each kind were replaced.
     """
 
-    def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> None:
-        super().__init__(hosts=hosts, users=users)
+    def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Collection[str] = ()) -> None:
+        super().__init__(hosts=hosts, users=users, kept=kept)
         known = words(self.kinds)
         self._done: dict[str, str] = {}
         rules = (*SECRETS, *NAMES, *NUMBERS, *([known] if known else []))
