@@ -1,8 +1,8 @@
 """Whether all bytes that a file's headers describe are there: checked before anything is said about a code object.
 
 A loader maps what the headers describe. Of a file that was cut off in a download the header still says which GPU it is
-for, so that the header alone must never decide. Nor does the length: a download that allocated its file first, or a loss
-of power, leaves zeros where the rest should be. What lies last in a file, its section headers, is never zero.
+for, so that the header alone must never decide. Nor does the length: a download that allocated its file first, or a loss of
+power, leaves zeros where the rest should be. What lies last in a file, its section headers, is never zero.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def check_code_object(reader: Reader, *, readable: int | None = None, what: str 
     if header.segments_at + header.segment_size * header.segment_count > limit:
         return 0
     if reader.seekable and limit == reader.size:
-        _check_tail(reader, header)  # before what is damaged by zeros: a reader of the message wants to know of the zeros
+        _check_tail(
+            reader, header
+        )  # before what is damaged by zeros: a reader of the message wants to know of the zeros
     segments = elf.read_segments(reader, header)
     _check_ends(reader, max(segment.offset + segment.size for segment in segments), what)
     if not any(segment.kind == elf.PT_LOAD for segment in segments):
@@ -156,7 +158,9 @@ def _check_last_section(reader: Reader, header: elf.Header) -> None:
     if not any(last[_SECTION_KIND_AT : _SECTION_KIND_AT + 4]) or not any(last[_SECTION_ALIGN_AT:]):
         from_byte = _zeros_from(reader) if reader.seekable else row
         if from_byte >= row + header.section_size:
-            raise DataError(reader.name, "is damaged: its last section header is zeros.", next_step="Get the file again.")
+            raise DataError(
+                reader.name, "is damaged: its last section header is zeros.", next_step="Get the file again."
+            )
         raise _zeros(reader, from_byte)
 
 
@@ -192,7 +196,9 @@ def _check_code(reader: Reader, segments: Sequence[elf.Segment], limit: int) -> 
             at += _ZERO_BLOCK_BYTES
         if at >= end:
             raise DataError(
-                reader.name, f"is damaged: the {segment.size:,} bytes of its code are all zero.", next_step="Get it again."
+                reader.name,
+                f"is damaged: the {segment.size:,} bytes of its code are all zero.",
+                next_step="Get it again.",
             )
 
 

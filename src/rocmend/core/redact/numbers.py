@@ -151,9 +151,7 @@ def _edid(places: Places, match: re.Match[str]) -> str:
     return match[1] + places.zeros(match[2])
 
 
-_PARAMETER = (
-    r"root|resume|rd\.(?!driver\.)[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|systemd\.machine_id|nfsaddrs|cifsroot|iscsi_\w+|BOOTIF"
-)
+_PARAMETER = r"root|resume|rd\.(?!driver\.)[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|systemd\.machine_id|nfsaddrs|cifsroot|iscsi_\w+|BOOTIF"
 _CMDLINE = re.compile(rf"(?<![^\s\"'])((?:{_PARAMETER})=)(\"[^\"]*\"|[^\s\"'\\]+)", re.IGNORECASE)
 # as ``kernel.params`` has them, written out; what ``root`` and ``ip`` are called elsewhere too, by the form of the value
 _CMDLINE_JSON = re.compile(
@@ -243,7 +241,9 @@ NUMBERS: tuple[Rule, ...] = (
         ("id",),
     ),
     Rule(
-        re.compile(r"(?:(?<=luks-)|(?<![0-9A-Fa-f-]))[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Fa-f-])"),
+        re.compile(
+            r"(?:(?<=luks-)|(?<![0-9A-Fa-f-]))[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Fa-f-])"
+        ),
         lambda places, match: places.digits("uuid", match[0], "00000000-0000-0000-0000-{:012d}"),
         ("-",),
     ),
