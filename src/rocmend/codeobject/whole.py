@@ -1,8 +1,8 @@
 """Whether all bytes that a file's headers describe are there: checked before anything is said about a code object.
 
 A loader maps what the headers describe. Of a file that was cut off in a download the header still says which GPU it is
-for, so that the header alone must never decide. Nor does the length: a download that allocated its file first, or a loss of
-power, leaves zeros where the rest should be. What lies last in a file, its section headers, is never zero.
+for, so that the header alone must never decide. Nor does the length: a download that allocated its file first, or a
+loss of power, leaves zeros where the rest should be. What lies last in a file, its section headers, is never zero.
 """
 
 from __future__ import annotations
