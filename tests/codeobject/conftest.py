@@ -59,7 +59,7 @@ class Build:
         machine: int = 224,
         os_abi: int = 64,
     ) -> bytes:
-        """An AMDGPU ELF file: header, a note segment, code, two section headers at the end."""
+        """An AMDGPU ELF file: header, a note segment, a loaded one, code, two section headers at the end."""
         note = b""
         if kernels:
             every = [REQUIRED_OF_A_KERNEL | dict(kernel) for kernel in kernels]
@@ -67,12 +67,13 @@ class Build:
             note = struct.pack("<III", 7, len(body), 32) + b"AMDGPU\0\0" + _pad(body, 4)
         ident = b"\x7fELF\x02\x01\x01" + bytes((os_abi, version - 2)) + bytes(7)
         names = b"\0.shstrtab\0"
-        body_at = 64 + 56
+        body_at = 64 + 2 * 56
         names_at = body_at + len(note) + len(text)
         sections_at = names_at + len(names) + (-(names_at + len(names)) % 8)
         flags = cls.flags(target, v3=version == 3, generic=generic)
-        header = ident + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, sections_at, flags, 64, 56, 1, 64, 2, 1)
+        header = ident + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, sections_at, flags, 64, 56, 2, 64, 2, 1)
         segment = struct.pack("<IIQQQQQQ", 4, 4, body_at, body_at, body_at, len(note), len(note), 4)
+        segment += struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, names_at, names_at, PAGE)
         data = header + segment + note + text + names
         data = data.ljust(sections_at, b"\0")
         data += bytes(64) + struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, names_at, len(names), 0, 0, 1, 0)

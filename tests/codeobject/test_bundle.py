@@ -84,7 +84,7 @@ def test_truncated_bundle_keeps_what_is_whole(build: type[Build]) -> None:
     data = build.bundle_for("gfx1030", "gfx1100")
     found = read_bundle(BytesReader(data[: 2 * 4096 + 10]), 0)
     assert [(item.target, bool(item.damage)) for item in found.code_objects] == [("gfx1030", False), ("gfx1100", True)]
-    assert "cut off: the file has 10 of the 520 bytes" in found.problems[0]
+    assert "cut off: the file has 10 of the 576 bytes" in found.problems[0]
 
 
 @pytest.mark.parametrize("count", [0, 1025, 2**32, 2**64 - 1])

@@ -247,6 +247,11 @@ def test_wheel_bomb(tmp_path: Path, build: type[Build]) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert "zip bomb" in found.problems[0].message
+    assert "unpack it and inspect the folder" in found.problems[0].message
+    served = serve(found, "gfx1100")
+    assert served.verdict is Verdict.UNKNOWN
+    assert "get it again" not in str(served)  # it is as it was made
+    assert found.totals.read_bytes < 10 << 20 < found.totals.bytes
     assert found.targets == ("gfx1100",)
     assert not allowed.problems
     assert peak < 64 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import struct
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from tests.codeobject.conftest import Build
 
 from rocmend.codeobject.hip import HipObject, compile_hip, find_toolchain
@@ -20,7 +22,7 @@ from rocmend.codeobject.service import Verdict, serve, service_for_targets
 from rocmend.core.errors import DataError, RocmendError
 
 TARGET = "gfx1100"
-SOURCE = b'extern "C" __attribute__((amdgpu_kernel)) void add(float *x, float y) { x[0] += y; }'
+SOURCE = b'extern "C" __global__ void add(float *x, float y) { x[0] += y; }'
 ROUNDS = 200
 
 
@@ -73,6 +75,60 @@ def test_what_is_cut_anywhere_is_never_native(name: str, tmp_path: Path, real: b
     cuts = range(len(whole) - padding) if len(whole) < ROUNDS else random.Random(7).sample(range(len(whole)), ROUNDS)  # noqa: S311
     judged = {cut: verdict(tmp_path / name, whole[:cut]) for cut in cuts if cut < len(whole) - padding}
     assert {cut: found for cut, found in judged.items() if found[0] is not Verdict.UNKNOWN} == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_zeros_from_anywhere_on_is_never_native(
+    name: str, tmp_path: Path, real: bytes, build: type[Build]
+) -> None:
+    """As a download that allocates its file first leaves it, or a loss of power; the length is that of the whole."""
+    whole = containers(real, build)[name]
+    end = len(whole.rstrip(b"\0"))  # what was zero before is not lost
+    near = {end - 1, end - 2, end - 8, end - 40, end - 64, end - 200, 64, 500}
+    cuts = near | set(random.Random(13).sample(range(64, end), min(ROUNDS, end - 64)))  # noqa: S311
+    judged = {cut: verdict(tmp_path / name, whole[:cut].ljust(len(whole), b"\0")) for cut in cuts if 0 < cut < end}
+    assert {cut: found for cut, found in judged.items() if found[0] is Verdict.NATIVE} == {}
+
+
+@pytest.mark.parametrize("at", [64, 500, 4692, 8000])
+def test_zeros_say_where_they_begin(at: int, tmp_path: Path, real: bytes) -> None:
+    at = min(at, len(real) - 100)
+    found, reason = verdict(tmp_path / "k.hsaco", real[:at].ljust(len(real), b"\0"))
+    assert found is Verdict.UNKNOWN
+    begin = len(real[:at].rstrip(b"\0"))
+    assert f"bytes from {begin:,} on are zero" in reason
+
+
+def parts(real: bytes) -> dict[str, tuple[int, int]]:
+    """Offset and size of each named section's data."""
+    with io.BytesIO(real) as stream:
+        return {
+            section.name: (section["sh_offset"], section["sh_size"])
+            for section in ELFFile(stream).iter_sections()
+            if section["sh_type"] not in {"SHT_NULL", "SHT_NOBITS"}
+        }
+
+
+@pytest.mark.parametrize("section", [".text", ".rodata", ".dynstr"])
+def test_zeros_between_are_seen_where_a_kernel_should_be(section: str, tmp_path: Path, real: bytes) -> None:
+    """As a download that fetches pieces out of order leaves it."""
+    if section not in parts(real):
+        pytest.skip("no toolchain made this object")
+    at, size = parts(real)[section]
+    found, reason = verdict(tmp_path / "k.hsaco", real[:at] + bytes(size) + real[at + size :])
+    assert found is Verdict.UNKNOWN, reason
+    assert "damaged: " in reason
+
+
+def test_what_has_no_kernels_or_no_sections_is_judged_as_before(
+    tmp_path: Path, real: bytes, build: type[Build]
+) -> None:
+    without_sections = bytearray(real)
+    without_sections[40:48] = bytes(8)
+    without_sections[60:64] = bytes(4)
+    for data in (real, bytes(without_sections), build.code_object(TARGET), build.code_object(TARGET, version=3)):
+        assert verdict(tmp_path / "k.hsaco", data)[0] is Verdict.NATIVE
+    assert verdict(tmp_path / "k.hsaco", real + bytes(5000))[0] is Verdict.NATIVE  # what follows is not of it
 
 
 def test_a_cut_says_how_much_is_there(tmp_path: Path, real: bytes, build: type[Build]) -> None:

@@ -60,6 +60,17 @@ def test_what_re2_does_not_have_is_refused_with_a_reason(pattern: str) -> None:
     assert "b'" not in raised.value.reason
 
 
+@pytest.mark.parametrize(
+    ("pattern", "named"), [(r"(a)\1", "back references"), ("(?=a)", "look-around"), (r"(\\1", ""), ("(?m)(.", "")]
+)
+def test_a_refusal_is_of_the_pattern_as_it_was_written(pattern: str, named: str) -> None:
+    with pytest.raises(PatternError) as raised:
+        compile_pattern(pattern, lines=True)
+    assert raised.value.reason.count("(?m)") == pattern.count("(?m)")
+    assert named in raised.value.next_step
+    assert bool(named) == bool(raised.value.next_step)
+
+
 def test_a_refused_pattern_names_what_to_write_instead(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text("[set]\ntitle = 'x'\n[[phases]]\nname = 'a'\nwords = ['a']\npattern = '(?=a)'\n")
     with pytest.raises(DataError, match="no look-around"):

@@ -39,7 +39,7 @@ def test_examples_load_and_every_trial_is_another_run(name: str) -> None:
         ('title = "A made-up workload"', "title = 3", "line 3, experiment.title: Expected `str`, got `int`"),
         ('title = "A made-up workload"', "", "line 1, experiment: Object missing required field `title`"),
         ("silence_s = 3", "silence_s = -1", "limits: silence_s must be above 0"),
-        ('kind = "env"', 'kind = "moon"', "line 17, factor[0].kind: Invalid enum value 'moon'"),
+        ('kind = "env"', 'kind = "moon"', "line 17, factor[0].kind: there is no kind 'moon'"),
         ('baseline = "hang"', 'baseline = "stop"', "line 20, factor[0].baseline: 'stop' is none of its values"),
         ('values = ["unset", "red"]', 'values = ["unset"]', "factor[1].values: expected two different values"),
         ('name = "colour"', 'name = "mode"', "line 23, factor[1].name: 'mode' is there twice"),
@@ -75,7 +75,9 @@ def test_examples_load_and_every_trial_is_another_run(name: str) -> None:
         ("[limits]", '[where]\nkind = "moon"\n[limits]', "line 11, where.kind: 'moon' is no place to run"),
         ("[limits]", '[where]\nkind = "container"\n[limits]', "line 10, where: "),
         ("[limits]", '[where]\nkind = "local"\nimage = "x"\n[limits]', "where.image: local has no such field"),
-        ('kind = "output-matches"', 'kind = "guess"', "oracle.kind: Invalid value 'guess'"),
+        ('kind = "output-matches"', 'kind = "guess"', "oracle.kind: there is no kind 'guess'"),
+        ('files = ["workload.py"]', 'files = ["/etc/shadow"]', "experiment.files: '/etc/shadow' is an absolute path"),
+        ('files = ["workload.py"]', 'files = ["/dev/zero"]', "experiment.files: '/dev/zero' is an absolute path"),
         ("[limits]", "[limits", "is not TOML"),
     ],
 )
@@ -83,6 +85,20 @@ def test_what_is_wrong_is_said_with_line_and_field(before: str, after: str, said
     with pytest.raises(DataError) as caught:
         load_experiment(write((before, after)))
     assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "known"),
+    [
+        ('kind = "env"', 'kind = "evn"', "build, env, firmware, flag, image, kernel-parameter, workload"),
+        ('kind = "output-matches"', 'kind = "guess"', "exit-and-pattern, file-within, number-within, output-equals"),
+        ("^answer: 42$", "(a)\\\\1", "no back references"),
+    ],
+)
+def test_what_there_is_instead_is_said(before: str, after: str, known: str, write: Write) -> None:
+    with pytest.raises(DataError) as caught:
+        load_experiment(write((before, after)))
+    assert known in caught.value.next_step
 
 
 def test_a_file_that_is_absent_or_huge_is_refused(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ _UNSET32 = 0xFFFFFFFF
 _FLAG_ENCRYPTED, _FLAG_UTF8 = 0x1, 0x800
 _INPUT_BYTES = 1 << 17
 _MAX_DIRECTORY_BYTES = 64 << 20
-_RAISE = "Raise the limit if it is genuine."
+_UNPACK = "Nothing of it was read. If you trust where it comes from, unpack it and inspect the folder."
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class Archive:
         if count > self._limits.members:
             raise self._fail(
                 f"declares {count} members; at most {self._limits.members} are read.",
-                _RAISE,
+                _UNPACK,
             )
         prefix = start - offset  # bytes before the archive, as self-extracting files have
         members, at = [], start
@@ -182,7 +182,11 @@ class Archive:
                     member.name, f"inflates to more than the {member.size} bytes that the directory promises."
                 )
             if self.inflated_bytes > self._limits.total_bytes:
-                raise DataError(member.name, f"takes the archive beyond {self._limits.total_bytes} inflated bytes.")
+                raise DataError(
+                    member.name,
+                    f"takes the archive beyond {self._limits.total_bytes} inflated bytes.",
+                    next_step="Allow more with --max-size.",
+                )
             yield block
         if produced < member.size:
             raise DataError(member.name, f"is cut off: {produced} of {member.size} bytes are there.")
@@ -198,7 +202,7 @@ class Archive:
             raise DataError(
                 member.name,
                 f"would inflate to {member.size} bytes; at most {self._limits.member_bytes} are read.",
-                next_step=_RAISE,
+                next_step=_UNPACK,
             )
         if member.size > self._limits.ratio_from_bytes and member.size > self._limits.ratio * max(
             member.stored_size, 1
@@ -207,7 +211,7 @@ class Archive:
                 member.name,
                 f"would inflate {member.stored_size} bytes to {member.size}: more than {self._limits.ratio:g} times.",
                 why="That is how a zip bomb looks.",
-                next_step=_RAISE,
+                next_step=_UNPACK,
             )
 
     def _data_at(self, member: Member) -> int:

@@ -26,6 +26,7 @@ _MAX_NAME_BYTES = 256
 _MAX_NEEDED = 1024
 
 PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
+PF_X = 1
 SHT_NOBITS = 8
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
 DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 5, 10, 14, 15, 29
@@ -42,6 +43,7 @@ class Segment(msgspec.Struct, frozen=True):
     offset: int
     address: int
     size: int
+    flags: int = 0
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -138,7 +140,8 @@ def read_segments(reader: Reader, header: Header) -> tuple[Segment, ...]:
         )
     table = reader.read_exactly(header.segments_at, header.segment_count * _SEGMENT.size, "its program headers")
     return tuple(
-        Segment(kind, offset, address, size) for kind, _, offset, address, _, size, _, _ in _SEGMENT.iter_unpack(table)
+        Segment(kind, offset, address, size, flags)
+        for kind, flags, offset, address, _, size, _, _ in _SEGMENT.iter_unpack(table)
     )
 
 
@@ -179,7 +182,8 @@ def _name(table: bytes, at: int) -> str:
     return table[at : end if end >= 0 else at + _MAX_NAME_BYTES].decode("utf-8", "replace")
 
 
-def _file_offset(segments: tuple[Segment, ...], address: int) -> int | None:
+def file_offset(segments: tuple[Segment, ...], address: int) -> int | None:
+    """Return where in the file the byte stands that is loaded to an address; None where it comes from no file."""
     for segment in segments:
         if segment.kind == PT_LOAD and segment.address <= address < segment.address + segment.size:
             return address - segment.address + segment.offset
@@ -205,7 +209,7 @@ def read_dynamic(reader: Reader, segments: tuple[Segment, ...]) -> Dynamic:
             break
         tags.append((tag, value))
     values = dict(tags)
-    offset = _file_offset(segments, values.get(DT_STRTAB, -1))
+    offset = file_offset(segments, values.get(DT_STRTAB, -1))
     if offset is None:
         return Dynamic()
 

@@ -122,7 +122,7 @@ def read_pack(reader: Reader) -> Pack:
 
 def _code_object(target: str, entry: _Entry, blobs: Sequence[_Blob], end: int) -> CodeObject | None:
     name = normalise(_TENSILE_STYLE.sub(r":\1\2", target))
-    damage = ""
+    damage = "" if entry.original_size else "the pack's table says that it has no bytes"
     if blobs:
         blob = blobs[entry.ordinal] if entry.ordinal < len(blobs) else None
         if blob is None or blob.offset + blob.size > end or blob.size != entry.original_size:

@@ -7,6 +7,7 @@ override makes the runtime believe in another target; it is offered only within 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = ["ComponentService", "Service", "Verdict", "serve", "service_for_targe
 
 OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
 _NAMED_FILES = 3
+_GET_AGAIN = re.compile(r"\bcut off|\bdamaged\b|not inflate\b")
 _UNSERVED = (Verdict.NONE, Verdict.UNKNOWN)
 
 
@@ -135,7 +137,8 @@ def _damage(part: Component, matches: Sequence[Match], gpu: _Gpu) -> str:
     """
     if part.damaged:
         files = count_text(part.files, "file")
-        return f"{part.damaged} of its {files} cannot be relied on ({part.damage}): get it again."
+        again = ": get it again" if _GET_AGAIN.search(part.damage) else ""
+        return f"{part.damaged} of its {files} cannot be relied on ({part.damage}){again}."
     native = [match.use for match in matches if match.verdict is Verdict.NATIVE]
     whole = sum(use.objects for use in native)
     native_suffices = whole and whole >= part.units

@@ -1,7 +1,8 @@
 """Whether all bytes that a file's headers describe are there: checked before anything is said about a code object.
 
 A loader maps what the headers describe. Of a file that was cut off in a download the header still says which GPU it is
-for, so that the header alone must never decide.
+for, so that the header alone must never decide. Nor does the length: a download that allocated its file first, or a
+loss of power, leaves zeros where the rest should be. What lies last in a file, its section headers, is never zero.
 """
 
 from __future__ import annotations
@@ -13,18 +14,33 @@ from contextlib import suppress
 import zstandard
 
 from rocmend.codeobject import elf
-from rocmend.codeobject.notes import read_kernels
+from rocmend.codeobject.notes import Kernel, read_kernels
 from rocmend.codeobject.reader import PassedError, Reader
 from rocmend.core.errors import DataError
 
 ET_EXEC, ET_DYN = 2, 3
 _SHT_SYMTAB, _SHT_STRTAB, _SHT_DYNSYM = 2, 3, 11
 _SYMBOL = struct.Struct("<IBBHQQ")
+_SECTION_KIND_AT, _SECTION_ALIGN_AT = 4, 48
+_DESCRIPTOR_BYTES = 64
+_ENTRY_AT = 16
+_FIRST_CODE_BYTES = 16
+_DESCRIPTOR_SUFFIX = b".kd"
+_MAX_DESCRIPTORS = 4096
+_ZERO_BLOCK_BYTES = 1 << 16
+_MAX_ZEROS_READ = 256 << 20
+_MAX_CODE_READ = 16 << 20
+_MANY_ZEROS = 4096
+"""Data can end in some zeros of its own."""
+
+_ZSTD_ZEROS = 16
+"""A compressed block ends in the mark of its bit stream: no frame ends in so many zeros."""
+
 _MAX_SYMBOL_BYTES = 4 << 20
 _ZSTD_HEADER_BYTES = 18
 _ZSTD_MAX_BLOCKS = 1 << 20
 _ZSTD_UNKNOWN = {zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR}
-_RLE, _RESERVED = 1, 3
+_RLE, _COMPRESSED, _RESERVED = 1, 2, 3
 
 
 def cut_off(
@@ -66,6 +82,8 @@ def check_library(reader: Reader, header: elf.Header, sections: Sequence[elf.Sec
         segments = elf.read_segments(reader, header)
         ends = [segment.offset + segment.size for segment in segments if segment.kind == elf.PT_LOAD]
     _check_ends(reader, max(ends, default=0))
+    with suppress(PassedError):
+        _check_last_section(reader, header)
 
 
 def check_code_object(reader: Reader, *, readable: int | None = None, what: str = "file") -> int:
@@ -91,16 +109,131 @@ def check_code_object(reader: Reader, *, readable: int | None = None, what: str 
     limit = reader.size if readable is None else readable
     if header.segments_at + header.segment_size * header.segment_count > limit:
         return 0
+    if reader.seekable and limit == reader.size:
+        _check_tail(
+            reader, header
+        )  # before what is damaged by zeros: a reader of the message wants to know of the zeros
     segments = elf.read_segments(reader, header)
     _check_ends(reader, max(segment.offset + segment.size for segment in segments), what)
-    kernels = 0
+    if not any(segment.kind == elf.PT_LOAD for segment in segments):
+        raise DataError(reader.name, "is damaged: no program header says what of it is loaded.")
+    kernels: tuple[Kernel, ...] = ()
     if all(segment.offset + segment.size <= limit for segment in segments if segment.kind == elf.PT_NOTE):
         with suppress(PassedError):
-            kernels = len(read_kernels(reader))
+            kernels = read_kernels(reader)
+    with suppress(PassedError):
+        _check_code(reader, segments, limit)
     if _table_end(header) <= limit:
         with suppress(PassedError):
-            _check_sections(reader, elf.read_sections(reader, header), what)
-    return kernels
+            sections = elf.read_sections(reader, header)
+            _check_sections(reader, sections, what)
+            _check_last_section(reader, header)
+            if limit == reader.size:
+                _check_descriptors(reader, segments, sections, kernels)
+    return len(kernels)
+
+
+def _check_tail(reader: Reader, header: elf.Header) -> None:
+    """Check that the end of a code object is not zeros: of its section headers, or of the data that it ends with."""
+    _check_last_section(reader, header)
+    ranges = [(one.offset, one.size) for one in elf.read_segments(reader, header) if one.kind == elf.PT_LOAD]
+    with suppress(DataError):  # what is wrong with them is said where they are checked
+        if header.sections_at:
+            described = elf.read_sections(reader, header)
+            ranges = [(one.offset, one.size) for one in described if one.kind not in {0, elf.SHT_NOBITS}]
+    start, size = max((one for one in ranges if one[1]), key=sum, default=(0, 0))
+    if start + size <= (header.sections_at + header.section_size * header.section_count):
+        return  # the section headers are behind it, and they are there
+    from_byte = _zeros_from(reader)
+    if from_byte <= start or start + size - from_byte >= _MANY_ZEROS:
+        raise _zeros(reader, from_byte)
+
+
+def _check_last_section(reader: Reader, header: elf.Header) -> None:
+    """Check the last section header: its kind and its alignment are zero in that of no real section."""
+    if not header.sections_at or header.section_count < 2:
+        return
+    row = header.sections_at + header.section_size * (header.section_count - 1)
+    last = reader.read_exactly(row, header.section_size, "its section headers")
+    if not any(last[_SECTION_KIND_AT : _SECTION_KIND_AT + 4]) or not any(last[_SECTION_ALIGN_AT:]):
+        from_byte = _zeros_from(reader) if reader.seekable else row
+        if from_byte >= row + header.section_size:
+            raise DataError(
+                reader.name, "is damaged: its last section header is zeros.", next_step="Get the file again."
+            )
+        raise _zeros(reader, from_byte)
+
+
+def _zeros(reader: Reader, from_byte: int) -> DataError:
+    return DataError(
+        reader.name,
+        f"is damaged: its bytes from {from_byte:,} on are zero, where its headers describe data.",
+        why="A download that stopped or a loss of power leaves such a file, as long as the whole one.",
+        next_step="Get the file again.",
+    )
+
+
+def _zeros_from(reader: Reader) -> int:
+    """Return where the zeros begin that data ends with."""
+    end = reader.size
+    while end and reader.size - end < _MAX_ZEROS_READ:
+        start = max(0, end - _ZERO_BLOCK_BYTES)
+        rest = reader.read(start, end - start).rstrip(b"\0")
+        if rest:
+            return start + len(rest)
+        end = start
+    return end
+
+
+def _check_code(reader: Reader, segments: Sequence[elf.Segment], limit: int) -> None:
+    for segment in segments:
+        if segment.kind != elf.PT_LOAD or not segment.flags & elf.PF_X or not segment.size:
+            continue
+        at, end = segment.offset, segment.offset + segment.size
+        if end > limit or segment.size > _MAX_CODE_READ:
+            continue
+        while at < end and not any(reader.read(at, min(_ZERO_BLOCK_BYTES, end - at))):
+            at += _ZERO_BLOCK_BYTES
+        if at >= end:
+            raise DataError(
+                reader.name,
+                f"is damaged: the {segment.size:,} bytes of its code are all zero.",
+                next_step="Get it again.",
+            )
+
+
+def _check_descriptors(
+    reader: Reader, segments: tuple[elf.Segment, ...], sections: Sequence[elf.Section], kernels: Sequence[Kernel]
+) -> None:
+    """Check that kernels' descriptors, and the code that they point to, are there.
+
+    Source:
+        https://llvm.org/docs/AMDGPUUsage.html#kernel-descriptor
+    """
+    table = next((section for section in sections if section.kind == _SHT_DYNSYM and section.size), None)
+    if table is None or table.size > _MAX_SYMBOL_BYTES or sections[table.link].size > _MAX_SYMBOL_BYTES:
+        return
+    names = reader.read(sections[table.link].offset, sections[table.link].size)
+    found = {}
+    for name, _, _, section, address, _ in _SYMBOL.iter_unpack(reader.read(table.offset, table.size)):
+        called = names[name : names.find(b"\0", name)]
+        if name and not called:
+            raise DataError(reader.name, "is damaged: a symbol has no name where its string table should have one.")
+        if section and called.endswith(_DESCRIPTOR_SUFFIX):
+            found[called.removesuffix(_DESCRIPTOR_SUFFIX).decode(errors="replace")] = address
+    if kernels and found.keys().isdisjoint(kernel.name for kernel in kernels):
+        raise DataError(reader.name, f"is damaged: no symbol leads to its kernel {kernels[0].name[:80]!r}.")
+    for name, address in list(found.items())[:_MAX_DESCRIPTORS]:
+        descriptor = _loaded(reader, segments, address, _DESCRIPTOR_BYTES)
+        entry = address + int.from_bytes(descriptor[_ENTRY_AT : _ENTRY_AT + 8], "little", signed=True)
+        if not any(descriptor) or not any(_loaded(reader, segments, entry, _FIRST_CODE_BYTES)):
+            raise DataError(reader.name, f"is damaged: where its kernel {name[:80]!r} should be, there are zeros.")
+
+
+def _loaded(reader: Reader, segments: tuple[elf.Segment, ...], address: int, size: int) -> bytes:
+    """Return bytes by the address that they are loaded to; none where nothing is."""
+    offset = elf.file_offset(segments, address)
+    return b"" if offset is None else reader.read(offset, size)
 
 
 def _table_end(header: elf.Header) -> int:
@@ -161,7 +294,7 @@ def zstd_frame(reader: Reader, start: int, end: int) -> tuple[int, int | None]:
         at = start + zstandard.frame_header_size(head)
     except zstandard.ZstdError as error:
         raise DataError(reader.name, f"holds a compressed offload bundle that does not inflate: {error}.") from error
-    last = 0
+    last = kind = 0
     for _ in range(_ZSTD_MAX_BLOCKS):
         block = int.from_bytes(reader.read_exactly(at, 3, "a compressed offload bundle"), "little")
         last, kind, size = block & 1, block >> 1 & 3, block >> 3
@@ -171,4 +304,7 @@ def zstd_frame(reader: Reader, start: int, end: int) -> tuple[int, int | None]:
     at += 4 * frame.has_checksum
     if not last or at > end:
         raise cut_off(reader.name, end - start, at - start, "bundle", "that its blocks describe")
+    tail = reader.read(max(start, at - _ZSTD_ZEROS), min(_ZSTD_ZEROS, at - start))
+    if kind == _COMPRESSED and len(tail) == _ZSTD_ZEROS and not any(tail):
+        raise _zeros(reader, at - _ZSTD_ZEROS)
     return at, None if frame.content_size in _ZSTD_UNKNOWN else frame.content_size

@@ -7,6 +7,7 @@ references, and needs neither a checker nor a limit on the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ MAX_PATTERN_CHARS = 1000
 MAX_PROGRAM = 2000
 """RE2's worst case is its program's size times the text's length; patterns that people write need some dozens."""
 
+_EVERY_LINE = "(?m)"
+_ESCAPED = re.compile(r"\\(?![1-9Z])(?s:.)")
 _NOT_IN_RE2 = (
     ("(?=", "look-around"),
     ("(?!", "look-around"),
@@ -25,6 +28,7 @@ _NOT_IN_RE2 = (
     ("(?P=", "back references"),
     ("(?>", "atomic groups"),
     (r"\Z", r"\Z (write \z)"),
+    *((rf"\{digit}", "back references") for digit in range(1, 10)),
 )
 
 
@@ -100,22 +104,24 @@ def compile_pattern(pattern: str, *, lines: bool = False) -> Pattern:
     options = re2.Options()
     options.log_errors = False
     try:
-        compiled = re2.compile(f"(?m){pattern}" if lines else pattern, options)
+        compiled = re2.compile(f"{_EVERY_LINE}{pattern}" if lines else pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise PatternError(pattern, _reason(error), next_step=_hint(pattern)) from None
+        raise PatternError(pattern, _reason(error, pattern), next_step=_hint(pattern)) from None
     if compiled.programsize > MAX_PROGRAM:
         raise PatternError(pattern, f"it is too large when it is compiled ({compiled.programsize} steps)")
     return Pattern(pattern, compiled)
 
 
-def _reason(error: Exception) -> str:
-    """Return RE2's message, which comes as bytes."""
+def _reason(error: Exception, pattern: str) -> str:
+    """Return RE2's message, which comes as bytes, of the pattern as it was written."""
     said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    return text.replace(f"{_EVERY_LINE}{pattern}", pattern)
 
 
 def _hint(pattern: str) -> str:
+    signs = _ESCAPED.sub("", pattern)
     for sign, name in _NOT_IN_RE2:
-        if sign in pattern:
+        if sign in signs:
             return f"RE2, which searches it, has no {name}: https://github.com/google/re2/wiki/Syntax."
     return ""

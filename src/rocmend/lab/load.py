@@ -23,6 +23,7 @@ from rocmend.lab.experiment import (
     FactorKind,
     FileWithin,
     NumberWithin,
+    Oracle,
     OutputEquals,
     OutputMatches,
 )
@@ -35,6 +36,10 @@ from rocmend.runner.spec import Where
 
 MAX_FILE_BYTES = 512 << 10
 MAX_REPEATS = 1000
+KINDS: dict[str, tuple[str, ...]] = {
+    "factor": tuple(FactorKind),
+    "oracle": tuple(str(kind.__struct_config__.tag) for kind in get_args(Oracle)),
+}
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 _NOT_KEPT = "The values of secrets are not kept, so that trials that differ in one could not be told apart."
@@ -91,7 +96,7 @@ def parse_experiment(data: bytes, path: Path) -> Experiment:
         unknown = re.search(r"unknown field `(.+)`", message)
         if unknown:
             raise _error(path, text, Problem(f"{where}.{unknown.group(1)}", "there is no such field.")) from error
-        raise _error(path, text, Problem(where, f"{message}.")) from error
+        raise _error(path, text, _wrong_value(where, message)) from error
     except UsageError as error:  # limits check themselves
         raise _error(path, text, Problem("$.limits", error.message)) from error
     experiment = msgspec.structs.replace(found, folder=str(path.resolve().parent))
@@ -99,6 +104,15 @@ def parse_experiment(data: bytes, path: Path) -> Experiment:
         for problem in check(experiment):
             raise _error(path, text, problem)
     return experiment
+
+
+def _wrong_value(where: str, message: str) -> Problem:
+    """Return what is wrong with a value; for a kind that there is none of, the kinds that there are."""
+    invalid = re.search(r"^Invalid (?:enum )?value ('.*')$", message, re.DOTALL)
+    of = next((kinds for field, kinds in KINDS.items() if where.startswith(f"$.{field}")), None)
+    if invalid and of and where.endswith(".kind"):
+        return Problem(where, f"there is no kind {invalid[1]}.", "", f"Known: {_list(of)}.")
+    return Problem(where, f"{message}.")
 
 
 def _error(path: Path, text: str, problem: Problem) -> DataError:
@@ -161,7 +175,14 @@ def _check_head(experiment: Experiment) -> Iterator[Problem]:
         except (UsageError, DataError) as error:
             yield Problem("$.experiment.phases", error.message, "", error.next_step)
     for name in head.files:
-        if not experiment.path(name).is_file():
+        if Path(name).is_absolute():
+            yield Problem(
+                "$.experiment.files",
+                f"{name!r} is an absolute path.",
+                "The experiment would mean another file on another machine.",
+                "Put the file beside the experiment and name it relative to it.",
+            )
+        elif not experiment.path(name).is_file():
             yield Problem("$.experiment.files", f"there is no file {name!r} beside the experiment.")
 
 

@@ -53,6 +53,26 @@ def test_gone_wherever_it_stands(row: Planted) -> None:
             json.loads(made)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("rd.luks.uuid", "luks-9a9a9a9a-1212-3434-5656-787878787878", "9a9a9a9a"),
+        ("root", "/dev/mapper/vg_home-root", "vg_home"),
+        ("ip", "10.20.30.40::10.20.30.1:255.255.255.0:zbigbox:eth0", "zbigbox"),
+        ("resume", "UUID=9a9a9a9a-1212-3434-5656-787878787878", "9a9a9a9a"),
+        ("rd.md.uuid", "3a3a3a3a:4b4b4b4b:5c5c5c5c:6d6d6d6d", "4b4b4b4b"),
+        ("nfsroot", "10.20.30.1:/srv/zbig,v3", "zbig"),
+        ("cryptdevice", "UUID=9a9a9a9a-1212-3434-5656-787878787878:root", "9a9a9a9a"),
+        ("BOOT_IMAGE", "/boot/0123456789abcdef0123456789abcdef/6.8.0/linux", "89abcdef"),
+    ],
+)
+def test_a_parameter_of_the_kernel_is_gone_from_an_object(name: str, value: str, secret: str) -> None:
+    """As ``kernel.params`` holds it: its name is a key, so that only the value's form speaks for it."""
+    made = fresh().json({"kernel.params": {name: value, "quiet": None}})
+    assert secret not in json.dumps(made)
+    assert fresh().json(made) == made
+
+
 @pytest.mark.parametrize("text", kept())
 def test_kept_wherever_it_stands(text: str) -> None:
     for name, placed in contexts(text).items():

@@ -115,8 +115,8 @@ def _about(inspection: Inspection) -> tuple[tuple[str, str, str], ...]:
         ("CUDA", inspection.cuda_version, ""),
         ("needs from the system", ", ".join(inspection.external), ""),
         (
-            "read",
-            f"{count_text(totals.files, 'file')}, {size_text(totals.bytes)}",
+            "holds",
+            f"{count_text(totals.files, 'file')}, {size_text(totals.bytes)}; {size_text(totals.read_bytes)} read",
             f"{count_text(totals.code_objects, 'code object')}, {size_text(totals.code_object_bytes)}",
         ),
     ]

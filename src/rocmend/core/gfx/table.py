@@ -115,8 +115,11 @@ def lookup(name: str) -> GfxTarget:
         )
     from difflib import get_close_matches
 
-    near = get_close_matches(processor, _targets(), n=3, cutoff=0.75) or list(_targets())
-    raise UsageError("gfx target", f"no gfx target is called {processor!r}.", next_step=f"Known: {', '.join(near)}.")
+    near = get_close_matches(processor, _targets(), n=3, cutoff=0.75)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    raise UsageError(
+        "gfx target", f"no gfx target is called {processor!r}.", next_step=f"{meant}`rocmend targets` lists all."
+    )
 
 
 def from_kfd_version(version: int) -> GfxTarget | None:

@@ -302,9 +302,11 @@ NAMES: tuple[Rule, ...] = (
         ("label",),
     ),
     Rule(
-        re.compile(r"(/dev/disk/by-(?:partlabel|label|id|partuuid|uuid|diskseq)/)([^\s\"'\\,;:)]{1,200})"),
+        re.compile(
+            r"(/dev/(?:disk/by-(?:partlabel|label|id|partuuid|uuid|diskseq)|mapper(?!/control\b))/)([^\s\"'\\,;:)]{1,200})"
+        ),
         _label,
-        ("/by-",),
+        ("/by-", "/mapper/"),
     ),
 )
 

@@ -151,26 +151,53 @@ def _edid(places: Places, match: re.Match[str]) -> str:
     return match[1] + places.zeros(match[2])
 
 
-_CMDLINE = re.compile(
-    r"(?<![^\s\"'])((?:root|resume|rd\.[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|systemd\.machine_id|nfsaddrs|cifsroot|iscsi_\w+"
-    r"|BOOTIF)=)(\"[^\"]*\"|[^\s\"'\\]+)",
-    re.IGNORECASE,
+_PARAMETER = r"root|resume|rd\.(?!driver\.)[\w.]+|cryptdevice|luks[\w.]*|nfsroot|ip|systemd\.machine_id|nfsaddrs|cifsroot|iscsi_\w+|BOOTIF"
+_CMDLINE = re.compile(rf"(?<![^\s\"'])((?:{_PARAMETER})=)(\"[^\"]*\"|[^\s\"'\\]+)", re.IGNORECASE)
+# as ``kernel.params`` has them, written out; what ``root`` and ``ip`` are called elsewhere too, by the form of the value
+_CMDLINE_JSON = re.compile(
+    rf"({_Q}(?:(?!root{_Q}|ip{_Q})(?:{_PARAMETER})){_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})([^\s\"'\\]+)", re.IGNORECASE
 )
+_PARAMETER_JSON = re.compile(
+    rf"({_Q}root{_Q}[ \t]{{0,4}}:[ \t]{{0,4}}{_Q})((?:/dev/|\w{{1,12}}=)[^\s\"'\\]+)", re.IGNORECASE
+)
+_PLAIN_PARAMETER = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|md)\w{1,12}|dhcp|on|off|none|auto\d*|[01]")
+_NFS_PATH = r"[\w%./-]{1,200}"
 
 
 def _cmdline(places: Places, match: re.Match[str]) -> str:
     """A parameter of the kernel that names a disk, a host or an address; ``root=/dev/sda1`` names none."""
     value = match[2]
-    if is_placeholder(value) or re.fullmatch(
-        r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|md)\w{1,12}|dhcp|on|off|none|auto\d*", value
-    ):
+    if is_placeholder(value) or _PLAIN_PARAMETER.fullmatch(value):
         return match[0]
     places.named("label", value)
     return f"{match[1]}redacted"
 
 
+def _ip_parameter(places: Places, match: re.Match[str]) -> str:
+    """The value of ``ip=``, which names a host among its addresses."""
+    places.named("label", match[0])
+    return "redacted"
+
+
 NUMBERS: tuple[Rule, ...] = (
     Rule(_CMDLINE, _cmdline, ("=",)),
+    Rule(_CMDLINE_JSON, _cmdline, (":",)),
+    Rule(_PARAMETER_JSON, _cmdline, ("root",)),
+    # what parameters hold, wherever it stands. Source: Documentation/admin-guide/nfs/nfsroot.rst in the kernel
+    Rule(
+        re.compile(
+            rf"(?<![\w.:])(?=:{{0,3}}\d{{1,3}}\.)(?:{_OCTET}(?:\.{_OCTET}){{3}})?:(?:{_OCTET}(?:\.{_OCTET}){{3}})?:(?:{_OCTET}(?:\.{_OCTET}){{3}})?"
+            rf":(?:{_OCTET}(?:\.{_OCTET}){{3}}|\d{{1,2}})?:[\w.-]{{0,253}}:[\w.-]{{0,16}}(?::[\w.:-]{{1,80}})?(?![\w.:])"
+        ),
+        _ip_parameter,
+        (":",),
+    ),
+    Rule(
+        re.compile(r"(?<![\w:])(?!0{8}:0{8}:0{8}:)[0-9a-f]{8}(?::[0-9a-f]{8}){3}(?![\w:])"),  # mdadm(8)
+        lambda places, match: f"00000000:00000000:00000000:{places.number('uuid', match[0]):08d}",
+        (":",),
+    ),
+    Rule(re.compile(rf"(?<![\w.:/-])({_OCTET}(?:\.{_OCTET}){{3}}:)(/{_NFS_PATH}(?:,[\w=,.]{{1,80}})?)"), _id, (":/",)),
     # NVM Express Base Specification 4.5 (NQN); RFC 3720 (iqn)
     Rule(re.compile(r"(?i)((?<![\w.])(?:nqn|iqn)\.\d{4}-\d\d\.)([\w.:-]{1,223})"), _id, ("nqn.", "iqn.")),
     Rule(re.compile(r"(?i)((?<![\w.])(?:eui|naa)\.)([0-9a-f]{16,32})(?![\w])"), _disk, ("eui.", "naa.")),
@@ -214,7 +241,9 @@ NUMBERS: tuple[Rule, ...] = (
         ("id",),
     ),
     Rule(
-        re.compile(r"(?<![0-9A-Fa-f-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Fa-f-])"),
+        re.compile(
+            r"(?:(?<=luks-)|(?<![0-9A-Fa-f-]))[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Fa-f-])"
+        ),
         lambda places, match: places.digits("uuid", match[0], "00000000-0000-0000-0000-{:012d}"),
         ("-",),
     ),
