@@ -27,7 +27,9 @@ def source(language: Language, path: str, data: bytes) -> Source:
     if language is Language.CUDA:
         from rocmend.port.cuda.file import CudaFile
 
-        return CudaFile(path, data)
+        file = CudaFile(path, data)
+        file.parse()
+        return file
     from rocmend.port.build.file import TextFile
 
     return TextFile(path, data)

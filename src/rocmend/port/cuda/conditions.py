@@ -242,6 +242,7 @@ _LEVELS: tuple[frozenset[bytes], ...] = (
 )
 _INTEGER = re.compile(rb"(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
 _DEEPEST = 64
+_MOST_BITS = 128
 
 
 def evaluated(words: Sequence[bytes], known: Mapping[bytes, int | None]) -> int | None:
@@ -272,6 +273,8 @@ class _Expression:
             sign = self.words[self.at]
             self.at += 1
             value = _combined(sign, value, self.level(number + 1))
+            if value is not None and value.bit_length() > _MOST_BITS:  # no compiler's integer
+                raise OverflowError
         return value
 
     def unary(self) -> int | None:
