@@ -27,9 +27,7 @@ def source(language: Language, path: str, data: bytes) -> Source:
     if language is Language.CUDA:
         from rocmend.port.cuda.file import CudaFile
 
-        file = CudaFile(path, data)
-        file.parse()
-        return file
+        return CudaFile(path, data)
     from rocmend.port.build.file import TextFile
 
     return TextFile(path, data)

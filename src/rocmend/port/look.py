@@ -9,6 +9,7 @@ import msgspec
 
 from rocmend.port.classify import kind, languages
 from rocmend.port.findings import findings
+from rocmend.port.nesting import NestingError
 from rocmend.port.records import NO_TIME_LEFT, FileReport, Language
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.traits import traits
@@ -99,6 +100,8 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         report, suppressed = findings(path, data, kinds)
     except MemoryError:
         report = FileReport(path, kinds[0], size, sha256, skipped="needs more memory than a file may take")
+    except NestingError as error:
+        report = FileReport(path, kinds[0], size, sha256, skipped=str(error))
     except RecursionError:
         report = FileReport(path, kinds[0], size, sha256, skipped="nested too deeply")
     except Exception as error:  # noqa: BLE001  a rule that fails costs its file, not the run

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.port.cuda.lexer import Directive, Kind, Token
+from rocmend.port.nesting import MOST_NESTED, NestingError
 
 __all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "condition", "evaluated"]
 
@@ -129,6 +130,8 @@ def branches(
             groups.append(Group(number, -1, directive.start, size, stack[-1].group if stack else -1))
             opened = _Open(group, stack[-1].branch if stack else -1)
             stack.append(opened)
+            if len(stack) > MOST_NESTED:
+                raise NestingError("conditionals")
             opened.enter(made, tokens, directives, number)
         elif name in _NEXT or name == b"endif":
             if not stack:

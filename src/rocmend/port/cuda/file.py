@@ -6,13 +6,12 @@ import bisect
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from rocmend.core.errors import DataError
 from rocmend.port.cuda.conditions import Branch, Group, branches
 from rocmend.port.cuda.declarations import Declaration, Macro, declared_at, macro_of
 from rocmend.port.cuda.functions import Function, functions
 from rocmend.port.cuda.lexer import Directive, Kind, Lexed, Token, lexed
 from rocmend.port.cuda.outline import Outline, Spans
-from rocmend.port.cuda.structure import Call, Launch, NestingError, call_at, launch_at, matched
+from rocmend.port.cuda.structure import Call, Launch, call_at, launch_at, matched
 from rocmend.port.records import Edit
 
 __all__ = ["CudaFile"]
@@ -36,18 +35,6 @@ class CudaFile:
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
         self.data = data
-
-    def parse(self) -> None:
-        """Work out brackets and conditionals, which nearly every rule needs.
-
-        Raises:
-            DataError: They are nested more than ``MOST_NESTED`` deep: what looks for all that is around a place takes
-                a bounded time in every other file, however many places there are.
-        """
-        try:
-            self.partner, self._conditionals  # noqa: B018  worked out now, and kept
-        except NestingError as error:
-            raise DataError(self.path, f"{error}.", next_step="No compiler takes that either: split it.") from error
 
     @cached_property
     def lexed(self) -> Lexed:

@@ -63,9 +63,7 @@ _AFTER_HEAD = frozenset((b"const", b"noexcept", b"override", b"final", b"volatil
 _QUALIFIERS = frozenset((b"__global__", b"__device__", b"__host__"))
 
 
-def functions(
-    tokens: Sequence[Token], directives: Sequence[Directive], partner: Mapping[int, int]
-) -> list[Function]:
+def functions(tokens: Sequence[Token], directives: Sequence[Directive], partner: Mapping[int, int]) -> list[Function]:
     """Return the functions with bodies, in order; functions inside of functions (members of local types) too.
 
     The head of a body that comes right after an ``#else`` is sought before the ``#if``: a port that puts something

@@ -46,7 +46,7 @@ class Spans:
             open_ones.append(index)
 
     def last(self, offset: int) -> int:
-        """Return the number of the last piece that begins at or before an offset and ends after it; -1: there is none."""
+        """Return the number of the last piece that holds an offset; -1 where none does."""
         index = bisect.bisect_right(self._starts, offset) - 1
         while index >= 0 and offset >= self._ends[index]:
             index = self._before[index]
@@ -67,7 +67,7 @@ class Outline:
 
     @cached_property
     def around(self) -> list[int]:
-        """Return for each token the ``{`` or ``(`` that it stands in; -1 outside of all. A directive is its own world."""
+        """Return for each token the ``{`` or ``(`` that it stands in, in its own directive; -1 outside of all."""
         found: list[int] = []
         code = here = -1
         world = -1
@@ -87,7 +87,7 @@ class Outline:
 
     @cached_property
     def statement_start(self) -> list[int]:
-        """Return for each token the last ``;``, brace or open ``(`` at or before it, brackets stepped over; -1: none."""
+        """Return for each token the last ``;``, brace or open ``(`` up to it, brackets stepped over; -1: none."""
         found: list[int] = []
         for index, token in enumerate(self.tokens):
             if token.text in _STATEMENT_ENDS:

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.port.cuda.lexer import Directive, Kind, Token
+from rocmend.port.nesting import MOST_NESTED, NestingError
 
 __all__ = [
-    "MOST_NESTED",
     "Argument",
     "Call",
     "Launch",
-    "NestingError",
     "arguments",
     "call_at",
     "launch_at",
@@ -25,18 +24,8 @@ __all__ = [
     "template_start",
 ]
 
-MOST_NESTED = 256
-"""Clang's limit for brackets (https://clang.llvm.org/docs/UsersManual.html#cmdoption-fbracket-depth), and what the C++
-standard asks of a compiler for conditionals (https://eel.is/c++draft/implimits)."""
 _CLOSES = {b")": b"(", b"]": b"[", b"}": b"{"}
 _OPENS = frozenset(_CLOSES.values())
-
-
-class NestingError(ValueError):
-    """Brackets or conditionals are nested deeper than any compiler takes."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} nested more than {MOST_NESTED} deep")
 
 
 class Argument(NamedTuple):
@@ -118,7 +107,7 @@ def matched(tokens: Sequence[Token], directives: Sequence[Directive]) -> dict[in
         if text in _OPENS:
             used.append(index)
             if len(used) > MOST_NESTED:
-                raise NestingError("brackets are")
+                raise NestingError("brackets")
         elif text in _CLOSES:
             opened = _CLOSES[text]
             # A closing bracket that fits something further out closes it: what lies between was never closed.
@@ -135,7 +124,7 @@ def _at_condition(name: bytes, stack: list[int], saved: list[list[int]]) -> list
     if name in (b"if", b"ifdef", b"ifndef"):
         saved.append(list(stack))
         if len(saved) > MOST_NESTED:
-            raise NestingError("conditionals are")
+            raise NestingError("conditionals")
     elif name in (b"else", b"elif", b"elifdef", b"elifndef") and saved:
         return list(saved[-1])
     elif name == b"endif" and saved:

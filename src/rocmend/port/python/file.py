@@ -19,7 +19,7 @@ from typing import TypeVar, cast
 
 from rocmend.core.errors import DataError
 from rocmend.port.python.calls import Argument, Call, arguments, calls
-from rocmend.port.python.flags import Side, implied, side_of
+from rocmend.port.python.flags import Side, Sides, implied
 from rocmend.port.python.scopes import Binding, Scope, Scopes
 from rocmend.port.python.syntax import why_not
 
@@ -58,6 +58,7 @@ class PythonFile:
             raise DataError(path, why_not(self.text, error)) from error
         self.scopes = Scopes(self.module)
         self._known: dict[ast.AST, frozenset[str | None]] = {}
+        self._sides = Sides(self)
         self._names_of: dict[tuple[int, int], set[str | None]] = {}
 
     # Places
@@ -277,7 +278,7 @@ class PythonFile:
 
     def side(self, node: ast.AST) -> Side:
         """Return where a node is executed: on ROCm, on CUDA, or on both, from the tests around it."""
-        return side_of(self, node)
+        return self._sides.of(node)
 
     def on_rocm(self, nodes: Iterable[_N]) -> Iterator[_N]:
         """Yield the nodes that are executed on ROCm: those that no gate keeps for CUDA."""
