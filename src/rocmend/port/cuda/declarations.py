@@ -89,6 +89,8 @@ _TYPE_WORDS = frozenset(
 )
 _AFTER_NAME = frozenset((b"=", b";", b",", b")", b"[", b"{", b"(", b":"))
 _BEFORE_DECLARATION = frozenset((b";", b"{", b"}", b"(", b",", b":", b">", b"]", b")", b"else", b"do"))
+_MOST_WORDS = 400
+"""In a declaration's type."""
 _POINTERS = frozenset((b"*", b"&", b"&&"))
 _RESTRICT = frozenset((b"__restrict__", b"__restrict", b"restrict"))
 
@@ -154,6 +156,8 @@ def _type_words(tokens: Sequence[Token], partner: Mapping[int, int], last: int) 
     at = last
     while at >= 0 and tokens[at].directive == tokens[last].directive:
         token = tokens[at]
+        if len(words) > _MOST_WORDS:
+            return at, [], qualifiers
         if token.text in _QUALIFIERS:
             qualifiers.add(token.text)
         elif token.text == b"::" and words:

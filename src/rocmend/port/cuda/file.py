@@ -75,6 +75,26 @@ class CudaFile:
         """Return the conditional groups (``#if`` to ``#endif``), in the order in which they open."""
         return self._conditionals[1]
 
+    def branch_of(self, token: Token) -> Branch | None:
+        """Return the branch that a token's directive opens; None where it opens none."""
+        number = self._opened.get(token.directive)
+        return None if number is None else self.branches[number]
+
+    @cached_property
+    def _opened(self) -> dict[int, int]:
+        return {branch.directive: number for number, branch in enumerate(self.branches)}
+
+    def members(self, group: int) -> list[Branch]:
+        """Return the branches of a conditional group, in order."""
+        return [self.branches[number] for number in self._members[group]]
+
+    @cached_property
+    def _members(self) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in self.groups]
+        for number, branch in enumerate(self.branches):
+            found[branch.group].append(number)
+        return found
+
     @property
     def unbalanced(self) -> bool:
         """Whether an ``#if`` has no ``#endif`` or the other way round: no region can be gated safely then."""

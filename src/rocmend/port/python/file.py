@@ -59,6 +59,7 @@ class PythonFile:
         self.scopes = Scopes(self.module)
         self._known: dict[ast.AST, frozenset[str | None]] = {}
         self._sides = Sides(self)
+        self._values_of: dict[tuple[int, int], tuple[set[object], bool]] = {}
         self._names_of: dict[tuple[int, int], set[str | None]] = {}
 
     # Places
@@ -263,9 +264,15 @@ class PythonFile:
         found = self.scope(node).lookup(name)
         if found is None:
             return set(), False
+        key = (id(found[1]), depth)
+        if key not in self._values_of:
+            self._values_of[key] = self._values_bound(found[1], depth)
+        return self._values_of[key]
+
+    def _values_bound(self, bindings: list[Binding], depth: int) -> tuple[set[object], bool]:
         values: set[object] = set()
         complete = True
-        for binding in found[1]:
+        for binding in bindings:
             if binding.deletes or self.side(binding.node) is Side.CUDA:
                 continue
             value = binding.value or binding.default
