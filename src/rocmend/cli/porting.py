@@ -52,8 +52,8 @@ class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def unread(analysis: Analysis) -> list[FileReport]:
-    """Return the sources that were not read: whether they need a port is not known."""
-    return [file for file in analysis.files if file.skipped and file.language is not Language.TEXT]
+    """Return the files that were not read although they matter: whether they need a port is not known."""
+    return [file for file in analysis.files if file.unread]
 
 
 def needs_more(analysis: Analysis, left_alone: Sequence[LeftAlone], *, suggestions: bool = False) -> bool:

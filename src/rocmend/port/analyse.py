@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.units import count_text
 from rocmend.port.cache import Cache
 from rocmend.port.classify import languages
 from rocmend.port.findings import findings
 from rocmend.port.look import Look, Task, not_looked_at
 from rocmend.port.pool import Crew
-from rocmend.port.records import Analysis, FileReport, Issue
+from rocmend.port.records import NO_TIME_LEFT, Analysis, FileReport, Issue
 from rocmend.port.rule import cuda, python, rules, text
 from rocmend.port.settings import settings
 from rocmend.port.steady import stamp_of
@@ -105,7 +106,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         suppressed=sum(one.suppressed for one in seen),
         folders={left.path: left.reason for left in walked.folders},
         submodules=tuple(walked.submodules),
-        notes=(*_problems(folder), *(known.notes if known else ())),
+        notes=(*_problems(folder), *_left_out(files, chosen.project_time_limit_s), *(known.notes if known else ())),
         narrowed=len(wanted) < len(rules()),
     )
 
@@ -189,6 +190,16 @@ def _by_rules(seen: Iterable[Look], wanted: frozenset[str], names: set[str]) -> 
     reports = (one.report for one in seen if one.report)
     kept = (msgspec.structs.replace(report, issues=filtered(report.issues)) for report in reports)
     return tuple(sorted((one for one in kept if one.issues or one.skipped), key=lambda one: one.path))
+
+
+def _left_out(files: Iterable[FileReport], limit_s: float) -> Iterator[str]:
+    """Yield what there is to say of files that there was no time for."""
+    count = sum(file.skipped == NO_TIME_LEFT for file in files)
+    if count:
+        yield (
+            f"{count_text(count, 'file')} not read: the {limit_s:g} s that this project may take were used up "
+            "(project-time-limit-s). The next run goes on where this one ended."
+        )
 
 
 def _problems(root: Path) -> Iterator[str]:

@@ -9,7 +9,8 @@ import msgspec
 
 from rocmend.port.classify import kind, languages
 from rocmend.port.findings import findings
-from rocmend.port.records import FileReport, Language
+from rocmend.port.nesting import NestingError
+from rocmend.port.records import NO_TIME_LEFT, FileReport, Language
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.traits import traits
 
@@ -36,6 +37,10 @@ class Task(msgspec.Struct, frozen=True, array_like=True, tag="look"):
     def lost(self, reason: str) -> Look:
         """Return the look that the process was lost at: known from then on, so that it happens once."""
         return not_looked_at(self.path, reason, self.size_bytes, self.stamp)
+
+    def left_out(self) -> Look:
+        """Return the look that there was no time for: the next run looks at the file."""
+        return not_looked_at(self.path, NO_TIME_LEFT, self.size_bytes)
 
 
 class Look(msgspec.Struct, frozen=True, array_like=True, tag="seen"):
@@ -95,6 +100,8 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
         report, suppressed = findings(path, data, kinds)
     except MemoryError:
         report = FileReport(path, kinds[0], size, sha256, skipped="needs more memory than a file may take")
+    except NestingError as error:
+        report = FileReport(path, kinds[0], size, sha256, skipped=str(error))
     except RecursionError:
         report = FileReport(path, kinds[0], size, sha256, skipped="nested too deeply")
     except Exception as error:  # noqa: BLE001  a rule that fails costs its file, not the run

@@ -27,6 +27,7 @@ __all__ = ["STYLES", "LeftAlone", "Plan", "Planner", "Written", "plan"]
 
 
 _FEW_ISSUES = 24
+_FEW_BYTES = 64 << 10
 _DECODER = msgspec.msgpack.Decoder(Rewritten)
 STYLES = ("inplace", "tree")
 
@@ -200,8 +201,9 @@ class Planner:
             return b""
 
     def rewritten(self, tasks: list[Rewrite]) -> Iterator[Rewritten]:
-        """Yield what files become: here where little is to be done, else in processes."""
-        if sum(len(task.issues) for task in tasks) <= _FEW_ISSUES:
+        """Yield what files become: here where little is to be done, else in processes, which can be ended."""
+        short = sum(report.size_bytes for report, _ in self.todo) <= _FEW_BYTES
+        if short and sum(len(task.issues) for task in tasks) <= _FEW_ISSUES:
             yield from (rewrite(self.root, task, self.settings.max_file_bytes) for task in tasks)
         else:
             with Crew(self.root, self.settings) as crew:

@@ -89,7 +89,8 @@ class Crew:
 
     Args:
         root: The project's folder.
-        settings: Its limits hold for each file.
+        settings: Its limits hold for each file; the project's time begins with the first call of ``looks`` or
+            ``rewrites``.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:
@@ -145,18 +146,22 @@ class Crew:
             RocmendError: Such a process does not start.
         """
         waiting: deque[Task | Rewrite] = deque(tasks)
+        end = self._clock.now() + self._settings.project_time_limit_s
         for worker in list(self._workers):
             if waiting:
                 worker.give(waiting.popleft())
             else:
                 self._stop(worker)
         while waiting or self._workers:
+            if self._clock.now() >= end:
+                yield from (task.left_out() for task in (*(one.task for one in self._workers), *waiting))
+                return  # whoever made the processes ends them
             while waiting and len(self._workers) < jobs:
                 before = set(self._workers)
                 self.start()
                 (fresh,) = self._workers - before
                 fresh.give(waiting.popleft())
-            nearest = min(worker.deadline for worker in self._workers)
+            nearest = min(end, *(worker.deadline for worker in self._workers))
             ready = self._clock.wait(self._selector.select, nearest - self._clock.now())
             now = self._clock.now()
             answered: set[_Worker] = {key.data for key, _ in ready}

@@ -8,7 +8,10 @@ import msgspec
 
 from rocmend.core.records import Severity
 
-__all__ = ["Analysis", "Change", "Edit", "FileReport", "Issue", "Language", "Outcome"]
+__all__ = ["NO_TIME_LEFT", "Analysis", "Change", "Edit", "FileReport", "Issue", "Language", "Outcome"]
+
+NO_TIME_LEFT = "not read: the project's time was used up"
+"""Why a file was skipped that came after ``Settings.project_time_limit_s``."""
 
 
 class Language(StrEnum):
@@ -109,6 +112,14 @@ class FileReport(msgspec.Struct, frozen=True, omit_defaults=True):
     def manual(self) -> bool:
         """Whether a person has to look at the file before it can be called ported."""
         return bool(self.skipped) or any(issue.outcome is Outcome.MANUAL for issue in self.issues)
+
+    @property
+    def unread(self) -> bool:
+        """Whether it is a source that was not read, or any file that there was no time for.
+
+        Other text that is skipped is data as a rule: too large for a build file, or binary.
+        """
+        return bool(self.skipped) and (self.language is not Language.TEXT or self.skipped == NO_TIME_LEFT)
 
 
 class Analysis(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from rocmend.core.errors import DataError, UnitError
 from rocmend.port.classify import languages
 from rocmend.port.findings import findings
 from rocmend.port.languages import destination, identity_broken, ported
-from rocmend.port.records import Edit, Issue, Language, Outcome
+from rocmend.port.records import NO_TIME_LEFT, Edit, Issue, Language, Outcome
 from rocmend.port.state import digest
 from rocmend.port.steady import NotReadError, read_steady
 from rocmend.port.supply import headers_in, placed
@@ -60,6 +60,10 @@ class Rewrite(msgspec.Struct, frozen=True, array_like=True, tag="write"):
     def lost(self, reason: str) -> Rewritten:
         """Return the result of a file that is left alone."""
         return Rewritten(self.path, reason=reason)
+
+    def left_out(self) -> Rewritten:
+        """Return the result of a file that there was no time for."""
+        return self.lost(NO_TIME_LEFT)
 
 
 def taken(issues: Iterable[Issue], *, suggestions: bool) -> list[Issue]:

@@ -27,6 +27,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         ignore: Ids of rules, or their beginnings, that are not.
         max_file_bytes: A larger file is skipped: sources of that size are generated.
         time_limit_s: A file that takes longer is skipped.
+        project_time_limit_s: Files that are not read after so much time are left out.
         memory_limit_bytes: What a process that reads files may take beyond what it starts with.
         golden: Functions, ``package.module:name``, whose results are compared between sides and machines.
     """
@@ -35,7 +36,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     max_file_bytes: _Bytes = 8 << 20
-    time_limit_s: _Seconds = 60.0
+    time_limit_s: _Seconds = 20.0
+    project_time_limit_s: _Seconds = 1800.0
     memory_limit_bytes: _Memory = 2 << 30
     golden: tuple[str, ...] = ()
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rocmend.port.nesting import MOST_NESTED, NestingError
+
 __all__ = ["Argument", "Command", "commands"]
 
 
@@ -56,7 +58,7 @@ class Command(NamedTuple):
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BLANK = re.compile(r"[ \t\r\n]+")
 _BRACKET = re.compile(r"\[(=*)\[")
-_BARE = re.compile(r'(?:\$\([^)\n]*\)|\\.|"[^"\n]*"|[^\s()#"\\])+', re.DOTALL)
+_BARE = re.compile(r'(?:\$\([^()\n]*\)|\\.|"[^"\n]*"|[^\s()#"\\])+', re.DOTALL)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ROCM = re.compile(r"(?<![A-Za-z])(?:[A-Za-z]*_)?(?:ROCM|HIP|rocm|hip|Hip|HSA|AMDGPU|AMD_GPU)(?![a-z])")
 
@@ -138,10 +140,6 @@ def _arguments(text: str, at: int) -> tuple[list[Argument], int]:
         at = bare.end()
 
 
-_DEEPEST = 256
-"""Blocks of conditions within each other; each command notes all that are around it."""
-
-
 def _settled(parsed: list[Command]) -> Iterator[Command]:
     """Mark the commands within if-chains of which a condition names ROCm, and note the conditions around each.
 
@@ -158,8 +156,8 @@ def _settled(parsed: list[Command]) -> Iterator[Command]:
         if command.name == "if":
             chains.append([number])
             conditions.append(written)
-            if len(chains) > _DEEPEST:
-                raise RecursionError("blocks of conditions nest too deeply")
+            if len(chains) > MOST_NESTED:  # each command notes all that are around it
+                raise NestingError("conditions")
         elif command.name in {"elseif", "else"} and chains:
             negated = conditions[-1] if conditions[-1].startswith("NOT NOT ") else f"NOT {conditions[-1]}"
             conditions[-1] = written if command.name == "elseif" else negated

@@ -163,10 +163,12 @@ def _of_conda(file: TextFile) -> Iterator[Dependency]:
 
 def installs(command: shell.Command) -> tuple[str, tuple[shell.Word, ...]] | None:
     """Return the tool and the arguments of a command that installs packages: ``pip`` or ``conda``; None for others."""
-    values = [word.value for word in command.words[len(command.assignments) :]]
-    words = command.words[len(command.assignments) :]
-    while values and values[0] in {"sudo", "uv", "time", "exec"}:
-        values, words = values[1:], words[1:]
+    words = command.words
+    begins = len(command.assignments)
+    while begins < len(words) and words[begins].value in {"sudo", "uv", "time", "exec"}:
+        begins += 1
+    words = words[begins:]
+    values = [word.value for word in words]
     if len(values) > 2 and re.match(r"(?:.*/)?python[0-9.]*\Z", values[0]) and values[1] == "-m":
         values, words = values[2:], words[2:]
     if len(values) < 2:

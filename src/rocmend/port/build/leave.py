@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 from rocmend.core.records import Severity
 from rocmend.port.build.dependencies import Dependency, Where, installs, parsed
@@ -30,6 +31,9 @@ KINDS = (
 """The kinds of files that packages are asked for in."""
 
 PLAN = "Install the project with --no-deps, and its dependencies as the install plan says, which leaves this one out."
+
+
+_known_empty: WeakKeyDictionary[TextFile, dict[tuple[int, int], bool]] = WeakKeyDictionary()
 
 
 def pinned(dependency: Dependency) -> bool:
@@ -103,6 +107,10 @@ def _from_command(file: TextFile, dependency: Dependency) -> tuple[Edit, ...]:
     command = file.command_at(dependency.start)
     if command is None:
         return ()
-    if emptied(command):
+    known_ones = _known_empty.setdefault(file, {})  # a command may install a hundred thousand packages
+    place = command.start, command.end
+    if place not in known_ones:
+        known_ones[place] = emptied(command)
+    if known_ones[place]:
         return (Edit(command.start, command.end, b"true"),)
     return (without(file, dependency.start, dependency.end),)

@@ -39,7 +39,7 @@ class Flags(NamedTuple):
     hidden: bool = False
 
 
-_TOKEN = re.compile(r"(?:\$\{[^}]*\}|\\.|[^\s;<>\"\\])+", re.DOTALL)
+_TOKEN = re.compile(r"(?:\$\{[^{}]*\}|\\.|[^\s;<>\"\\])+", re.DOTALL)
 _SETS = {"set", "list", "string", "target_compile_options", "add_compile_options", "set_source_files_properties"}
 _SETS |= {"add_definitions", "target_link_options", "add_link_options", "set_target_properties", "set_property"}
 _NVCC = re.compile(r"(?:^|/|\))nvcc(?:\.exe)?$")

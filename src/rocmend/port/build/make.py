@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rocmend.port.build.lines import Line
+from rocmend.port.nesting import MOST_NESTED, NestingError
 
 __all__ = ["Statement", "What", "Word", "statements", "words"]
 
@@ -69,7 +70,7 @@ _DIRECTIVE = re.compile(
 )
 _RULE = re.compile(r"(?P<targets>[^\t#=][^#=]*?):(?!=)")
 _WORD = re.compile(
-    r"""(?:\$\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\$\{[^}]*\}|\\[^\r\n]|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s\\$]|\$)+""",
+    r"""(?:\$\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\$\{[^{}]*\}|\\[^\r\n]|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s\\$]|\$)+""",
     re.DOTALL,
 )
 _ROCM = re.compile(r"(?<![A-Za-z])(?:[A-Za-z]*_)?(?:ROCM|HIP|HIPCC|rocm|hip|hipcc|AMD|amd)(?![A-Za-z])")
@@ -143,10 +144,6 @@ def _uncommented(written: str) -> str:
     return written[: match.start()] if match else written
 
 
-_DEEPEST = 256
-"""Conditionals within each other; each statement notes all that are around it."""
-
-
 def _settled(text: str, parsed: list[Statement]) -> tuple[Statement, ...]:
     """Mark the statements within conditionals of which a condition names ROCm."""
     chains: list[int] = []
@@ -156,8 +153,8 @@ def _settled(text: str, parsed: list[Statement]) -> tuple[Statement, ...]:
         if statement.what is What.DIRECTIVE:
             if statement.name in _OPENING:
                 chains.append(number)
-                if len(chains) > _DEEPEST:
-                    raise RecursionError("conditionals nest too deeply")
+                if len(chains) > MOST_NESTED:  # each statement notes all that are around it
+                    raise NestingError("conditionals")
             if (
                 chains
                 and statement.name in {*_OPENING, "else"}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from rocmend.port.nesting import MOST_NESTED, NestingError
+
 __all__ = ["Command", "Script", "Word", "script"]
 
 
@@ -131,18 +133,22 @@ class _Statement:
         """Make a command of the words."""
         kept = self.words
         self.words = []
-        while kept and kept[0].text in _RESERVED:
-            reserved = kept.pop(0).text
+        begins = next((number for number, word in enumerate(kept) if word.text not in _RESERVED), len(kept))
+        first, kept = kept[:begins], kept[begins:]
+        names_rocm = bool(first) and any(_ROCM.search(word.text) for word in kept)
+        for reserved in (word.text for word in first):
             self.plain = self.plain and reserved in {"time", "!"}  # these may stand behind a condition as well
             if reserved == "if":
                 self.chains.append((len(commands), False))
+                if len(self.chains) > MOST_NESTED:
+                    raise NestingError("conditionals")
             elif reserved == "fi" and self.chains:
                 since, rocm = self.chains.pop()
                 if rocm:
                     commands[since:] = [one._replace(settled=True) for one in commands[since:]]
             elif reserved in {"for", "case", "select", "function"}:
                 return
-            if reserved in {"if", "elif"} and self.chains and any(_ROCM.search(word.text) for word in kept):
+            if reserved in {"if", "elif"} and self.chains and names_rocm:
                 self.chains[-1] = (self.chains[-1][0], True)
         if kept:
             commands.append(Command(tuple(kept), kept[0].start, kept[-1].end, inner=self.inner))
@@ -250,7 +256,7 @@ class _Reader:
             sign = self.text[at]
             if sign in " \t\n\r;&|()" and not (sign == "&" and value and value[-1] in "<>"):
                 break
-            if sign in "<>" and value and not "".join(value).isdigit() and value[-1] not in "<>&":
+            if sign in "<>" and value and value[-1] not in "<>&" and not "".join(value).isdigit():
                 break
             if sign == "\\":
                 if self.text.startswith(("\\\n", "\\\r\n"), at):

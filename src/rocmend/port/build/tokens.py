@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rocmend.port.nesting import MOST_NESTED, NestingError
+
 __all__ = ["Value", "json_values", "toml_values"]
 
 
@@ -139,26 +141,27 @@ _JSON = re.compile(
 
 def json_values(text: str) -> Iterator[Value]:
     """Yield the values of a JSON file, comments allowed."""
-    stack: list[tuple[str, str]] = []
+    stack: list[str] = []  # the keys of what is open
     key = ""
     pending: tuple[str, int, int] | None = None
     at = 3 if text.startswith("\xef\xbb\xbf") else 0
     while match := _JSON.match(text, at):
         at = match.end()
         sign = match.group()
-        keys = (*(name for _, name in stack if name), *((key,) if key else ()))
         if match.lastgroup == "skip":
             continue
         if sign == ":" and pending is not None:
             key, pending = pending[0], None
             continue
         if pending is not None:
-            yield Value(keys, pending[0], pending[1], pending[2], string=True)
+            yield Value(_path(stack, key), pending[0], pending[1], pending[2], string=True)
             pending = None
         if match.lastgroup == "string":
             pending = (sign[1:-1], match.start() + 1, match.end() - 1)
         elif sign in "[{":
-            stack.append((sign, key))
+            stack.append(key)
+            if len(stack) > MOST_NESTED:
+                raise NestingError("lists and objects")
             key = ""
         elif sign in "]}":
             key = ""
@@ -167,4 +170,8 @@ def json_values(text: str) -> Iterator[Value]:
         elif sign == ",":
             key = ""
         elif match.lastgroup == "bare":
-            yield Value(keys, sign, match.start(), match.end(), string=False)
+            yield Value(_path(stack, key), sign, match.start(), match.end(), string=False)
+
+
+def _path(stack: list[str], key: str) -> tuple[str, ...]:
+    return tuple(name for name in (*stack, key) if name)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.port.cuda.lexer import Directive, Kind, Token
+from rocmend.port.nesting import MOST_NESTED, NestingError
 
 __all__ = ["NVIDIA", "ROCM", "Branch", "Group", "branches", "condition", "evaluated"]
 
@@ -129,6 +130,8 @@ def branches(
             groups.append(Group(number, -1, directive.start, size, stack[-1].group if stack else -1))
             opened = _Open(group, stack[-1].branch if stack else -1)
             stack.append(opened)
+            if len(stack) > MOST_NESTED:
+                raise NestingError("conditionals")
             opened.enter(made, tokens, directives, number)
         elif name in _NEXT or name == b"endif":
             if not stack:
@@ -242,6 +245,7 @@ _LEVELS: tuple[frozenset[bytes], ...] = (
 )
 _INTEGER = re.compile(rb"(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
 _DEEPEST = 64
+_MOST_BITS = 128
 
 
 def evaluated(words: Sequence[bytes], known: Mapping[bytes, int | None]) -> int | None:
@@ -272,6 +276,8 @@ class _Expression:
             sign = self.words[self.at]
             self.at += 1
             value = _combined(sign, value, self.level(number + 1))
+            if value is not None and value.bit_length() > _MOST_BITS:  # no compiler's integer
+                raise OverflowError
         return value
 
     def unary(self) -> int | None:

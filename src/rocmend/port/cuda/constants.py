@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rocmend.port.cuda.conditions import evaluated
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind, Token
@@ -54,6 +56,7 @@ SIZES: dict[bytes, int] = {
 }
 """Bytes of types whose size is the same on both sides; ``long`` is not among them, it differs by host."""
 _DEEPEST = 12
+_MOST_NAMES = 256
 
 
 def size_of(words: bytes) -> int | None:
@@ -61,7 +64,7 @@ def size_of(words: bytes) -> int | None:
     return SIZES.get(b" ".join(word for word in words.split() if word not in (b"const", b"volatile")))
 
 
-def constant(file: CudaFile, expression: Argument, at: int, depth: int = 0) -> int | None:
+def constant(file: CudaFile, expression: Argument, at: int) -> int | None:
     """Return the value of an expression; None where the file does not tell it for certain.
 
     Names of macros with one definition, of ``const`` and ``constexpr`` variables, and ``sizeof`` are followed.
@@ -71,7 +74,19 @@ def constant(file: CudaFile, expression: Argument, at: int, depth: int = 0) -> i
         file: The source.
         expression: Its tokens.
         at: Offset at which the names are meant.
-        depth: How many names were followed.
+    """
+    return _value(file, expression, at, 0, iter(range(_MOST_NAMES)))
+
+
+def _value(file: CudaFile, expression: Argument, at: int, depth: int, left: Iterator[int]) -> int | None:
+    """Return the value of an expression.
+
+    Args:
+        file: The source.
+        expression: Its tokens.
+        at: Offset at which the names are meant.
+        depth: How many names were followed to it.
+        left: Has an item for each name that may still be followed: names of names of names are exponentially many.
     """
     words: list[bytes] = []
     index = expression.first
@@ -84,7 +99,7 @@ def constant(file: CudaFile, expression: Argument, at: int, depth: int = 0) -> i
             words.append(b"%d" % size)
             continue
         if token.kind == Kind.NAME:
-            value = _named(file, token, at, depth)
+            value = _named(file, token, at, depth, left)
             if value is None:
                 return None
             words += [b"(", b"%d" % value, b")"] if value >= 0 else [b"(", b"-", b"%d" % -value, b")"]
@@ -112,16 +127,16 @@ def _sizeof(file: CudaFile, index: int, at: int) -> tuple[int | None, int]:
     return size, closed + 1
 
 
-def _named(file: CudaFile, token: Token, at: int, depth: int) -> int | None:
-    if depth > _DEEPEST:
+def _named(file: CudaFile, token: Token, at: int, depth: int, left: Iterator[int]) -> int | None:
+    if depth > _DEEPEST or next(left, None) is None:
         return None
     macros = file.macros.get(token.text)
     if macros:
         if len(macros) > 1 or macros[0].parameters is not None or macros[0].first == macros[0].last:
             return None
         macro = macros[0]
-        return constant(file, Argument(macro.start, macro.end, macro.first, macro.last), at, depth + 1)
+        return _value(file, Argument(macro.start, macro.end, macro.first, macro.last), at, depth + 1, left)
     declared = file.declaration_of(token.text, at)
     if declared is None or declared.value is None or not declared.qualifiers & {b"const", b"constexpr"}:
         return None
-    return constant(file, declared.value, at, depth + 1)
+    return _value(file, declared.value, at, depth + 1, left)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.port.cuda.lexer import Directive, Kind, Token
+from rocmend.port.cuda.outline import NO_TYPES, Outline
 from rocmend.port.cuda.structure import Argument, template_end
 
 __all__ = ["Declaration", "Macro", "declared_at", "macro_of"]
@@ -86,32 +87,31 @@ _QUALIFIERS = frozenset(
 _TYPE_WORDS = frozenset(
     b"unsigned signed long short int char float double bool void auto struct class enum union typename".split()
 )
-_NO_TYPES = frozenset(
-    b"return else case goto throw new delete using namespace typedef template operator public private protected if for "
-    b"while do switch default break continue sizeof and or not co_return".split()
-)
 _AFTER_NAME = frozenset((b"=", b";", b",", b")", b"[", b"{", b"(", b":"))
 _BEFORE_DECLARATION = frozenset((b";", b"{", b"}", b"(", b",", b":", b">", b"]", b")", b"else", b"do"))
+_MOST_WORDS = 400
+"""In a declaration's type."""
 _POINTERS = frozenset((b"*", b"&", b"&&"))
 _RESTRICT = frozenset((b"__restrict__", b"__restrict", b"restrict"))
 
 
 def declared_at(  # noqa: PLR0911  each return names one thing that a declaration is not
-    tokens: Sequence[Token], partner: dict[int, int], index: int
+    outline: Outline, index: int
 ) -> Declaration | None:
     """Return the declaration whose declared name stands at ``index``; None where the name is only used there.
 
     ``int a, b`` declares both; what follows a comma is followed back to the type.
     """
+    tokens, partner = outline.tokens, outline.partner
     name = tokens[index]
-    if name.kind != Kind.NAME or name.text in _TYPE_WORDS or name.text in _QUALIFIERS or name.text in _NO_TYPES:
+    if name.kind != Kind.NAME or name.text in _TYPE_WORDS or name.text in _QUALIFIERS or name.text in NO_TYPES:
         return None
     following = tokens[index + 1] if index + 1 < len(tokens) else name
     if following.directive != name.directive or following.text not in _AFTER_NAME:
         return None
     at, pointers = _before_pointers(tokens, index)
     if at >= 0 and tokens[at].text == b"," and tokens[at].directive == name.directive:
-        at = _type_before_comma(tokens, partner, at)
+        at = outline.type_before_comma(at)
     if at < 0 or tokens[at].directive != name.directive:
         return None
     first, words, qualifiers = _type_words(tokens, partner, at)
@@ -122,7 +122,7 @@ def declared_at(  # noqa: PLR0911  each return names one thing that a declaratio
         before is not None
         and before.directive == name.directive
         and before.text not in _BEFORE_DECLARATION
-        and (before.kind != Kind.NAME or before.text in _NO_TYPES)
+        and (before.kind != Kind.NAME or before.text in NO_TYPES)
     ):
         return None
     extents, after = _extents(tokens, partner, index + 1)
@@ -137,29 +137,32 @@ def declared_at(  # noqa: PLR0911  each return names one thing that a declaratio
 
 def _before_pointers(tokens: Sequence[Token], index: int) -> tuple[int, bytes]:
     """Return the index of the token before a name and its ``*`` and ``&``, and those."""
-    at, pointers = index - 1, b""
+    at = index - 1
+    pointers: list[bytes] = []
     while at >= 0 and tokens[at].directive == tokens[index].directive:
         text = tokens[at].text
         if text in _POINTERS:
-            pointers = text + pointers
+            pointers.append(text)
         elif text not in _RESTRICT and not (text == b"const" and tokens[at - 1].text == b"*"):
             break
         at -= 1
-    return at, pointers
+    return at, b"".join(reversed(pointers))
 
 
-def _type_words(tokens: Sequence[Token], partner: dict[int, int], last: int) -> tuple[int, list[bytes], set[bytes]]:
+def _type_words(tokens: Sequence[Token], partner: Mapping[int, int], last: int) -> tuple[int, list[bytes], set[bytes]]:
     """Return the index of a declaration's first word, the type's words, and its qualifiers, from its last word."""
     words: list[bytes] = []
     qualifiers: set[bytes] = set()
     at = last
     while at >= 0 and tokens[at].directive == tokens[last].directive:
         token = tokens[at]
+        if len(words) > _MOST_WORDS:
+            return at, [], qualifiers
         if token.text in _QUALIFIERS:
             qualifiers.add(token.text)
         elif token.text == b"::" and words:
             words.insert(0, b"::")
-        elif token.kind == Kind.NAME and token.text not in _NO_TYPES:
+        elif token.kind == Kind.NAME and token.text not in NO_TYPES:
             # One name makes a type; before it only `unsigned` and the like, or `x::`, belong to it.
             if words and token.text not in _TYPE_WORDS and words[0] != b"::":
                 break
@@ -179,7 +182,7 @@ def _type_words(tokens: Sequence[Token], partner: dict[int, int], last: int) -> 
     return at + 1, words, qualifiers
 
 
-def _extents(tokens: Sequence[Token], partner: dict[int, int], after: int) -> tuple[tuple[Argument, ...], int]:
+def _extents(tokens: Sequence[Token], partner: Mapping[int, int], after: int) -> tuple[tuple[Argument, ...], int]:
     extents: list[Argument] = []
     while after < len(tokens) and tokens[after].text == b"[" and after in partner:
         closed = partner[after]
@@ -206,38 +209,7 @@ def _opened(tokens: Sequence[Token], closed: int) -> int:
     return -1
 
 
-def _type_before_comma(tokens: Sequence[Token], partner: dict[int, int], comma: int) -> int:
-    """Return the index of the type's last word for a name after a comma in ``int a = 1, b``; -1 where it is none."""
-    at = comma - 1
-    while at >= 0 and tokens[at].text not in (b";", b"{", b"}", b"("):
-        if tokens[at].text in (b")", b"]", b"}") and at in partner:
-            at = partner[at] - 1
-            continue
-        at -= 1
-    if at >= 0 and tokens[at].text == b"(" and not (at >= 1 and tokens[at - 1].text == b"for"):
-        return -1
-    # From the statement's beginning: the first name that is declared there.
-    for index in range(at + 1, comma):
-        if _looks_declared(tokens, index):
-            last = index - 1
-            while last > at and tokens[last].text in (b"*", b"&", b"__restrict__"):
-                last -= 1
-            return last if last > at else -1
-    return -1
-
-
-def _looks_declared(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a name with a type word before it stands at an index: ``int a``, ``T *a``."""
-    token = tokens[index]
-    if token.kind != Kind.NAME or index < 1 or index + 1 >= len(tokens):
-        return False
-    if tokens[index + 1].text not in (b"=", b",", b";", b"[", b"("):
-        return False
-    before = tokens[index - 1]
-    return (before.kind == Kind.NAME and before.text not in _NO_TYPES) or before.text in (b"*", b"&", b">", b">>")
-
-
-def _value(tokens: Sequence[Token], partner: dict[int, int], after: int, world: int) -> Argument | None:
+def _value(tokens: Sequence[Token], partner: Mapping[int, int], after: int, world: int) -> Argument | None:
     if after >= len(tokens) or tokens[after].directive != world:
         return None
     first, last = after + 1, after + 1
@@ -250,7 +222,7 @@ def _value(tokens: Sequence[Token], partner: dict[int, int], after: int, world: 
     return Argument(tokens[first].start, tokens[last - 1].end, first, last) if last > first else None
 
 
-def _expression_end(tokens: Sequence[Token], partner: dict[int, int], index: int) -> int:
+def _expression_end(tokens: Sequence[Token], partner: Mapping[int, int], index: int) -> int:
     """Return the index of the token that ends an initialiser."""
     world = tokens[index - 1].directive
     while index < len(tokens) and tokens[index].directive == world:

@@ -10,6 +10,7 @@ from rocmend.port.cuda.conditions import Branch, Group, branches
 from rocmend.port.cuda.declarations import Declaration, Macro, declared_at, macro_of
 from rocmend.port.cuda.functions import Function, functions
 from rocmend.port.cuda.lexer import Directive, Kind, Lexed, Token, lexed
+from rocmend.port.cuda.outline import Outline, Spans
 from rocmend.port.cuda.structure import Call, Launch, call_at, launch_at, matched
 from rocmend.port.records import Edit
 
@@ -73,6 +74,26 @@ class CudaFile:
     def groups(self) -> list[Group]:
         """Return the conditional groups (``#if`` to ``#endif``), in the order in which they open."""
         return self._conditionals[1]
+
+    def branch_of(self, token: Token) -> Branch | None:
+        """Return the branch that a token's directive opens; None where it opens none."""
+        number = self._opened.get(token.directive)
+        return None if number is None else self.branches[number]
+
+    @cached_property
+    def _opened(self) -> dict[int, int]:
+        return {branch.directive: number for number, branch in enumerate(self.branches)}
+
+    def members(self, group: int) -> list[Branch]:
+        """Return the branches of a conditional group, in order."""
+        return [self.branches[number] for number in self._members[group]]
+
+    @cached_property
+    def _members(self) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in self.groups]
+        for number, branch in enumerate(self.branches):
+            found[branch.group].append(number)
+        return found
 
     @property
     def unbalanced(self) -> bool:
@@ -185,32 +206,38 @@ class CudaFile:
     @cached_property
     def functions(self) -> list[Function]:
         """Return the functions with bodies, in order."""
-        return functions(self.tokens, self.partner)
+        return functions(self.tokens, self.directives, self.partner)
 
     def function_at(self, offset: int) -> Function | None:
         """Return the innermost function whose head or body holds an offset; None outside of all."""
-        best: Function | None = None
-        for function in self.functions:
-            if function.head > offset:
-                break
-            if offset < function.end:
-                best = function
-        return best
+        number = self._function_spans.last(offset)
+        return self.functions[number] if number >= 0 else None
+
+    @cached_property
+    def _function_spans(self) -> Spans:
+        return Spans((one.head, one.end) for one in self.functions)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Return what surrounds each token."""
+        return Outline(self.tokens, self.partner)
 
     def declarations_of(self, name: str | bytes) -> list[Declaration]:
         """Return the declarations of a variable, parameter or member, in order."""
-        return [declared for declared, _ in self._scoped(name.encode() if isinstance(name, str) else name)]
+        return self._scoped(name.encode() if isinstance(name, str) else name)[0]
 
-    def _scoped(self, name: bytes) -> list[tuple[Declaration, int]]:
-        """Return the declarations of a name, and where the scope of each ends; found once."""
+    def _scoped(self, name: bytes) -> tuple[list[Declaration], Spans]:
+        """Return the declarations of a name, and where each is known; found once."""
         known = self._declared.get(name)
         if known is None:
-            made = (declared_at(self.tokens, self.partner, index) for index in self.names(name, shared=False))
-            known = self._declared[name] = [(one, self._scope_end(one)) for one in made if one is not None]
+            made = (declared_at(self.outline, index) for index in self.names(name, shared=False))
+            found = [one for one in made if one is not None]
+            known = found, Spans((one.name.start, self._scope_end(one) + 1) for one in found)
+            self._declared[name] = known
         return known
 
     @cached_property
-    def _declared(self) -> dict[bytes, list[tuple[Declaration, int]]]:
+    def _declared(self) -> dict[bytes, tuple[list[Declaration], Spans]]:
         return {}
 
     def declaration_of(self, name: str | bytes, at: int) -> Declaration | None:
@@ -218,40 +245,24 @@ class CudaFile:
 
         None where it is declared elsewhere (in a header, as a macro's argument) or in a way that is not understood.
         """
-        best: Declaration | None = None
-        for one, end in self._scoped(name.encode() if isinstance(name, str) else name):
-            if one.name.start > at:
-                break
-            if end >= at:
-                best = one
-        return best
+        declarations, known = self._scoped(name.encode() if isinstance(name, str) else name)
+        number = known.last(at)
+        return declarations[number] if number >= 0 else None
 
     def _scope_end(self, declaration: Declaration) -> int:
         """Return where the scope ends in which a declared name is known."""
         tokens, partner = self.tokens, self.partner
-        index = declaration.at
-        world = tokens[index].directive
-        while index >= 0:
-            token = tokens[index]
-            if token.directive != world:
-                if world >= 0:
-                    break
-            elif token.text in (b"}", b")", b"]") and index in partner:
-                index = partner[index]
-            elif token.text == b"{" and index in partner:
-                return tokens[partner[index]].end
-            elif token.text == b"(" and index in partner:
-                # A parameter or a loop's variable: known to the end of the body that follows.
-                after = partner[index] + 1
-                while after < len(tokens) and tokens[after].text not in (b"{", b";", b"}"):
-                    if tokens[after].text == b"(" and after in partner:
-                        after = partner[after]
-                    after += 1
-                if after < len(tokens) and tokens[after].text == b"{" and after in partner:
-                    return tokens[partner[after]].end
+        opened = self.outline.around[declaration.at]
+        if opened < 0:
+            world = tokens[declaration.at].directive
+            return len(self.data) if world < 0 else self.directives[world].end
+        if tokens[opened].text == b"(":
+            # A parameter or a loop's variable: known to the end of the body that follows.
+            after = self.outline.body_or_end[partner[opened] + 1]
+            if after >= len(tokens) or tokens[after].text != b"{" or after not in partner:
                 return tokens[min(after, len(tokens) - 1)].end
-            index -= 1
-        return len(self.data) if world < 0 else self.directives[world].end
+            opened = after
+        return tokens[partner[opened]].end
 
     def condition_of(self, branch: Branch) -> str:
         """Return the directive that opens a branch as messages name it: by its words, as its line moves with a port.

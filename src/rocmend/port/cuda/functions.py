@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rocmend.port.cuda.lexer import Kind, Token
+from rocmend.port.cuda.lexer import Directive, Kind, Token
 from rocmend.port.cuda.structure import Argument, arguments, template_start
 
 __all__ = ["Function", "functions"]
@@ -63,20 +63,24 @@ _AFTER_HEAD = frozenset((b"const", b"noexcept", b"override", b"final", b"volatil
 _QUALIFIERS = frozenset((b"__global__", b"__device__", b"__host__"))
 
 
-def functions(tokens: Sequence[Token], partner: dict[int, int]) -> list[Function]:
-    """Return the functions with bodies, in order; functions inside of functions (members of local types) too."""
+def functions(tokens: Sequence[Token], directives: Sequence[Directive], partner: Mapping[int, int]) -> list[Function]:
+    """Return the functions with bodies, in order; functions inside of functions (members of local types) too.
+
+    The head of a body that comes right after an ``#else`` is sought before the ``#if``: a port that puts something
+    behind the bracket writes the bracket on both sides.
+    """
+    gates = _gates(directives)
     found: list[Function] = []
     for index, token in enumerate(tokens):
         if token.text != b"{" or token.directive >= 0 or index not in partner:
             continue
-        made = _function(tokens, partner, index)
+        made = _function(tokens, partner, index, gates.get(index - 1, index - 1))
         if made is not None:
             found.append(made)
     return found
 
 
-def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Function | None:
-    at = _before_gate(tokens, body - 1)
+def _function(tokens: Sequence[Token], partner: Mapping[int, int], body: int, at: int) -> Function | None:
     while at >= 0 and tokens[at].text in _AFTER_HEAD:
         at -= 1
     closed = _head_end(tokens, partner, at)
@@ -113,34 +117,18 @@ def _function(tokens: Sequence[Token], partner: dict[int, int], body: int) -> Fu
     )
 
 
-def _before_gate(tokens: Sequence[Token], at: int) -> int:
-    """Return the token before a conditional whose ``#else`` a body's bracket comes right after; else the token given.
-
-    A port that puts something behind the bracket writes the bracket on both sides.
-    """
-    if at < 0 or tokens[at].directive < 0 or _directive(tokens, at) != b"else":
-        return at
-    depth = 1
-    seen = tokens[at].directive
-    back = at
-    while back >= 0 and depth:
-        number = tokens[back].directive
-        if number >= 0 and number != seen:
-            seen = number
-            name = _directive(tokens, back)
-            depth += (name == b"endif") - name.startswith(b"if")
-        back -= 1
-    while back >= 0 and tokens[back].directive == seen:
-        back -= 1
-    return back
-
-
-def _directive(tokens: Sequence[Token], at: int) -> bytes:
-    """Return the name of the directive that a token is part of."""
-    first = at
-    while first > 0 and tokens[first - 1].directive == tokens[at].directive:
-        first -= 1
-    return tokens[first + 1].text if first < at else b""
+def _gates(directives: Sequence[Directive]) -> dict[int, int]:
+    """Return for the last token of each ``#else`` the index of the token before its group's ``#if``."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for directive in directives:
+        if directive.name in (b"if", b"ifdef", b"ifndef"):
+            opened.append(directive.first)
+        elif directive.name == b"endif" and opened:
+            opened.pop()
+        elif directive.name == b"else":
+            found[directive.last - 1] = opened[-1] - 1 if opened else -1
+    return found
 
 
 def _operator(tokens: Sequence[Token], name: int) -> int:
@@ -151,7 +139,7 @@ def _operator(tokens: Sequence[Token], name: int) -> int:
     return name
 
 
-def _head_end(tokens: Sequence[Token], partner: dict[int, int], at: int) -> int:
+def _head_end(tokens: Sequence[Token], partner: Mapping[int, int], at: int) -> int:
     """Return the index of the bracket that ends a function's parameters, before its body; -1 where there is none."""
     steps = 0
     while at >= 0 and steps < 64:

@@ -119,7 +119,7 @@ _MASTER = re.compile(_BLANKS + _RAW + _REST, re.VERBOSE | re.DOTALL)
 _WITHOUT_RAW = re.compile(_BLANKS + rb"(?P<string>" + _REST, re.VERBOSE | re.DOTALL)
 """For sources with many raw strings that never end: each look for an end reads the rest of the file."""
 _RAW_PREFIXES = frozenset((b"R", b"u8R", b"uR", b"UR", b"LR"))
-_MOST_OPEN_RAW = 32
+_MOST_OPEN = 32
 _PREFIXED = re.compile(rb"(?:u8|[uUL])'(?:[^'\\\r\n]|\\(?:[ \t]*\r?\n|.))+'", re.DOTALL)
 _HEADER = re.compile(rb"""<[^>\r\n]*>|"[^"\r\n]*\"""")
 _MESSAGE = re.compile(rb"(?:[^\\\r\n/]|" + _SPLICE + rb"|\\|/(?![*/])|\r(?!\n))+")
@@ -141,6 +141,7 @@ def lexed(data: bytes, *, spaces: bool = False) -> Lexed:  # noqa: C901, PLR0912
     directives: list[Directive] = []
     match = _MASTER.match
     at, size, line, open_raw = 0, len(data), 1, 0
+    open_quotes, quotes_line = 0, 0
     if data.startswith(BOM):
         at = len(BOM)
         if spaces:
@@ -178,7 +179,7 @@ def lexed(data: bytes, *, spaces: bool = False) -> Lexed:  # noqa: C901, PLR0912
                 text = data[at:end]
                 if text in _RAW_PREFIXES and data[end : end + 1] == b'"':
                     open_raw += 1
-                    match = match if open_raw < _MOST_OPEN_RAW else _WITHOUT_RAW.match
+                    match = match if open_raw < _MOST_OPEN else _WITHOUT_RAW.match
                 tokens.append(Token(Kind.NAME, at, end, line, inside, text))
                 if inside >= 0 and expects == "name":
                     name = text
@@ -215,8 +216,12 @@ def lexed(data: bytes, *, spaces: bool = False) -> Lexed:  # noqa: C901, PLR0912
             crossed = data.count(b"\n", at, end)
             line += crossed
         else:
-            if kind == Kind.MESSAGE:
-                expects = ""
+            if kind == Kind.OTHER and data[at] in b"\"'":  # it is never closed: each look for that reads the line
+                open_quotes = open_quotes + 1 if line == quotes_line else 1
+                quotes_line = line
+                if open_quotes > _MOST_OPEN:
+                    stop = data.find(b"\n", at)
+                    end = size if stop < 0 else stop
             tokens.append(Token(kind, at, end, line, inside, b""))
             line += data.count(b"\n", at, end)
             fresh = False

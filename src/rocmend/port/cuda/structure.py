@@ -6,10 +6,11 @@ a conditional open the same bracket twice (two heads of one function), each bran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rocmend.port.cuda.lexer import Directive, Kind, Token
+from rocmend.port.nesting import MOST_NESTED, NestingError
 
 __all__ = [
     "Argument",
@@ -83,7 +84,11 @@ class Launch(NamedTuple):
 
 
 def matched(tokens: Sequence[Token], directives: Sequence[Directive]) -> dict[int, int]:
-    """Return the index of the partner of every bracket that has one, both ways."""
+    """Return the index of the partner of every bracket that has one, both ways.
+
+    Raises:
+        NestingError: More than ``MOST_NESTED`` are open at once, also where nothing ever closes them.
+    """
     partner: dict[int, int] = {}
     stack: list[int] = []
     saved: list[list[int]] = []
@@ -101,6 +106,8 @@ def matched(tokens: Sequence[Token], directives: Sequence[Directive]) -> dict[in
         used = own if current >= 0 else stack
         if text in _OPENS:
             used.append(index)
+            if len(used) > MOST_NESTED:
+                raise NestingError("brackets")
         elif text in _CLOSES:
             opened = _CLOSES[text]
             # A closing bracket that fits something further out closes it: what lies between was never closed.
@@ -116,6 +123,8 @@ def matched(tokens: Sequence[Token], directives: Sequence[Directive]) -> dict[in
 def _at_condition(name: bytes, stack: list[int], saved: list[list[int]]) -> list[int]:
     if name in (b"if", b"ifdef", b"ifndef"):
         saved.append(list(stack))
+        if len(saved) > MOST_NESTED:
+            raise NestingError("conditionals")
     elif name in (b"else", b"elif", b"elifdef", b"elifndef") and saved:
         return list(saved[-1])
     elif name == b"endif" and saved:
@@ -123,7 +132,7 @@ def _at_condition(name: bytes, stack: list[int], saved: list[list[int]]) -> list
     return stack
 
 
-def arguments(tokens: Sequence[Token], partner: dict[int, int], opened: int, closed: int) -> tuple[Argument, ...]:
+def arguments(tokens: Sequence[Token], partner: Mapping[int, int], opened: int, closed: int) -> tuple[Argument, ...]:
     """Return what commas part between two brackets (or chevrons); commas of template arguments do not count."""
     found: list[Argument] = []
     first = index = opened + 1
@@ -155,9 +164,10 @@ _NOT_IN_TEMPLATES = frozenset(
     (b";", b"{", b"}", b"&&", b"||", b"=", b"==", b"!=", b"+=", b"-=", b"?", b"<<<", b"<=", b">=")
 )
 _LONGEST_TEMPLATE = 400
+_DEEPEST_TEMPLATE = 32
 
 
-def template_end(tokens: Sequence[Token], partner: dict[int, int], opened: int) -> int:
+def template_end(tokens: Sequence[Token], partner: Mapping[int, int], opened: int) -> int:
     """Return the index of the token that closes template arguments opened at ``<``; -1 where it is no such list."""
     depth = 0
     index = opened
@@ -171,6 +181,8 @@ def template_end(tokens: Sequence[Token], partner: dict[int, int], opened: int) 
             text = token.text
             if text == b"<":
                 depth += 1
+                if depth > _DEEPEST_TEMPLATE:
+                    return -1
             elif text in (b">", b">>", b">>>"):
                 depth -= len(text)
                 if depth <= 0:
@@ -205,7 +217,7 @@ _TAKES_EXPRESSION = frozenset(
 )
 
 
-def call_at(tokens: Sequence[Token], partner: dict[int, int], index: int) -> Call | None:
+def call_at(tokens: Sequence[Token], partner: Mapping[int, int], index: int) -> Call | None:
     """Return the call whose name stands at ``index``; None where no call begins there."""
     token = tokens[index]
     world = token.directive
@@ -262,7 +274,7 @@ def _is_macro_name(tokens: Sequence[Token], index: int) -> bool:
     )
 
 
-def launch_at(tokens: Sequence[Token], partner: dict[int, int], index: int) -> Launch | None:
+def launch_at(tokens: Sequence[Token], partner: Mapping[int, int], index: int) -> Launch | None:
     """Return the launch whose ``<<<`` stands at ``index``; None where it is none."""
     world = tokens[index].directive
     closed = index + 1
@@ -275,7 +287,7 @@ def launch_at(tokens: Sequence[Token], partner: dict[int, int], index: int) -> L
             if closed not in partner:
                 return None
             closed = partner[closed]
-        elif token.text in (b";", b"}", b")"):
+        elif token.text in (b";", b"}", b")", b"<<<"):
             return None
         closed += 1
     opened = closed + 1
@@ -303,7 +315,7 @@ def template_start(tokens: Sequence[Token], closed: int) -> int:
     """Return the index of the name whose template arguments end at an index; that index where there is none."""
     depth = 0
     index = closed
-    while index >= 0:
+    while index >= 0 and index > closed - _LONGEST_TEMPLATE:
         text = tokens[index].text
         if text in (b">", b">>", b">>>"):
             depth += len(text)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from rocmend.port.python.file import PythonFile
+    from rocmend.port.python.scopes import Binding, Scope
 
 __all__ = ["Argument", "Call", "arguments", "calls", "entries"]
 
@@ -123,11 +125,25 @@ def _last(  # noqa: PLR0913, PLR0917  the parts of a dict and where it stands
     return found
 
 
+_found: WeakKeyDictionary[PythonFile, dict[tuple[object, ...], list[Argument]]] = WeakKeyDictionary()
+
+
 def _of_variable(file: PythonFile, call: Call, value: ast.Name, name: str, depth: int) -> list[Argument]:
+    """Return where a key of a dict in a variable gets its value; found once for all calls of one function."""
     found = file.scope(value).lookup(value.id)
     if found is None:
         return []
-    scope, bindings = found
+    plain = file.qualified(call.node.func) == call.name  # the call itself counts as any other of that function
+    known = _found.setdefault(file, {})
+    key = (id(found[1]), name, depth, call.name if plain else call.node)
+    if key not in known:
+        known[key] = _in_bindings(file, call, value, name, depth, *found)
+    return known[key]
+
+
+def _in_bindings(  # noqa: PLR0913, PLR0917  what is asked for, and what the variable is
+    file: PythonFile, call: Call, value: ast.Name, name: str, depth: int, scope: Scope, bindings: list[Binding]
+) -> list[Argument]:
     literals = [literal for binding in bindings if (literal := binding.value or binding.default) is not None]
     plain = [binding for binding in bindings if binding.value is not None]
     shared = len(plain) != len(bindings) or _other_uses(file, call, value)

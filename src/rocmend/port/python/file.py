@@ -19,7 +19,7 @@ from typing import TypeVar, cast
 
 from rocmend.core.errors import DataError
 from rocmend.port.python.calls import Argument, Call, arguments, calls
-from rocmend.port.python.flags import Side, implied, side_of
+from rocmend.port.python.flags import Side, Sides, implied
 from rocmend.port.python.scopes import Binding, Scope, Scopes
 from rocmend.port.python.syntax import why_not
 
@@ -58,6 +58,8 @@ class PythonFile:
             raise DataError(path, why_not(self.text, error)) from error
         self.scopes = Scopes(self.module)
         self._known: dict[ast.AST, frozenset[str | None]] = {}
+        self._sides = Sides(self)
+        self._values_of: dict[tuple[int, int], tuple[set[object], bool]] = {}
         self._names_of: dict[tuple[int, int], set[str | None]] = {}
 
     # Places
@@ -262,9 +264,15 @@ class PythonFile:
         found = self.scope(node).lookup(name)
         if found is None:
             return set(), False
+        key = (id(found[1]), depth)
+        if key not in self._values_of:
+            self._values_of[key] = self._values_bound(found[1], depth)
+        return self._values_of[key]
+
+    def _values_bound(self, bindings: list[Binding], depth: int) -> tuple[set[object], bool]:
         values: set[object] = set()
         complete = True
-        for binding in found[1]:
+        for binding in bindings:
             if binding.deletes or self.side(binding.node) is Side.CUDA:
                 continue
             value = binding.value or binding.default
@@ -277,7 +285,7 @@ class PythonFile:
 
     def side(self, node: ast.AST) -> Side:
         """Return where a node is executed: on ROCm, on CUDA, or on both, from the tests around it."""
-        return side_of(self, node)
+        return self._sides.of(node)
 
     def on_rocm(self, nodes: Iterable[_N]) -> Iterator[_N]:
         """Yield the nodes that are executed on ROCm: those that no gate keeps for CUDA."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rocmend.port.python.scopes import Scopes
 
-__all__ = ["FLAG_MODULE", "Side", "is_name", "proven", "proven_names", "side_of", "truth"]
+__all__ = ["FLAG_MODULE", "Side", "Sides", "is_name", "proven", "proven_names", "truth"]
 
 FLAG_MODULE = "_rocm"
 """The module of a ported package that defines ``is_rocm``; other support modules are called ``_rocm_NAME``."""
@@ -144,43 +144,84 @@ def implied(file: Names, test: ast.expr, outcome: bool, depth: int = 0) -> Side 
     return None
 
 
-def side_of(file: Names, node: ast.AST) -> Side:
-    """Return where a node is executed, from the tests that it stands under in its file."""
-    child = node
-    parents = file.scopes.parents
-    while (parent := parents.get(child)) is not None:
+class _Exits(NamedTuple):
+    """What the statements of a block say of those after them.
+
+    Attributes:
+        places: The place of each in the block.
+        first: The place of the first that leaves the rest to one side; past the last one where none does.
+        side: That side.
+    """
+
+    places: dict[ast.AST, int]
+    first: int
+    side: Side | None
+
+
+class Sides:
+    """Where the nodes of one file are executed; found once for each."""
+
+    def __init__(self, file: Names) -> None:
+        self._file = file
+        self._known: dict[ast.AST, Side] = {}
+        self._blocks: dict[tuple[ast.AST, str], _Exits] = {}
+
+    def of(self, node: ast.AST) -> Side:
+        """Return where a node is executed, from the tests that it stands under in its file."""
+        found: Side | None = None
+        passed: list[ast.AST] = []
+        child = node
+        parents = self._file.scopes.parents
+        while found is None:
+            found = self._known.get(child)
+            parent = parents.get(child)
+            if found is None:
+                passed.append(child)
+                found = Side.BOTH if parent is None else self._under(child, parent)
+            if parent is not None:
+                child = parent
+        self._known.update(dict.fromkeys(passed, found))
+        return found
+
+    def _under(self, child: ast.AST, parent: ast.AST) -> Side | None:
+        """Return what a node's parent says of where it is executed."""
         found: Side | None = None
         if isinstance(parent, ast.If | ast.While) and child is not parent.test:
-            found = implied(file, parent.test, child in parent.body)
+            found = implied(self._file, parent.test, child in self._exits(parent, "body").places)
         elif isinstance(parent, ast.IfExp) and child is not parent.test:
-            found = implied(file, parent.test, child is parent.body)
+            found = implied(self._file, parent.test, child is parent.body)
         elif isinstance(parent, ast.BoolOp):
-            at = parent.values.index(child) if isinstance(child, ast.expr) else 0
-            for value in parent.values[:at]:
-                found = found or implied(file, value, isinstance(parent.op, ast.And))
-        elif isinstance(parent, ast.comprehension) and child in parent.ifs:
-            pass
+            found = self._after_exits(child, parent, "values")
         if found is None and isinstance(child, ast.stmt):
-            found = _after_exits(file, child, parent)
-        if found is not None:
-            return found
-        child = parent
-    return Side.BOTH
+            blocks = (self._after_exits(child, parent, name) for name in ("body", "orelse", "finalbody"))
+            found = next((side for side in blocks if side is not None), None)
+        return found
 
+    def _after_exits(self, child: ast.AST, parent: ast.AST, name: str) -> Side | None:
+        """Return what statements before ``child`` imply: ``if is_rocm: return`` leaves the rest to CUDA."""
+        if not isinstance(getattr(parent, name, None), list):
+            return None
+        exits = self._exits(parent, name)
+        return exits.side if exits.places.get(child, 0) > exits.first else None
 
-def _after_exits(file: Names, child: ast.stmt, parent: ast.AST) -> Side | None:
-    """Return what statements before ``child`` imply: ``if is_rocm: return`` leaves the rest to CUDA."""
-    for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
-        if not isinstance(block, list) or child not in block:
-            continue
-        for before in block[: block.index(child)]:
-            if isinstance(before, ast.Assert) and (side := implied(file, before.test, True)):
-                return side
-            if isinstance(before, ast.If) and not before.orelse and _leaves(before.body):
-                side = implied(file, before.test, False)
-                if side:
-                    return side
-    return None
+    def _exits(self, parent: ast.AST, name: str) -> _Exits:
+        key = parent, name
+        if key not in self._blocks:
+            block: list[ast.AST] = getattr(parent, name)
+            places = {node: number for number, node in enumerate(block)}
+            told = ((number, side) for number, one in enumerate(block) if (side := self._leaves_to(parent, one)))
+            self._blocks[key] = _Exits(places, *next(told, (len(block), None)))
+        return self._blocks[key]
+
+    def _leaves_to(self, parent: ast.AST, one: ast.AST) -> Side | None:
+        """Return the side that what comes after a statement, or after an operand of ``and`` and ``or``, is left to."""
+        if isinstance(parent, ast.BoolOp):
+            return implied(self._file, one, isinstance(parent.op, ast.And)) if isinstance(one, ast.expr) else None
+        if isinstance(one, ast.Assert):
+            return implied(self._file, one.test, True)
+        if isinstance(one, ast.If) and not one.orelse and _leaves(one.body):
+            return implied(self._file, one.test, False)
+        return None
 
 
 def _leaves(block: list[ast.stmt]) -> bool:

@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import tokenize
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rocmend.port.python.compiled import in_compiled
@@ -167,7 +168,7 @@ def insertion(file: PythonFile, before: ast.stmt, rocm: str) -> tuple[Edit, ...]
 
 
 def _is_elif(file: PythonFile, node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and file.data[file.span(node)[0] :].startswith(b"elif")
+    return isinstance(node, ast.If) and file.data.startswith(b"elif", file.span(node)[0])
 
 
 def _inside_strings(text: str) -> set[int] | None:
@@ -192,6 +193,7 @@ def _inside_strings(text: str) -> set[int] | None:
     return {line - 2 for line in lines}
 
 
+@lru_cache(maxsize=2)
 def unit_of_indentation(file: PythonFile) -> str:
     """Return what one level of indentation is in the file: of its first indented block."""
     for node in ast.walk(file.module):

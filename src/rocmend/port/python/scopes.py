@@ -135,13 +135,14 @@ class Scopes:
         if isinstance(node, Function):
             inner = Scope(node, scope)
             self._parameters(node, inner)
+            body = set(node.body if isinstance(node.body, list) else [node.body])
             for child in ast.iter_child_nodes(node):
-                body = node.body if isinstance(node.body, list) else [node.body]
                 yield child, inner if child in body else scope
         elif isinstance(node, ast.ClassDef):
             inner = Scope(node, scope)
+            members = set(node.body)
             for child in ast.iter_child_nodes(node):
-                yield child, inner if child in node.body else scope
+                yield child, inner if child in members else scope
         elif isinstance(node, _Comprehension):
             inner = Scope(node, scope)
             for child in ast.iter_child_nodes(node):
@@ -209,10 +210,7 @@ class Scopes:
 
     def _plain(self, node: ast.Name) -> bool:
         """Whether a stored name is the whole target of an assignment, which binds it already with its value."""
-        parent = self.parents[node]
-        if isinstance(parent, ast.Assign):
-            return node in parent.targets
-        return isinstance(parent, ast.AnnAssign | ast.NamedExpr)
+        return isinstance(self.parents[node], ast.Assign | ast.AnnAssign | ast.NamedExpr)
 
     def _bind(self, scope: Scope, name: str, binding: Binding) -> None:
         self._late.append((scope, name, binding))

@@ -32,7 +32,8 @@ def run(job: Job) -> Level:
     sources = job.sources
     analysis = analyse(job.root, targets=job.targets, cache=job.cache)
     evidence = list(_rules(job, analysis))
-    files = {path: CudaFile(path, data) for path, data in sources.items()}
+    unread = {file.path for file in analysis.files if file.skipped}  # what a reader gave up on is not tried here again
+    files = {path: CudaFile(path, data) for path, data in sources.items() if path not in unread}
     defined = _defined(files.values())
     for done, path in enumerate(files):
         job.tell("static", done, len(files))
@@ -53,7 +54,7 @@ def run(job: Job) -> Level:
 def _rules(job: Job, analysis: Analysis) -> Iterator[Evidence]:
     root = job.root
     for file in analysis.files:
-        if file.skipped and file.language is not Language.TEXT:
+        if file.unread:
             yield Evidence(file.path, Outcome.UNKNOWN, f"it was not read: {file.skipped}")
         done = settled(root, file.path, file.issues)
         copied = file.language is Language.CUDA and _has_copy(job, file.path)

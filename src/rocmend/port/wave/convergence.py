@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from rocmend.port.cuda.file import CudaFile
@@ -76,18 +77,23 @@ def _in_pieces(file: CudaFile) -> Iterator[Split]:
 
 
 _NEAR = 64
+_at = attrgetter("at")
 
 
 def _in_piece(file: CudaFile, places: list[int], piece: Iterable[int]) -> Iterator[Split]:
     if len(places) < 2:
         return
     for at in piece:
-        before, after = [one for one in places if one < at], [one for one in places if one > at]
         word = file.tokens[at].text
-        if (word == b"else" and before and after) or (word == b"?" and len(after) > 1):
+        if word not in (b"else", b"?"):
+            continue
+        before = bisect_left(places, at)
+        after = len(places) - before
+        if (word == b"else" and before and after) or (word == b"?" and after > 1):
             token = file.tokens[at]
-            one, other = file.tokens[(before or after)[0]], file.tokens[after[-1]]
-            yield Split(token.start, token.end, one.line, other.line, barrier=False)
+            yield Split(
+                token.start, token.end, file.tokens[places[0]].line, file.tokens[places[-1]].line, barrier=False
+            )
             return
 
 
@@ -149,7 +155,13 @@ def _sides(file: CudaFile, body: Statement, one: Statement, places: list[Place])
 
 def _after(places: list[Place], first: int, last: int) -> list[int]:
     """Return the operations in a range whose lanes were not seen to be there within it."""
-    return [place.at for place in places if first <= place.at < last and place.born < first]
+    return [place.at for place in _between(places, first, last) if place.born < first]
+
+
+def _between(places: list[Place], first: int, last: int) -> list[Place]:
+    """Return the operations in a range; the places are in order."""
+    begins = bisect_left(places, first, key=_at)
+    return places[begins : bisect_left(places, last, lo=begins, key=_at)]
 
 
 def _within(places: list[Place], statement: Statement) -> list[int]:
@@ -158,7 +170,7 @@ def _within(places: list[Place], statement: Statement) -> list[int]:
 
 def _choice(file: CudaFile, one: Statement, places: list[Place]) -> _Found | None:
     """Return the ``?`` of a statement that has operations on both of its sides."""
-    inside = [place for place in places if one.first <= place.at < one.last]
+    inside = _between(places, one.first, one.last)
     if len(inside) < 2:
         return None
     for at in range(one.first, one.last):
@@ -184,7 +196,7 @@ def _choice(file: CudaFile, one: Statement, places: list[Place]) -> _Found | Non
 def _cases(body: Statement, inside: list[int]) -> int:
     """Return in how many cases of a ``switch`` the places stand."""
     labels = [one.first for one in walk(body) if one.kind == "plain" and one.keyword == b":"]
-    return len({sum(label < at for label in labels) for at in inside})
+    return len({bisect_left(labels, at) for at in inside})
 
 
 def _last(statement: Statement) -> Statement:

@@ -40,6 +40,10 @@ class Place(NamedTuple):
 _kept: WeakKeyDictionary[CudaFile, list[Place]] = WeakKeyDictionary()
 
 
+_LONGEST_HEAD = 400
+"""Tokens between a lambda's brackets and its body."""
+
+
 def meetings(file: CudaFile) -> list[Place]:
     """Return the operations of a warp in code, and the calls of functions and macros that hold one; found once."""
     found = _kept.get(file)
@@ -97,19 +101,21 @@ def _holder(file: CudaFile, at: int) -> bytes | None:
 
 def _named_lambda(file: CudaFile, at: int, first: int) -> bytes | None:
     """Return the variable that holds the innermost lambda around an index: ``auto name = [&](int v) { … };``."""
-    while at > first:
-        at -= 1
-        text = text_at(file, at)
-        if text in (b")", b"]", b"}") and at in file.partner:
-            at = file.partner[at]
-        elif text == b"{":
-            head = at - 1
-            while head > first and text_at(file, head) not in (b"]", b";", b"{", b"}", b"="):
-                head = file.partner[head] - 1 if text_at(file, head) == b")" and head in file.partner else head - 1
-            opened = file.partner.get(head, -1) if text_at(file, head) == b"]" else -1
-            if opened > 1 and text_at(file, opened - 1) == b"=":
-                return text_at(file, opened - 2)
+    while (at := file.outline.around[at]) >= first and at > 0:
+        if text_at(file, at) == b"{" and (name := _of_lambda(file, at)) is not None:
+            return name
     return None
+
+
+def _of_lambda(file: CudaFile, body: int) -> bytes | None:
+    """Return the variable that a lambda with this body is given to; None where it is no lambda, or of no variable."""
+    head = body - 1
+    for _ in range(_LONGEST_HEAD):
+        if head <= 0 or text_at(file, head) in (b"]", b";", b"{", b"}", b"="):
+            break
+        head = file.partner[head] - 1 if text_at(file, head) == b")" and head in file.partner else head - 1
+    opened = file.partner.get(head, -1) if text_at(file, head) == b"]" else -1
+    return text_at(file, opened - 2) if opened > 1 and text_at(file, opened - 1) == b"=" else None
 
 
 def _assembly(file: CudaFile, wanted: re.Pattern[bytes]) -> Iterator[int]:

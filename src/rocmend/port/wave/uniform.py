@@ -46,6 +46,7 @@ _THREAD = frozenset(
     )
 )
 _DEEPEST = 6
+_LONGEST_TEMPLATE = 400
 
 
 def same_in_a_warp(file: CudaFile, function: Function, first: int, last: int) -> bool:
@@ -217,8 +218,11 @@ def _of_a_template(file: CudaFile, function: Function, name: bytes, since: int) 
 def template_parameter(file: CudaFile, at: int) -> bool:
     """Tell whether the name at an index is declared there as a parameter of a template."""
     depth = 0
-    while at > 0:
+    world = file.tokens[at].directive
+    for _ in range(min(at, _LONGEST_TEMPLATE)):
         at -= 1
+        if file.tokens[at].directive != world:
+            return False
         text = file.tokens[at].text
         if text in (b">", b">>"):
             depth += len(text)

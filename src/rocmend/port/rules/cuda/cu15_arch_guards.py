@@ -109,15 +109,16 @@ def _group_of(file: CudaFile, token: Token) -> int | None:
     name = file.directives[token.directive].name
     if name not in (b"if", b"ifdef", b"ifndef", b"elif"):
         return None
-    return next((branch.group for branch in file.branches if branch.directive == token.directive), None)
+    branch = file.branch_of(token)
+    return branch.group if branch is not None else None
 
 
 def _tested_before(file: CudaFile, token: Token) -> bool:
     """Return whether a value is used only where it is defined."""
-    return any(
-        branch.start <= token.start < branch.end and b"__CUDA_ARCH__" in _words(file, branch)
-        for branch in file.branches
-    )
+    branch = file.branch_at(token.start)
+    while branch is not None and _ARCH not in _words(file, branch):
+        branch = file.branches[branch.parent] if branch.parent >= 0 else None
+    return branch is not None
 
 
 def _words(file: CudaFile, branch: Branch) -> list[bytes]:
@@ -126,7 +127,7 @@ def _words(file: CudaFile, branch: Branch) -> list[bytes]:
 
 
 def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[Found]:
-    members = [branch for branch in file.branches if branch.group == number]
+    members = file.members(number)
     if not file.shared(group.start) or any(branch.chosen is True and branch.nvidia is False for branch in members):
         return  # one side alone, or ROCm has a branch of its own
     words = [_words(file, branch) for branch in members]
@@ -223,7 +224,9 @@ def _by_number(file: CudaFile, members: list[Branch], token: Token) -> Found:
 def _complete(file: CudaFile, branch: Branch) -> bool:
     """Return whether a branch does something and is no refusal."""
     tokens = [one for one in file.tokens[file.token_at(branch.start) : file.token_at(branch.end)] if one.directive < 0]
-    refuses = any(one.text in _REFUSALS for one in tokens) or any(
-        directive.name == b"error" and branch.start <= directive.start < branch.end for directive in file.directives
-    )
+    refuses = any(one.text in _REFUSALS for one in tokens)
+    for directive in file.directives[branch.directive + 1 :]:
+        if directive.start >= branch.end:
+            break
+        refuses = refuses or directive.name == b"error"
     return bool(tokens) and not refuses

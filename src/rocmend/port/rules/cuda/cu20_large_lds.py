@@ -88,7 +88,7 @@ def _declared(file: CudaFile, index: int) -> Declaration | None:
     for at in range(index + 1, min(index + 12, len(file.tokens))):
         if file.tokens[at].text in (b";", b"{", b"}"):
             return None
-        declared = declared_at(file.tokens, file.partner, at)
+        declared = declared_at(file.outline, at)
         if declared is not None and declared.extents:
             return declared
     return None

@@ -76,7 +76,7 @@ def left_out_by_version(file: CudaFile) -> Iterator[Found]:
         first = bisect_left(places, branch.start)
         if first == len(places) or places[first] >= branch.end:
             continue
-        members = [one for one in file.branches if one.group == branch.group and one.rocm is not False]
+        members = [one for one in file.members(branch.group) if one.rocm is not False]
         if any(bisect_left(places, one.start) < bisect_left(places, one.end) for one in members):
             continue
         if any(_ported(file, one.start, one.end) for one in members):

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from rocmend.core.records import Severity
 from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.lexer import Token
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.intrinsics import INTRINSICS
@@ -42,6 +43,10 @@ _NEEDS_A_PORT = INTRINSICS.keys() | frozenset(
 _OLD = 9000
 """CUDA 9.0, of 2017: no GPU that is sold needs an older one."""
 _GIVEN = re.compile(rb"#define CUD(?:ART|A)_VERSION 9000\r?\n#endif\r?\n\Z")
+
+
+def _tokens_of(file: CudaFile, directive: int) -> list[Token]:
+    return file.tokens[file.directives[directive].first : file.directives[directive].last]
 
 
 @rule(
@@ -77,15 +82,15 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
     seen: set[int] = set()
     for index in file.names(*_VERSIONS, shared=False):
         token = file.tokens[index]
-        branch = next((one for one in file.branches if one.directive == token.directive >= 0), None)
+        branch = file.branch_of(token)
         if branch is None or branch.group in seen:
             continue
         seen.add(branch.group)
-        members = [one for one in file.branches if one.group == branch.group]
+        members = file.members(branch.group)
         group = file.groups[branch.group]
         if not file.shared(group.start) or any(one.chosen is True and one.nvidia is False for one in members):
             continue
-        words = {one.text for one in file.tokens if one.directive in {member.directive for member in members}}
+        words = {one.text for number in (member.directive for member in members) for one in _tokens_of(file, number)}
         if b"USE_ROCM" in words or b"__HIP_PLATFORM_AMD__" in words or b"__HIPCC__" in words:
             continue
         names = _of_old_releases(file, group)

@@ -51,7 +51,7 @@ def open_comments(file: CudaFile) -> Iterator[Found]:
         branch = file.branch_at(comment.start)
         if mark is None or branch is None or branch.nvidia is not False:
             continue
-        if sum(one.group == branch.group for one in file.branches) > 1:
+        if len(file.members(branch.group)) > 1:
             told = mark[2].decode("utf-8", "replace")
             yield Found(
                 comment.start,

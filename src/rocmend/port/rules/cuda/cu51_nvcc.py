@@ -81,7 +81,7 @@ def nvcc(file: CudaFile) -> Iterator[Found]:
 
 def _asks(file: CudaFile, token: Token) -> Group | None:
     """Return the conditional that asks for the name alone; None where ROCm is thought of, or it stands in none."""
-    branch = next((one for one in file.branches if one.directive == token.directive >= 0), None)
+    branch = file.branch_of(token)
     if branch is None:
         return None
     group = file.groups[branch.group]

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rocmend.core.records import Severity
 from rocmend.port.python.file import PythonFile
@@ -144,26 +145,27 @@ def libdevice(file: PythonFile) -> Iterable[Found]:
         )
 
 
-def _rewritten(file: PythonFile, node: ast.stmt) -> tuple[str | None, set[str]]:
+def _rewritten(file: PythonFile, node: ast.stmt) -> tuple[str | None, frozenset[str]]:
     """Return what to import instead and the functions that are used; None for other imports, empty where unknown."""
     if isinstance(node, ast.ImportFrom) and not node.level:
         names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in node.names)
         if node.module == f"{_CUDA}.libdevice":
-            return f"from triton.language.extra.libdevice import {names}", {one.name for one in node.names}
+            return f"from triton.language.extra.libdevice import {names}", frozenset(one.name for one in node.names)
         if node.module == _CUDA and any(one.name == "libdevice" for one in node.names):
             return (f"from triton.language.extra import {names}" if len(node.names) == 1 else ""), _attributes(file)
     if isinstance(node, ast.Import) and any(one.name == f"{_CUDA}.libdevice" for one in node.names):
         if len(node.names) == 1 and node.names[0].asname:
             return f"import triton.language.extra.libdevice as {node.names[0].asname}", _attributes(file)
-        return "", set()
-    return None, set()
+        return "", frozenset()
+    return None, frozenset()
 
 
-def _attributes(file: PythonFile) -> set[str]:
+@lru_cache(maxsize=2)
+def _attributes(file: PythonFile) -> frozenset[str]:
     head = f"{_CUDA}.libdevice."
-    return {
+    return frozenset(
         name.removeprefix(head)
         for node in file.of(ast.Attribute)
         for name in file.names(node)
         if name is not None and name.startswith(head)
-    }
+    )

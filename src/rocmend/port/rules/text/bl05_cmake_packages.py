@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rocmend.core.records import Severity
 from rocmend.port.build.cmake import Command
@@ -91,9 +92,14 @@ def check(file: TextFile) -> Iterable[Found]:
         )
 
 
+@lru_cache(maxsize=16)
+def _asks(file: TextFile, name: str) -> bool:
+    return re.search(rf"\b{name}\b", file.text) is not None
+
+
 def _found(file: TextFile, command: Command, package: str) -> str:
     """Return the line that says whether the package was found, in the words that the file asks in."""
     asked = f"{command.arguments[0].text}_FOUND"
-    if not re.search(rf"\b{asked}\b", file.text):
+    if not _asks(file, asked):
         return ""
     return f"{file.lines.newline}{file.lines.indent(command.start)}set({asked} ${{{package}_FOUND}})"

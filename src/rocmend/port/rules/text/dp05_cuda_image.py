@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rocmend.core.records import Severity
 from rocmend.port.build.file import TextFile
@@ -172,10 +173,15 @@ def _found(file: TextFile, match: re.Match[str], place: tuple[int, int], edits: 
     )
 
 
+@lru_cache(maxsize=2)
+def _speaks_of_torch(file: TextFile) -> bool:
+    return re.search(r"\btorch|requirements", file.text) is not None
+
+
 def _image(file: TextFile, match: re.Match[str]) -> str:
     """Return the image for ROCm: with PyTorch where the original has it or the file speaks of it."""
     ubuntu = _UBUNTU.search(match.group())
-    if match.lastgroup == "torch" or re.search(r"\btorch|requirements", file.text):
+    if match.lastgroup == "torch" or _speaks_of_torch(file):
         return "rocm/pytorch:latest"
     release = f"{ubuntu.group(1)}.{ubuntu.group(2)}" if ubuntu else "24.04"
     return f"rocm/dev-ubuntu-{release if release in {'22.04', '24.04'} else '24.04'}:latest"

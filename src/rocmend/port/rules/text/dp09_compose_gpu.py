@@ -26,7 +26,9 @@ A suggestion: all GPUs of the machine are given, as compose has no number of the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rocmend.core.records import Severity
 from rocmend.port.build.file import TextFile
@@ -37,6 +39,10 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _GIVEN = ("devices:", "  - /dev/kfd", "  - /dev/dri", "group_add:", "  - video", "  - render")
+
+
+_MOST_ENTRIES = 1000
+"""Of a service that is rewritten."""
 
 
 @rule(
@@ -101,13 +107,16 @@ def check(file: TextFile) -> Iterable[Found]:
 
 def _edits(file: TextFile, asks: Entry) -> tuple[Edit, ...]:
     """Return edits that give the service AMD's devices and make comments of what asks for NVIDIA's."""
-    above = [one for one in file.yaml if one.line <= asks.line <= one.last and asks.keys[: len(one.keys)] == one.keys]
+    held = _service(file, asks)
+    if not 0 < len(held) <= _MOST_ENTRIES:
+        return ()
+    above = [one for one in held if one.line <= asks.line <= one.last and asks.keys[: len(one.keys)] == one.keys]
     own = [one for one in above if len(one.keys) == 3 and one.keys[0] == "services"]
     service = asks.keys[:2]
-    taken = {one.key for one in file.yaml if one.keys[:2] == service and len(one.keys) == 3}
+    taken = {one.key for one in held if one.keys[:2] == service and len(one.keys) == 3}
     if not own or taken & {"devices", "group_add"}:
         return ()
-    removed = _outermost(file, above)
+    removed = _outermost(held, above)
     newline = file.lines.newline
     indent = " " * own[0].indent
     head = file.lines.all[own[0].line].start
@@ -124,14 +133,28 @@ def _edits(file: TextFile, asks: Entry) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def _outermost(file: TextFile, above: list[Entry]) -> Entry:
+def _service(file: TextFile, asks: Entry) -> list[Entry]:
+    """Return the entries of the service that one belongs to."""
+    lines = _lines(file)
+    at = bisect_right(lines, asks.line) - 1
+    back = range(at, max(-1, at - _MOST_ENTRIES), -1)
+    first = next((number for number in back if len(file.yaml[number].keys) <= 2), at - _MOST_ENTRIES)
+    if first < 0:
+        return []
+    return list(file.yaml[first : bisect_right(lines, max(file.yaml[first].last, asks.line))])
+
+
+@lru_cache(maxsize=2)
+def _lines(file: TextFile) -> list[int]:
+    return [one.line for one in file.yaml]
+
+
+def _outermost(entries: list[Entry], above: list[Entry]) -> Entry:
     """Return the largest block around what asks for GPUs that holds nothing else."""
     chosen = above[-1]
     for one in reversed(above):
         inner = [
-            other
-            for other in file.yaml
-            if one.line <= other.line <= one.last and other.keys[: len(one.keys)] == one.keys
+            other for other in entries if one.line <= other.line <= one.last and other.keys[: len(one.keys)] == one.keys
         ]
         beside = [other for other in inner if not _of_chain(other, above, one)]
         if len(one.keys) < 3 or beside:
