@@ -52,6 +52,7 @@ class TestPlaces:
         assert asking - {"machine/parse/environment.py", "machine/software/vulkan.py"} == {
             "core/places.py",
             "kernels/compiled/pool.py",  # sets it for its workers
+            "port/verify/execution.py",  # sets it for a project's code, which gets a cache of its own
         }
 
 
