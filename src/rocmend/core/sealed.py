@@ -22,6 +22,7 @@ from rocmend.core.scratch import ScratchFolder
 __all__ = ["MARK", "building", "is_complete"]
 
 MARK = ".rocmend-complete.json"
+LOCK = ".rocmend-complete.lock"
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ def _alone(place: Path) -> Iterator[None]:
 
     The lock is on a file beside it, which stays: a lock on a file that is removed keeps nobody out.
     """
-    handle = open_private(place.with_name(f".{place.name}.lock"), os.O_RDWR)
+    handle = open_private(place.with_name(LOCK), os.O_RDWR)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)

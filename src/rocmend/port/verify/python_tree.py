@@ -76,8 +76,8 @@ def grow(job: Job, side: TreeSide) -> Path:
     before = {part.path: part.before for part in job.parts}
     folders, files = _listed(job)
     _check_room(folder, files, copies=len(SIDES) - SIDES.index(side) if side in SIDES else 1)
-    for path in folders:
-        (folder / path).mkdir(exist_ok=True)
+    for here in folders:
+        (folder / here).mkdir(exist_ok=True)
     for file in files:
         path = file.relative_to(job.root).as_posix()
         if path.endswith((".py", ".pyi")):
@@ -117,16 +117,18 @@ def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
     Raises:
         DataError: There is too little room.
     """
+    if not files:
+        return
     sizes = {file: file.stat().st_size for file in files}
+    largest = max(files, key=sizes.__getitem__)
     needed = sum(sizes.values()) * copies
     free = shutil.disk_usage(folder).free
     in_memory = file_system(folder.resolve()) in {"tmpfs", "ramfs"}
     if in_memory:
         free = min(free, _available_memory()) if free else _available_memory()  # ramfs says that it has nothing
-    if needed <= free * _SHARE_OF_ROOM or _can_share(max(files, key=sizes.__getitem__), folder):
+    if needed <= free * _SHARE_OF_ROOM or _can_share(largest, folder):
         return
     place = f"{folder.parents[1]}{', which is in memory,' if in_memory else ''}"
-    largest = max(files, key=sizes.__getitem__)
     raise DataError(
         "port verify",
         f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free.",
