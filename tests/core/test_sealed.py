@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -45,24 +44,4 @@ def test_one_that_another_completes_between_look_and_rename_is_kept(
         monkeypatch.undo()
         assert other.wait(10) == 0
     assert (place / "file").read_text() == "ours"
-    assert is_complete(place, thorough=True)
-
-
-def test_many_at_once_give_one(tmp_path: Path) -> None:
-    place = tmp_path / "place"
-    errors: list[BaseException] = []
-
-    def build(number: int) -> None:
-        try:
-            with building(place) as made:
-                (made / "file").write_text(str(number))
-        except OSError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=build, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
     assert is_complete(place, thorough=True)

@@ -179,7 +179,7 @@ def test_copies_that_there_is_no_room_for_are_not_made(ported: Path, monkeypatch
     monkeypatch.setattr(shutil, "disk_usage", lambda _: room)
     with monkeypatch.context() as patch, Job(ported) as job:
         patch.setattr(python_tree, "_shared", lambda *_: False)
-        with pytest.raises(DataError, match=r"3 copies .* would take 9 MiB, .* has 5 MiB free.*model\.bin.*TMPDIR"):
+        with pytest.raises(DataError, match=r"3 copies .* would take 9\.01 MiB, .* has 5 MiB free.*model\.bin.*TMPDIR"):
             grow(job, TreeSide.ORIGINAL)
         assert not list(job.base.rglob("model.bin"))
         assert (grow(job, TreeSide.PRESENT) / "model.bin").stat().st_size == 3 << 20

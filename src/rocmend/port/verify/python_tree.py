@@ -128,10 +128,10 @@ def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
         free = min(free, _available_memory()) if free else _available_memory()  # ramfs says that it has nothing
     if needed <= free * _SHARE_OF_ROOM or _can_share(largest, folder):
         return
-    place = f"{folder.parents[1]}{', which is in memory,' if in_memory else ''}"
+    place = f"{folder.parents[2]}{', which is in memory,' if in_memory else ''}"
     raise DataError(
         "port verify",
-        f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free.",
+        f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free, of which a tenth is left.",
         why=f"Its code runs in copies, for it may write to its files; the largest is {largest} "
         f"({size_text(sizes[largest])}).",
         next_step="Set TMPDIR to a folder on a disk with more room (one on the project's own btrfs or XFS needs "
