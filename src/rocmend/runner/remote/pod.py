@@ -65,7 +65,7 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 def _text(value: Any) -> str:
     """Return what the cluster says, which may be what a program in the pod wrote: short, and nothing for a terminal."""
-    return one_line(str(value or "")[:_MAX_TEXT])
+    return one_line(str(value or "")[:_MAX_TEXT])[:_MAX_TEXT]
 
 
 def _condition(status: dict[str, Any], kind: str, value: str = "True") -> dict[str, Any]:
