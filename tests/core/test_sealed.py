@@ -23,7 +23,7 @@ def test_one_that_another_completes_between_look_and_rename_is_kept(
         "    print('ready', flush=True)\n"
         "    input()\n"
     )
-    argv = [sys.executable, "-c", program, place]
+    argv = [sys.executable, "-c", program, str(place)]
     looked = sealed.is_complete
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None

@@ -131,7 +131,8 @@ def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
     place = f"{folder.parents[2]}{', which is in memory,' if in_memory else ''}"
     raise DataError(
         "port verify",
-        f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free (a tenth of it stays so).",
+        f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free "
+        "(a tenth of it stays so).",
         why=f"Its code runs in copies, for it may write to its files; the largest is {largest} "
         f"({size_text(sizes[largest])}).",
         next_step="Set TMPDIR to a folder on a disk with more room (one on the project's own btrfs or XFS needs "
