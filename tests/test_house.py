@@ -74,7 +74,6 @@ ALLOWED = {
     "codeobject/reader.py": "the reader that all files of code objects are opened by",
     "machine/files.py": "opens a machine's files: regular, bounded, no link where it is captured",
     "port/transaction.py": "the one place that changes a project's files, and what it keeps of them",
-    # of the project, known to be regular by the walk or made by us
     # our own files: caches, what is shipped, what a tool of ours has just written, /proc
     "codeobject/hip/cache.py": "our own cache",
     "codeobject/hip/compiler.py": "a temporary folder of ours, and a source of ours",

@@ -138,7 +138,9 @@ def test_a_name_that_is_a_word_of_ours_changes_none(
     arguments = ("doctor", "--machine", machines / "rx-5600-xt", "--json")
     shown, whole = (json.loads(rocmend(*arguments, *more).out) for more in ((), ("--no-redact",)))
     assert shape(shown) == shape(whole)
-    assert [one["entry_id"] for one in shown["data"]["findings"]] == [one["entry_id"] for one in whole["data"]["findings"]]
+    assert [one["entry_id"] for one in shown["data"]["findings"]] == [
+        one["entry_id"] for one in whole["data"]["findings"]
+    ]
     assert [one["severity"] for one in shown["data"]["findings"]] == [
         one["severity"] for one in whole["data"]["findings"]
     ]

@@ -42,6 +42,17 @@ def test_a_new_file_is_as_readable_as_the_umask_allows(tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
 
 
+def test_the_umask_is_read_and_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", lambda _: pytest.fail("other threads make files meanwhile"))
+            write_atomic(tmp_path / "file", "x")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
 def test_what_a_link_names_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_text("old")

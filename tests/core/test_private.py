@@ -7,8 +7,10 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,7 @@ class TestPlaces:
         assert asking - {"machine/parse/environment.py", "machine/software/vulkan.py"} == {
             "core/places.py",
             "kernels/compiled/pool.py",  # sets it for its workers
+            "port/verify/execution.py",  # sets it for a project's code, which gets a cache of its own
         }
 
 
@@ -117,6 +120,53 @@ class TestFolders:
         (cache / "code").chmod(0o1777)
         assert "other users can write" in untrusted(cache / "code")
 
+    @as_root
+    def test_a_root_that_is_not_mapped_may_own_what_lies_on_the_way(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        way, link = tmp_path / "way", tmp_path / "link"
+        (way / "cache").mkdir(parents=True)
+        link.symlink_to(way)
+        for path in (way, link):
+            os.chown(path, OTHER, OTHER, follow_symlinks=False)
+        assert f"belongs to uid {OTHER}" in untrusted(way / "cache")
+        monkeypatch.setattr(private, "_unmapped_root", lambda: OTHER)
+        assert untrusted(way / "cache") == untrusted(link / "cache") == untrusted(way / "not" / "yet") == ""
+        assert f"{way} belongs to uid {OTHER}" in untrusted(way), "what is used must be ours"
+        way.chmod(0o775)
+        assert "other users can write" in untrusted(way / "cache")
+        way.chmod(0o1777)
+        assert untrusted(way / "cache") == ""
+        way.chmod(0o755)
+        tmp_path.chmod(0o1777)  # there anybody could have made it
+        assert f"{way} belongs to uid {OTHER}" in untrusted(way / "cache")
+        assert f"{link} belongs to uid {OTHER}" in untrusted(link / "cache")
+
+    @pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
+    def test_in_a_user_namespace_without_root_a_cache_of_ones_own_is_used(self) -> None:
+        sources = Path(places.__file__).parents[2]
+        user = 1000 if ROOT else os.geteuid()
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for part in ("__init__", "errors", "files", "mounts", "places", "private", "scratch"):
+                to = folder / "rocmend" / "core" / f"{part}.py"
+                to.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(sources / "rocmend" / "core" / to.name, to)
+            (folder / "rocmend" / "__init__.py").touch()
+            program = "from rocmend.core.private import private_folder; print(private_folder('code'))"
+            argv = ["unshare", "-U", f"--map-user={user}", "--", _system_python(), "-c", program]
+            environment = {"PATH": os.environ["PATH"], "PYTHONPATH": name, "ROCMEND_CACHE_HOME": f"{name}/cache"}
+            if ROOT:
+                for path in (folder, *folder.rglob("*")):
+                    os.chown(path, user, user)
+            becoming: dict[str, Any] = {"user": user, "group": user, "extra_groups": []} if ROOT else {}
+            done = subprocess.run(
+                argv, env=environment, capture_output=True, text=True, check=False, cwd="/", **becoming
+            )
+            if "unshare" in done.stderr:
+                pytest.skip(f"no user namespaces here: {done.stderr.strip()}")
+            assert done.stdout == f"{name}/cache/code\n", done.stderr
+
     def test_without_one_another_is_used_that_ends_with_the_process(
         self, cache: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -128,6 +178,17 @@ class TestFolders:
         assert untrusted(other) == ""
         assert cache_folder("code", "mlx") == other
         assert [record.getMessage().count("is not used") for record in caplog.records] == [1]
+
+
+def _system_python() -> str:
+    """Return a Python that every user may execute."""
+    for path in ("/usr/bin/python3", os.path.realpath(sys.executable)):
+        asked = subprocess.run(
+            [path, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True, check=False
+        )
+        if asked.stdout == "True\n":
+            return path
+    pytest.skip("no Python that other users may execute")
 
 
 def test_only_whole_files_of_ours_are_loaded(tmp_path: Path) -> None:
@@ -155,16 +216,24 @@ if ROOT:
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("part", ["code/mlx", "library"])
 def test_a_planted_library_is_not_loaded(cache: Path, tmp_path: Path, harm: str, part: str) -> None:
-    pytest.importorskip("torch")
-    program = "import rocmend.mlx.accelerated as a; print(a.native is not None)"
-    environment = {**os.environ, "ROCMEND_MLX_ACCELERATED": "1"}
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "probe.c").write_text(
+        "#include <Python.h>\n"
+        'static PyModuleDef module = {PyModuleDef_HEAD_INIT, "probe"};\n'
+        'PyMODINIT_FUNC __attribute__((visibility("default"))) PyInit_probe(void)\n'
+        "{ return PyModule_Create(&module); }\n"
+    )
+    program = (
+        "import sys; from pathlib import Path; from rocmend.core.extension import built, loaded\n"
+        "print(loaded('probe', built('probe', Path(sys.argv[1]), 'probe.c', 'mlx')).__name__)"
+    )
 
     def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-        )
+        return subprocess.run([sys.executable, "-c", program, sources], capture_output=True, text=True, check=False)
 
-    assert run().stdout == "True\n"
+    first = run()
+    assert first.stdout == "probe\n", first.stderr
     (library,) = (cache / "code" / "mlx").iterdir()
     source = tmp_path / "planted.c"
     source.write_text(
@@ -173,6 +242,6 @@ def test_a_planted_library_is_not_loaded(cache: Path, tmp_path: Path, harm: str,
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     HARMS[harm](library if part == "library" else cache / part)
     done = run()
-    assert done.stdout == "True\n", done.stderr
+    assert done.stdout == "probe\n", done.stderr
     assert not (tmp_path / "ran").exists()
     assert ("is not used" in done.stderr) == (part != "library")

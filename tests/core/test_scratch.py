@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,17 @@ def test_a_long_name_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("ä" * 127)
     write_atomic(path, "x")
     assert path.read_text() == "x"
+
+
+def test_where_hosts_share_a_folder_a_lock_says_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "shared_by_hosts", lambda _: True)
+    folder, file = tmp_path / "rocmend-probe-abcdefgh.tmp", tmp_path / ".file.abcdefgh.rocmend-part"
+    folder.mkdir()
+    file.touch()
+    assert sweep(tmp_path) == 0, "another host may be at work in them"
+    for path in (folder, file):
+        os.utime(path, (0, time.time() - 90_000))
+    with ScratchFolder("mine", tmp_path) as mine:
+        os.utime(mine, (0, 0))
+        assert sweep(tmp_path) == 0  # the new folder has swept
+        assert list(tmp_path.iterdir()) == [mine]

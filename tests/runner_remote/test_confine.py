@@ -60,6 +60,12 @@ class TestContainers:
         for part in ("seccomp", "--cap-add", "--privileged", "host"):
             assert part not in line
 
+    def test_only_a_folder_of_the_runs_own_gets_an_selinux_label(self) -> None:
+        mounts = (Mount("/a", "/a"), Mount("/b", "/b", read_only=True), Mount("/own", "/own", relabel=True))
+        line = arguments(Container("image", mounts=mounts))
+        volumes = [line[at + 1] for at, word in enumerate(line) if word == "--volume"]
+        assert volumes == ["/a:/a", "/b:/b:ro", "/own:/own:Z"]
+
     def test_the_plan_shows_what_runs(self) -> None:
         where = Container(
             "image",

@@ -167,7 +167,7 @@ def test_what_a_pod_writes_about_its_end_is_short_and_commands_no_terminal() -> 
     status = {"phase": "Failed", "containerStatuses": [{"name": "attempt", "state": {"terminated": ended}}]}
     end = view_of({"status": status}, "attempt").exit
     assert end is not None
-    assert "did not run: StartError (?]0;x?yyy" in end.infra
+    assert "did not run: StartError (\\x1b]0;x\\x07yyy" in end.infra
     assert len(end.infra) < 1100
 
 

@@ -16,9 +16,10 @@ import pytest
 
 from rocmend.core.errors import DataError, RocmendError
 from rocmend.core.evidence import Evidence
+from rocmend.core.mounts import shared_by_hosts
 from rocmend.store import database
 from rocmend.store.errors import StoreError
-from rocmend.store.place import Place, default_path, shared_by_hosts
+from rocmend.store.place import Place, default_path
 from rocmend.store.schema import APPLICATION_ID, STEPS
 from rocmend.store.store import Store
 

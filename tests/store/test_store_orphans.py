@@ -53,7 +53,9 @@ def another(home: Path, evidence: Make) -> None:
 
 
 @pytest.mark.parametrize("harm", [empty, gone])
-@pytest.mark.parametrize("arguments", [("gc",), ("gc", "--yes"), ("gc", "--all", "--yes"), ("ls",), ("ls", "--json", "--no-redact")])
+@pytest.mark.parametrize(
+    "arguments", [("gc",), ("gc", "--yes"), ("gc", "--all", "--yes"), ("ls",), ("ls", "--json", "--no-redact")]
+)
 def test_a_store_without_its_database_is_refused(
     rocmend: Make, home: Path, evidence: Make, harm: Callable[..., None], arguments: tuple[str, ...]
 ) -> None:
@@ -101,12 +103,30 @@ class TestModes:
     def modes(self, home: Path) -> dict[str, int]:
         return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home, *home.iterdir())}
 
-    def test_what_was_open_to_others_is_closed(self, rocmend: Make, home: Path) -> None:
+    def test_what_was_open_to_others_is_closed(
+        self, rocmend: Make, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for path in (home, *home.iterdir()):
             path.chmod(0o755 if path.is_dir() else 0o644)
+        monkeypatch.delenv("ROCMEND_HOME")
+        monkeypatch.setenv("XDG_DATA_HOME", str(home.parent))
+        (home.parent / "rocmend").symlink_to(home)
         assert rocmend("store", "ls").code == 0
         found = self.modes(home)
         assert (found["home"], found["artifacts"], found["evidence.sqlite"]) == (0o700, 0o700, 0o600)
+
+    @pytest.mark.parametrize("named", ["--store", "ROCMEND_HOME"])
+    def test_in_a_named_folder_what_was_there_keeps_its_mode(
+        self, rocmend: Make, home: Path, monkeypatch: pytest.MonkeyPatch, named: str
+    ) -> None:
+        for path in (home, *home.iterdir()):
+            path.chmod(0o2770 if path.is_dir() else 0o660)
+        before = self.modes(home)
+        if named == "--store":
+            monkeypatch.setenv("ROCMEND_HOME", str(home.parent / "other"))
+        assert rocmend("store", "ls", *(["--store", home] if named == "--store" else [])).code == 0
+        after = self.modes(home)
+        assert {name: after[name] for name in before} == before
 
     def test_in_a_folder_of_the_users_its_own_mode_stays(self, tmp_path: Path, evidence: Make) -> None:
         tmp_path.chmod(0o755)

@@ -40,10 +40,23 @@ def write_atomic(path: Path, data: bytes | str, *, private: bool = False) -> Non
                 file.write(payload)
             os.fsync(partial.descriptor)
             if not private:  # a report is for sharing
-                mask = os.umask(0)
-                os.umask(mask)
-                partial.path.chmod(0o666 & ~mask)
+                partial.path.chmod(0o666 & ~umask())
             partial.path.replace(path)
+
+
+def umask() -> int:
+    """Return the permissions that new files of this process are made without.
+
+    Setting it is the system's only call to read it, and in that moment the files of other threads would be open to all.
+
+    Source: proc_pid_status(5), ``Umask`` (Linux 4.7)
+    """
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
+        return int(next(line for line in lines if line.startswith("Umask:")).partition(":")[2], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def make_private(folder: Path) -> None:

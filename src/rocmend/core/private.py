@@ -3,6 +3,10 @@
 A file that another user can change, or a folder on the way to it that another user can replace, makes their code ours.
 So a cache is used only where every folder on its path belongs to us or to root and no one else may write to it. A
 sticky folder such as ``/tmp`` may lie on the way: there others can neither remove nor replace what is ours.
+
+In a user namespace that does not map root (rootless Apptainer, ``unshare -U --map-user``), ``/`` belongs to the user
+that stands for all that are not mapped. A folder of theirs may lie on the way too, but for one that anybody could have
+made: in a folder that all may write to.
 """
 
 from __future__ import annotations
@@ -64,7 +68,7 @@ def untrusted(folder: Path) -> str:
 
 
 def _problem(path: Path, found: os.stat_result, *, last: bool) -> str:
-    if found.st_uid not in {0, os.geteuid()}:
+    if found.st_uid not in {0, os.geteuid()} and (last or not _may_be_roots(path, found)):
         return f"{path} belongs to {_user(found.st_uid)}"
     if stat.S_ISLNK(found.st_mode):
         return ""
@@ -75,6 +79,29 @@ def _problem(path: Path, found: os.stat_result, *, last: bool) -> str:
     if not found.st_mode & stat.S_IWOTH and _only_ours(found.st_gid):
         return ""
     return f"other users can write to {path} (mode {stat.S_IMODE(found.st_mode):04o})"
+
+
+def _may_be_roots(path: Path, found: os.stat_result) -> bool:
+    """Tell whether something belongs to a root that is not mapped here, and lies where only root could have put it."""
+    if found.st_uid != _unmapped_root():
+        return False
+    parent = path.parent.lstat()  # no link: the path to it has been followed
+    return not parent.st_mode & _OTHERS_WRITE
+
+
+@functools.cache
+def _unmapped_root() -> int | None:
+    """Return the user that root's files seem to belong to in this user namespace; None where root is mapped.
+
+    Source: user_namespaces(7), "Unmapped user and group IDs"
+    """
+    try:
+        maps = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
+        if any(first == "0" for first, *_ in maps):
+            return None
+        return int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def _only_ours(group: int) -> bool:

@@ -2,7 +2,9 @@
 
 Each holds a lock (``flock``) for as long as its owner lives; the kernel lets go of it however the owner ends. A process
 number would not do: containers share folders, and not process numbers. Only what bears a name of ours, belongs to the
-same user, is no link and has no owner is removed. A file system without locks keeps what was left there.
+same user, is no link and has no owner is removed. A file system without locks keeps what was left there. On one that
+hosts share (NFS, virtiofs, 9p) a lock may be seen by its own host alone: what is there goes only when nothing changed
+it for a day.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from rocmend.core.mounts import shared_by_hosts
+
 _OURS = re.compile(r"\.?rocmend-[a-z]+-[a-z0-9_]{8}\.tmp|\..{0,48}\.[a-z0-9_]{8}\.rocmend-part", re.DOTALL)
 _MOST_TRIES = 20
+_UNTOUCHED_S = 86400.0
 _swept: set[Path] = set()
 
 
@@ -93,10 +99,11 @@ def sweep(place: Path) -> int:
     """
     count = 0
     with contextlib.suppress(OSError), os.scandir(place) as entries:
-        for entry in entries:
-            if _OURS.fullmatch(entry.name):
-                with contextlib.suppress(OSError):
-                    count += _collect(Path(entry.path))
+        ours = [Path(entry.path) for entry in entries if _OURS.fullmatch(entry.name)]
+        untouched_s = _UNTOUCHED_S if ours and shared_by_hosts(place.resolve()) else None
+        for path in ours:
+            with contextlib.suppress(OSError):
+                count += _collect(path, untouched_s)
     return count
 
 
@@ -134,8 +141,13 @@ def _is(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _collect(path: Path) -> bool:
-    """Remove one thing that bears a name of ours, if it is ours and has no owner; return whether it was."""
+def _collect(path: Path, untouched_s: float | None = None) -> bool:
+    """Remove one thing that bears a name of ours, if it is ours and has no owner; return whether it was.
+
+    Args:
+        path: The file or folder.
+        untouched_s: Seconds that nothing must have changed it for; None where its lock can be relied on.
+    """
     mode = path.lstat().st_mode
     flags = os.O_RDONLY | os.O_DIRECTORY if stat.S_ISDIR(mode) else os.O_RDWR
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
@@ -144,6 +156,8 @@ def _collect(path: Path) -> bool:
     try:
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid() or not _locked(descriptor) or not _is(path, descriptor):
+            return False
+        if untouched_s is not None and time.time() - found.st_mtime < untouched_s:
             return False
         if stat.S_ISDIR(found.st_mode):
             shutil.rmtree(path, ignore_errors=True)

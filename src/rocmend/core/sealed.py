@@ -7,6 +7,7 @@ mark that fits them: they do not count as there.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import msgspec
 
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
-from rocmend.core.files import naming, write_atomic
+from rocmend.core.files import naming, open_private, write_atomic
 from rocmend.core.private import is_own_file, untrusted
 from rocmend.core.scratch import ScratchFolder
 
@@ -24,6 +25,7 @@ __all__ = ["MARK", "building", "is_complete"]
 
 MARK = ".rocmend-complete.json"
 _MAX_MARK_BYTES = 1 << 16
+LOCK = ".rocmend-complete.lock"
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -51,13 +53,29 @@ def building(place: Path) -> Iterator[Path]:
     with ScratchFolder("building", place.parent) as made:
         yield made
         _seal(made)
-        if is_complete(place):  # another process was faster
-            return
-        with ScratchFolder("replaced", place.parent) as old:
-            if os.path.lexists(place):
-                place.rename(old / place.name)
-            made.rename(place)
-        _flush(place.parent)
+        with _alone(place):
+            if is_complete(place):  # another process was faster
+                return
+            with ScratchFolder("replaced", place.parent) as old:
+                if os.path.lexists(place):
+                    place.rename(old / place.name)
+                made.rename(place)
+            _flush(place.parent)
+
+
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Keep other processes from naming a folder: one that is complete must not be replaced, for it may be in use.
+
+    The lock is on a file beside it, which stays: a lock on a file that is removed keeps nobody out.
+    """
+    handle = open_private(place.with_name(LOCK), os.O_RDWR)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def is_complete(folder: Path, *, thorough: bool = False) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
-from rocmend.core.files import naming
+from rocmend.core.files import naming, umask
 from rocmend.core.redact import Redactor
 from rocmend.core.redact.here import FIRST_PERSON_ID, hosts, users
 from rocmend.core.scratch import ScratchFolder
@@ -75,9 +74,7 @@ def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot
         directory.parent.mkdir(parents=True, exist_ok=True)
         with ScratchFolder("capture", directory.parent) as building:
             files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
-            mask = os.umask(0)
-            os.umask(mask)
-            building.chmod(0o777 & ~mask)  # a capture is for sharing
+            building.chmod(0o777 & ~umask())  # a capture is for sharing
             _replace(directory, building)
     return Capture(directory, machine, redactor, files, len(kept.commands))
 

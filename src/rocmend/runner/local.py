@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +140,7 @@ class LocalHandle(Handle):
     def _start(self, launch: Launch, argv: list[str], theirs: list[int]) -> None:
         """Start the warden, hand it the request, and wait until the program runs or cannot."""
         with contextlib.ExitStack() as stack:
-            source = os.memfd_create("stdin")
-            stack.callback(os.close, source)
-            _write_all(source, launch.stdin)
-            os.lseek(source, 0, os.SEEK_SET)
+            source = stack.enter_context(input_of(launch.stdin))
             control_read, self._control = os.pipe()
             stack.callback(os.close, control_read)
             self._status, status_write = os.pipe()
@@ -355,6 +352,18 @@ def _pipe() -> tuple[int, int]:
     with contextlib.suppress(OSError):
         fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return read_end, write_end
+
+
+@contextlib.contextmanager
+def input_of(data: bytes) -> Iterator[int]:
+    """Yield a descriptor that a program can read its input from; it lies in memory, for it may hold secrets."""
+    descriptor = os.memfd_create("stdin")
+    try:
+        _write_all(descriptor, data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

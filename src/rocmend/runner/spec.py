@@ -52,11 +52,20 @@ class Local(msgspec.Struct, frozen=True, tag="local", tag_field="kind", omit_def
 
 
 class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A folder or file of the host shown in a container."""
+    """A folder or file of the host shown in a container.
+
+    Attributes:
+        source: Its path, or the name of a volume.
+        target: Its path inside.
+        read_only: The container may not write there.
+        relabel: Give all that is in it an SELinux label of the container's own, which stays: only for a folder that was
+            made for the run. Without SELinux it changes nothing.
+    """
 
     source: str
     target: str
     read_only: bool = False
+    relabel: bool = False
 
 
 class Container(msgspec.Struct, frozen=True, tag="container", tag_field="kind", omit_defaults=True):

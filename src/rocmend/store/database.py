@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from rocmend.core.errors import DataError
+from rocmend.core.mounts import shared_by_hosts
 from rocmend.core.scratch import PartialFile
 from rocmend.core.stall import StallClock
 from rocmend.store.artifacts import count_artifacts
 from rocmend.store.errors import StoreError, damaged, orphaned, read_only
-from rocmend.store.place import Place, shared_by_hosts
+from rocmend.store.place import Place
 from rocmend.store.schema import APPLICATION_ID, STEPS
 
 T = TypeVar("T")

@@ -6,26 +6,17 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from rocmend.core.files import make_private
-from rocmend.core.places import data_home
+from rocmend.core.places import DATA_VARIABLE, data_home
 from rocmend.core.stall import StallClock
 from rocmend.store.errors import StoreError, busy, storage_errors
 
 FILE_NAME = "evidence.sqlite"
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
-
-_SHARED_BY_HOSTS = re.compile(
-    r"nfs4?|cifs|smb.*|9p|fuse\..+|afs|ceph|lustre|gpfs|beegfs|pvfs2|glusterfs|virtiofs|drvfs"
-)
-"""File systems on which SQLite's shared-memory index of its write-ahead log is not to be relied on.
-
-Source: https://www.sqlite.org/wal.html, "does not work over a network filesystem"
-"""
 
 
 def default_path() -> Path:
@@ -58,13 +49,15 @@ class Place:
             os.close(os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
 
     def close_to_others(self) -> None:
-        """Take from others what they may do with the store's files, and with its folder where that is rocmend's own.
+        """Take from others what they may do with the default store: its files and its folder.
 
-        A folder that a user named may hold other things, so its mode is theirs to choose.
+        Who names a folder may share it with a group: there the modes of what is there are theirs to choose.
         """
+        folder = self.database.parent
+        if os.environ.get(DATA_VARIABLE) or folder != Path(os.path.realpath(data_home())):
+            return
         beside = [self.database.with_name(self.database.name + end) for end in ("", "-wal", "-shm")]
-        own = [self.database.parent] if self.database.parent == Path(os.path.realpath(data_home())) else []
-        for path in (*beside, self.lock, self.artifacts, *own):
+        for path in (*beside, self.lock, self.artifacts, folder):
             with contextlib.suppress(OSError):
                 found = path.lstat()
                 if found.st_uid == os.geteuid() and found.st_mode & 0o077 and not stat.S_ISLNK(found.st_mode):
@@ -119,30 +112,3 @@ class Place:
                 pause = min(pause * 2, 0.05)
             else:
                 return
-
-
-def shared_by_hosts(path: Path, mounts: str | None = None) -> bool:
-    """Return whether a path lies on a file system that other hosts may write too.
-
-    Args:
-        path: An absolute path without links.
-        mounts: Text of ``/proc/self/mountinfo``; None reads it.
-
-    Source: proc_pid_mountinfo(5): field 5 is the mount point, the first after the lone dash is the type.
-    """
-    if mounts is None:
-        try:
-            mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
-        except OSError:
-            return False
-    best, kind = -1, ""
-    for line in mounts.splitlines():
-        left, _, right = line.partition(" - ")
-        fields, after = left.split(" "), right.split(" ")
-        if len(fields) < 5 or not right:
-            continue
-        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
-        inside = point == "/" or path == Path(point) or Path(point) in path.parents
-        if inside and len(point) >= best:  # a later mount on the same point hides the earlier one
-            best, kind = len(point), after[0]
-    return _SHARED_BY_HOSTS.fullmatch(kind) is not None

@@ -113,3 +113,22 @@ def test_what_was_read_is_not_kept(tmp_path: Path, text: str) -> None:
 def test_directives_are_told_from_strings() -> None:
     assert reading_directive('  .ascii "x.incbin y"\n  s_endpgm\n') == ""
     assert reading_directive('  .ascii "a\\"b"\n  .InCbin "x"\n') == ".InCbin"
+
+
+@pytest.mark.usefixtures("pip_compiler")
+def test_what_was_compiled_without_bounds_is_not_taken_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
+    secret, own = tmp_path / "secret.h", tmp_path / "project"
+    secret.write_text("static const int given = 4711;\n")
+    own.mkdir()
+    source = own / "a.hip"
+    source.write_bytes(HEAD + f'#include "{secret}"\n'.encode() + b"__global__ void run(int* out) { *out = given; }\n")
+    assert isinstance(compile_hip(source, "gfx1100"), HipObject)
+    made = compile_hip(source, "gfx1100", within=[own])
+    assert isinstance(made, HipFailure)
+    assert "outside of the project" in made.message
+    assert isinstance(compile_hip(source, "gfx1100", within=[own, tmp_path]), HipObject)
+    again = compile_hip(source, "gfx1100", within=[own])
+    assert isinstance(again, HipFailure)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rocmend.core.beneath import Beneath
+from rocmend.core.errors import DataError
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import apply
-from rocmend.port.verify import golden, python_run
+from rocmend.port.verify import golden, python_run, python_tree
 from rocmend.port.verify.execution import Execution
 from rocmend.port.verify.job import Job
 from rocmend.port.verify.ladder import verify
@@ -169,6 +172,37 @@ def test_the_three_folders(ported: Path) -> None:
         for folder in sides.values():
             assert (folder / "src/pkg/data.txt").read_text() == "41"
             assert not (folder / "src/pkg/data.txt").is_symlink(), "a test that writes to it writes to the project"
+
+
+def test_copies_that_there_is_no_room_for_are_not_made(ported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (ported / "model.bin").write_bytes(b"\0" * (3 << 20))
+    room = shutil.disk_usage(ported)._replace(free=5 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: room)
+    with monkeypatch.context() as patch, Job(ported) as job:
+        patch.setattr(python_tree, "_shared", lambda *_: False)
+        with pytest.raises(DataError, match=r"3 copies .* would take 9\.01 MiB, .* has 5 MiB free.*model\.bin.*TMPDIR"):
+            grow(job, TreeSide.ORIGINAL)
+        assert not list(job.base.rglob("model.bin"))
+        assert (grow(job, TreeSide.PRESENT) / "model.bin").stat().st_size == 3 << 20
+    with monkeypatch.context() as patch, Job(ported) as job:  # a file system whose copies share their bytes
+        patch.setattr(python_tree, "_shared", lambda file, to: shutil.copyfile(file, to) == to)
+        folder = grow(job, TreeSide.ORIGINAL)
+        assert (folder / "model.bin").stat().st_size == 3 << 20
+        assert not list(folder.glob(".rocmend*"))
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_a_folder_in_memory_has_no_more_room_than_memory(
+    ported: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    (ported / "model.bin").write_bytes(b"\0" * (3 << 20))
+    monkeypatch.setattr(python_tree, "file_system", lambda _: kind)
+    monkeypatch.setattr(python_tree, "_available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(python_tree, "_shared", lambda *_: False)
+    with Job(ported) as job, contextlib.ExitStack() as stack:
+        if kind == "tmpfs":
+            stack.enter_context(pytest.raises(DataError, match=r"which is in memory, has 1 MiB free"))
+        grow(job, TreeSide.PRESENT)
 
 
 def test_flags_are_forced_where_they_are_proven() -> None:

@@ -110,7 +110,10 @@ def compile_hip(  # noqa: PLR0913  a compilation has as many settings as it has
         except OSError as error:
             return _failure(job, Failure.UNREADABLE, f"{source!r} cannot be read: {error.strerror}.", "")
         store = Cache() if cache else None
-        key = key_of(tools.fingerprint, str(source) if isinstance(source, Path) else "", data, job.options)
+        # what was compiled before may have read files outside of these folders
+        confined = tuple(f"within {Path(one).absolute()}" for one in within)
+        name = str(source) if isinstance(source, Path) else ""
+        key = key_of(tools.fingerprint, name, data, (*job.options, *confined))
         known = store.find(key) if store else None
         if known is not None:
             return _confined(job, known, (), ()) if within else known

@@ -201,7 +201,8 @@ def execute_code(  # noqa: PLR0913  a command has as many settings as it has
 def _container(image: str, base: Path, *, gpu: bool) -> Container:
     """Return the container that sees one folder of the machine, no network, and no GPU unless it is to."""
     devices = tuple(path for path in _DEVICES if gpu and Path(path).exists())
-    where = Container(image, devices=devices, mounts=(Mount(str(base), str(base)),), network="none")
+    mount = Mount(str(base), str(base), relabel=True)  # the run's own folder, which goes with it
+    where = Container(image, devices=devices, mounts=(mount,), network="none")
     # podman without root maps its root to us; docker's is the machine's, and would leave files that we cannot remove
     user = "0:0" if Engine(where).is_podman else f"{os.getuid()}:{os.getgid()}"
     return msgspec.structs.replace(where, user=user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from rocmend.core.errors import DataError
+from rocmend.core.mounts import file_system
 from rocmend.core.units import size_text
 from rocmend.port.edits import applied
 from rocmend.port.python.file import PythonFile
@@ -21,6 +23,10 @@ __all__ = ["MAX_BYTES", "MAX_FILES", "SIDES", "TreeSide", "forced", "grow"]
 
 MAX_FILES = 50_000
 MAX_BYTES = 4 << 30
+_SHARE_OF_ROOM = 0.9
+"""Of what is free, that the copies may take."""
+_FICLONE = 0x40049409
+"""Source: ioctl_ficlone(2), <linux/fs.h>"""
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages"}
 
 
@@ -64,39 +70,123 @@ def grow(job: Job, side: TreeSide) -> Path:
     What is no regular file, and links that lead out of the project, are left out.
 
     Raises:
-        DataError: The project has more files or bytes than are copied.
+        DataError: The project has more files or bytes than are copied, or than there is room for.
     """
     folder = job.scratch() / job.root.resolve().name
     folder.mkdir()
     before = {part.path: part.before for part in job.parts}
+    folders, files = _listed(job)
+    _check_room(folder, files, copies=len(SIDES) - SIDES.index(side) if side in SIDES else 1)
+    for here in folders:
+        (folder / here).mkdir(exist_ok=True)
+    for file in files:
+        path = file.relative_to(job.root).as_posix()
+        if path.endswith((".py", ".pyi")):
+            _put(job, folder / path, path, side, before)
+        elif path not in before or side is not TreeSide.ORIGINAL:
+            _copy(job, path, folder / path)
+        elif (data := before[path]) is not None:
+            (folder / path).write_bytes(data)
+    return folder
+
+
+def _listed(job: Job) -> tuple[list[Path], list[Path]]:
+    """Return the folders of the project, relative to it, and the files that are copied."""
+    folders: list[Path] = []
+    held: list[Path] = []
     count = size = 0
     for parent, names, files in os.walk(job.root):
         names[:] = [name for name in names if not name.startswith(".") and name not in _LEFT_OUT]
         names[:] = [name for name in names if not (Path(parent, name) / "pyvenv.cfg").exists()]
         here = Path(parent).relative_to(job.root)
-        (folder / here).mkdir(exist_ok=True)
+        folders.append(here)
         count += len(files)
-        held = [name for name in files if job.holds(here / name)]
-        size += sum((job.root / here / name).stat().st_size for name in held)
+        found = [job.root / here / name for name in files if job.holds(here / name)]
+        size += sum(file.stat().st_size for file in found)
         if count > MAX_FILES or size > MAX_BYTES:
             most = f"{MAX_FILES} files or {size_text(MAX_BYTES)}"
             raise DataError("port verify", f"{job.root} has more than {most}: that is not copied.")
-        for name in held:
-            path = (here / name).as_posix()
-            if name.endswith((".py", ".pyi")):
-                _put(job, folder / here / name, path, side, before)
-            elif path not in before or side is not TreeSide.ORIGINAL:
-                _copy(job, path, folder / here / name)
-            elif (data := before[path]) is not None:
-                (folder / here / name).write_bytes(data)
-    return folder
+        held += found
+    return folders, held
+
+
+def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
+    """Refuse where there is no room for the copies, which would fill a disk or the memory.
+
+    Nothing is refused where copies share their bytes until one of them is written to.
+
+    Raises:
+        DataError: There is too little room.
+    """
+    if not files:
+        return
+    sizes = {file: file.stat().st_size for file in files}
+    largest = max(files, key=sizes.__getitem__)
+    needed = sum(sizes.values()) * copies
+    free = shutil.disk_usage(folder).free
+    in_memory = file_system(folder.resolve()) in {"tmpfs", "ramfs"}
+    if in_memory:
+        free = min(free, _available_memory()) if free else _available_memory()  # ramfs says that it has nothing
+    if needed <= free * _SHARE_OF_ROOM or _can_share(largest, folder):
+        return
+    place = f"{folder.parents[2]}{', which is in memory,' if in_memory else ''}"
+    raise DataError(
+        "port verify",
+        f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free "
+        "(a tenth of it stays so).",
+        why=f"Its code runs in copies, for it may write to its files; the largest is {largest} "
+        f"({size_text(sizes[largest])}).",
+        next_step="Set TMPDIR to a folder on a disk with more room (one on the project's own btrfs or XFS needs "
+        "none), or move large files out of the project.",
+    )
+
+
+def _available_memory() -> int:
+    """Return the bytes of memory that can be used before others are swapped out.
+
+    Source: proc_meminfo(5), ``MemAvailable``
+    """
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) << 10
+    except (OSError, StopIteration, ValueError):
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
+
+
+def _can_share(file: Path, folder: Path) -> bool:
+    """Tell whether a copy of a file in a folder takes no room."""
+    probe = folder / ".rocmend-probe"
+    try:
+        return _shared(file, probe)
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _shared(file: Path, to: Path) -> bool:
+    """Make a file that shares another's bytes; return whether the file system can."""
+    try:
+        with file.open("rb") as source, to.open("wb") as target:
+            _share(source.fileno(), target.fileno())
+    except OSError:
+        return False
+    return True
+
+
+def _share(source: int, target: int) -> None:
+    fcntl.ioctl(target, _FICLONE, source)
 
 
 def _copy(job: Job, path: str, place: Path) -> None:
-    """Copy a file with its permissions; one that has become a link out of the project is an error."""
+    """Copy a file with its permissions; one that has become a link out of the project is an error.
+
+    Where the file system can, the bytes are shared until one of both is written to.
+    """
     with job.tree.opened(job.tree.within(path)) as handle, place.open("wb") as made:
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            shutil.copyfileobj(file, made)
+        try:
+            _share(handle, made.fileno())
+        except OSError:
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                shutil.copyfileobj(file, made)
         os.fchmod(made.fileno(), stat.S_IMODE(os.fstat(handle).st_mode) & 0o777)
 
 

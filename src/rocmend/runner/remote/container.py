@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from rocmend.core.scratch import ScratchFolder
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.gpu import GpuSampler
+from rocmend.runner.local import input_of
 from rocmend.runner.remote.container_rules import EXTRA, ROOT, EngineFacts, container_rules, shortcomings
 from rocmend.runner.remote.engine import Engine, Image, State, repository
 from rocmend.runner.remote.owner import LABEL_ATTEMPT, LABEL_OWNER, ourselves
@@ -253,9 +253,7 @@ class ContainerHandle(Handle):
 
     def _start(self, argv: list[str], stdin: bytes, env: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start the client with its output in pipes."""
-        with tempfile.TemporaryFile() as source:
-            source.write(stdin)
-            source.seek(0)
+        with input_of(stdin) as source:
             try:
                 client = subprocess.Popen(
                     argv,

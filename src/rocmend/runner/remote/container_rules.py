@@ -15,7 +15,7 @@ import msgspec
 from rocmend.core.units import size_text
 from rocmend.runner.executor import NotStartedError
 from rocmend.runner.remote.confine import Effect, Rule
-from rocmend.runner.spec import Container
+from rocmend.runner.spec import Container, Mount
 
 KFD = "/dev/kfd"
 DRI = "/dev/dri"
@@ -261,7 +261,7 @@ def _asked(where: Container) -> list[Rule]:
             Effect.ASKED,
             "mount",
             "read only" if mount.read_only else "the run may write there",
-            ("--volume", f"{source_of(mount.source)}:{mount.target}{':ro' if mount.read_only else ''}"),
+            ("--volume", _volume(mount)),
         )
         for mount in where.mounts
     ]
@@ -270,6 +270,12 @@ def _asked(where: Container) -> list[Rule]:
     if where.extra_args:
         rules.append(Rule(Effect.ASKED, EXTRA, "the experiment's own, not judged by rocmend", where.extra_args))
     return rules
+
+
+def _volume(mount: Mount) -> str:
+    """Sources: podman-run(1) and docker-run(1), ``--volume``: ``Z`` is a label for this container alone."""
+    settings = ",".join([*(["ro"] if mount.read_only else []), *(["Z"] if mount.relabel else [])])
+    return f"{source_of(mount.source)}:{mount.target}{f':{settings}' if settings else ''}"
 
 
 def source_of(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from rocmend.core.visible import visible
 from rocmend.runner.events import Sample, Stack
 
 _MAX_MESSAGE_BYTES = 1 << 16
@@ -40,17 +41,12 @@ def is_sound(kind: str, text: str) -> bool:
     return form is not None and len(text) <= 1024 and form.fullmatch(text) is not None
 
 
-def readable(text: str) -> str:
-    """Return a text without characters that command a terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)
-
-
 def parse_stack(text: str) -> Stack | None:
     """Return the kernel stack of a ``stack`` message; None where it is damaged."""
     pid, _, frames = text.partition(" ")
     if not _FORMS["pid"].fullmatch(pid):
         return None
-    lines = readable(frames[:_MAX_STACK_CHARS]).replace("|", "\n").strip()
+    lines = visible(frames[:_MAX_STACK_CHARS]).replace("|", "\n").strip()
     return Stack("kernel", lines, int(pid))
 
 

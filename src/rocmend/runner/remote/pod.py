@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from rocmend.core.visible import one_line
 from rocmend.runner.executor import Exit
-from rocmend.runner.remote.far_words import readable
 
 HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"})
 """Reasons for waiting that time does not heal."""
@@ -65,7 +65,7 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 def _text(value: Any) -> str:
     """Return what the cluster says, which may be what a program in the pod wrote: short, and nothing for a terminal."""
-    return readable(str(value or "")[:_MAX_TEXT])
+    return one_line(str(value or "")[:_MAX_TEXT])[:_MAX_TEXT]
 
 
 def _condition(status: dict[str, Any], kind: str, value: str = "True") -> dict[str, Any]:

@@ -16,10 +16,11 @@ from typing import Any
 from rocmend.core.scratch import ScratchFolder
 from rocmend.core.stall import StallClock
 from rocmend.core.supervise import run_command
+from rocmend.core.visible import one_line
 from rocmend.runner.events import Sample, Stack
 from rocmend.runner.executor import Executor, Exit, Handle, NotStartedError
 from rocmend.runner.remote.far_side import end_script, loader, run_script
-from rocmend.runner.remote.far_words import MAX_LEFT, FarSampler, Marks, is_sound, parse_left, parse_stack, readable
+from rocmend.runner.remote.far_words import MAX_LEFT, FarSampler, Marks, is_sound, parse_left, parse_stack
 from rocmend.runner.remote.program import attempt_id, program_of
 from rocmend.runner.remote.pump import Pump
 from rocmend.runner.remote.ssh_rules import client_env, effective, option_arguments, warnings_of
@@ -101,7 +102,7 @@ def settings_of(where: Ssh) -> dict[str, list[str]]:
 
 def cause_of(log: str) -> str:
     """Return why there is no connection, from the client's own messages, and what can be done."""
-    said = readable(" ".join(log.split())[-400:])
+    said = one_line(log)[-400:]
     for pattern, cause, remedy in _CAUSES:
         if re.search(pattern, log):
             return f"{cause} ({said}): {remedy}"
