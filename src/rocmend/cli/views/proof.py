@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rocmend.cli.views.port import project_name
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
-from rocmend.report.document import Block, Card, Cell, Document, Section, Text, Tone, table
+from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
 
 __all__ = ["ladder_blocks", "proof_document"]
@@ -38,6 +40,10 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
         summary = f"Does not hold: {', '.join(failed)}. {summary}"
     tone = Tone.ERROR if failed else Tone.GOOD if reached else Tone.WARNING
     blocks = ladder_blocks(proof, everything=everything)
+    if not proof.generation:
+        summary = f"No port was applied here. {summary}"
+        applied = shlex.join(["rocmend", "port", proof.root, "--apply"])
+        blocks[:0] = [Text("There is no port to prove yet. Apply it first, then verify again:"), Code(applied, "sh")]
     footer = f"For {', '.join(proof.targets)}." if proof.targets else ""
     return Document(f"Proofs of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
 
