@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rocmend.core.beneath import Beneath
-from rocmend.port.git import applies
+from rocmend.port.git import PATCHING, applies
 from rocmend.port.patch import only
 from rocmend.port.state import INVERSE, MAX_FILE_BYTES, MAX_TOTAL_BYTES, Generation
 
@@ -78,7 +78,7 @@ def ways_out(root: Path, paths: Sequence[str], ports: Sequence[Generation]) -> l
             commands.append(shlex.join(["mv", "--", here, f"{here}.mine"]))  # the port made it: nothing of it was there
             continue
         pattern = re.sub(r"([*?\[\\\\])", r"\\\1", path)
-        git = ["git", "-C", folder, f"--git-dir={os.devnull}", "apply", "--whitespace=nowarn", f"--include={pattern}"]
+        git = ["git", "-C", folder, f"--git-dir={os.devnull}", "apply", *PATCHING, f"--include={pattern}"]
         parts = [shlex.join([*git, str(Path(port.folder) / INVERSE)]) for port, _ in entries]
         commands.append(" && ".join(parts))
     return commands

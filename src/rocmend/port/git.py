@@ -14,7 +14,7 @@ from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.supervise import CommandResult, run_command
 
-__all__ = ["applies", "apply_patch", "ignored_paths", "submodules", "tracked", "uncommitted"]
+__all__ = ["PATCHING", "applies", "apply_patch", "ignored_paths", "submodules", "tracked", "uncommitted"]
 
 _TIME_LIMIT_S = 60.0
 _MAX_MODULES_BYTES = 1 << 20
@@ -151,6 +151,10 @@ def submodules(root: Path) -> list[str]:
     )
 
 
+PATCHING = ("--whitespace=nowarn", "--unidiff-zero")
+"""For patches of files with other changes: without the second, a hunk at a file's head or end applies only there."""
+
+
 def applies(folder: Path, patch: Path, *, reverse: bool = False) -> bool:
     """Tell whether a patch applies in a folder that is taken for no repository; nothing is changed.
 
@@ -160,7 +164,7 @@ def applies(folder: Path, patch: Path, *, reverse: bool = False) -> bool:
         reverse: Whether it is turned round.
     """
     done = run_command(
-        ["git", "-C", str(folder), "apply", "--check", *(["-R"] if reverse else []), str(patch.absolute())],
+        ["git", "-C", str(folder), "apply", *PATCHING, "--check", *(["-R"] if reverse else []), str(patch.absolute())],
         time_limit_s=_TIME_LIMIT_S,
         env=_environment(_ALWAYS) | {"GIT_DIR": os.devnull},
     )

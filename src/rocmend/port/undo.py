@@ -123,7 +123,7 @@ def _some(paths: list[str]) -> str:
 def _refused(root: Path, by_hand: list[str], ports: list[Generation]) -> UsageError:
     again = shlex.join(["rocmend", "port", "undo", str(root)])
     lines = [
-        "Take the port out of them, then undo again; where git says that a patch does not apply, edit the file instead:",
+        "Take the port out of them, then undo again; where a patch does not apply, edit the file instead:",
         *(f"  {command}" for command in ways_out(root, by_hand[:_SHOWN], ports)),
         f"  {again}",
         "Or leave them as they are, with the port in them, and take all others back:",

@@ -93,7 +93,10 @@ def _footer(done: Ported) -> str:
     if done.written and not (done.changed or done.added):
         return "Nothing was to be written. `rocmend port --explain ID` tells about a rule."
     if done.written and done.open and not done.suggestions:
-        return "What is left is listed above: `--suggestions` takes suggested rewrites too. `rocmend port verify` proves the port, `rocmend port undo` takes it back."
+        return (
+            "What is left is listed above; `--suggestions` takes suggested rewrites too. `rocmend port verify` proves "
+            "the port, `rocmend port undo` takes it back."
+        )
     if done.written:
         return "`rocmend port verify` proves it, `rocmend port undo` takes it back."
     if done.changed:
