@@ -40,12 +40,10 @@ def is_out(tree: Beneath, path: str, original: bytes | None, ports: Sequence[Gen
     if not inverses or not written.isdisjoint(found.splitlines()):
         return False
     with tempfile.TemporaryDirectory(prefix="rocmend-undo-") as folder:
-        alone = Path(folder) / "tree" / path
-        alone.parent.mkdir(parents=True)
-        alone.write_bytes(found)
-        patch = Path(folder) / INVERSE
-        patch.write_bytes(inverses[0])
-        return applies(Path(folder) / "tree", patch, reverse=True)
+        with Beneath(Path(folder)) as alone:
+            alone.put(f"tree/{path}", found)
+            alone.put(INVERSE, inverses[0])
+        return applies(Path(folder) / "tree", Path(folder) / INVERSE, reverse=True)
 
 
 def _changes(port: Generation, path: str) -> bool:

@@ -59,6 +59,9 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
         for level in proof.levels
     ]
     blocks: list[Block] = [table(["level", "", "what it came to"], rows)]
+    commands = [level.command for level in proof.levels if level.command]
+    if commands:
+        blocks += [Text("To run what was not:"), Code("\n".join(commands), "sh")]
     for level in proof.levels:
         shown = [one for one in level.evidence if everything or one.outcome in {Outcome.BROKEN, Outcome.UNKNOWN}]
         if shown:
@@ -67,9 +70,8 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
 
 
 def _told(level: Level) -> str:
-    """Return what a level came to; of what was not run, the command that runs it."""
-    told = level.summary if level.ran else level.why or level.title
-    return f"{told.rstrip('.')}. To run it: {level.command}" if level.command else told
+    """Return what a level came to, or why it was not run."""
+    return level.summary if level.ran else level.why or level.title
 
 
 def _evidence(level: Level, shown: list[Evidence], *, everything: bool) -> Block:

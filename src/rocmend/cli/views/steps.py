@@ -27,7 +27,7 @@ def listing_document(found: Listing, *, begins: bool = False) -> Document:
         return Document(f"Code of {name}", "There is nothing that --run would execute here.", Tone.GOOD)
     items = count_text(count, "item")
     told = f"Executed now: {items} of the project." if begins else f"With --run: {items} of the project. None ran."
-    blocks = (*map(_step, found.steps), Text(found.how, Tone.WARNING))
+    blocks: tuple[Block, ...] = (*map(_step, found.steps), Text(found.how, Tone.WARNING))
     return Document(f"Code of {name}", told, Tone.WARNING, blocks)
 
 
