@@ -90,15 +90,12 @@ def _read(done: Ported) -> str:
 
 
 def _footer(done: Ported) -> str:
-    if done.written and not (done.changed or done.added):
-        return "Nothing was to be written. `rocmend port --explain ID` tells about a rule."
-    if done.written and done.open and not done.suggestions:
-        return (
-            "What is left is listed above; `--suggestions` takes suggested rewrites too. `rocmend port verify` proves "
-            "the port, `rocmend port undo` takes it back."
-        )
     if done.written:
-        return "`rocmend port verify` proves it, `rocmend port undo` takes it back."
+        left = "What is left is listed above; `--suggestions` takes suggested rewrites too. "
+        told = left if done.open and not done.suggestions else ""
+        if not (done.changed or done.added):
+            return f"{told}Nothing was to be written. `rocmend port --explain ID` tells about a rule."
+        return f"{told}`rocmend port verify` proves it, `rocmend port undo` takes it back."
     if done.changed:
         return (
             "Nothing was written. `--diff` shows the changes, `--apply` makes them, `--explain ID` tells about a rule."
