@@ -89,6 +89,47 @@ def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocme
     assert (level["status"], level["why"][:20]) == ("not run", "no port was applied ")
 
 
+def test_without_a_port_a_proof_is_no_success_and_says_what_comes_first(rocmend: Rocmend, tmp_path: Path) -> None:
+    root = tmp_path / "my project"
+    root.mkdir()
+    (root / "a.py").write_text("x = 1\n")
+    done = rocmend("port", "verify", root)
+    assert done.code == 1
+    assert f"  rocmend port '{root}' --apply" in done.out.splitlines()
+
+
+def test_commands_in_a_list_and_in_a_ladder_are_whole_lines(rocmend: Rocmend, project: Path) -> None:
+    path = f"fast/{'a_long_name_' * 8}.py"
+    (project / path).write_text(TRAINING)
+    rocmend("port", project, "--apply")
+    done = rocmend("port", "verify", project, "--list")
+    assert f"  {path}" in done.out.splitlines()
+    ladder = rocmend("port", "verify", project, "--target", "gfx1151")
+    assert f"  rocmend port verify {project} --level python --target gfx1151 --run" in ladder.out.splitlines()
+
+
+def test_a_module_nested_too_deeply_costs_itself(rocmend: Rocmend, project: Path) -> None:
+    """A chain that the parser takes and recursion over its tree does not."""
+    (project / "fast" / "train.py").write_text("from . import flags\n" + TRAINING)
+    (project / "fast" / "flags.py").write_text(f"import torch\nis_hip = bool(torch.version.hip{'.a' * 2000})\n")
+    done = rocmend("port", project, "--no-cache", "--format", "json")
+    assert done.code == 1, done.err
+    assert "fast/train.py" in data_of(done)["changed"]
+
+
+def test_the_exit_code_of_a_written_port_is_what_is_left(rocmend: Rocmend, project: Path) -> None:
+    assert rocmend("port", project).code == 1, "something is to be rewritten"
+    assert rocmend("port", project, "--apply").code == 0, "nothing is left"
+    again = rocmend("port", project, "--apply")
+    assert (again.code, "Nothing was to be written" in again.out) == (0, True)
+    (project / "Dockerfile").write_text("FROM nvidia/cuda:12.8.1-devel-ubuntu24.04\n")
+    left = rocmend("port", project, "--apply", "--allow-dirty")
+    assert left.code == 1, "a suggestion is for a person to take"
+    assert "--suggestions takes suggested rewrites too" in " ".join(left.out.split())
+    assert rocmend("port", project, "--apply", "--suggestions").code == 0
+    assert rocmend("port", project, "--apply", "--suggestions").code == 0
+
+
 def test_the_patch_is_what_git_applies(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     patch = tmp_path / "rocm.patch"
     done = rocmend("port", project, "--diff")

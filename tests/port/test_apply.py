@@ -193,7 +193,7 @@ def test_work_by_hand_is_not_undone(project: Path) -> None:
     mine = (project / "pkg" / "train.py").read_bytes() + b"# by hand\n"
     (project / "pkg" / "train.py").write_bytes(mine)
     ported = tree(project)
-    with pytest.raises(UsageError, match=r"by hand since the port: pkg/train\.py.*git apply"):
+    with pytest.raises(UsageError, match=r"(?s)by hand since the port: pkg/train\.py.*git -C .* apply"):
         undo(project)
     assert tree(project) == ported
     undone = undo(project, keep_changed=True)

@@ -14,7 +14,7 @@ from rocmend.core.beneath import Beneath
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.supervise import CommandResult, run_command
 
-__all__ = ["apply_patch", "ignored_paths", "submodules", "tracked", "uncommitted"]
+__all__ = ["PATCHING", "applies", "apply_patch", "ignored_paths", "submodules", "tracked", "uncommitted"]
 
 _TIME_LIMIT_S = 60.0
 _MAX_MODULES_BYTES = 1 << 20
@@ -160,6 +160,26 @@ def submodules(root: Path) -> list[str]:
     return (
         sorted(line.partition(" ")[2] for line in done.stdout.splitlines() if " " in line) if done and done.ok else []
     )
+
+
+PATCHING = ("--whitespace=nowarn", "--unidiff-zero")
+"""For patches of files with other changes: without the second, a hunk at a file's head or end applies only there."""
+
+
+def applies(folder: Path, patch: Path, *, reverse: bool = False) -> bool:
+    """Tell whether a patch applies in a folder that is taken for no repository; nothing is changed.
+
+    Args:
+        folder: Where.
+        patch: The patch.
+        reverse: Whether it is turned round.
+    """
+    done = run_command(
+        ["git", "-C", str(folder), "apply", *PATCHING, "--check", *(["-R"] if reverse else []), str(patch.absolute())],
+        time_limit_s=_TIME_LIMIT_S,
+        env=_environment(_ALWAYS) | {"GIT_DIR": os.devnull},
+    )
+    return done.ok
 
 
 def apply_patch(folder: Path, patch: Path) -> CommandResult:

@@ -64,7 +64,7 @@ def _flag_in(tree: Beneath, file: str) -> tuple[str, str] | None:
 
     try:
         names = proven_names(PythonFile(path.name, data))
-    except DataError:
+    except (DataError, RecursionError):
         return None
     own = [name for name, node in names.items() if isinstance(node, ast.Assign | ast.AnnAssign) and is_name(name)]
     return (path.stem, own[0]) if own else None

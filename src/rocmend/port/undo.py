@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import msgspec
 
 from rocmend.core.beneath import Beneath
 from rocmend.core.errors import UsageError
+from rocmend.port.by_hand import is_out, ways_out
 from rocmend.port.patch import patch
 from rocmend.port.records import Change
 from rocmend.port.state import (
-    INVERSE,
     MAX_FILE_BYTES,
-    STATE,
     Generation,
     Manifest,
     digest,
@@ -26,6 +26,8 @@ from rocmend.port.transaction import commit, locked, modes_of, not_written, reco
 
 __all__ = ["Undone", "undo"]
 
+_SHOWN = 5
+
 
 class Undone(msgspec.Struct, frozen=True):
     """What was taken back.
@@ -34,6 +36,7 @@ class Undone(msgspec.Struct, frozen=True):
         restored: Files that have the bytes from before the first port, by path.
         removed: Files that ports had made, by path.
         kept: Files that were changed by hand since, and left as they are.
+        commands: Shell commands that take the port out of these, one a file.
         notes: What else there is to say, in sentences.
     """
 
@@ -41,6 +44,7 @@ class Undone(msgspec.Struct, frozen=True):
     removed: tuple[str, ...]
     kept: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 def undo(root: Path, *, keep_changed: bool = False) -> Undone:
@@ -71,7 +75,7 @@ def _undone(tree: Beneath, told: str, *, keep_changed: bool) -> Undone:
         raise UsageError(
             str(tree.root), "no port is recorded here.", next_step="Name the folder that was ported; see .rocmend/port."
         )
-    changes, by_hand = _back(tree, ports)
+    changes, by_hand, out = _back(tree, ports)
     if by_hand and not keep_changed:
         raise _refused(tree.root, by_hand, ports)
     modes = modes_of(tree, changes)
@@ -80,9 +84,8 @@ def _undone(tree: Beneath, told: str, *, keep_changed: bool) -> Undone:
     made = tuple(sorted({path for port in ports for path in port.manifest.made_folders}))
     drops = tuple(port.name for port in ports)
     manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops, keeps=tuple(by_hand))
-    if by_hand:
-        kept = f"How they were stays in {tree.root / STATE}: `git apply --3way` takes an inverse.patch there."
-        told = f"{told} {kept}".strip()
+    if out:
+        told = f"{told} The port was taken out by hand already, and they stay as they are: {_some(out)}.".strip()
     again = [Change(change.path, change.after, change.before) for change in changes]
     commit(tree, changes, manifest, patch(again))
     return Undone(
@@ -90,11 +93,15 @@ def _undone(tree: Beneath, told: str, *, keep_changed: bool) -> Undone:
         removed=tuple(change.path for change in changes if change.after is None),
         kept=tuple(by_hand),
         notes=(told,) if told else (),
+        commands=tuple(ways_out(tree.root, by_hand, ports)),
     )
 
 
-def _back(tree: Beneath, ports: list[Generation]) -> tuple[list[Change], list[str]]:
-    """Return the changes that take ports back, and the files that are not as a port left them."""
+def _back(tree: Beneath, ports: list[Generation]) -> tuple[list[Change], list[str], list[str]]:
+    """Return the changes that take ports back, the files that are not as a port left them, and those without one.
+
+    The last hold work of a person's, and nothing of the ports any more.
+    """
     first, last, by_hand = first_and_last(ports)
     changes = []
     for path, original in sorted(first.items()):
@@ -105,18 +112,26 @@ def _back(tree: Beneath, ports: list[Generation]) -> tuple[list[Change], list[st
             by_hand.add(path)
         elif path not in by_hand:
             changes.append(Change(path, tree.read(path, MAX_FILE_BYTES) if found else None, original))
-    return changes, sorted(by_hand)
+    out = [path for path in sorted(by_hand) if is_out(tree, path, first[path], ports)]
+    return changes, sorted(by_hand.difference(out)), out
+
+
+def _some(paths: list[str]) -> str:
+    return ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
 
 
 def _refused(root: Path, by_hand: list[str], ports: list[Generation]) -> UsageError:
-    shown = ", ".join(by_hand[:5]) + (f" and {len(by_hand) - 5} more" if len(by_hand) > 5 else "")
-    inverse = ports[-1].path / INVERSE
+    again = shlex.join(["rocmend", "port", "undo", str(root)])
+    lines = [
+        "Take the port out of them, then undo again; where a patch does not apply, edit the file instead:",
+        *(f"  {command}" for command in ways_out(root, by_hand[:_SHOWN], ports)),
+        f"  {again}",
+        "Or leave them as they are, with the port in them, and take all others back:",
+        f"  {again} --keep-changed",
+    ]
     return UsageError(
         str(root),
-        f"changed by hand since the port: {shown}; nothing was taken back.",
+        f"changed by hand since the port: {_some(by_hand)}; nothing was taken back.",
         why="Their original bytes would replace that work.",
-        next_step=(
-            f"Take the port out of them with `git apply --3way --include=PATH {inverse}`, or move the work elsewhere; "
-            "with --keep-changed they stay as they are and all others are taken back."
-        ),
+        next_step="\n  ".join(lines),
     )

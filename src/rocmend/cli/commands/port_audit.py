@@ -33,22 +33,25 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Write the install plan as a shell script; - prints it.",
 )
-@output_options("md")
+@output_options("md", "sarif")
 def command(path: Path, python: str, script: Path | None, output_format: str) -> None:
     """Say what installing a project would do to a ROCm environment, before anything is installed.
 
     The plan never replaces a PyTorch for ROCm: what a project pins for CUDA is left out, with the reason. Nothing is
-    installed, and nothing of the project is imported. Exit code 1 means that there is an error or a warning.
+    installed, and nothing of the project is imported. What could not be read, and what lies outside of the project, is
+    named: what it asks for is not in the plan. Exit code 1 means that there is an error or a warning, such a file too.
     """
-    from rocmend.cli.views.port_audit import audit_document
+    from rocmend.cli.views.port_audit import audit_document, audit_sarif
     from rocmend.port.build.audit import audit
     from rocmend.port.build.install import install_plan
 
     found = audit(path, python)
     plan = install_plan(found)
+    serious = any(one.severity in {Severity.ERROR, Severity.WARNING} for one in found.findings)
+    code = FINDINGS if serious else CLEAN
     if script is not None and str(script) == "-":
         write_text(plan.script())
-        raise click.exceptions.Exit(CLEAN)
+        raise click.exceptions.Exit(code)
     if script is not None:
         try:
             write_named(path, script, plan.script())
@@ -56,7 +59,7 @@ def command(path: Path, python: str, script: Path | None, output_format: str) ->
             raise RocmendError(
                 str(script), f"The script can't be written: {error.strerror}.", next_step="Name another place."
             ) from error
-    serious = any(one.severity in {Severity.ERROR, Severity.WARNING} for one in found.findings)
     data = {"audit": msgspec.to_builtins(found), "plan": msgspec.to_builtins(plan), "script": str(script or "")}
-    outcome = Outcome("port audit", data, FINDINGS if serious else CLEAN)
-    finish(outcome, output_format, lambda: audit_document(found, plan, script))
+    outcome = Outcome("port audit", data, code)
+    others = {"sarif": lambda: audit_sarif(found)}
+    finish(outcome, output_format, lambda: audit_document(found, plan, script), others=others)

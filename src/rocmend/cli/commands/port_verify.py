@@ -54,8 +54,8 @@ def command(
 
     Levels python and amd, and the programs of nvidia, execute the project's code, and only with --run: a copy of the
     project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in
-    a container. --list shows what that is. Exit code 1 means that a level does not hold, or that the one named with
-    --level did not run.
+    a container. --list shows what that is. Exit code 1 means that a level does not hold, that the one named with
+    --level did not run, or, where none is named, that the first was not passed: no port was applied here.
     """
     from rocmend.port.verify.ladder import planned, up_to, verify
 
@@ -87,6 +87,9 @@ def command(
         progress_done()
     from rocmend.cli.views.proof import proof_document
 
-    missed = level is not None and any(one.name == level and (not one.ran or one.command) for one in proof.levels)
+    if level is None:
+        missed = proof.reached is None
+    else:
+        missed = any(one.name == level and (not one.ran or one.command) for one in proof.levels)
     outcome = Outcome("port verify", proof, FINDINGS if proof.failed or missed else CLEAN)
     finish(outcome, output_format, lambda: proof_document(proof, everything=verbose), details=verbose)

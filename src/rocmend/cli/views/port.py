@@ -90,10 +90,12 @@ def _read(done: Ported) -> str:
 
 
 def _footer(done: Ported) -> str:
-    if done.written and not (done.changed or done.added):
-        return "Nothing was to be written. `rocmend port --explain ID` tells about a rule."
     if done.written:
-        return "`rocmend port verify` proves it, `rocmend port undo` takes it back."
+        left = "What is left is listed above; `--suggestions` takes suggested rewrites too. "
+        told = left if done.open and not done.suggestions else ""
+        if not (done.changed or done.added):
+            return f"{told}Nothing was to be written. `rocmend port --explain ID` tells about a rule."
+        return f"{told}`rocmend port verify` proves it, `rocmend port undo` takes it back."
     if done.changed:
         return (
             "Nothing was written. `--diff` shows the changes, `--apply` makes them, `--explain ID` tells about a rule."
@@ -215,13 +217,16 @@ def _skipped(files: Sequence[FileReport], most: int) -> tuple[Block, ...]:
 
 def undone_document(undone: Undone) -> Document:
     """Lay out what was taken back."""
-    told = f"{count_text(len(undone.restored), 'file')} restored, {len(undone.removed)} removed"
+    summary = f"{count_text(len(undone.restored), 'file')} restored, {len(undone.removed)} removed"
     blocks: list[Block] = []
     if undone.kept:
         rows = "\n".join(f"- {as_code(path)}" for path in undone.kept)
         blocks.append(Section("Changed by hand since, and kept", (Text(rows),), Tone.WARNING))
+    if undone.commands:
+        told = "The port is still in them. These take it out, and leave what else is there; then undo again:"
+        blocks += [Text(told), Code("\n".join(undone.commands), "sh")]
     blocks += [Text(as_markdown(note)) for note in undone.notes]
     tone = Tone.WARNING if undone.kept else Tone.GOOD
     return Document(
-        "Port taken back", f"{told}{f', {len(undone.kept)} kept' if undone.kept else ''}.", tone, tuple(blocks)
+        "Port taken back", f"{summary}{f', {len(undone.kept)} kept' if undone.kept else ''}.", tone, tuple(blocks)
     )

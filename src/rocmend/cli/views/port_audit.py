@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from rocmend.cli.views import port_sarif
 from rocmend.cli.views.diagnosis import TONE
 from rocmend.core.records import Severity
 from rocmend.core.units import count_text
 from rocmend.port.build.audit import Audit, AuditFinding
 from rocmend.port.build.install import InstallPlan, LeftOut
+from rocmend.report import sarif
 from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
-__all__ = ["audit_document"]
+__all__ = ["audit_document", "audit_sarif"]
 
 
 def audit_document(audit: Audit, plan: InstallPlan, script: Path | None) -> Document:
@@ -39,6 +42,27 @@ def audit_document(audit: Audit, plan: InstallPlan, script: Path | None) -> Docu
     return Document("Environment, before a project is installed", summary, tone, tuple(blocks), footer)
 
 
+def audit_sarif(audit: Audit) -> str:
+    """Return a SARIF log of an audit, with a notification for each file that was not read."""
+    ids = sorted({one.id for one in audit.findings})
+    first = {one.id: one for one in reversed(audit.findings)}
+    known = [{"id": name, "shortDescription": {"text": first[name].message}} for name in ids]
+    results = [_result(one, ids.index(one.id)) for one in audit.findings]
+    unread = [port_sarif.notification(one.path, f"{one.path} {one.reason}") for one in audit.project.unread]
+    return sarif.log(known, results, **port_sarif.about_the_run(unread))
+
+
+def _result(one: AuditFinding, number: int) -> dict[str, Any]:
+    return {
+        "ruleId": one.id,
+        "ruleIndex": number,
+        "level": sarif.level(one.severity),
+        "message": {"text": f"{one.message} {one.remedy}".rstrip()},
+        "locations": [{"logicalLocations": [{"fullyQualifiedName": one.source or "environment", "kind": "resource"}]}],
+        "partialFingerprints": {"rocmend/v1": f"{one.id}:{one.message}"},
+    }
+
+
 def _card(one: AuditFinding) -> Card:
     blocks: list[Block] = [Text(one.remedy)] if one.remedy else []
     if one.source:
@@ -55,6 +79,9 @@ def _plan(plan: InstallPlan) -> Iterable[Block]:
     shown = tuple(row for row in rows if row[1])
     if shown:
         yield Pairs(shown)
+    if plan.unread:
+        rows_of = [[Cell(one.path), Cell(one.reason)] for one in plan.unread]
+        yield Section("Not read, and not in the plan", (table(["file", "why"], rows_of),), Tone.WARNING)
     for title, left in (("Chosen by a person", plan.by_hand), ("Left out", plan.left_out)):
         if left:
             yield Section(title, (_left(left),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from rocmend.port.records import Analysis, Edit, FileReport, Issue, Outcome
 from rocmend.port.rule import Rule, rules
 from rocmend.report import sarif
 
-__all__ = ["render"]
+__all__ = ["about_the_run", "notification", "render"]
 
 
 def render(analysis: Analysis) -> str:
@@ -20,15 +21,16 @@ def render(analysis: Analysis) -> str:
     known = [rule for rule in rules() if rule.id in met]
     place = {rule.id: number for number, rule in enumerate(known)}
     results = [_result(file, issue, place[issue.rule]) for file in analysis.files for issue in file.issues]
-    base = {"SRCROOT": {"description": {"text": "The project's folder."}}}
-    unread = [_notification(file) for file in analysis.files if file.skipped]
-    return sarif.log(
-        [_rule(one) for one in known],
-        results,
-        columnKind="unicodeCodePoints",
-        originalUriBaseIds=base,
-        invocations=[{"executionSuccessful": True, "toolExecutionNotifications": unread}],
-    )
+    unread = [notification(file.path, file.skipped) for file in analysis.files if file.skipped]
+    return sarif.log([_rule(one) for one in known], results, columnKind="unicodeCodePoints", **about_the_run(unread))
+
+
+def about_the_run(unread: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the properties of a run over a project in which some files were not read."""
+    return {
+        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The project's folder."}}},
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(unread)}],
+    }
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -87,10 +89,10 @@ def _edit(edit: Edit) -> dict[str, Any]:
         return place | {"binary": base64.b64encode(edit.text).decode()}
 
 
-def _notification(file: FileReport) -> dict[str, Any]:
+def notification(path: str, why: str) -> dict[str, Any]:
     """Return a file that was not read: what is not found in it is not known not to be there."""
     return {
         "level": "warning",
-        "message": {"text": f"Not read: {file.skipped}"},
-        "locations": [{"physicalLocation": {"artifactLocation": _artifact(file.path)}}],
+        "message": {"text": f"Not read: {why}"},
+        "locations": [{"physicalLocation": {"artifactLocation": _artifact(path)}}],
     }

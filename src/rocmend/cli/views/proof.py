@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rocmend.cli.views.port import project_name
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
-from rocmend.report.document import Block, Card, Cell, Document, Section, Text, Tone, table
+from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
 
 __all__ = ["ladder_blocks", "proof_document"]
@@ -38,6 +40,10 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
         summary = f"Does not hold: {', '.join(failed)}. {summary}"
     tone = Tone.ERROR if failed else Tone.GOOD if reached else Tone.WARNING
     blocks = ladder_blocks(proof, everything=everything)
+    if not proof.generation:
+        summary = f"No port was applied here. {summary}"
+        applied = shlex.join(["rocmend", "port", proof.root, "--apply"])
+        blocks[:0] = [Text("There is no port to prove yet. Apply it first, then verify again:"), Code(applied, "sh")]
     footer = f"For {', '.join(proof.targets)}." if proof.targets else ""
     return Document(f"Proofs of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
 
@@ -53,6 +59,9 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
         for level in proof.levels
     ]
     blocks: list[Block] = [table(["level", "", "what it came to"], rows)]
+    commands = [level.command for level in proof.levels if level.command]
+    if commands:
+        blocks += [Text("To run what was not:"), Code("\n".join(commands), "sh")]
     for level in proof.levels:
         shown = [one for one in level.evidence if everything or one.outcome in {Outcome.BROKEN, Outcome.UNKNOWN}]
         if shown:
@@ -61,9 +70,8 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
 
 
 def _told(level: Level) -> str:
-    """Return what a level came to; of what was not run, the command that runs it."""
-    told = level.summary if level.ran else level.why or level.title
-    return f"{told.rstrip('.')}. To run it: {level.command}" if level.command else told
+    """Return what a level came to, or why it was not run."""
+    return level.summary if level.ran else level.why or level.title
 
 
 def _evidence(level: Level, shown: list[Evidence], *, everything: bool) -> Block:

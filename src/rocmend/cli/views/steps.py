@@ -5,7 +5,9 @@ from __future__ import annotations
 from rocmend.cli.execution import Listing
 from rocmend.cli.views.port import project_name
 from rocmend.core.units import count_text
-from rocmend.report.document import Block, Cell, Document, Text, Tone, table
+from rocmend.port.verify.execution import Step
+from rocmend.report.document import Block, Code, Document, Section, Text, Tone
+from rocmend.report.visible import as_markdown
 
 __all__ = ["listing_document"]
 
@@ -23,23 +25,22 @@ def listing_document(found: Listing, *, begins: bool = False) -> Document:
     count = sum(len(step.names) for step in found.steps)
     if not count:
         return Document(f"Code of {name}", "There is nothing that --run would execute here.", Tone.GOOD)
-    rows = [
-        [
-            Cell(step.level),
-            Cell(step.kind),
-            Cell("\n".join([*step.names[:_SHOWN], *_more(len(step.names))])),
-            Cell(step.command),
-            Cell(step.source, Tone.MUTED),
-        ]
-        for step in found.steps
-    ]
     items = count_text(count, "item")
     told = f"Executed now: {items} of the project." if begins else f"With --run: {items} of the project. None ran."
-    blocks: tuple[Block, ...] = (
-        table(["level", "", "what", "with", "from where"], rows),
-        Text(found.how, Tone.WARNING),
-    )
+    blocks: tuple[Block, ...] = (*map(_step, found.steps), Text(found.how, Tone.WARNING))
     return Document(f"Code of {name}", told, Tone.WARNING, blocks)
+
+
+def _step(step: Step) -> Section:
+    """Lay out one step: paths and the command on lines of their own, to be copied whole."""
+    names = "\n".join([*step.names[:_SHOWN], *_more(len(step.names))])
+    blocks: tuple[Block, ...] = (
+        Code(names),
+        Text("by"),
+        Code(step.command, "sh"),
+        Text(f"From {as_markdown(step.source)}.", Tone.MUTED),
+    )
+    return Section(f"{step.level}: {step.kind}", blocks)
 
 
 def _more(count: int) -> list[str]:

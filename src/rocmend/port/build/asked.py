@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import msgspec
+
 from rocmend.core.beneath import Beneath, UnsafePathError
 from rocmend.core.documents import PYTHON_BYTES
 from rocmend.core.errors import DataError
@@ -19,15 +21,19 @@ from rocmend.port.build.dependencies import Where, canonical, parsed
 from rocmend.port.build.file import TextFile
 from rocmend.port.build.kinds import Kind
 from rocmend.port.build.lines import shown
+from rocmend.port.python.syntax import why_not
 from rocmend.port.settings import project_document, table_in
 
-__all__ = ["Asked", "Project", "project"]
+__all__ = ["Asked", "Project", "Unread", "project"]
 
 _MAX_BYTES = 1 << 20
 _MOST_PATTERNS = 64
 _MOST_FOLDERS = 1000  # that a pattern of a uv workspace is looked for in
 _FILES = ("pyproject.toml", "setup.cfg", "requirements.txt")
-_INCLUDES = re.compile(r"(?m)^[ \t]*(?:-r|--requirement)[ \t=]+([^\s#]+)")
+_MOST_LISTS = 64
+_MOST_TOLD = 200
+_INCLUDES = re.compile(r"""(?m)^[ \t]*(?:-r[ \t=]*|--requirement[ \t=]+)("[^"\n]+"|'[^'\n]+'|[^\s#]+)""")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class Asked(NamedTuple):
@@ -56,6 +62,18 @@ class Asked(NamedTuple):
     local: str = ""
 
 
+class Unread(msgspec.Struct, frozen=True):
+    """A file that may ask for more, and was not read.
+
+    Attributes:
+        path: As the project names it, relative to it where it lies within.
+        reason: Why, in words that go on from the path.
+    """
+
+    path: str
+    reason: str
+
+
 class Project(NamedTuple):
     """What a project asks for.
 
@@ -63,11 +81,13 @@ class Project(NamedTuple):
         asked: Its requirements, in the order of its files.
         requires_python: Its specifier of interpreters; empty where there is none.
         installable: Whether pip can install the project itself.
+        unread: What was not read: requirements in it are not among these.
     """
 
     asked: tuple[Asked, ...]
     requires_python: str
     installable: bool
+    unread: tuple[Unread, ...] = ()
 
 
 def project(root: Path) -> Project:
@@ -84,53 +104,88 @@ def project(root: Path) -> Project:
 
 def _project(tree: Beneath) -> Project:
     asked: list[Asked] = []
-    document = _document(tree)
-    names = [*_FILES]
+    unread: dict[str, str] = {}
+    document = _document(tree, unread)
+    names = [name for name in _FILES if name not in unread]
+    included: set[str] = set()
     for name in names:
-        data = _bytes(tree, name)
+        data = _bytes(tree, name, unread)
+        if data is None and name in included:
+            unread.setdefault(name, "is not there")
         if data is not None:
-            asked += _of_text(tree, name, data, document)
-            names += [other for other in _included(name, data) if other not in names and len(names) < 64]
-    asked += _of_setup(tree)
+            asked += _of_text(tree, name, data, document, unread)
+            for other in _included(name, data, unread):
+                included.add(other)
+                if other not in names and len(names) >= _MOST_LISTS:
+                    unread.setdefault(other, f"is one of more than {_MOST_LISTS} lists of requirements")
+                elif other not in names:
+                    names.append(other)
+    asked += _of_setup(tree, unread)
     table = table_in(document, "project")
     requires = table.get("requires-python", "")
     installable = any(map(tree.is_file, ("setup.py", "setup.cfg"))) or "build-system" in document or bool(table)
     unique = {(one.name, one.text, one.build): one for one in reversed(asked)}
-    return Project(tuple(reversed(unique.values())), requires if isinstance(requires, str) else "", installable)
+    return Project(
+        tuple(reversed(unique.values())),
+        requires if isinstance(requires, str) else "",
+        installable,
+        tuple(Unread(path, reason) for path, reason in islice(unread.items(), _MOST_TOLD)),
+    )
 
 
-def _included(name: str, data: bytes) -> Iterator[str]:
-    """Yield the lists that a list of requirements includes, relative to the project; none outside of it."""
+def _included(name: str, data: bytes, unread: dict[str, str]) -> Iterator[str]:
+    """Yield the lists that a list of requirements includes, relative to the project; note those outside of it."""
     if name in _FILES[:2]:
         return
     for match in _INCLUDES.finditer(data.decode("utf-8", "replace")):
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(1)))
-        if not path.startswith(("/", "..")):
+        written = match.group(1).strip("\"'")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), written))
+        if _ADDRESS.match(written):
+            unread.setdefault(written, "is an address, and nothing is fetched")
+        elif path.startswith("/") or path.split("/")[0] == "..":
+            unread.setdefault(path, "is outside of the project")
+        else:
             yield path
 
 
-def _bytes(tree: Beneath, path: str, max_bytes: int = _MAX_BYTES) -> bytes | None:
+def _bytes(tree: Beneath, path: str, unread: dict[str, str], max_bytes: int = _MAX_BYTES) -> bytes | None:
+    """Return a file's bytes; None where it is not there, and where it cannot be read, which is noted."""
     try:
         return tree.document(path, max_bytes)
-    except (FileNotFoundError, NotADirectoryError, DataError):
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except DataError as error:
+        unread.setdefault(path, _reason(error))
         return None
 
 
-def _document(tree: Beneath, folder: str = "") -> dict[str, Any]:
+def _reason(error: DataError) -> str:
+    return error.message.rstrip(".")
+
+
+def _document(tree: Beneath, unread: dict[str, str], folder: str = "") -> dict[str, Any]:
+    """Return a folder's pyproject.toml; empty where it has none, and where it is refused, which is noted."""
     try:
         return project_document(tree, folder)
-    except DataError:
+    except DataError as error:
+        unread.setdefault(f"{folder}/pyproject.toml".lstrip("/"), _reason(error))
         return {}
 
 
-def _of_text(tree: Beneath, name: str, data: bytes, document: dict[str, Any]) -> Iterator[Asked]:
+def _of_text(
+    tree: Beneath, name: str, data: bytes, document: dict[str, Any], unread: dict[str, str]
+) -> Iterator[Asked]:
     try:
         file = TextFile(name if name in _FILES else "requirements.txt", data)  # a list that is included has any name
-    except DataError:
+        optional, found = _optional(file), file.dependencies
+    except DataError as error:
+        unread.setdefault(name, _reason(error))
         return
-    optional = _optional(file)
-    sources = _Sources(tree, document)
-    for one in file.dependencies:
+    except RecursionError:
+        unread.setdefault(name, "is nested too deeply")
+        return
+    sources = _Sources(tree, document, unread)
+    for one in found:
         if one.where in {Where.COMMAND, Where.CONDA}:
             continue
         text = shown(file.text[one.start : one.end]).split(" #", 1)[0].strip()
@@ -154,8 +209,9 @@ def _optional(file: TextFile) -> dict[int, str]:
 class _Sources:
     """Where uv gets a project's requirements from: pip does not read uv's table."""
 
-    def __init__(self, tree: Beneath, document: dict[str, Any]) -> None:
+    def __init__(self, tree: Beneath, document: dict[str, Any], unread: dict[str, str]) -> None:
         self._tree = tree
+        self._unread = unread
         self._workspace = table_in(document, "tool", "uv", "workspace")
         tables = reversed(table_in(document, "tool", "uv", "sources").items())
         self._tables = {canonical(name): table for name, table in tables}
@@ -185,7 +241,7 @@ class _Sources:
             if not parts or parts[0] == "/" or ".." in parts or parts.count("**") > 1:
                 continue
             for folder in sorted(islice(_folders(self._tree, parts), _MOST_FOLDERS)):
-                name = canonical(str(table_in(_document(self._tree, folder), "project").get("name", "")))
+                name = canonical(str(table_in(_document(self._tree, self._unread, folder), "project").get("name", "")))
                 found.setdefault(name, folder)
         return found
 
@@ -212,12 +268,14 @@ def _folders(tree: Beneath, parts: Sequence[str], at: str = "") -> Iterator[str]
             yield from _folders(tree, rest, below)
 
 
-def _of_setup(tree: Beneath) -> Iterator[Asked]:
+def _of_setup(tree: Beneath, unread: dict[str, str]) -> Iterator[Asked]:
     """Yield what setup.py says in so many words; what it computes is not known."""
-    data = _bytes(tree, "setup.py", PYTHON_BYTES)
+    data = _bytes(tree, "setup.py", unread, PYTHON_BYTES)
     try:
         module = ast.parse(data or b"")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = why_not((data or b"").decode("latin-1"), error).rstrip(".")
+        unread.setdefault("setup.py", f"cannot be parsed: {why}")
         return
     lists = {
         target.id: node.value

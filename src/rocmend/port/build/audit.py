@@ -69,6 +69,7 @@ def audit(root: Path, python: str | Path, *, time_limit_s: float = 30.0) -> Audi
 def findings(have: Environment, wants: Project) -> list[AuditFinding]:
     """Return what is wrong, the most severe first."""
     made = [
+        *_unread(wants),
         *_torch(have),
         *_installed(have),
         *_asked(have, wants),
@@ -76,6 +77,14 @@ def findings(have: Environment, wants: Project) -> list[AuditFinding]:
         *_interpreter(have, wants),
     ]
     return sorted(made, key=lambda one: (one.severity.rank, one.id, one.message))
+
+
+def _unread(wants: Project) -> Iterator[AuditFinding]:
+    for one in wants.unread:
+        message = f"Not read: {one.path} {one.reason}. What it asks for is not known, and not in the plan."
+        yield AuditFinding(
+            "AU16", Severity.WARNING, message, "Look for torch and CUDA in it before you install.", one.path
+        )
 
 
 def _torch(have: Environment) -> Iterator[AuditFinding]:

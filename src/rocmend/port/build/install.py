@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from rocmend.port.build.asked import Asked
+from rocmend.port.build.asked import Asked, Unread
 from rocmend.port.build.audit import Audit
 from rocmend.port.build.packages import Role, known
 
@@ -32,6 +32,7 @@ class InstallPlan(msgspec.Struct, frozen=True):
         left_out: What is not installed.
         options: Of the project's own install.
         folders: What is installed of the project itself, in order.
+        unread: What was not read: what it asks for is not in the plan.
     """
 
     build: tuple[str, ...]
@@ -40,6 +41,7 @@ class InstallPlan(msgspec.Struct, frozen=True):
     left_out: tuple[LeftOut, ...]
     options: tuple[str, ...]
     folders: tuple[str, ...]
+    unread: tuple[Unread, ...] = ()
 
     def script(self) -> str:
         """Return the plan as a script for sh."""
@@ -79,6 +81,7 @@ def install_plan(audit: Audit) -> InstallPlan:
         tuple(left_out),
         tuple(options),
         _unique([*folders, *(["."] if audit.project.installable else [])]),
+        audit.project.unread,
     )
 
 
@@ -118,6 +121,8 @@ def _script(plan: InstallPlan) -> Iterator[str]:
     yield "#!/bin/sh"
     yield "# Installs what the project needs, and leaves PyTorch for ROCm as it is."
     yield "# Read it, then run it in the project's folder: PYTHON=/path/to/python sh install-rocm.sh"
+    for file in plan.unread:
+        yield f"# NOT READ, and what it asks for is not below: {_line(file.path)} {_line(file.reason)}"
     yield "set -eu"
     yield 'PYTHON="${PYTHON:-python3}"'
     yield ""

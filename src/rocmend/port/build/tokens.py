@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rocmend.core.documents import LIMITS
 from rocmend.port.nesting import MOST_NESTED, NestingError
 
 __all__ = ["Value", "json_values", "toml_values"]
@@ -40,7 +41,11 @@ _TOML = re.compile(
 
 
 def toml_values(text: str) -> Iterator[Value]:
-    """Yield the values of a TOML file; what follows something that is no TOML is left out."""
+    """Yield the values of a TOML file; what follows something that is no TOML is left out.
+
+    Raises:
+        RecursionError: Arrays and tables nest deeper than any real file's.
+    """
     table: tuple[str, ...] = ()
     at = 3 if text.startswith("\xef\xbb\xbf") else 0
     while at < len(text):
@@ -83,17 +88,19 @@ def _toml_key(text: str, at: int) -> tuple[tuple[str, ...], int]:
     return (), -1
 
 
-def _toml_value(text: str, at: int, keys: tuple[str, ...], found: list[Value]) -> int:
+def _toml_value(text: str, at: int, keys: tuple[str, ...], found: list[Value], depth: int = 0) -> int:
     """Read a value; return the place after it, -1 where there is none."""
+    if depth > LIMITS.depth:
+        raise RecursionError("arrays and tables nest too deeply")
     while match := _TOML.match(text, at):
         at = match.end()
         if match.lastgroup in {"skip", "line"}:
             continue
         sign = match.group()
         if sign in {"[", "[["}:
-            return _toml_array(text, match.start() + 1, keys, found)
+            return _toml_array(text, match.start() + 1, keys, found, depth + 1)
         if sign == "{":
-            return _toml_inline(text, at, keys, found)
+            return _toml_inline(text, at, keys, found, depth + 1)
         if match.lastgroup in {"string", "long"}:
             width = 3 if match.lastgroup == "long" else 1
             start, end = match.start() + width, match.end() - width
@@ -106,20 +113,20 @@ def _toml_value(text: str, at: int, keys: tuple[str, ...], found: list[Value]) -
     return -1
 
 
-def _toml_array(text: str, at: int, keys: tuple[str, ...], found: list[Value]) -> int:
+def _toml_array(text: str, at: int, keys: tuple[str, ...], found: list[Value], depth: int) -> int:
     while match := _TOML.match(text, at):
         if match.lastgroup in {"skip", "line"} or match.group() == ",":
             at = match.end()
         elif match.group()[0] == "]":
             return match.start() + 1
         else:
-            at = _toml_value(text, at, keys, found)
+            at = _toml_value(text, at, keys, found, depth)
             if at < 0:
                 return -1
     return -1
 
 
-def _toml_inline(text: str, at: int, keys: tuple[str, ...], found: list[Value]) -> int:
+def _toml_inline(text: str, at: int, keys: tuple[str, ...], found: list[Value], depth: int) -> int:
     while match := _TOML.match(text, at):
         if match.lastgroup in {"skip", "line"} or match.group() == ",":
             at = match.end()
@@ -127,7 +134,7 @@ def _toml_inline(text: str, at: int, keys: tuple[str, ...], found: list[Value]) 
             return match.end()
         else:
             names, at = _toml_key(text, at)
-            at = _toml_value(text, at, (*keys, *names), found) if at >= 0 else -1
+            at = _toml_value(text, at, (*keys, *names), found, depth) if at >= 0 else -1
             if at < 0:
                 return -1
     return -1

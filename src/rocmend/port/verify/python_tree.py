@@ -53,9 +53,10 @@ def forced(path: str, data: bytes, value: bool) -> bytes:
         return data
     try:
         file = PythonFile(path, data)
-    except DataError:
+        proven = proven_names(file)
+    except (DataError, RecursionError):
         return data
-    defined = [node for node in proven_names(file).values() if isinstance(node, ast.Assign)]
+    defined = [node for node in proven.values() if isinstance(node, ast.Assign)]
     for node in file.module.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
             ours = node.value.func.id == "_is_rocm" and Path(path).stem == FLAG_MODULE
