@@ -12,7 +12,7 @@ import msgspec
 
 from rocmend.core.errors import UsageError
 from rocmend.port.cache import Cache
-from rocmend.port.classify import languages
+from rocmend.port.classify import kind, languages
 from rocmend.port.findings import findings
 from rocmend.port.look import Look, Task, not_looked_at
 from rocmend.port.pool import Crew
@@ -91,6 +91,8 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
                 progress(len(seen), total)
     if known:
         known.save()
+    if single is not None:
+        _check_kind(root, seen[0])
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
     files = _by_rules(seen, wanted, _names(folder, walked, alone=single is not None))
     looked_at = Counter(one.reads.value for one in seen if one.reads)
@@ -121,6 +123,21 @@ def _folder(root: Path) -> tuple[Path, Walked | None]:
     if root.is_dir():
         return root, None
     return root.parent, Walked([FoundFile(root.name, status.st_size, stamp_of(status))], [], [], [])
+
+
+def _check_kind(root: Path, look: Look) -> None:
+    """Refuse one file that nothing is known of: that nothing was found in it would say nothing.
+
+    Raises:
+        UsageError: No rule reads it by its name, and it does not use CUDA.
+    """
+    if look.report is None and look.reads is None and kind(root.name) is None:
+        raise UsageError(
+            str(root),
+            "is of no kind that a port reads.",
+            why="It is no C++, CUDA, Python or build file by its name, and uses no CUDA.",
+            next_step="Name the project's folder, or a source file of it.",
+        )
 
 
 def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
