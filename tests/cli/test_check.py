@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 
 def test_leaves_a_report_and_points_to_it(rocmend: Run, machines: Path, tmp_path: Path) -> None:
-    output = tmp_path / "deep" / "report.html"
+    output = tmp_path / "report.html"
     done = rocmend("check", "--machine", machines / "strix-halo", "-o", output)
     assert done.code == 1
     assert done.out.rstrip().endswith(f"Report: {output}")

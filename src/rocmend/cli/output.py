@@ -74,6 +74,7 @@ def finish(
     view: Callable[[], Document],
     *,
     details: bool = False,
+    advise: bool = False,
     others: Mapping[str, Callable[[], str | Document | Suite]] | None = None,
 ) -> None:
     """Print an outcome in the format asked for and leave with its exit code.
@@ -83,6 +84,7 @@ def finish(
         output_format: ``human``, ``json``, ``jsonl``, ``md``, ``sarif``.
         view: Lays the data out as a document; called for human and md only.
         details: Print cards' details in the terminal too.
+        advise: Say in the terminal how to share it, where it holds something that would be redacted.
         others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
     """
     if output_format == "json":
@@ -96,6 +98,11 @@ def finish(
         from rocmend.report import terminal
 
         document = view()
+        if advise:
+            from rocmend.core.redact import redactor_here
+            from rocmend.report.redacted import advised
+
+            document = advised(document, redactor_here())
         with naming(STDOUT):
             terminal.render(document, sys.stdout, details=details)
     else:

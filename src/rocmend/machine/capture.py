@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
@@ -118,7 +118,7 @@ def _other_than_a_capture(directory: Path) -> str:
                 return str(at / name)
         for name in sorted(files):
             known = {"": name in documents, layout.ROOT: True}.get(part, name.endswith(".json"))
-            if not known or not stat.S_ISREG((Path(above) / name).lstat().st_mode):
+            if not known or not S_ISREG((Path(above) / name).lstat().st_mode):
                 return str(at / name)
     return "" if layout.load_json(directory, layout.MANIFEST, Manifest) else f"no {layout.MANIFEST}"
 

@@ -91,8 +91,6 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
                 progress(len(seen), total)
     if known:
         known.save()
-    if single is not None:
-        _check_kind(root, seen[0])
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
     files = _by_rules(seen, wanted, _names(folder, walked, alone=single is not None))
     looked_at = Counter(one.reads.value for one in seen if one.reads)
@@ -122,22 +120,14 @@ def _folder(root: Path) -> tuple[Path, Walked | None]:
         ) from error
     if root.is_dir():
         return root, None
-    return root.parent, Walked([FoundFile(root.name, status.st_size, stamp_of(status))], [], [], [])
-
-
-def _check_kind(root: Path, look: Look) -> None:
-    """Refuse one file that nothing is known of: that nothing was found in it would say nothing.
-
-    Raises:
-        UsageError: No rule reads it by its name, and it does not use CUDA.
-    """
-    if look.report is None and look.reads is None and kind(root.name) is None:
+    known = kind(root.name)
+    if known is not None and not known:  # that nothing was found in it would say nothing
         raise UsageError(
             str(root),
-            "is of no kind that a port reads.",
-            why="It is no C++, CUDA, Python or build file by its name, and uses no CUDA.",
+            "is of no kind that a port reads: no CUDA, C++, Python or build file by its name.",
             next_step="Name the project's folder, or a source file of it.",
         )
+    return root.parent, Walked([FoundFile(root.name, status.st_size, stamp_of(status))], [], [], [])
 
 
 def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:

@@ -117,7 +117,7 @@ def restored_mode(recorded: int, current: int) -> int:
     """
     if not current:
         return recorded & 0o755
-    return (recorded or current) & current & 0o777
+    return recorded & current & 0o777 or current & 0o777
 
 
 def to_make(tree: Beneath, changes: Sequence[Change]) -> list[str]:

@@ -213,7 +213,10 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
             UsageError: A limit is not positive, or longer than a year.
         """
         times = {"total_s": self.total_s, "silence_s": self.silence_s, "grace_s": self.grace_s}
-        for name, value in (*times.items(), *((f"phase_silence.{key}", own) for key, own in self.phase_silence.items())):
+        for name, value in (
+            *times.items(),
+            *((f"phase_silence.{key}", own) for key, own in self.phase_silence.items()),
+        ):
             if not value <= LONGEST_S:  # nan too
                 raise UsageError("limits", f"{name} must be at most a year ({LONGEST_S:.0f} s), got {value}.")
         for name in ("total_s", "silence_s", "max_output_bytes"):
