@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from rocmend.core.outputs import write_named
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
+from rocmend.core.outputs import write_named
 from rocmend.port.records import Analysis, FileReport, Issue
 
 __all__ = ["Baseline", "read_baseline", "without_known", "write_baseline"]

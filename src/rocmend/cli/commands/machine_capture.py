@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option(
-    "--force", is_flag=True, help="Replace a capture that is there. A folder with anything else in it never is."
-)
+@click.option("--force", is_flag=True, help="Replace a capture, in a folder that holds nothing else.")
 @output_options("md")
 def command(directory: Path, force: bool, output_format: str) -> None:
     """Capture this machine's facts into a folder that can be shared.
