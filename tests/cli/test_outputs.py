@@ -95,7 +95,7 @@ def test_a_folder_that_is_not_there_is_not_made(check: Run, project: Path) -> No
 
 @pytest.mark.parametrize("to", ["/dev/stdout", "/dev/null", "/dev/fd/1"])
 def test_streams_that_are_named_are_written_to(machines: Path, project: Path, to: str) -> None:
-    command = [sys.executable, "-m", "rocmend", "check", "--machine", machines / "strix-halo", "-o", to]
+    command = [sys.executable, "-m", "rocmend", "check", "--machine", str(machines / "strix-halo"), "-o", to]
     home = {**os.environ, "ROCMEND_HOME": str(project / "home")}
     for kept in ([], ["--no-store"]):
         with (project / "out").open("wb") as out:
@@ -109,7 +109,7 @@ def test_streams_that_are_named_are_written_to(machines: Path, project: Path, to
 
 
 def test_a_report_goes_through_a_pipe_of_the_shell(machines: Path, project: Path) -> None:
-    command = [sys.executable, "-m", "rocmend", "check", "--machine", machines / "strix-halo", "-o", "/dev/stdout"]
+    command = [sys.executable, "-m", "rocmend", "check", "--machine", str(machines / "strix-halo"), "-o", "/dev/stdout"]
     home = {**os.environ, "ROCMEND_HOME": str(project / "home")}
     done = subprocess.run(command, capture_output=True, text=True, env=home, timeout=60, check=False)
     assert (done.returncode, done.stdout.startswith("<!doctype html>")) == (1, True), done.stderr
