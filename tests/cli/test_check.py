@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 
 def test_leaves_a_report_and_points_to_it(rocmend: Run, machines: Path, tmp_path: Path) -> None:
-    output = tmp_path / "deep" / "report.html"
+    output = tmp_path / "report.html"
     done = rocmend("check", "--machine", machines / "strix-halo", "-o", output)
     assert done.code == 1
     assert done.out.rstrip().endswith(f"Report: {output}")
@@ -109,22 +109,20 @@ def test_wheels_are_inspected_for_the_machines_gpu(rocmend: Run, machines: Path,
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_an_unwritable_place_is_an_error(rocmend: Run, machines: Path, tmp_path: Path) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "x" / "r.html")
+    done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "r.html")
     assert done.code == 2
-    assert "Permission denied" in done.err
+    assert "is not writable" in done.err
 
 
-def test_a_device_as_the_place_stays_a_device(rocmend: Run, machines: Path, tmp_path: Path) -> None:
-    (tmp_path / "full").symlink_to("/dev/full")
-    done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "full")
+def test_a_device_as_the_place_stays_a_device(rocmend: Run, machines: Path) -> None:
+    done = rocmend("check", "--machine", machines / "strix-halo", "-o", "/dev/full")
     assert done.code == 2
     assert "No space left on device" in done.err
-    assert stat.S_ISCHR((tmp_path / "full").stat().st_mode)
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
 def test_a_file_in_the_way_is_an_error(rocmend: Run, machines: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = rocmend("check", "--machine", machines / "strix-halo", "-o", tmp_path / "file" / "r.html")
     assert done.code == 2
-    assert done.err.startswith(f"rocmend: [{tmp_path}/file/r.html] The report can't be written: ")
-    assert "-o" in done.err
+    assert done.err.startswith(f"rocmend: [{tmp_path}/file/r.html] {tmp_path}/file is no folder that is there.")

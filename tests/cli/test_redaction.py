@@ -76,10 +76,16 @@ def test_a_check(output_format: str, rocmend: Run, machine: Path, tmp_path: Path
     assert "Not redacted: " in report.read_text()
 
 
-def test_the_terminal_shows_what_is_there(rocmend: Run, machine: Path) -> None:
+def test_the_terminal_shows_what_is_there(rocmend: Run, machine: Path, machines: Path) -> None:
     shown = rocmend("machine", "show", "kernel", "--machine", machine).out
     assert "anna" in shown
-    assert "edacted" not in shown
+    assert shown.rstrip().endswith("Not redacted: for sharing use --format md, or rocmend check -o report.html.")
+    assert "edacted" not in rocmend("machine", "show", "memory", "--machine", machines / "strix-halo").out
+
+
+def test_what_holds_nothing_to_redact_says_that_it_was_looked_for(rocmend: Run, machines: Path) -> None:
+    shown = rocmend("machine", "show", "memory", "--machine", machines / "strix-halo", "--format", "md").out
+    assert shown.rstrip().endswith("Looked for names, addresses and secrets: none found.")
 
 
 @pytest.mark.parametrize("arguments", [["--format", "md"], ["--json"]], ids=["md", "json"])

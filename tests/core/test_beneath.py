@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.core.beneath import Beneath, UnsafePathError, write_named
+from rocmend.core.beneath import Beneath, UnsafePathError
 from rocmend.core.errors import DataError
 
 
@@ -102,14 +102,3 @@ def test_errors_name_the_whole_path(root: Path, monkeypatch: pytest.MonkeyPatch)
             tree.put("folder/put", b"data")
     assert not (root / "folder" / "put").exists()
     assert not list((root / "folder").glob(".rocmend-*"))
-
-
-def test_a_file_that_the_user_named(root: Path) -> None:
-    write_named(root, root / "made" / "known.json", "text")
-    write_named(root, root.parent / "elsewhere.json", b"bytes")
-    assert (root / "made" / "known.json").read_text() == "text"
-    assert (root.parent / "elsewhere.json").read_bytes() == b"bytes"
-    for name in ("folder/mine", "link/new"):
-        with pytest.raises(UnsafePathError):
-            write_named(root, root / name, "text")
-    assert (root.parent / "outside" / "mine").read_text() == "mine"

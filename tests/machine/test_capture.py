@@ -239,15 +239,39 @@ def test_the_real_names_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class TestOverwriting:
-    def test_a_capture_and_an_empty_folder_are_replaced(self, machine: MachineBuilder, tmp_path: Path) -> None:
+    def test_an_empty_folder_is_replaced_and_a_capture_where_it_is_asked_for(
+        self, machine: MachineBuilder, tmp_path: Path
+    ) -> None:
         target = tmp_path / "out"
         target.mkdir()
         machine.file("/etc/os-release", "ID=debian\n")
         capture(target, root=Pretended(machine.root()))
         (target / "root" / "marker").write_text("old")
-        capture(target, root=Pretended(machine.root()))
+        with pytest.raises(UsageError, match="holds a capture, which is not overwritten"):
+            capture(target, root=Pretended(machine.root()))
+        assert (target / "root" / "marker").exists()
+        capture(target, root=Pretended(machine.root()), force=True)
         assert not (target / "root" / "marker").exists()
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+    @pytest.mark.parametrize("other", ["notes.txt", ".git/config", "commands/run.sh", "root/link", "empty/"])
+    def test_a_capture_with_anything_else_in_it_is_never_replaced(
+        self, machine: MachineBuilder, tmp_path: Path, other: str
+    ) -> None:
+        target = tmp_path / "out"
+        capture(target, root=Pretended(machine.root()))
+        (target / other).parent.mkdir(exist_ok=True, parents=True)
+        if other == "root/link":
+            (target / other).parent.mkdir(exist_ok=True)
+            (target / other).symlink_to(tmp_path)
+        elif other.endswith("/"):
+            (target / other).mkdir()
+        else:
+            (target / other).write_text("mine")
+        for force in (False, True):
+            with pytest.raises(UsageError, match="not overwritten"):
+                capture(target, root=Pretended(machine.root()), force=force)
+        assert os.path.lexists(target / other)
 
     def test_anything_else_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "work").mkdir()

@@ -314,9 +314,18 @@ def test_what_cannot_be_written_is_told_in_words(project: Path) -> None:
 def test_permissions_are_given_back(project: Path) -> None:
     (project / "script.py").chmod(0o4750)
     apply(analyse(project))
+    assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o750
+    (project / "script.py").chmod(0o777)
+    undo(project)
+    assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o750
+
+
+def test_permissions_that_were_taken_away_since_stay_away(project: Path) -> None:
+    (project / "script.py").chmod(0o755)
+    apply(analyse(project))
     (project / "script.py").chmod(0o600)
     undo(project)
-    assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o750, "a record never gives set-id bits"
+    assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(

@@ -232,12 +232,16 @@ def test_a_record_of_another_user_is_refused_and_root_uses_that_of_the_project_s
     assert (upstream / "a.py").read_bytes() == ORIGINAL
 
 
+@pytest.mark.parametrize("current", [0o755, 0o644, 0o600])
 @pytest.mark.parametrize("flags", [None, MOVED])
-def test_a_record_never_gives_set_id_bits(upstream: Path, flags: tuple[str, ...] | None) -> None:
-    recorded(upstream, "0001" if flags is None else "transaction", flags or (), entry={"mode": 0o7755})
+def test_a_record_never_gives_a_permission_that_the_file_does_not_have(
+    upstream: Path, flags: tuple[str, ...] | None, current: int
+) -> None:
+    recorded(upstream, "0001" if flags is None else "transaction", flags or (), entry={"mode": 0o6777})
+    (upstream / "a.py").chmod(current)
     assert rocmend("port", "undo", upstream).code == 0
     assert (upstream / "a.py").read_bytes() == ORIGINAL
-    assert stat.S_IMODE((upstream / "a.py").stat().st_mode) == 0o755
+    assert stat.S_IMODE((upstream / "a.py").stat().st_mode) == current
 
 
 def test_a_waiting_file_with_set_id_bits_is_not_moved_into_place(upstream: Path) -> None:

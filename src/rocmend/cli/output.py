@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,7 @@ import click
 from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import naming
+from rocmend.core.outputs import check_named, write_named
 from rocmend.core.visible import json_safe, one_line, visible
 from rocmend.report.document import Document
 from rocmend.report.envelope import Outcome, to_json
@@ -72,6 +74,7 @@ def finish(
     view: Callable[[], Document],
     *,
     details: bool = False,
+    advise: bool = False,
     others: Mapping[str, Callable[[], str | Document | Suite]] | None = None,
 ) -> None:
     """Print an outcome in the format asked for and leave with its exit code.
@@ -81,6 +84,7 @@ def finish(
         output_format: ``human``, ``json``, ``jsonl``, ``md``, ``sarif``.
         view: Lays the data out as a document; called for human and md only.
         details: Print cards' details in the terminal too.
+        advise: Say in the terminal how to share it, where it holds something that would be redacted.
         others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
     """
     if output_format == "json":
@@ -94,6 +98,11 @@ def finish(
         from rocmend.report import terminal
 
         document = view()
+        if advise:
+            from rocmend.core.redact import redactor_here
+            from rocmend.report.redacted import advised
+
+            document = advised(document, redactor_here())
         with naming(STDOUT):
             terminal.render(document, sys.stdout, details=details)
     else:
@@ -137,20 +146,54 @@ def _shown(made: str | Document | Suite, output_format: str) -> str:
     return OTHER_FORMATS[output_format](made, redactor())
 
 
-def write_report(path: Path, document: Document) -> None:
-    """Write a document as an HTML report.
+class OutputFile:
+    """A file that a command writes for its user: checked at once, before the work, and written when that is done.
+
+    Args:
+        path: Where the user wants it.
+        what: What it is: ``report``.
+        project: A stranger's folder that the command works on; no link in it is followed.
+        only: What a file that it replaces has to hold; see ``rocmend.core.outputs``.
 
     Raises:
-        RocmendError: It cannot be written there.
+        UsageError: It is not to be written: a link, a pipe, a folder that is not there.
+        RocmendError: It cannot be looked at; by ``write``: it cannot be written.
     """
-    from rocmend.core.files import write_atomic
 
-    try:
-        write_atomic(path, shown(document, "html"))
-    except OSError as error:
-        raise RocmendError(
-            str(path), f"The report can't be written: {error.strerror}.", next_step="Name another place with -o."
-        ) from error
+    def __init__(self, path: Path, what: str, *, project: Path | None = None, only: bytes = b"") -> None:
+        self.path = path
+        self._what = what
+        self._project = project
+        self._only = only
+        with self._told():
+            check_named(path, project=project, only=only)
+
+    def write(self, data: bytes | str) -> None:
+        """Write it, all or nothing."""
+        with self._told():
+            write_named(self.path, data, project=self._project, only=self._only)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RocmendError(
+                str(self.path), f"The {self._what} can't be written: {error.strerror}.", next_step="Name another place."
+            ) from error
+
+
+def report_file(path: Path, *, project: Path | None = None) -> OutputFile:
+    """Return where an HTML report goes; the option's default replaces only an earlier report.
+
+    Raises:
+        UsageError: It is not to be written there.
+    """
+    from rocmend.report.html import MARK
+
+    source = click.get_current_context().get_parameter_source("output")
+    default = source is click.core.ParameterSource.DEFAULT
+    return OutputFile(path, "report", project=project, only=MARK if default else b"")
 
 
 def json_lines(rows: Iterable[Any]) -> str:

@@ -20,9 +20,8 @@ from typing import Self
 
 from rocmend.core.documents import kind_of
 from rocmend.core.errors import DataError
-from rocmend.core.files import write_atomic
 
-__all__ = ["Beneath", "UnsafePathError", "why_unsafe", "write_named"]
+__all__ = ["Beneath", "UnsafePathError", "why_unsafe"]
 
 _ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -383,26 +382,6 @@ class Beneath:
         """Flush a folder's names to disk."""
         with self._listing(path) as handle:
             os.fsync(handle)
-
-
-def write_named(project: Path, path: Path, data: bytes | str) -> None:
-    """Write a file that the user named: atomically, and through no link where its name lies in a stranger's folder.
-
-    Args:
-        project: The stranger's folder.
-        path: The file; elsewhere, it is written as ``rocmend.core.files.write_atomic`` does.
-        data: Bytes, or text written as UTF-8.
-    """
-    full = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would follow the links
-    above = full.parents if project.is_dir() else ()
-    root = next((folder for folder in above if folder.is_dir() and folder.samefile(project)), None)
-    if root is None:
-        write_atomic(path, data)
-        return
-    with Beneath(root) as tree:
-        name = str(full.relative_to(root))
-        tree.is_folder(name)  # refuses a link: replacing it would be safe, and not what was asked for
-        tree.put(name, data.encode(errors="replace") if isinstance(data, str) else data)
 
 
 def _is_link(at: int, name: str) -> bool:

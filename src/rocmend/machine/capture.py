@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
@@ -46,22 +47,25 @@ class Capture(msgspec.Struct, frozen=True):
     commands: int
 
 
-def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot | None = None) -> Capture:
+def capture(
+    directory: Path, *, progress: Progress | None = None, root: LiveRoot | None = None, force: bool = False
+) -> Capture:
     """Run all collectors on this machine and write what they read, redacted, to a folder.
 
-    The folder appears at once, complete. One that is there is replaced if it is a capture or empty.
+    The folder appears at once, complete. One that is there has to be empty.
 
     Args:
         directory: The folder to make.
         progress: Called with what is being done, a line each.
         root: The machine; by default the running one. It must be recording.
+        force: Replace an earlier capture, if the folder holds nothing else.
 
     Raises:
-        UsageError: The folder is there and is no capture, or cannot be written.
+        UsageError: The folder is there and is not to be replaced, or cannot be written.
     """
     say = progress or (lambda _line: None)
     directory = directory.absolute()
-    _check(directory)
+    _check(directory, force=force)
     root = root or LiveRoot(recording=True)
     if root.record is None:
         raise UsageError("capture", "the machine is not being recorded.")
@@ -75,29 +79,55 @@ def capture(directory: Path, *, progress: Progress | None = None, root: LiveRoot
         with ScratchFolder("capture", directory.parent) as building:
             files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
             building.chmod(0o777 & ~umask())  # a capture is for sharing
-            _replace(directory, building)
+            _check(directory, force=force)  # again: reading a machine takes a while
+            _replace(directory, building, force=force)
     return Capture(directory, machine, redactor, files, len(kept.commands))
 
 
-def _check(directory: Path) -> None:
-    """Refuse to write over something that is no capture."""
+def _check(directory: Path, *, force: bool) -> None:
+    """Refuse to replace what is not an empty folder or, where it was asked for, a capture and nothing else."""
     if not directory.exists() and not directory.is_symlink():
         return
-    if directory.is_dir() and not directory.is_symlink():
-        names = {entry.name for entry in directory.iterdir()}
-        if not names or (layout.MANIFEST in names and layout.load_json(directory, layout.MANIFEST, Manifest)):
-            return
-    raise UsageError(
-        str(directory),
-        "is there and is not a captured machine, so it is not overwritten.",
-        next_step="Name a folder that does not exist yet.",
-    )
+    why, next_step = "", "Name a folder that does not exist yet."
+    if directory.is_symlink() or not directory.is_dir():
+        what = "is there and is no folder, so it is not overwritten."
+    elif not any(directory.iterdir()):
+        return
+    elif other := _other_than_a_capture(directory):
+        what, why = "is there and is not overwritten.", f"It holds what no capture writes: {other}."
+    elif not force:
+        what = "holds a capture, which is not overwritten."
+        next_step = "Name a folder that does not exist yet, or replace this capture with --force."
+    else:
+        return
+    raise UsageError(str(directory), what, why=why, next_step=next_step)
 
 
-def _replace(directory: Path, building: Path) -> None:
-    """Move a finished folder into place; an old one goes only once the new one stands."""
-    if not directory.exists():
-        building.rename(directory)
+def _other_than_a_capture(directory: Path) -> str:
+    """Return the first thing in a folder that a capture does not write; empty where it is a capture."""
+    documents = {layout.MANIFEST, layout.TREE, layout.ENVIRON, layout.USER, layout.MEASUREMENTS}
+    for above, folders, files in os.walk(directory, onerror=_fail):
+        at = Path(above).relative_to(directory)
+        part = at.parts[0] if at.parts else ""
+        for name in sorted(folders):
+            known = part == layout.ROOT or (not part and name in {layout.ROOT, layout.COMMANDS})
+            if not known or (Path(above) / name).is_symlink():
+                return str(at / name)
+        for name in sorted(files):
+            known = {"": name in documents, layout.ROOT: True}.get(part, name.endswith(".json"))
+            if not known or not S_ISREG((Path(above) / name).lstat().st_mode):
+                return str(at / name)
+    return "" if layout.load_json(directory, layout.MANIFEST, Manifest) else f"no {layout.MANIFEST}"
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def _replace(directory: Path, building: Path, *, force: bool) -> None:
+    """Move a finished folder into place; an old capture goes only once the new one stands."""
+    if not force or not directory.exists():
+        building.rename(directory)  # over an empty folder; one that has got something in it meanwhile is an error
         return
     old = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}.old."))
     directory.rename(old / "capture")

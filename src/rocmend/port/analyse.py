@@ -13,7 +13,7 @@ import msgspec
 from rocmend.core.errors import UsageError
 from rocmend.core.units import count_text
 from rocmend.port.cache import Cache
-from rocmend.port.classify import languages
+from rocmend.port.classify import kind, languages
 from rocmend.port.findings import findings
 from rocmend.port.look import Look, Task, not_looked_at
 from rocmend.port.pool import Crew
@@ -121,6 +121,13 @@ def _folder(root: Path) -> tuple[Path, Walked | None]:
         ) from error
     if root.is_dir():
         return root, None
+    known = kind(root.name)
+    if known is not None and not known:  # that nothing was found in it would say nothing
+        raise UsageError(
+            str(root),
+            "is of no kind that a port reads: no CUDA, C++, Python or build file by its name.",
+            next_step="Name the project's folder, or a source file of it.",
+        )
     return root.parent, Walked([FoundFile(root.name, status.st_size, stamp_of(status))], [], [], [])
 
 

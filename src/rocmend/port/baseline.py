@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from rocmend.core.beneath import write_named
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
+from rocmend.core.outputs import write_named
 from rocmend.port.records import Analysis, FileReport, Issue
 
 __all__ = ["Baseline", "read_baseline", "without_known", "write_baseline"]
@@ -50,7 +50,7 @@ def write_baseline(path: Path, analysis: Analysis) -> int:
     counted = Counter(_key(issue) for issue in analysis.issues)
     known = tuple(_Known(*key, count) for key, count in sorted(counted.items()))
     document = msgspec.json.encode(Baseline(_VERSION, known))
-    write_named(Path(analysis.root), path, msgspec.json.format(document, indent=1) + b"\n")
+    write_named(path, msgspec.json.format(document, indent=1) + b"\n", project=Path(analysis.root))
     return counted.total()
 
 

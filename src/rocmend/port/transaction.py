@@ -49,7 +49,7 @@ from rocmend.port.state import (
     refuse_foreign,
 )
 
-__all__ = ["commit", "interrupted", "locked", "modes_of", "not_written", "recover", "to_make"]
+__all__ = ["commit", "interrupted", "locked", "modes_of", "not_written", "recover", "restored_mode", "to_make"]
 
 _COMMIT = f"{WORK}/commit"
 _ROLLBACK = f"{WORK}/rollback"
@@ -104,6 +104,20 @@ def modes_of(tree: Beneath, changes: Sequence[Change]) -> list[int]:
         UsageError: A file is not what the change was computed from.
     """
     return [_checked(tree, change.path, digest(change.before)) for change in changes]
+
+
+def restored_mode(recorded: int, current: int) -> int:
+    """Return the permissions of a file that is taken back: never one that the file does not have now.
+
+    The record lies in the project, and could say anything.
+
+    Args:
+        recorded: What the record says that it had; 0 where it says nothing.
+        current: What it has; 0 where it is not there, and comes back with nothing that others could write.
+    """
+    if not current:
+        return recorded & 0o755
+    return recorded & current & 0o777 or current & 0o777
 
 
 def to_make(tree: Beneath, changes: Sequence[Change]) -> list[str]:
@@ -347,7 +361,9 @@ def _back_one(tree: Beneath, begun: Generation, at: int, *, moved: bool) -> None
     if original is None:
         tree.unlink(entry.path)
     else:
-        tree.create(waiting, original, mode=entry.mode, like=entry.path)
+        status = tree.stat(entry.path)
+        mode = restored_mode(entry.mode, stat.S_IMODE(status.st_mode) if status else 0)
+        tree.create(waiting, original, mode=mode, like=entry.path)
         tree.replace(waiting, entry.path)
 
 

@@ -22,7 +22,7 @@ from rocmend.port.state import (
     first_and_last,
     generations,
 )
-from rocmend.port.transaction import commit, locked, modes_of, not_written, recover
+from rocmend.port.transaction import commit, locked, modes_of, not_written, recover, restored_mode
 
 __all__ = ["Undone", "undo"]
 
@@ -80,7 +80,7 @@ def _undone(tree: Beneath, told: str, *, keep_changed: bool) -> Undone:
         raise _refused(tree.root, by_hand, ports)
     modes = modes_of(tree, changes)
     before = {entry.path: entry.mode for port in reversed(ports) for entry in port.manifest.entries}
-    restored_modes = [before[change.path] or mode for change, mode in zip(changes, modes, strict=True)]
+    restored_modes = [restored_mode(before[change.path], mode) for change, mode in zip(changes, modes, strict=True)]
     made = tuple(sorted({path for port in ports for path in port.manifest.made_folders}))
     drops = tuple(port.name for port in ports)
     manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops, keeps=tuple(by_hand))

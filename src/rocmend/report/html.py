@@ -37,9 +37,14 @@ def render(document: Document) -> str:
         document=document,
         sections=sections,
         version=__version__,
+        mark=Markup(MARK.decode()),  # noqa: S704  our own
         style=Markup(style),  # noqa: S704  our own file
         render=block_html,
     )
+
+
+MARK = b'<meta name="generator" content="rocmend '
+"""What is in the first lines of every report, and tells it from other files."""
 
 
 def anchor(text: str) -> str:

@@ -17,11 +17,23 @@ _T = TypeVar("_T")
 NOT_REDACTED = (
     "Not redacted: holds names, addresses and serial numbers of this machine, and secrets where there are any."
 )
+NONE_FOUND = "Looked for names, addresses and secrets: none found."
+ADVICE = "Not redacted: for sharing use --format md, or `rocmend check -o report.html`."
 
 
 def statement(redactor: Redactor | None) -> str:
     """Return the sentence that says whether, and what, was replaced."""
-    return NOT_REDACTED if redactor is None else f"Redacted: {redactor.told()}."
+    if redactor is None:
+        return NOT_REDACTED
+    return f"Redacted: {redactor.told()}." if redactor.replaced else NONE_FOUND
+
+
+def advised(document: Document, redactor: Redactor) -> Document:
+    """Return a document for the terminal: as it is, and, where it holds something to redact, how to share it."""
+    _replaced(document, redactor)
+    if not redactor.replaced:
+        return document
+    return msgspec.structs.replace(document, footer="\n\n".join(part for part in (document.footer, ADVICE) if part))
 
 
 def redacted(document: Document, redactor: Redactor | None) -> Document:

@@ -187,6 +187,9 @@ class Kubernetes(msgspec.Struct, frozen=True, tag="kubernetes", tag_field="kind"
 
 Where = Local | Container | Ssh | Kubernetes
 
+LONGEST_S = 365 * 86400.0
+"""Seconds that a limit may be: a year. Without a bound, inf and nan would mean a run that nothing ends."""
+
 
 class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
     """When an attempt is ended.
@@ -216,8 +219,15 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
         """Refuse limits that would end every run at once, or none.
 
         Raises:
-            UsageError: A limit is not positive.
+            UsageError: A limit is not positive, or longer than a year.
         """
+        times = {"total_s": self.total_s, "silence_s": self.silence_s, "grace_s": self.grace_s}
+        for name, value in (
+            *times.items(),
+            *((f"phase_silence.{key}", own) for key, own in self.phase_silence.items()),
+        ):
+            if not value <= LONGEST_S:  # nan too
+                raise UsageError("limits", f"{name} must be at most a year ({LONGEST_S:.0f} s), got {value}.")
         for name in ("total_s", "silence_s", "max_output_bytes"):
             if getattr(self, name) <= 0:
                 raise UsageError("limits", f"{name} must be above 0, got {getattr(self, name)}.")

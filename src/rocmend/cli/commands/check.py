@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done, write_report
+from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("rocmend-report.html"),
     show_default=True,
-    help="Where the HTML report goes.",
+    help="Where the HTML report goes. The default replaces an earlier report only; links are not followed.",
 )
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
@@ -87,6 +87,7 @@ def command(
     from rocmend.cli.views.check import check_report, check_summary
     from rocmend.kb.load import load_entries
 
+    file = report_file(output, project=project)
     progress("rocmend check: reading the machine …")
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
     knowledge = load_entries()
@@ -113,7 +114,7 @@ def command(
     )
     report = check_report(result)
     progress_done()
-    write_report(output, report)
+    file.write(shown(report, "html"))
     if store is not None:
         keep_check(store, result, machine, begun, output)
     others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}

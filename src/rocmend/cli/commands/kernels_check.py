@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done, tell
+from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done, tell
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
@@ -86,6 +86,7 @@ def command(
         raise UsageError("--no-store", "it cannot be given together with --store.")
     names = [registry.get(name).name for name in ops] or [op.name for op in registry.ops()]
     where = _device(device)
+    file = OutputFile(record, "file of records") if record is not None else None
     chosen = _sizes(sizes, where)
     group = f"kernels-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     runs: list[OpRun] = []
@@ -99,8 +100,8 @@ def command(
             if store is not None:
                 _keep(store, run, group)
     found = rungs.from_evidence(evidence_of(run, group) for run in runs)
-    if record is not None:
-        _write(record, found)
+    if file is not None:
+        _write(file, found)
     outcome = Outcome(
         "kernels check",
         {"group": group, "runs": runs},
@@ -140,14 +141,14 @@ def _keep(store: Store, run: OpRun, group: str) -> None:
         tell(f"rocmend: the check of {run.op} is not kept: {error}")
 
 
-def _write(path: Path, found: Sequence[Run]) -> None:
+def _write(file: OutputFile, found: Sequence[Run]) -> None:
     """Add records to a file of them, in place of older ones of the same op, rung and target."""
     import msgspec
 
-    from rocmend.core.files import write_atomic
     from rocmend.kernels.rungs import Run, latest
 
     before = []
+    path = file.path
     if path.exists():
         try:
             before = read_json(path, list[Run], max_bytes=64 << 20, what="file of records")
@@ -156,4 +157,4 @@ def _write(path: Path, found: Sequence[Run]) -> None:
     after = [msgspec.structs.replace(one, origin="shipped") for one in (*before, *found)]
     merged = [run for _, runs in sorted(latest(after).items()) for run in runs.values()]
     text = "[\n" + ",\n".join(msgspec.json.encode(one).decode() for one in merged) + "\n]\n"
-    write_atomic(path, text)
+    file.write(text)

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -114,6 +114,8 @@ def command(
         time_limit_s=time_limit,
         fresh=fresh,
     )
+    if write is not None:
+        OutputFile(write, "table")  # what is wrong with it is said before the work
     try:
         report = run.compile_ops(plan, progress)
     finally:

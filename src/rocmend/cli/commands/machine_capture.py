@@ -20,20 +20,24 @@ if TYPE_CHECKING:
     "capture",
     examples=(
         ("rocmend machine capture my-machine", "keep what the collectors read, redacted, in the folder my-machine"),
+        ("rocmend machine capture my-machine --force", "again, in place of the capture in that folder"),
         ("rocmend doctor --machine my-machine", "diagnose it elsewhere"),
     ),
 )
 @click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a capture, in a folder that holds nothing else.")
 @output_options("md")
-def command(directory: Path, output_format: str) -> None:
+def command(directory: Path, force: bool, output_format: str) -> None:
     """Capture this machine's facts into a folder that can be shared.
 
     Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses, unique ids, passwords, keys
     and tokens are replaced by placeholders. Read the folder before you share it: it holds plain files.
+
+    The folder has to be new or empty; with --force it may hold an earlier capture, and nothing else.
     """
     from rocmend.machine.capture import capture
 
-    result = capture(directory, progress=progress)
+    result = capture(directory, progress=progress, force=force)
     progress_done()
     data = {
         "directory": result.directory,

@@ -32,4 +32,6 @@ def command(prefix: str, machine_dir: Path | None, target: str | None, output_fo
     from rocmend.cli.views.machine import machine_document
 
     machine = take_snapshot(machine_dir, target=target)
-    finish(Outcome("machine show", machine), output_format, lambda: machine_document(machine, prefix=prefix))
+    finish(
+        Outcome("machine show", machine), output_format, lambda: machine_document(machine, prefix=prefix), advise=True
+    )

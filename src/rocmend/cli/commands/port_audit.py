@@ -9,10 +9,8 @@ import click
 import msgspec
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import OutputFile, finish, output_options
 from rocmend.cli.streams import write_text
-from rocmend.core.beneath import write_named
-from rocmend.core.errors import RocmendError
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -45,20 +43,16 @@ def command(path: Path, python: str, script: Path | None, output_format: str) ->
     from rocmend.port.build.audit import audit
     from rocmend.port.build.install import install_plan
 
+    file = OutputFile(script, "script", project=path) if script is not None and str(script) != "-" else None
     found = audit(path, python)
     plan = install_plan(found)
     serious = any(one.severity in {Severity.ERROR, Severity.WARNING} for one in found.findings)
     code = FINDINGS if serious else CLEAN
-    if script is not None and str(script) == "-":
+    if file is not None:
+        file.write(plan.script())
+    elif script is not None:
         write_text(plan.script())
         raise click.exceptions.Exit(code)
-    if script is not None:
-        try:
-            write_named(path, script, plan.script())
-        except OSError as error:
-            raise RocmendError(
-                str(script), f"The script can't be written: {error.strerror}.", next_step="Name another place."
-            ) from error
     data = {"audit": msgspec.to_builtins(found), "plan": msgspec.to_builtins(plan), "script": str(script or "")}
     outcome = Outcome("port audit", data, code)
     others = {"sarif": lambda: audit_sarif(found)}

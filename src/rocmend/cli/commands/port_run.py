@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import ProgressBar, finish, output_options, progress_done, tell
+from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -100,6 +100,8 @@ def command(
         )
     from rocmend.cli.porting import analysed, ported, style_of
 
+    if write_baseline is not None:
+        OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
     try:
         analysis = analysed(
             path,

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done, tell
+from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown, tell
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.cli.output import OutputFile
     from rocmend.core.evidence import Evidence
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
@@ -126,6 +127,7 @@ def command(
     from rocmend.store.store import Store
 
     select(selection, dtypes)  # what is wrong with them is said before anything is opened or started
+    file = report_file(output) if output is not None else None
     with contextlib.ExitStack() as stack:
         progress_line = stack.enter_context(_Progress(kept=not no_store))
         store = None if no_store else stack.enter_context(Store.open(store_path))
@@ -144,7 +146,7 @@ def command(
             on_result=progress_line.tell,
             resume=resume,
         )
-    _print(run, output_format, output, verbose=verbose)
+    _print(run, output_format, file, verbose=verbose)
 
 
 class _Progress:
@@ -172,12 +174,12 @@ class _Progress:
             tell(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.")
 
 
-def _print(run: ProbeRun, output_format: str, output: Path | None, *, verbose: bool) -> None:
-    from rocmend.cli.output import json_lines, write_report
+def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbose: bool) -> None:
+    from rocmend.cli.output import json_lines
     from rocmend.cli.views.probe import junit_case, run_document
 
-    if output is not None:
-        write_report(output, run_document(run))
+    if file is not None:
+        file.write(shown(run_document(run), "html"))
 
     def suite() -> Suite:
         from rocmend.report.junit import Suite

@@ -11,7 +11,7 @@ import msgspec
 
 from rocmend.core.documents import MALFORMED, read_json
 from rocmend.core.errors import DataError
-from rocmend.core.files import write_atomic
+from rocmend.core.outputs import write_named
 from rocmend.kernels.compiled.checks import Finding
 from rocmend.kernels.compiled.measure import Measured
 
@@ -93,7 +93,7 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
     """
     header = msgspec.json.encode({"schema": SCHEMA, "columns": _ROW, "figures": _FIGURES}).decode()
     lines = [msgspec.json.encode(_flat(row)).decode() for row in rows]
-    write_atomic(path, header[:-1] + ',"rows":[\n' + ",\n".join(lines) + "\n]}\n")
+    write_named(path, header[:-1] + ',"rows":[\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def _flat(row: Row) -> list[Any]:
