@@ -21,7 +21,7 @@ from rocmend.core.files import naming, open_private, write_atomic
 from rocmend.core.private import is_own_file, untrusted
 from rocmend.core.scratch import ScratchFolder
 
-__all__ = ["MARK", "building", "is_complete"]
+__all__ = ["LOCK", "MARK", "building", "is_complete"]
 
 MARK = ".rocmend-complete.json"
 _MAX_MARK_BYTES = 1 << 16

@@ -119,7 +119,7 @@ def test_what_a_container_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (spec,) = given
     where = spec.where
     assert isinstance(where, Container)
-    assert (where.image, where.network, where.mounts) == ("rocm/pytorch", "none", (Mount(base, base),))
+    assert (where.image, where.network, where.mounts) == ("rocm/pytorch", "none", (Mount(base, base, relabel=True),))
     assert (where.devices, where.user) == ((), f"{os.getuid()}:{os.getgid()}")
     assert str(folder).startswith(f"{base}/")
     assert spec.command.cwd == str(folder)
