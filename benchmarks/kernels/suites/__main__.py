@@ -94,8 +94,9 @@ def _gpus(device: str) -> list[str]:
 
 def _record(path: Path, runs: Sequence[OpRun]) -> None:
     from rocmend.cli.commands.kernels_check import _write
+    from rocmend.cli.output import OutputFile
 
-    _write(path, rungs.from_evidence(evidence_of(one, "suites") for one in runs))
+    _write(OutputFile(path, "file of records"), rungs.from_evidence(evidence_of(one, "suites") for one in runs))
 
 
 if __name__ == "__main__":

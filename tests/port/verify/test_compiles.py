@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rocmend.core.beneath import Beneath
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.records import Evidence, Level, Outcome, Status
 from rocmend.port.verify.units import closure, folder_of_header, standard, units
@@ -127,4 +128,5 @@ def test_units_headers_and_what_they_include() -> None:
 )
 def test_the_standard_that_a_build_asks_for(name: str, text: str, option: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    assert standard(tmp_path) == option
+    with Beneath(tmp_path) as tree:
+        assert standard(tree) == option

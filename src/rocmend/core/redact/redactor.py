@@ -35,6 +35,7 @@ _CONTEXTS = tuple(
         (r"user_?name|logname|sudo_user|login|user", r"[^\W\d][\w.-]{0,63}", "username="),
         (r"(?:\w*version|release|ver)(?:[ _.-]\w+)?", r"\d.*", "version "),
         (r"display", r".*", "DISPLAY="),
+        (r"rd\.(?:luks|lvm|md|dm)[\w.]*|resume|cryptdevice|nfsroot|systemd\.machine_id", r"\S+", "rd.luks.uuid="),
         (r"host|addr(?:ess)?|ip|server|gateway|dns|proxy|peer|listen|bind|endpoint|url", _QUAD.pattern, "address "),
         (
             r"packages?\.[\w.-]+|versions?\.[\w.-]+|nvidia-[\w-]+|cu(?:dnn|blas|fft|sparse|rand|solver)",
