@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from rocmend.core.redact.secrets import TOKENS
 from rocmend.machine.parse.environment import is_secret
 from rocmend.runner.executor import NotStartedError
 
@@ -19,11 +20,7 @@ HIDDEN = "***"
 _PLAIN = re.compile(r"-?\d{0,9}(?:\.\d{1,9})?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
 """No secret, whatever the name says: TOKENIZERS_PARALLELISM=false, MAX_TOKENS=4096."""
 
-_TOKEN = re.compile(
-    r"://[^/\s:@]*:[^/\s@]+@"
-    r"|\b(?:hf|gh[pousr]|github_pat|glpat|npm|pypi|xox[abeprs])[_-][A-Za-z0-9_-]{16,}"
-    r"|\bsk-[A-Za-z0-9_-]{20,}|\bA(?:KIA|SIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY-----"
-)
+_TOKEN = re.compile(rf"://[^/\s:@]*:[^/\s@]+@|{TOKENS.pattern}|-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
 def is_hidden(name: str, value: str | None) -> bool:

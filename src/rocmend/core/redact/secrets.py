@@ -223,6 +223,9 @@ _FORMS = (
     r"eyJ[\w-]{16,}(?:\.[\w-]*){0,4}",
 )
 
+TOKENS = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})")
+"""Keys and tokens that are known by their form, whatever names them."""
+
 SECRETS: tuple[Rule, ...] = (
     # RFC 7468, PROTOCOL.key of OpenSSH, RFC 9580
     Rule(
@@ -240,7 +243,7 @@ SECRETS: tuple[Rule, ...] = (
         ("private-",),
         lines=True,
     ),
-    Rule(re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})"), _whole),
+    Rule(TOKENS, _whole),
     # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks, Discord's and Teams' webhooks
     Rule(
         re.compile(r"(?i)(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)([\w/-]+)"),
