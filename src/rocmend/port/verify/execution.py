@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.secrets import holds_token, is_secret_variable
 from rocmend.core.supervise import CommandResult, Ending
 from rocmend.core.units import size_text
 from rocmend.core.verdict import Verdict
@@ -48,10 +49,6 @@ _BEGINNINGS = (
     "RCCL_", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "INDUCTOR_",
     "OMP_", "MKL_",
 )  # fmt: skip
-_SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|PRIVATE|(?:^|_)AUTH(?:$|_)|KEY(?:S|_ID)?(?:$|_)", re.IGNORECASE
-)
-"""Names that are handed on only where they are named, however they begin."""
 _WRITTEN = re.compile(r"CACHE_(?:DIR|PATH)\b|USER_DB_PATH|CUSTOM_CACHE|^T(?:ORCH|RITON)_HOME$")
 """Names of folders of the user's that are written to: what lies there is executed by other programs."""
 
@@ -136,7 +133,8 @@ def clean_environment(given: Mapping[str, str], home: Path, pass_env: Sequence[s
     kept = {
         name: value
         for name, value in given.items()
-        if (name in _KEPT or name.startswith(_BEGINNINGS)) and not (_SECRET.search(name) or _WRITTEN.search(name))
+        if (name in _KEPT or name.startswith(_BEGINNINGS))
+        and not (is_secret_variable(name) or holds_token(value) or _WRITTEN.search(name))
     }
     for name in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH"):  # an empty part means the working folder: the project
         if name in kept:
