@@ -330,6 +330,22 @@ def test_a_file_that_takes_too_long_is_skipped_once(tmp_path: Path, monkeypatch:
     assert skipped(analyse(tmp_path, jobs=2)) == skipped(first)
 
 
+@pytest.mark.usefixtures("failing_workers")
+def test_files_that_the_projects_time_is_used_up_before_are_left_out(tmp_path: Path) -> None:
+    limits = "time-limit-s = 600\nproject-time-limit-s = 2.0\n"
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rocmend.port]\n{limits}", encoding="utf-8")
+    for name in ("hang1.py", "hang2.py", "hang3.sh"):
+        (tmp_path / name).write_text(PYTHON * 2, encoding="utf-8")  # larger, and so the first
+    (tmp_path / "a.py").write_text(PYTHON, encoding="utf-8")
+    first = analyse(tmp_path, jobs=2)
+    assert set(skipped(first).values()) == {"not read: the project's time was used up"}
+    assert {"hang1.py", "hang2.py", "a.py"} <= set(skipped(first))
+    assert any("2 s" in note and "project-time-limit-s" in note for note in first.notes)
+    for path in tmp_path.glob("hang*"):
+        path.unlink()
+    assert found(analyse(tmp_path, jobs=2)) == [("a.py", "PY01")], "what was left out is read the next time"
+
+
 def test_processes_that_do_not_start_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_COMMAND", [sys.executable, "-c", "import sys; sys.exit(3)"])
     (tmp_path / "a.py").write_text(PYTHON, encoding="utf-8")

@@ -468,3 +468,10 @@ def test_no_manifest_leads_outside(
             undo(root)
         assert (tree(outside), tree(root / ".git"), (root / "link").is_symlink()) == before
         assert not any(path.lstat().st_mode & 0o6000 for path in root.rglob("*"))
+
+
+def test_a_project_that_there_is_no_time_for_is_not_clean(tmp_path: Path) -> None:
+    (tmp_path / "build.sh").write_text("make\n")
+    assert rocmend("port", tmp_path).code == 0
+    (tmp_path / "pyproject.toml").write_text("[tool.rocmend.port]\nproject-time-limit-s = 0.000001\n")
+    assert rocmend("port", tmp_path, "--no-cache").code == 1

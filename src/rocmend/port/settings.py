@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     max_file_bytes: _Bytes = 8 << 20
-    time_limit_s: _Seconds = 20.0
+    time_limit_s: _Seconds = 60.0
     project_time_limit_s: _Seconds = 1800.0
     memory_limit_bytes: _Memory = 2 << 30
     golden: tuple[str, ...] = ()

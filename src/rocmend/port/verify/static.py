@@ -12,6 +12,7 @@ from rocmend.port.build.beside import settled
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Kind
 from rocmend.port.cuda.names import hip_names, no_counterpart
+from rocmend.port.nesting import NestingError
 from rocmend.port.records import Analysis, Issue, Language
 from rocmend.port.records import Outcome as Rewrite
 from rocmend.port.verify.job import Job
@@ -33,7 +34,15 @@ def run(job: Job) -> Level:
     analysis = analyse(job.root, targets=job.targets, cache=job.cache)
     evidence = list(_rules(job, analysis))
     unread = {file.path for file in analysis.files if file.skipped}  # what a reader gave up on is not tried here again
-    files = {path: CudaFile(path, data) for path, data in sources.items() if path not in unread}
+    files: dict[str, CudaFile] = {}
+    for path in sorted(sources.keys() - unread):
+        file = CudaFile(path, sources[path])
+        try:
+            file.functions, file.branches  # noqa: B018  worked out now, and kept
+        except NestingError as error:  # a source that no rule reads, for ROCm alone
+            evidence.append(Evidence(path, Outcome.UNKNOWN, f"it was not read: {error}"))
+        else:
+            files[path] = file
     defined = _defined(files.values())
     for done, path in enumerate(files):
         job.tell("static", done, len(files))

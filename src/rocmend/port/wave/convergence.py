@@ -182,8 +182,8 @@ def _choice(file: CudaFile, one: Statement, places: list[Place]) -> _Found | Non
             depth += (file.tokens[colon].text == b"?") - (file.tokens[colon].text == b":")
             colon = file.partner.get(colon, colon) if file.tokens[colon].text in (b"(", b"[", b"{") else colon
             colon += 1
-        here, there = _after(inside, at + 1, colon), _after(inside, colon + 1, one.last)
-        if here and there:
+        here = _after(inside, at + 1, colon)
+        if here and (there := _after(inside, colon + 1, one.last)):
             first = at
             while first > one.first and file.tokens[first - 1].text not in _BEFORE_CONDITION:
                 before = first - 1

@@ -31,6 +31,7 @@ lines. In Dockerfiles the rewrite is a suggestion, because the base image must b
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rocmend.core.records import Severity
 from rocmend.port.build.file import TextFile
@@ -39,6 +40,11 @@ from rocmend.port.build.leave import KINDS, dependencies, left_out, pinned
 from rocmend.port.build.packages import Role
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
+
+
+@lru_cache(maxsize=4)
+def _of_cpu(file: TextFile, start: int, end: int) -> bool:
+    return "/whl/cpu" in file.text[start:end]
 
 
 @rule(
@@ -94,7 +100,7 @@ def check(file: TextFile) -> Iterable[Found]:
         name = dependency.name
         held = pinned(dependency)
         command = file.command_at(dependency.start)
-        of_cpu = command is not None and "/whl/cpu" in file.text[command.start : command.end]
+        of_cpu = command is not None and _of_cpu(file, command.start, command.end)
         builds = "a build for the CPU" if of_cpu else "the default index's build, which is for CUDA"
         message = (
             f"{name}{dependency.version} replaces a ROCm build with {builds}."
