@@ -55,7 +55,7 @@ def unexpected(error: Exception, arguments: Sequence[str]) -> RocmendError:
 def _redacted(trace: str, arguments: Sequence[str]) -> str:
     """Return the command line and a traceback without what identifies, and without the command line's secrets."""
     from rocmend.core.redact import REDACTED, redactor_here
-    from rocmend.core.redact.secrets import is_secret_name, is_secret_option
+    from rocmend.core.secrets import is_secret_name, is_secret_option
 
     redactor = redactor_here()
     secrets: set[str] = set()

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 import re
 import sys
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import msgspec
 
+from rocmend.core.errors import RocmendError
+
 __all__ = ["vocabulary"]
 
+_WRITERS = ("rocmend.cli.", "rocmend.report.")
+_IDENTIFIER = re.compile(r"[a-z]+(?:[A-Z][a-z]+|_[a-z]+)*")
 _PARTS = re.compile(r"[^A-Za-z0-9]+")
 
 
-@functools.cache
 def vocabulary() -> frozenset[str]:
-    """Return the words that our output is made of, in lower case: commands, fields, enumerations, facts, ids.
+    """Return the words that our output is made of, in lower case: commands, fields, enumerations, facts, ids, errors' codes.
 
-    Fields and enumerations are those of what is loaded: only that can be printed.
+    They are taken from what is loaded: only that can be printed.
     """
     found: set[str] = set()
-    for text in (*_commands(), *_facts(), *_entries(), *_fields(), *_values()):
+    for text in (*_commands(), *_facts(), *_entries(), *_fields(), *_values(), *_codes(), *_written()):
         found |= {text.lower(), *(part.lower() for part in _PARTS.split(text) if part)}
     return frozenset(found)
 
@@ -55,6 +59,30 @@ def _fields() -> Iterator[str]:
 def _values() -> Iterator[str]:
     for kind in _ours(Enum):
         yield from (member.value for member in kind if isinstance(member.value, str))
+
+
+def _codes() -> Iterator[str]:
+    yield from (kind.code for kind in (RocmendError, *_ours(RocmendError)))
+
+
+def _written() -> Iterator[str]:
+    """Yield the identifiers that the code of commands and reports writes as texts: keys of objects without a class."""
+    for name, module in tuple(sys.modules.items()):
+        if name.startswith(_WRITERS):
+            for value in vars(module).values():
+                function = inspect.unwrap(getattr(value, "callback", None) or value)
+                if isinstance(function, FunctionType) and function.__module__ == name:
+                    yield from _texts(function.__code__)
+                elif isinstance(value, dict) and name != __name__:
+                    yield from _texts((*value, *value.values()))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str) and _IDENTIFIER.fullmatch(value):
+        yield value
+    elif isinstance(value, tuple | CodeType):
+        for part in value if isinstance(value, tuple) else value.co_consts:
+            yield from _texts(part)
 
 
 def _ours(base: type) -> Iterator[Any]:

@@ -11,8 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from rocmend.core.redact.secrets import TOKENS
-from rocmend.machine.parse.environment import is_secret
+from rocmend.core.secrets import hide_tokens, holds_token, is_secret_variable
 from rocmend.runner.executor import NotStartedError
 
 HIDDEN = "***"
@@ -20,14 +19,12 @@ HIDDEN = "***"
 _PLAIN = re.compile(r"-?\d{0,9}(?:\.\d{1,9})?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
 """No secret, whatever the name says: TOKENIZERS_PARALLELISM=false, MAX_TOKENS=4096."""
 
-_TOKEN = re.compile(rf"://[^/\s:@]*:[^/\s@]+@|{TOKENS.pattern}|-----BEGIN [A-Z ]*PRIVATE KEY-----")
-
 
 def is_hidden(name: str, value: str | None) -> bool:
     """Whether a variable's value is not to be kept or shown."""
     if not value:
         return False
-    return value == HIDDEN or (is_secret(name) and not _PLAIN.fullmatch(value)) or _TOKEN.search(value) is not None
+    return value == HIDDEN or (is_secret_variable(name) and not _PLAIN.fullmatch(value)) or holds_token(value)
 
 
 def without_secrets(env: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -38,9 +35,9 @@ def without_secrets(env: Mapping[str, str | None]) -> dict[str, str | None]:
 def without_secret(argument: str) -> str:
     """Return a command line's argument as it is kept and shown: ``NAME=VALUE`` is looked at as a variable."""
     found = re.fullmatch(r"((?:--?env=|-e=?)?-{0,2}([A-Za-z_][A-Za-z0-9_-]*)=)(.+)", argument, re.DOTALL)
-    if found and is_hidden(found[2].replace("-", "_"), found[3]):
+    if found and is_hidden(found[2], found[3]):
         return found[1] + HIDDEN
-    return _TOKEN.sub(HIDDEN, argument)
+    return hide_tokens(argument, HIDDEN)
 
 
 def with_secrets(env: Mapping[str, str | None], ours: Mapping[str, str] | None = None) -> dict[str, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from rocmend.core.redact.places import Places, Replace, Rule, is_placeholder, joined
 from rocmend.core.redact.words import GENERIC_NAMES, KEPT_ACCOUNTS, PUBLIC_HOSTS, REDACTED
@@ -311,7 +312,7 @@ NAMES: tuple[Rule, ...] = (
 )
 
 
-def words(kinds: dict[str, str]) -> Rule | None:
+def words(kinds: dict[str, str], kept: Collection[str] = ()) -> Rule | None:
     """Return the rule for names that are known: in any case, with whatever joins their parts, beside digits and marks.
 
     A name of six letters or more is found inside longer words too. One of the letters a to f only is not looked for in
@@ -319,6 +320,7 @@ def words(kinds: dict[str, str]) -> Rule | None:
 
     Args:
         kinds: ``joined`` name to its kind.
+        kept: Words in which no name is looked for, in lower case.
     """
     if not kinds:
         return None
@@ -337,6 +339,8 @@ def words(kinds: dict[str, str]) -> Rule | None:
         parts.append(spelt)
 
     def replace(places: Places, match: re.Match[str]) -> str:
+        if kept and _around(match).lower() in kept:
+            return match[0]
         name = joined(match[0])
         kind = kinds.get(name) or next(
             (kinds[known] for known in kinds if known.replace("-", "") == name.replace("-", "")), "user"
@@ -344,6 +348,16 @@ def words(kinds: dict[str, str]) -> Rule | None:
         return places.host(match[0]) if kind == "host" else places.user(match[0])
 
     return Rule(re.compile("|".join(parts)), replace)
+
+
+def _around(match: re.Match[str]) -> str:
+    """Return a match with the letters and digits on both sides: ``findings`` for ``finding``."""
+    text, start, end = match.string, *match.span()
+    while start and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return text[start:end]
 
 
 _INSIDE_WORDS = 6

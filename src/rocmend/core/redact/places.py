@@ -70,10 +70,11 @@ class Places:
         self._known: dict[str, dict[str, str]] = {}
         names = {part for host in hosts for part in (host, host.partition(".")[0]) if part}
         words = dict.fromkeys(names, "host") | {name: "user" for name in users if name}
+        kept_names = {joined(word) for word in kept}
         self.kinds = {
             joined(name): kind
             for name, kind in words.items()
-            if not (name.lower() in GENERIC_NAMES or name.lower() in kept)
+            if not (name.lower() in GENERIC_NAMES or joined(name) in kept_names)
             and len(name) > 2
             and not name.isdigit()
             and not is_placeholder(name)

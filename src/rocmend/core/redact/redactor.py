@@ -9,7 +9,8 @@ from typing import Any
 from rocmend.core.redact.names import NAMES, words
 from rocmend.core.redact.numbers import NUMBERS, serial
 from rocmend.core.redact.places import GROUPS, Places, Rule
-from rocmend.core.redact.secrets import SECRETS, is_secret_name, is_secret_option, secret_value
+from rocmend.core.redact.secrets import SECRETS, secret_value
+from rocmend.core.secrets import is_secret_name, is_secret_option
 
 _MAX_ROUNDS = 10  # one replaces, one finds nothing more; text glued together by chance takes a few
 
@@ -65,7 +66,7 @@ class Redactor(Places):
 
     def __init__(self, *, hosts: Iterable[str] = (), users: Iterable[str] = (), kept: Collection[str] = ()) -> None:
         super().__init__(hosts=hosts, users=users, kept=kept)
-        known = words(self.kinds)
+        known = words(self.kinds, kept)
         self._done: dict[str, str] = {}
         rules = (*SECRETS, *NAMES, *NUMBERS, *([known] if known else []))
         self._over_lines = [rule for rule in rules if rule.lines]

@@ -7,24 +7,10 @@ import binascii
 import re
 
 from rocmend.core.redact.places import Places, Rule, is_placeholder
-
-_KEY = (
-    r"(?:passw(?:or)?d|passphrase|passcode|(?<![A-Za-z])pwd|(?<=[_-])pass|(?<=--)pass|(?<=[_-])pw|(?<![A-Za-z])psk"
-    r"|secret(?:[ _-]?(?:access)?[ _-]?key)?"
-    r"|(?:api|access|secret|private|auth|account|encryption|signing|license|licence|product|pre-?shared|wep)[ _-]?key\d?"
-    r"|token|credentials?|dockerconfigjson|(?<![A-Za-z])_?auth(?:orization)?|(?<![A-Za-z])jwt)"
-)
-"""What a secret is called; what stands before it in a longer name is looked at where it was found."""
+from rocmend.core.secrets import KEY, NOT_A_TOKEN, TOKEN
 
 _KEYS = ("pass", "pwd", "pw", "psk", "secret", "key", "token", "credential", "dockerconfigjson", "auth", "jwt")
 """One of them is in every such name."""
-
-_NOT_A_TOKEN = re.compile(
-    r"(?i)(?<![a-z])(?:eos|bos|pad|unk|sep|cls|mask|eot|eog|eom|lf|nl|img|image|audio|video|fim\w{0,4}|special|start|end|stop|first"
-    r"|last|next|prev|previous|per|each|draft|num|max|min|new|n|added|decoder_start|boi|eoi|tool|think|prompt|input|output"
-    r"|unexpected)[ _-]?$"
-)
-"""Before ``token``: a token of a language model or of a grammar."""
 
 _NO_SECRET = re.compile(
     r"(?i)(?:none|null|nil|true|false|yes|no|on|off|set|unset|not|required|missing|invalid|incorrect|wrong|expired|empty"
@@ -41,9 +27,9 @@ _VALUE = (
     rf"(?:(?P<quote>{_QUOTE})(?P<quoted>(?:(?!(?P=quote))[^\r\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n]|\Z))"
     r"|(?P<bare>[^\s\"'\\&<>]+?)(?=[\s\"'\\&<>]|[,;)\]}]{1,3}(?:\s|\Z|[\w-]{1,40}=)|\Z))"
 )
-_ASSIGNED = re.compile(rf"(?i)(?P<key>{_KEY})(?P<is>{_QUOTE}?\]?[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}){_VALUE}")
+_ASSIGNED = re.compile(rf"(?i)(?P<key>{KEY})(?P<is>{_QUOTE}?\]?[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}){_VALUE}")
 _OPTION = re.compile(
-    rf"(?i)(?P<key>{_KEY}|(?<=--)key)(?P<is>(?:{_QUOTE},?)?[ \t]{{1,8}})(?P<value>{_QUOTE}?(?P<word>[^\s\"'\\-][^\s\"'\\]*))"
+    rf"(?i)(?P<key>{KEY}|(?<=--)key)(?P<is>(?:{_QUOTE},?)?[ \t]{{1,8}})(?P<value>{_QUOTE}?(?P<word>[^\s\"'\\-][^\s\"'\\]*))"
 )
 _IS_OPTION = re.compile(r"(?:^|[\s\"'\[(=,])--?[\w-]{0,40}$")
 _SAID = re.compile(
@@ -79,7 +65,7 @@ def _harmless(key: str, value: str, match: re.Match[str]) -> bool:
     if key == "pwd":
         return value.startswith(("/", "~")) or re.match(r"[A-Za-z]:[\\/]", value) is not None
     if key in {"token", "auth", "_auth", "credential", "credentials"}:
-        if _NUMBER.fullmatch(value) or (key == "token" and _NOT_A_TOKEN.search(before)):
+        if _NUMBER.fullmatch(value) or (key == "token" and NOT_A_TOKEN.search(before)):
             return True
         return len(value) < (8 if key.endswith("auth") else 4) or value.startswith(("[", "{", "<", "("))
     return value.startswith(("{", "[")) and len(value) < 3
@@ -90,7 +76,7 @@ def _option(places: Places, match: re.Match[str]) -> str:
     word = match["word"]
     if not _IS_OPTION.search(before) or is_placeholder(word) or _NO_SECRET.fullmatch(word):
         return match[0]
-    if match["key"].lower() in {"token", "key", "auth"} and (_NUMBER.fullmatch(word) or _NOT_A_TOKEN.search(before)):
+    if match["key"].lower() in {"token", "key", "auth"} and (_NUMBER.fullmatch(word) or NOT_A_TOKEN.search(before)):
         return match[0]
     if word.startswith(("=", ":")):
         return match[0]
@@ -106,24 +92,11 @@ def _said(places: Places, match: re.Match[str]) -> str:
     return _at(match, places)
 
 
-def is_secret_name(name: str) -> bool:
-    """Tell whether a value of this name is a secret: ``HF_TOKEN``, ``api-key``; not ``eos_token`` or ``PWD``."""
-    found = re.search(rf"(?i){_KEY}\Z", name.strip())
-    if found is None or name.lower() in {"pwd", "oldpwd"}:
-        return False
-    return not (found[0].lower() == "token" and _NOT_A_TOKEN.search(name[: found.start()]))
-
-
 def secret_value(places: Places, value: str) -> str:
     """Replace a value that its name says is a secret, unless it is a word about one."""
     if not value.strip() or is_placeholder(value) or _NO_SECRET.fullmatch(value) or _NUMBER.fullmatch(value):
         return value
     return places.secret(value)
-
-
-def is_secret_option(word: str) -> bool:
-    """Tell whether the next word of a command line is a secret: ``--password``, not ``--max-token``."""
-    return word.startswith("-") and "=" not in word and (is_secret_name(word.lstrip("-")) or word == "--key")
 
 
 def _whole(places: Places, match: re.Match[str]) -> str:
@@ -175,57 +148,6 @@ _PARAMETERS = (
     r"|sig|key|pwd|pass|auth|code|jwt|ticket|hmac|sid|session(?:id)?|assertion|googleaccessid|key-pair-id|policy)"
 )
 
-_FORMS = (
-    # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
-    r"(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|APKA|AROA)[A-Z0-9]{12,}",
-    # https://github.blog/2021-04-05-behind-githubs-new-authentication-token-formats/
-    r"gh[pousr]_[A-Za-z0-9]{16,}",
-    r"github_pat_[A-Za-z0-9_]{16,}",
-    # https://docs.gitlab.com/security/tokens/#token-prefixes
-    r"gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|soat|ffct)-[\w.-]{16,}",
-    # https://huggingface.co/docs/hub/security-tokens
-    r"(?:hf|api_org)_[A-Za-z0-9_-]{16,}",
-    # https://platform.openai.com/docs/api-reference/authentication, https://docs.anthropic.com/en/api/overview
-    r"sk[_-][\w-]{16,}",
-    # https://docs.stripe.com/keys, https://docs.stripe.com/webhooks
-    r"[rsp]k_(?:live|test)_[A-Za-z0-9]{10,}",
-    r"whsec_[A-Za-z0-9+/=]{16,}",
-    # https://docs.slack.dev/authentication/tokens
-    r"xox[abcdeoprs][_-][A-Za-z0-9-]{10,}",
-    r"xapp-[A-Za-z0-9-]{10,}",
-    # https://cloud.google.com/docs/authentication/api-keys, .../token-types
-    r"AIza[\w-]{30,}",
-    r"GOCSPX-[\w-]{16,}",
-    r"ya29\.[\w.-]{16,}",
-    # https://docs.npmjs.com/about-access-tokens, https://pypi.org/help/#apitoken
-    r"npm_[A-Za-z0-9]{20,}",
-    r"pypi-AgE[\w-]{16,}",
-    # https://docs.docker.com/security/access-tokens/, https://docs.databricks.com/dev-tools/auth/pat.html
-    r"dckr_(?:pat|oat)_[\w-]{16,}",
-    r"dapi[0-9a-f]{32}",
-    # https://docs.digitalocean.com/reference/api/create-personal-access-token/
-    r"do[opr]_v1_[0-9a-f]{32,}",
-    # https://www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys
-    r"SG\.[\w-]{16,}\.[\w-]{16,}",
-    # https://developer.hashicorp.com/vault/docs/concepts/tokens, https://tailscale.com/kb/1085/auth-keys
-    r"hv[sbr]\.[\w-]{20,}",
-    r"tskey-[\w-]{10,}",
-    # https://docs.nvidia.com/ngc/, https://replicate.com/docs/topics/security/api-tokens, https://console.groq.com/docs
-    r"nvapi-[\w-]{20,}",
-    r"r8_[A-Za-z0-9]{20,}",
-    r"gsk_[A-Za-z0-9]{20,}",
-    r"xai-[A-Za-z0-9]{20,}",
-    # https://core.telegram.org/bots/api#authorizing-your-bot
-    r"\d{8,10}:AA[\w-]{30,}",
-    # https://github.com/C2SP/C2SP/blob/main/age.md
-    r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
-    # RFC 7519: three parts in base64url, the first of which begins with {"
-    r"eyJ[\w-]{16,}(?:\.[\w-]*){0,4}",
-)
-
-TOKENS = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})")
-"""Keys and tokens that are known by their form, whatever names them."""
-
 SECRETS: tuple[Rule, ...] = (
     # RFC 7468, PROTOCOL.key of OpenSSH, RFC 9580
     Rule(
@@ -243,7 +165,7 @@ SECRETS: tuple[Rule, ...] = (
         ("private-",),
         lines=True,
     ),
-    Rule(TOKENS, _whole),
+    Rule(re.compile(TOKEN), _whole),
     # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks, Discord's and Teams' webhooks
     Rule(
         re.compile(r"(?i)(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)([\w/-]+)"),

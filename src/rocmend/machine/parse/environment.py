@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rocmend.core.secrets import is_secret_variable
+
 PREFIXES = (
     # the runtime and its libraries
     *("HSA_", "HIP_", "HIPBLASLT_", "HIPCC_", "ROCM_", "ROCR_", "ROCBLAS_", "ROCFFT_", "ROCPROFILER_", "ROCTRACER_"),
@@ -39,18 +41,14 @@ SEARCH_NAMES = frozenset(
 )
 """Variables that say where to look: collectors read them and a capture keeps them, and they do not become facts."""
 
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|PRIVATE|_PAT(?:_|\Z)|LICENSE")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,150}\Z")
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is a secret."""
-    return _SECRET.search(name.upper()) is not None
 
 
 def is_fact(name: str) -> bool:
     """Whether a variable becomes a fact: it configures what this project diagnoses, and it is no secret."""
-    return _NAME.match(name) is not None and not is_secret(name) and (name.startswith(PREFIXES) or name in NAMES)
+    return (
+        _NAME.match(name) is not None and not is_secret_variable(name) and (name.startswith(PREFIXES) or name in NAMES)
+    )
 
 
 def is_kept(name: str) -> bool:

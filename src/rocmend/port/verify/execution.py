@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.secrets import holds_token, is_secret_variable
 from rocmend.core.supervise import CommandResult, Ending
 from rocmend.core.units import size_text
 from rocmend.core.verdict import Verdict
-from rocmend.machine.parse.environment import is_secret
 from rocmend.runner.events import Event, EventKind
 from rocmend.runner.remote.engine import Engine
 from rocmend.runner.result import AttemptResult
@@ -133,7 +133,8 @@ def clean_environment(given: Mapping[str, str], home: Path, pass_env: Sequence[s
     kept = {
         name: value
         for name, value in given.items()
-        if (name in _KEPT or name.startswith(_BEGINNINGS)) and not (is_secret(name) or _WRITTEN.search(name))
+        if (name in _KEPT or name.startswith(_BEGINNINGS))
+        and not (is_secret_variable(name) or holds_token(value) or _WRITTEN.search(name))
     }
     for name in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH"):  # an empty part means the working folder: the project
         if name in kept:
