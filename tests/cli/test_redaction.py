@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import enum
 import html
 import importlib
 import json
+import os
+import pkgutil
+import pwd
 import re
+import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
+import msgspec
 import pytest
 
 from rocmend.cli.main import command_modules
-from rocmend.core.redact import here
+from rocmend.core.redact import here, redactor_here
 
 Run = Callable[..., Any]
 
@@ -159,14 +165,124 @@ def shape(value: object) -> object:
     return [shape(item) for item in value] if isinstance(value, list) else type(value).__name__
 
 
-def test_thousands_of_accounts_cost_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pwd
+def words_of_ours(*, cut: bool = True) -> set[str]:
+    """Return the names of all fields and the values of all enumerations, and perhaps each of them with a letter left out."""
+    for room in ("core", "doctor", "kb", "lab", "machine", "report", "runner", "store"):
+        package = importlib.import_module(f"rocmend.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    found: set[str] = set()
+    kinds: list[type] = [msgspec.Struct, enum.Enum]
+    while kinds:
+        kind = kinds.pop()
+        kinds += type.__subclasses__(kind)
+        if kind.__module__.startswith("rocmend."):
+            found |= set(getattr(kind, "__struct_fields__", ()))
+            found |= {one.value for one in kind if isinstance(one.value, str)} if issubclass(kind, enum.Enum) else set()
+    return (
+        found
+        if not cut
+        else found | {part for word in found for part in (word[1:], word[:-1]) if part.isalpha() and len(part) > 5}
+    )
 
-    from rocmend.core.redact import here
 
-    people = [
-        pwd.struct_passwd((f"person{number}x", "x", 2000 + number, 2000, "", f"/home/person{number}x", "/bin/sh"))
-        for number in range(20_000)
-    ]
-    monkeypatch.setattr(pwd, "getpwall", lambda: people)
-    assert len(here.users()) < 100
+def pairs(value: object, key: str = "") -> Iterator[tuple[str, object]]:
+    """Yield what a JSON value holds, with its keys."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield name, None
+            yield from pairs(item, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from pairs(item, key)
+    else:
+        yield key, value
+
+
+ENUMERATED = {
+    "severity",
+    "entry_id",
+    "key",
+    "kind",
+    "status",
+    "level",
+    "ruleId",
+    "claim",
+    "command",
+    "code",
+    "confidence",
+}
+
+
+@pytest.mark.parametrize("machine", ["rx-5600-xt", "strix-halo"])
+def test_people_called_like_each_field_and_value_of_ours(
+    machine: str, rocmend: Run, machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = words_of_ours()
+    assert {"severity", "findings", "finding", "warning", "entry_id"} <= people
+    monkeypatch.setattr(here, "users", lambda: people)
+    for output_format in ("json", "sarif"):
+        arguments = ("doctor", "--machine", machines / machine, "--format", output_format)
+        shown, whole = (list(pairs(json.loads(rocmend(*arguments, *more).out))) for more in ((), ("--no-redact",)))
+        assert [key for key, _ in shown] == [key for key, _ in whole]
+        assert [one for one in shown if one[0] in ENUMERATED] == [one for one in whole if one[0] in ENUMERATED]
+    monkeypatch.setattr(here, "users", lambda: words_of_ours(cut=False))
+    shown_text, whole_text = (
+        rocmend("doctor", "--machine", machines / machine, "--format", "md", *more).out.splitlines()[:-1]
+        for more in ((), ("--no-redact",))
+    )
+    assert shown_text == whole_text
+
+
+@pytest.mark.parametrize("name", ["location", "usage", "artifact", "driver", "directory"])
+def test_a_machine_called_like_a_key_that_no_class_has(
+    name: str, rocmend: Run, machines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keys(*arguments: str | Path) -> list[str]:
+        return [key for key, _ in pairs(json.loads(rocmend(*arguments).out))]
+
+    sarif = ("doctor", "--machine", machines / "rx-5600-xt", "--format", "sarif")
+    whole = keys(*sarif, "--no-redact")
+    monkeypatch.setattr(here, "hosts", lambda: {name})
+    assert keys(*sarif) == whole
+    assert {"directory", "files", "commands", "replaced"} <= set(keys("machine", "capture", tmp_path / "m", "--json"))
+    assert json.loads(rocmend("doctor", "--nope", "--json").out)["errors"][0]["code"] == "usage"
+
+
+def test_thousands_of_accounts_cost_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def asked() -> NoReturn:
+        pytest.fail("a directory service is not asked for all its accounts")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(pwd, "getpwall", asked)
+    accounts = tmp_path / "passwd"
+    rows = (f"person{number}x:x:{2000 + number}:2000:Full Name{number}:/home/x:/bin/sh" for number in range(20_000))
+    accounts.write_text(
+        "\n".join(("anna:x:1000:1000:Anna Nym,,,:/srv/anna:/bin/sh", "svc:x:990:990::/:/bin/false", *rows))
+    )
+    monkeypatch.setattr(here, "_ACCOUNTS", str(accounts), raising=False)
+    for number in range(200):
+        (tmp_path / "home" / f"n{number}").mkdir(parents=True)
+    monkeypatch.setattr(here, "_HOMES", str(tmp_path / "home"), raising=False)
+    names = here.users()
+    assert {"anna", "Anna Nym"} <= names
+    assert "svc" not in names
+    assert len(names) < 250
+    redactor = redactor_here()
+    begun = time.process_time()
+    for number in range(300):
+        redactor.text(f"[ {number}.0] amdgpu 0000:c5:00.0: amdgpu: MODE2 reset, said anna-{number}, /home/anna/x")
+    assert time.process_time() - begun < 3
+
+
+def test_the_owner_of_a_home_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    owner = tmp_path / "home" / "zoe"
+    owner.mkdir(parents=True)
+    if os.geteuid() == 0:
+        os.chown(owner, 4321, 4321)
+    entry = pwd.struct_passwd(("zoe", "x", 4321, 4321, "Zoe Example,,,", "/home/zoe", "/bin/sh"))
+    monkeypatch.undo()
+    monkeypatch.setattr(here, "_HOMES", str(tmp_path / "home"), raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    monkeypatch.setattr(pwd, "getpwall", list)
+    assert {"zoe", "Zoe Example"} <= here.users()

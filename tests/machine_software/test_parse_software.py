@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rocmend.machine.parse.assignments import parse_assignments
 from rocmend.machine.parse.distributions import normalise, parse_direct_url, parse_folder, parse_metadata
-from rocmend.machine.parse.environment import is_fact, is_kept, is_secret
+from rocmend.machine.parse.environment import is_fact, is_kept
 from rocmend.machine.parse.frameworks import choose, rocm_of_name
 from rocmend.machine.parse.gfx_names import target_order, targets_in
 from rocmend.machine.parse.packages import (
@@ -162,7 +162,7 @@ def test_environment_names() -> None:
     assert not is_fact("TF_CLI_CONFIG_FILE")
     assert is_kept("PATH")
     for secret in ("VLLM_API_KEY", "HF_TOKEN", "TORCH_HUB_AUTH", "OLLAMA_PASSWORD", "LLAMA_CLIENT_SECRET"):
-        assert is_secret(secret)
+        assert not is_fact(secret)
         assert not is_kept(secret)
     assert not is_fact("BASH_FUNC_x%%")
     assert not is_kept("AWS_REGION")

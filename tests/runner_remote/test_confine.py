@@ -141,6 +141,12 @@ class TestContainers:
         assert not shortcomings(Container("image"), EngineFacts(pids=True))
 
 
+TOKENS = (
+    *("gsk_" + "a1" * 20, "AIza" + "b2" * 18, "glrt-" + "c3" * 12, "nvapi-" + "d4" * 16, "dapi" + "0a" * 16),
+    "eyJhbGciOiJIUzI1NiJ9eyJ.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl",
+)
+
+
 class TestSecrets:
     @pytest.mark.parametrize(
         ("name", "value", "hidden"),
@@ -149,6 +155,9 @@ class TestSecrets:
             ("AWS_SECRET_ACCESS_KEY", "abc", True),
             ("DATABASE", "postgres://me:word@host/db", True),
             ("ANY", SECRET, True),
+            *(("ROCM_NOTE", token, True) for token in TOKENS),
+            ("GITHUB_PAT", "abc", True),
+            ("ROCM_NOTE", "sk-learn 1.2", False),
             ("TOKENIZERS_PARALLELISM", "false", False),
             ("MAX_TOKENS", "4096", False),
             ("HSA_ENABLE_SDMA", "0", False),

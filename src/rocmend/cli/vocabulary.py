@@ -23,7 +23,7 @@ _PARTS = re.compile(r"[^A-Za-z0-9]+")
 
 
 def vocabulary() -> frozenset[str]:
-    """Return the words that our output is made of, in lower case: commands, fields, enumerations, facts, ids, errors' codes.
+    """Return the words that our output is made of, in lower case: commands, fields, enumerations, facts, ids, codes.
 
     They are taken from what is loaded: only that can be printed.
     """

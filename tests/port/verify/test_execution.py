@@ -42,6 +42,12 @@ def test_variables_that_are_handed_on(tmp_path: Path, name: str, kept: bool) -> 
     assert clean_environment({name: "x"}, tmp_path, [name])[name] == "x", "a variable that is named is handed on"
 
 
+def test_a_token_in_a_variable_with_a_harmless_name_is_not_handed_on(tmp_path: Path) -> None:
+    token = "gsk_" + "a1" * 20
+    assert "ROCM_NOTE" not in clean_environment({"ROCM_NOTE": token}, tmp_path)
+    assert clean_environment({"ROCM_NOTE": token}, tmp_path, ["ROCM_NOTE"])["ROCM_NOTE"] == token
+
+
 def test_the_working_folder_is_on_no_path(tmp_path: Path) -> None:
     made = clean_environment({"PATH": ":/usr/bin:.:bin", "PYTHONPATH": "/a:", "HOME": "/home/me"}, tmp_path)
     assert (made["PATH"], made["PYTHONPATH"], made["HOME"]) == ("/usr/bin", "/a", str(tmp_path))

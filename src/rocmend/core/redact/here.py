@@ -14,9 +14,9 @@ _NO_PERSON_ID = 65534
 
 _MOST_PEOPLE = 50
 """People whose names are taken: each of them is looked for in every line."""
-_PASSWD_BYTES = 1 << 20
+_ACCOUNTS_BYTES = 1 << 20
 
-_PASSWD = "/etc/passwd"
+_ACCOUNTS = "/etc/passwd"
 _HOMES = "/home"
 
 
@@ -40,8 +40,8 @@ def users() -> set[str]:
 def _listed() -> dict[str, str]:
     """Return account and full name of the people in this machine's own list."""
     people: dict[str, str] = {}
-    with suppress(OSError), open(_PASSWD, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  pathlib is slow to load
-        for line in file.read(_PASSWD_BYTES).splitlines():
+    with suppress(OSError), open(_ACCOUNTS, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  pathlib is slow to load
+        for line in file.read(_ACCOUNTS_BYTES).splitlines():
             account, _, uid, _, comment, *_ = [*line.split(":"), "", "", "", "", ""]
             if uid.isdecimal() and FIRST_PERSON_ID <= int(uid) < _NO_PERSON_ID and len(people) < _MOST_PEOPLE:
                 people[account] = _full_name(comment)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rocmend.core.redact.names import NAMES, words
 from rocmend.core.redact.numbers import NUMBERS, serial
-from rocmend.core.redact.places import GROUPS, Places, Rule
+from rocmend.core.redact.places import GROUPS, Places, Rule, joined
 from rocmend.core.redact.secrets import SECRETS, secret_value
 from rocmend.core.secrets import is_secret_name, is_secret_option
 
@@ -47,6 +47,9 @@ _CONTEXTS = tuple(
 )
 """What a value's name, together with its form, says about it, and the words that say so in a text."""
 
+_FIELD = re.compile(r"[a-z][A-Za-z0-9]*(?:_[a-z0-9]+)*")
+"""Keys as programs name their fields."""
+
 _OF_VERSIONS = frozenset({"packages", "versions"})
 """What holds versions by name."""
 _GENERAL = frozenset({"value", "raw", "text", "values", "current", "default"})
@@ -71,6 +74,7 @@ class Redactor(Places):
         rules = (*SECRETS, *NAMES, *NUMBERS, *([known] if known else []))
         self._over_lines = [rule for rule in rules if rule.lines]
         self._rules = [rule for rule in rules if not rule.lines]
+        self._key_rules = [rule for rule in self._rules if rule is not known]
 
     def text(self, text: str) -> str:
         """Replace everything that identifies, until nothing changes any more: a result is stable."""
@@ -151,7 +155,7 @@ class Redactor(Places):
             outer = named if isinstance(named, str) else name
             inside = f"{name}." if name in _OF_VERSIONS else ""
             return {
-                self.text(str(key)): self.json(item, outer if str(key) in _GENERAL else f"{inside}{key}")
+                self._key(str(key)): self.json(item, outer if str(key) in _GENERAL else f"{inside}{key}")
                 for key, item in value.items()
             }
         if isinstance(value, list | tuple):
@@ -160,6 +164,12 @@ class Redactor(Places):
             made = serial(self, str(value))
             return int(made) if made.isdecimal() else made
         return value
+
+    def _key(self, key: str) -> str:
+        """Replace in the key of an object; a name that is no whole word of a field's name is not looked for in it."""
+        if _FIELD.fullmatch(key) and self.kinds.keys().isdisjoint((joined(key), *key.split("_"))):
+            return self._once(key, self._key_rules)
+        return self.text(key)
 
     def _items(self, items: Sequence[Any], name: str) -> list[Any]:
         """Replace in a list; in one of a command's words, an option may say what the next one is."""
