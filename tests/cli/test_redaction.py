@@ -166,7 +166,7 @@ def shape(value: object) -> object:
 
 
 def words_of_ours(*, cut: bool = True) -> set[str]:
-    """Return the names of all fields and the values of all enumerations, and perhaps each of them with a letter left out."""
+    """Return the names of all fields and the values of all enumerations, and each of them with a letter cut off."""
     for room in ("core", "doctor", "kb", "lab", "machine", "report", "runner", "store"):
         package = importlib.import_module(f"rocmend.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -234,16 +234,15 @@ def test_people_called_like_each_field_and_value_of_ours(
     assert shown_text == whole_text
 
 
-@pytest.mark.parametrize("name", ["location", "usage", "artifact", "driver", "directory"])
 def test_a_machine_called_like_a_key_that_no_class_has(
-    name: str, rocmend: Run, machines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rocmend: Run, machines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def keys(*arguments: str | Path) -> list[str]:
         return [key for key, _ in pairs(json.loads(rocmend(*arguments).out))]
 
     sarif = ("doctor", "--machine", machines / "rx-5600-xt", "--format", "sarif")
     whole = keys(*sarif, "--no-redact")
-    monkeypatch.setattr(here, "hosts", lambda: {name})
+    monkeypatch.setattr(here, "hosts", lambda: {"location", "usage", "artifact", "driver", "directory"})
     assert keys(*sarif) == whole
     assert {"directory", "files", "commands", "replaced"} <= set(keys("machine", "capture", tmp_path / "m", "--json"))
     assert json.loads(rocmend("doctor", "--nope", "--json").out)["errors"][0]["code"] == "usage"
@@ -276,13 +275,15 @@ def test_thousands_of_accounts_cost_no_more(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_owner_of_a_home_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    owner = tmp_path / "home" / "zoe"
-    owner.mkdir(parents=True)
+    home = tmp_path / "home" / "zoe"
+    home.mkdir(parents=True)
     if os.geteuid() == 0:
-        os.chown(owner, 4321, 4321)
-    entry = pwd.struct_passwd(("zoe", "x", 4321, 4321, "Zoe Example,,,", "/home/zoe", "/bin/sh"))
+        os.chown(home, 4321, 4321)
+    uid = home.stat().st_uid
+    entry = pwd.struct_passwd(("zoe", "x", uid, uid, "Zoe Example,,,", "/home/zoe", "/bin/sh"))
     monkeypatch.undo()
     monkeypatch.setattr(here, "_HOMES", str(tmp_path / "home"), raising=False)
-    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    monkeypatch.setattr(os, "geteuid", lambda: 99_999)
+    monkeypatch.setattr(pwd, "getpwuid", {uid: entry}.__getitem__)
     monkeypatch.setattr(pwd, "getpwall", list)
     assert {"zoe", "Zoe Example"} <= here.users()

@@ -99,10 +99,9 @@ def finish(
 
         document = view()
         if advise:
-            from rocmend.core.redact import redactor_here
             from rocmend.report.redacted import advised
 
-            document = advised(document, redactor_here())
+            document = advised(document, _redactor_here())
         with naming(STDOUT):
             terminal.render(document, sys.stdout, details=details)
     else:
@@ -117,11 +116,15 @@ def redactor() -> Redactor | None:
     context = click.get_current_context()
     asked: Redactor | bool = context.meta.get(_REDACTION, False)
     if asked is True:
-        from rocmend.cli.vocabulary import vocabulary
-        from rocmend.core.redact import redactor_here
-
-        asked = context.meta[_REDACTION] = redactor_here(kept=vocabulary())
+        asked = context.meta[_REDACTION] = _redactor_here()
     return None if isinstance(asked, bool) else asked
+
+
+def _redactor_here() -> Redactor:
+    from rocmend.cli.vocabulary import vocabulary
+    from rocmend.core.redact import redactor_here
+
+    return redactor_here(kept=vocabulary())
 
 
 def shown(document: Document, output_format: str) -> str:

@@ -121,12 +121,14 @@ def test_an_environment_is_read_by_its_interpreter_without_importing_torch(tmp_p
     torch_of(folder, "2.9.1+rocm7.1", "7.1.25424")
     installed(folder, "xformers", "0.0.33", "torch==2.9.0", "numpy")
     variables = {**os.environ, "PYTHONPATH": str(folder), "PIP_INDEX_URL": "https://me:secret@example.org/whl/cu128"}
+    variables |= {"UV_PUBLISH_TOKEN": "hunter2", "PIP_NOTE": "gsk_" + "a1" * 20}
     found = environment(sys.executable, variables=variables)
     assert found.torch == Torch(str(folder / "torch"), "2.9.1+rocm7.1", "7.1.25424")
     asked = {one.name: one.asks for one in found.packages}
     assert asked["xformers"] == ("torch==2.9.0",)
     assert found.python == "{}.{}.{}".format(*sys.version_info[:3])
     assert found.variables["PIP_INDEX_URL"] == "https://***@example.org/whl/cu128"
+    assert (found.variables["UV_PUBLISH_TOKEN"], found.variables["PIP_NOTE"]) == ("***", "***")
 
 
 def test_the_interpreter_that_runs_the_tests_can_be_asked() -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import UsageError
+from rocmend.core.secrets import hide_tokens, is_secret_variable
 from rocmend.core.supervise import Ending, run_command
 
 __all__ = ["Environment", "Installed", "Torch", "environment"]
@@ -32,7 +33,7 @@ VARIABLES = (
 )
 """Beginnings of the names of variables that are told."""
 
-_SECRET = re.compile(r"//[^/@\s]+@")
+_LOGIN = re.compile(r"//[^/@\s]+@")
 """What an index's address can hold before its host, and no report should."""
 
 # Runs in the environment's interpreter, which may be older than ours and must not import torch: that takes seconds, and
@@ -169,5 +170,10 @@ def environment(
         found = msgspec.json.decode(answer, type=Environment)
     except MALFORMED as error:
         raise UsageError(str(python), f"answered what is not understood: {error}") from error
-    told = {name: _SECRET.sub("//***@", value) for name, value in sorted(given.items()) if name.startswith(VARIABLES)}
+    told = {name: _shown(name, value) for name, value in sorted(given.items()) if name.startswith(VARIABLES)}
     return msgspec.structs.replace(found, variables=told)
+
+
+def _shown(name: str, value: str) -> str:
+    """Return a variable's value as it is told: UV_PUBLISH_TOKEN's and PIP_INDEX_URL's hold what no report should."""
+    return "***" if is_secret_variable(name) else hide_tokens(_LOGIN.sub("//***@", value), "***")
