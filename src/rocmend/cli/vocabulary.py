@@ -17,7 +17,7 @@ from rocmend.core.errors import RocmendError
 
 __all__ = ["vocabulary"]
 
-_WRITERS = ("rocmend.cli.", "rocmend.report.")
+_WRITERS = ("rocmend.cli.", "rocmend.report.", "rocmend.machine.")
 _IDENTIFIER = re.compile(r"[a-z]+(?:[A-Z][a-z]+|_[a-z]+)*")
 _PARTS = re.compile(r"[^A-Za-z0-9]+")
 
@@ -66,7 +66,7 @@ def _codes() -> Iterator[str]:
 
 
 def _written() -> Iterator[str]:
-    """Yield the identifiers that the code of commands and reports writes as texts: keys of objects without a class."""
+    """Yield the identifiers in the code of commands, reports and collectors: keys of objects without a class."""
     for name, module in tuple(sys.modules.items()):
         if name.startswith(_WRITERS):
             for value in vars(module).values():
