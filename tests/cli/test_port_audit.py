@@ -64,7 +64,7 @@ def project(value: str) -> Callable[[Path], None]:
     ("make", "told"),
     [
         pytest.param(link, ("requirements.txt", "symbolic link"), id="link"),
-        pytest.param(fifo, ("requirements.txt", "not a regular file"), id="fifo"),
+        pytest.param(fifo, ("requirements.txt", "is a FIFO"), id="fifo"),
         pytest.param(
             text("requirements.txt", "-r ../outside/req.txt\n"), ("../outside/req.txt", "outside"), id="upwards"
         ),

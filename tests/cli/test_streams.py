@@ -32,7 +32,7 @@ def test_a_reader_that_stops_is_told_apart_from_findings(command: str, machines:
 def test_a_full_disk_is_said_in_words(command: str) -> None:
     done = run(f"{ROCMEND} {command} >/dev/full")
     assert done.returncode == 2
-    assert done.stderr == b"rocmend: [system] No space left on device.\n"
+    assert done.stderr == b"rocmend: [system] No space left on device (standard output).\n"
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
