@@ -155,7 +155,7 @@ def commands(planted: Path) -> list[list[str]]:
     hsaco = str(next(planted.glob("*.hsaco")))
     project, experiment = str(planted / "project"), str(planted / "own.toml")
     with Store.open(planted / "store") as opened:
-        record = next(iter(opened.query())).id
+        record = min(one.id for one in opened.query())  # ids sort by time: the one that was planted
     both: list[list[str]] = [
         ["doctor", "--machine", capture],
         ["machine", "show", "--machine", capture],
