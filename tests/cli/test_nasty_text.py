@@ -150,12 +150,17 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def oldest(store: Store) -> str:
+    """Return the record that was planted: ids sort by time, and the commands that are tried add others."""
+    return min(one.id for one in store.query())
+
+
 def commands(planted: Path) -> list[list[str]]:
     capture, store = str(planted / "capture"), ["--store", str(planted / "store")]
     hsaco = str(next(planted.glob("*.hsaco")))
     project, experiment = str(planted / "project"), str(planted / "own.toml")
     with Store.open(planted / "store") as opened:
-        record = min(one.id for one in opened.query())  # ids sort by time: the one that was planted
+        record = oldest(opened)
     both: list[list[str]] = [
         ["doctor", "--machine", capture],
         ["machine", "show", "--machine", capture],
@@ -208,7 +213,7 @@ def test_no_command_lets_a_stranger_steer_the_terminal(planted: Path) -> None:
 def test_an_artifact_is_as_it_is_in_a_pipe_and_on_request(planted: Path) -> None:
     store = ["--store", str(planted / "store")]
     with Store.open(planted / "store") as opened:
-        record = next(iter(opened.query())).id
+        record = oldest(opened)
     command = ["store", "show", record, "--artifact", "output.log", *store]
     piped = subprocess.run([sys.executable, "-m", "rocmend", *command], capture_output=True, check=True)
     assert piped.stdout == (NASTY + "\n").encode()
