@@ -102,3 +102,8 @@ def test_errors_name_the_whole_path(root: Path, monkeypatch: pytest.MonkeyPatch)
             tree.put("folder/put", b"data")
     assert not (root / "folder" / "put").exists()
     assert not list((root / "folder").glob(".rocmend-*"))
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    with Beneath(tmp_path) as tree, pytest.raises(DataError, match="File name too long"):
+        tree.document(f"{'a' * 300}/b", 10)

@@ -229,7 +229,9 @@ class Beneath:
         except (FileNotFoundError, NotADirectoryError):
             raise
         except OSError as error:
-            status = self.stat(path)
+            status = None
+            with contextlib.suppress(OSError):  # what could not be opened may not be looked at either: too long a name
+                status = self.stat(path)
             what = f"cannot be read: {error.strerror}"
             if status is not None and not stat.S_ISREG(status.st_mode):
                 what = f"is {kind_of(status.st_mode)}, expected a regular file"
