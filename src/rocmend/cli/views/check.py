@@ -103,7 +103,7 @@ def _install(check: Check) -> tuple[Block, ...]:
         return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
     blocks: list[Block] = []
     for choices in check.choices:
-        serving = [choice for choice in choices.choices if choice.serves is not False][:_SHOWN_CHOICES]
+        serving = choices.serving[:_SHOWN_CHOICES]
         cards = tuple(choice_card(choice, number) for number, choice in enumerate(serving, 1))
         none_known = Text(f"No entry knows a way to install PyTorch for {choices.target}.", Tone.WARNING)
         blocks.append(Section(f"PyTorch for {choices.target}", cards or (none_known,)))
