@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rocmend.cli.gpu_names import GpuName
 from rocmend.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ def machine_option(function: F) -> F:
 
 
 def target_option(function: F) -> F:
-    """Add ``--target GFX``; passes ``target``."""
+    """Add ``--target GPU``; passes ``target``."""
     return click.option(
         "--target",
-        metavar="GFX",
+        type=GpuName(),
+        metavar="GPU",
         default=None,
-        help="Answer for this gfx target, e.g. gfx1151, whatever GPU is in the machine.",
+        help="Answer for this GPU, whatever is in the machine: gfx1151, 'RX 7900 XTX', strix-halo …",
     )(function)
 
 
