@@ -17,6 +17,7 @@ from rocmend.kb.predicate import PredicateError
 from rocmend.kb.template import fill
 from rocmend.kb.vocabulary import WORKLOADS
 from rocmend.machine.facts import Machine, declared_facts
+from rocmend.machine.hypothetical import target_alone
 
 SPEAKING = frozenset({Status.ACTIVE, Status.DISPUTED, Status.FIXED_IN})
 """Statuses of entries that become findings; a claim fixed in some version still holds where its predicate matches."""
@@ -38,7 +39,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
     Raises:
         UsageError: There is no such workload.
     """
-    machine = asked(machine, workload)
+    machine = target_alone(asked(machine, workload))
     matcher = Matcher(machine)
     findings: list[Finding] = []
     unknown: list[tuple[Entry, list[Match]]] = []
@@ -68,6 +69,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         healthy=healthy,
         collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
         knowledge_problems=tuple(problems),
+        hypothetical_target=machine.hypothetical_target,
     )
 
 
@@ -175,6 +177,7 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
             subject=_subjects(matches),
             missing=missing({gap.key: gap for match in matches for gap in match.missing}.values()),
             notes=tuple(dict.fromkeys(note for match in matches for note in match.notes)),
+            gfx=entry.scope.gfx,
         )
         for entry, matches in unknown
     ]
