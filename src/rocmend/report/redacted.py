@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from rocmend.report.document import Document, Pairs, Table
+from rocmend.report.document import Bar, Device, Document, Pairs, Range, Table, Tile
 from rocmend.report.junit import Case, Suite, render
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _replaced(value: _T, redactor: Redactor) -> _T:
         made = tuple(_replaced(one, redactor) for one in value)
     elif isinstance(value, msgspec.Struct):
         fields = {name: _replaced(getattr(value, name), redactor) for name in value.__struct_fields__}
+        if isinstance(value, Tile | Bar | Range | Device):
+            fields["text"] = redactor.field(value.label, value.text)
         made = msgspec.structs.replace(value, **fields)
     return cast("_T", made)
 
