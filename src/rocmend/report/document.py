@@ -236,6 +236,62 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
     folded: bool = False
 
 
+class Option(msgspec.Struct, frozen=True):
+    """Another way than a step's own.
+
+    Attributes:
+        label: When it is one: ``Or``, ``Until then`` …
+        title: What it does.
+        text: More about it, in Markdown.
+        commands: Lines to copy.
+        needs: As of a step.
+        risk: As of a step.
+    """
+
+    label: str
+    title: str
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    risk: str = ""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing to do.
+
+    Attributes:
+        number: From 1; 0 where it has no place in the order.
+        title: What to do, in one line.
+        text: More about it, in Markdown.
+        commands: Lines to copy.
+        needs: ``root``, ``reboot``, ``reinstall`` …
+        risk: How high it is, and what it is; empty where there is none.
+        check: The command that shows afterwards whether it worked.
+        expect: What that prints then.
+        undo: How to take it back, in Markdown.
+        settles: Ids of the findings that it settles.
+        options: Other ways.
+    """
+
+    number: int
+    title: str
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    risk: str = ""
+    check: str = ""
+    expect: str = ""
+    undo: str = ""
+    settles: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+
+
+class Steps(msgspec.Struct, frozen=True, tag="steps"):
+    """Things to do, in order."""
+
+    steps: tuple[Step, ...]
+
+
 class Section(msgspec.Struct, frozen=True, tag="section"):
     """A titled part of a document; HTML shows one that is folded as its title until the reader opens it."""
 
@@ -248,7 +304,9 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
 Picture = Bars | Ranges | Stacks | Topology | Timeline
 """Blocks that HTML draws; ``rocmend.report.pictures`` has their drawings and their tables."""
 
-Block = Text | Code | Links | Pairs | Table | Tiles | Bars | Ranges | Stacks | Topology | Timeline | Card | Section
+Block = (
+    Text | Code | Links | Pairs | Table | Tiles | Bars | Ranges | Stacks | Topology | Timeline | Card | Steps | Section
+)
 
 
 class Document(msgspec.Struct, frozen=True):

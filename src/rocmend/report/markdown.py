@@ -12,10 +12,13 @@ from rocmend.report.document import (
     Document,
     Link,
     Links,
+    Option,
     Pairs,
     Ranges,
     Section,
     Stacks,
+    Step,
+    Steps,
     Table,
     Text,
     Tile,
@@ -87,6 +90,8 @@ def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind o
             return _table(table_of(block))
         case Card():
             return _card(block, level)
+        case Steps():
+            return "\n\n".join(_step(step, level) for step in block.steps)
         case Section():
             inner = "\n\n".join(_block(item, level + 1) for item in block.blocks)
             return f"{'#' * min(level, 6)} {_line(block.title)}\n\n{inner}".rstrip()
@@ -110,3 +115,27 @@ def _card(block: Card, level: int) -> str:
     parts = [f"{'#' * min(level, 6)} {label}{_line(block.title)}{ref}"]
     parts += [_block(item, level + 1) for item in (*block.blocks, *block.details)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _step(step: Step, level: int) -> str:
+    number = f"{step.number}. " if step.number else ""
+    parts = [f"{'#' * min(level, 6)} {number}{_line(step.title)}", harmless(step.text.strip()), *_how(step)]
+    if step.check:
+        parts.append(f"Then check{f' (expected: {_line(step.expect)})' if step.expect else ''}:")
+        parts.append(_fence(step.check, "bash"))
+    elif step.expect:
+        parts.append(f"Then check: {_line(step.expect)}")
+    if step.undo:
+        parts.append(f"Undo: {harmless(step.undo)}")
+    for option in step.options:
+        parts += [f"**{_line(option.label)}:** {_line(option.title)}", harmless(option.text.strip()), *_how(option)]
+    if step.settles:
+        parts.append("Settles " + ", ".join(map(as_code, step.settles)) + ".")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _how(item: Step | Option) -> list[str]:
+    needs = f"Needs {_line(', '.join(item.needs))}." if item.needs else ""
+    risk = f"Risk: {_line(item.risk)}" if item.risk else ""
+    code = _fence("\n".join(item.commands), "bash") if item.commands else ""
+    return [code, " ".join(filter(None, (needs, risk)))]

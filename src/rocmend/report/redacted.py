@@ -75,8 +75,14 @@ def _table(table: Table, redactor: Redactor) -> Table:
     for row in table.rows:
         names = table.columns if len(row) != _NAME_AND_VALUE else ("", row[0].text)
         cells = zip(names, row, strict=False)
-        rows.append(tuple(msgspec.structs.replace(cell, text=redactor.field(name, cell.text)) for name, cell in cells))
-    return msgspec.structs.replace(table, rows=tuple(rows), caption=redactor.text(table.caption))
+        rows.append(
+            tuple(
+                msgspec.structs.replace(cell, text=redactor.field(name, cell.text), ref=redactor.text(cell.ref))
+                for name, cell in cells
+            )
+        )
+    columns = tuple(map(redactor.text, table.columns))
+    return msgspec.structs.replace(table, columns=columns, rows=tuple(rows), caption=redactor.text(table.caption))
 
 
 _NAME_AND_VALUE = 2

@@ -11,9 +11,12 @@ from rocmend.report.document import (
     Code,
     Document,
     Links,
+    Option,
     Pairs,
     Picture,
     Section,
+    Step,
+    Steps,
     Table,
     Text,
     Tiles,
@@ -103,6 +106,7 @@ class _Printer:
             Tiles: self._tiles,
             **dict.fromkeys(get_args(Picture), self._picture),
             Card: self._card,
+            Steps: self._steps,
             Section: self._section,
         }
         printers[type(block)](block, indent)
@@ -213,6 +217,41 @@ class _Printer:
                 self.block(item, inner)
         if block.ref:
             self._wrapped(f"id: {block.ref}", "dim", inner)
+
+    def _steps(self, block: Steps, indent: int) -> None:
+        width = len(str(max((step.number for step in block.steps), default=0)))
+        for place, step in enumerate(block.steps):
+            if place:
+                self.console.print()
+            mark = f"{step.number:>{width}}. " if step.number else "- "
+            self._wrapped(f"{mark}{step.title}", "bold", indent, len(mark))
+            self._step(step, indent + len(mark))
+
+    def _step(self, step: Step, indent: int) -> None:
+        if step.text:
+            self._text(Text(step.text), indent)
+        self._commands(step, indent)
+        if step.check:
+            self._wrapped(f"Then check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
+            self._code(Code(step.check), indent)
+        elif step.expect:
+            self._wrapped(f"Then check: {_plain(step.expect)}", "", indent)
+        if step.undo:
+            self._wrapped(f"Undo: {_plain(step.undo)}", "dim", indent, _INDENT)
+        for option in step.options:
+            self._wrapped(f"{option.label}: {option.title}", "", indent, _INDENT)
+            if option.text:
+                self._text(Text(option.text), indent + _INDENT)
+            self._commands(option, indent + _INDENT)
+        if step.settles:
+            self._wrapped(f"Settles: {', '.join(step.settles)}", "dim", indent, _INDENT)
+
+    def _commands(self, item: Step | Option, indent: int) -> None:
+        self._code(Code("\n".join(item.commands)), indent)
+        needs = f"Needs {', '.join(item.needs)}." if item.needs else ""
+        risk = f"Risk: {item.risk}" if item.risk else ""
+        if needs or risk:
+            self._wrapped(" ".join(filter(None, (needs, risk))), "", indent)
 
 
 def _plain(markdown: str) -> str:
