@@ -40,7 +40,8 @@ def filled(kind: Any, text: str, depth: int = 0) -> Any:
 
 
 def made(kind: type[msgspec.Struct], text: str) -> Document:
-    return Document("t", blocks=(filled(kind, text),))
+    block: Block = filled(kind, text)
+    return Document("t", blocks=(block,))
 
 
 class Tags(HTMLParser):
