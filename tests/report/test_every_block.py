@@ -92,7 +92,11 @@ def test_what_identifies_is_replaced_wherever_it_stands(kind: type[msgspec.Struc
 def test_what_a_value_is_called_says_that_it_is_a_secret(kind: str) -> None:
     struct = getattr(model, kind)
     value = msgspec.structs.replace(filled(struct, "x"), label="HF_TOKEN", text="plain-looking-words")
-    holder = {"Bar": model.Bars((value,)), "Tile": model.Tiles((value,)), "Range": model.Ranges((value,))}
+    holder: dict[str, Block] = {
+        "Bar": model.Bars((value,)),
+        "Tile": model.Tiles((value,)),
+        "Range": model.Ranges((value,)),
+    }
     block = holder.get(kind) or model.Topology((model.Host("h", (value,)),))
     assert "plain-looking" not in html.render(redacted(Document("t", blocks=(block,)), Redactor()))
 
