@@ -18,7 +18,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     examples=(
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
-        ("rocmend doctor --machine examples/machines/strix-halo", "a captured machine"),
+        ("rocmend doctor --machine strix-halo", "a captured machine"),
         ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "all about one finding"),
     ),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
-@click.option("--target", "targets", metavar="GFX", multiple=True, help="A gfx target, e.g. gfx1151. Repeatable.")
+@click.option(
+    "--target",
+    "targets",
+    type=GpuName(),
+    metavar="GPU",
+    multiple=True,
+    help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
+)
 @click.option("--apply", "write", is_flag=True, help="Write the port into the project.")
 @click.option("--diff", "show_diff", is_flag=True, help="Print the port as a patch, and write nothing.")
 @click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")

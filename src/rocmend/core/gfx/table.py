@@ -80,6 +80,18 @@ def _products() -> tuple[Product, ...]:
         raise UnitError("product table", f"is not valid: {error}.") from error
 
 
+@cache
+def further_names() -> tuple[tuple[str, str], ...]:
+    """Return names of GPUs that no product of the table has, with their gfx targets."""
+    document = _read("products.toml")
+    _with_sources(msgspec.convert(document["source"], dict[str, Source]), {key: key for key in document["names"]})
+    rows = [(name, gfx) for group in document["names"].values() for gfx, names in group.items() for name in names]
+    for _, gfx in rows:
+        if gfx not in _targets():
+            raise UnitError("product table", f"gives names to {gfx}, which the target table does not hold.")
+    return tuple(rows)
+
+
 def targets() -> tuple[GfxTarget, ...]:
     """Return every gfx target of the table, in the order of their ISA versions."""
     return tuple(_targets().values())
