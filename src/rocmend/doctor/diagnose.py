@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from rocmend.core.errors import UsageError
 from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Severity
+from rocmend.core.suggest import unknown
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, Undecided
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
@@ -88,8 +88,7 @@ def asked(machine: Machine, workload: str | None) -> Machine:
     if workload is None:
         return machine
     if workload not in WORKLOADS:
-        known = ", ".join(sorted(WORKLOADS))
-        raise UsageError("doctor", f"no workload is called {workload[:40]!r}.", next_step=f"Known: {known}.")
+        raise unknown("doctor", "workload", workload, sorted(WORKLOADS))
     fact = Fact("ask.workload", workload, "--for")
     return msgspec.structs.replace(machine, facts={**machine.facts, fact.key: fact})
 
