@@ -82,8 +82,8 @@ def test_formats(rocmend: Run, machines: Path) -> None:
 def test_nothing_of_a_machine_is_judged_for_a_target_that_it_has_not(
     command: str, machine: str, machines: Path, tmp_path: Path
 ) -> None:
-    where = ["--machine", machines / machine] if machine else []
-    more = ["--no-store", "-o", tmp_path / "r.html"] if command == "check" else []
+    where: list[str | Path] = ["--machine", machines / machine] if machine else []
+    more: list[str | Path] = ["--no-store", "-o", tmp_path / "r.html"] if command == "check" else []
     words = [sys.executable, "-m", "rocmend", command, "--target", "gfx1201", *where, *more]
     env = {**os.environ, "HIP_FORCE_DEV_KERNARG": "1", "TORCHINDUCTOR_MAX_AUTOTUNE": "1"}  # each a finding elsewhere
     human, data = (
