@@ -72,8 +72,8 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
         site = _SITE.search(self.command)
         if site:
             return site[1]
-        words = itertools.dropwhile(lambda word: "=" in word, self.command.split())
-        return " ".join(itertools.islice(itertools.takewhile(lambda word: not word.startswith("-"), words), 4))
+        words = itertools.dropwhile(lambda word: "=" in word or word == "sudo", self.command.split())
+        return " ".join(itertools.islice((word for word in words if not word.startswith("-")), 3))
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -154,9 +154,9 @@ def _serves(
     if install.when:
         holds = _holds(entry, install.when, matcher)
         if holds is False:
-            return False, f"its condition is not met here: {install.when}"
+            return False, f"not here: {install.when}"
         if holds is None:
-            return None, f"{install.why} (whether {install.when} is not known here)"
+            return None, f"{install.why} (it depends on: {install.when})"
     if named:
         return True, install.why
     return (True if install.when else None), install.why

@@ -45,7 +45,7 @@ def _refused(choices: Sequence[Choice]) -> tuple[Block, ...]:
     if not choices:
         return ()
     rows = [[choice.place, choice.reason, choice.entry_id] for choice in choices]
-    return (Section("Not for this GPU", (table(["way", "because", "entry"], rows),)),)
+    return (Section("Not for this GPU or machine", (table(["way", "because", "entry"], rows),)),)
 
 
 def _footer(result: Choices) -> str:
