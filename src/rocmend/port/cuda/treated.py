@@ -23,7 +23,9 @@ _LARGE = 99_999_999
 """A version or an architecture that no comparison calls too old."""
 _OF_CUDA = (*ZERO, b"__CUDACC_VER__", b"__CUDACC_VER_BUILD__", b"__NVCC__")
 _OF_ROCM = NVIDIA.keys() | ROCM.keys()
-_HERE: dict[bytes, int | None] = dict.fromkeys(_OF_ROCM, _LARGE) | ROCM
+_HERE: dict[bytes, int | None] = {**dict.fromkeys(_OF_ROCM, _LARGE), **ROCM}
+_OLD: dict[bytes, int | None] = dict.fromkeys(_OF_CUDA)
+_NEW: dict[bytes, int | None] = dict.fromkeys(_OF_CUDA, _LARGE)
 _NEITHER: dict[bytes, int | None] = dict.fromkeys(_OF_ROCM)
 
 
@@ -81,11 +83,10 @@ def _decides(
     conditions: Sequence[tuple[bytes, Sequence[Token]]], flags: dict[bytes, _Flag], others: int | None
 ) -> bool:
     """Tell whether the names of ROCm decide which branch ROCm compiles, where all other names have one value."""
-    old, new = (dict.fromkeys(_OF_CUDA, value) for value in (None, _LARGE))
-    here = _chosen(conditions, _with(flags, old | _HERE, others, here=True))
-    if here == _chosen(conditions, _with(flags, new | _HERE, others, here=True)):
+    here = _chosen(conditions, _with(flags, {**_OLD, **_HERE}, others, here=True))
+    if here == _chosen(conditions, _with(flags, {**_NEW, **_HERE}, others, here=True)):
         return True
-    return here != _chosen(conditions, _with(flags, old | _NEITHER, others, here=False))
+    return here != _chosen(conditions, _with(flags, {**_OLD, **_NEITHER}, others, here=False))
 
 
 def _with(flags: dict[bytes, _Flag], known: dict[bytes, int | None], others: int | None, *, here: bool) -> _World:
