@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
 
@@ -74,10 +74,8 @@ def command(
     for one in ops:
         given(one, fields)  # what is wrong with them is said before anything is started
     found: list[Tuning] = []
-    try:
+    with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
         for one in ops:
             tuner = Tuner(one.name, device, budget_s=budget, trial_s=trial_limit, fresh=fresh, tell=progress)
             found.append(tuner.run(fields))
-    finally:
-        progress_done()
     finish(Outcome("kernels tune", {"ops": found}), output_format, lambda: tune_document(found))

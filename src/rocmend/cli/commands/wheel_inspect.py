@@ -8,7 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import GIB, size_text
@@ -69,11 +69,12 @@ def command(
     wanted, system_rocm = _asked(targets, machine_dir)
     limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=int(max_size * GIB), deep=not shallow)
 
-    def told(name: str, done: int, total: int) -> None:
-        progress(f"{size_text(done)} of {size_text(total)}  {name[-60:]}")
+    with Progress("rocmend wheel inspect", "reading", quick=True) as progress:
 
-    inspection = inspect_path(subject, limits=limits, progress=told)
-    progress_done()
+        def told(name: str, done: int, total: int) -> None:
+            progress(f"{size_text(done)} of {size_text(total)}  {name[-60:]}")
+
+        inspection = inspect_path(subject, limits=limits, progress=told)
     services = [serve(inspection, target) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
