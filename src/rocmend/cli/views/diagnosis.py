@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from rocmend.cli.views.entry import remedy_blocks, source_links
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.overview import area_tiles, machine_pictures
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
+from rocmend.doctor.areas import areas
 from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
+from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Document, Pairs, Section, Text, Tone, table
 
 TONE = {
@@ -17,10 +20,15 @@ TONE = {
 }
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> Document:
-    """Lay out a diagnosis: the GPUs, the findings by severity, what could not be told."""
-    blocks: list[Block] = [Pairs(gpu_rows(diagnosis.gpus))] if diagnosis.gpus else []
+def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
+    """Lay out a diagnosis: the verdicts, the GPUs, the findings by severity, what could not be told."""
+    blocks: list[Block] = [area_tiles(areas(machine, diagnosis), diagnosis.findings)]
+    if diagnosis.gpus:
+        blocks.append(Pairs(gpu_rows(diagnosis.gpus)))
     blocks += [finding_card(finding) for finding in diagnosis.findings]
+    pictures = machine_pictures(machine)
+    if pictures:
+        blocks.append(Section("In figures", pictures))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
     footer = "Nothing was changed. `rocmend doctor --explain ID` tells all about a finding, `-v` about all of them."
@@ -103,6 +111,7 @@ def finding_card(finding: Finding) -> Card:
         tuple(blocks),
         tuple(details),
         "Why, and who else says so",
+        folded=True,
     )
 
 
