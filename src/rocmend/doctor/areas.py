@@ -66,12 +66,14 @@ _RANK = (AreaState.PROBLEM, AreaState.ATTENTION, AreaState.UNKNOWN, AreaState.OK
 
 
 def areas(machine: Machine, diagnosis: Diagnosis) -> tuple[Area, ...]:
-    """Return the verdict on each area, in a fixed order.
+    """Return the verdict on each area, in a fixed order; nothing of a GPU that is not here.
 
     Args:
         machine: The facts.
         diagnosis: What was found in them.
     """
+    if diagnosis.hypothetical_target:
+        return ()
     found: dict[str, list[Finding]] = {name: [] for name in _ORDER}
     for finding in diagnosis.findings:
         if finding.severity is not Severity.INFO:

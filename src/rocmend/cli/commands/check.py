@@ -148,7 +148,8 @@ def check(
     if store is not None:
         keep_check(store, result, machine, begun, output)
     others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
-    outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN)
+    judged = not result.diagnosis.hypothetical_target
+    outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
 
 
@@ -156,7 +157,7 @@ def _sarif(result: Check) -> str:
     """Return the findings about the machine, and those in the project as a run of their own."""
     from rocmend.report import sarif
 
-    found = sarif.render(result.diagnosis.findings, machine=result.machine)
+    found = sarif.render(result.diagnosis.findings, machine=result.diagnosis.about)
     if result.project is None:
         return found
     from rocmend.cli.views import port_sarif

@@ -55,7 +55,7 @@ def command(
     def sarif_text() -> str:
         from rocmend.report import sarif
 
-        return sarif.render(diagnosis.findings, machine=diagnosis.machine)
+        return sarif.render(diagnosis.findings, machine=diagnosis.about)
 
     def lines() -> str:
         from rocmend.cli.output import json_lines
@@ -64,7 +64,8 @@ def command(
 
     from rocmend.cli.views.diagnosis import diagnosis_document
 
-    outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN)
+    judged = not diagnosis.hypothetical_target
+    outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN, judged=judged)
     others = {"sarif": sarif_text, "jsonl": lines}
     finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
 

@@ -6,9 +6,9 @@ import msgspec
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, overview, undecided_blocks, verdict
 from rocmend.cli.views.machine import value_text
-from rocmend.cli.views.overview import area_tiles, machine_pictures
+from rocmend.cli.views.overview import machine_pictures
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import time_text
@@ -45,11 +45,12 @@ def check_report(check: Check, machine: Machine) -> Document:
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
-    blocks: list[Block] = [area_tiles(check.areas, check.diagnosis.findings)]
+    blocks: list[Block] = [overview(check.areas, check.diagnosis)]
     pictures = machine_pictures(machine)
     if pictures:
         blocks.append(Section("In figures", pictures, beside=True))
-    blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+    if serious or not check.diagnosis.hypothetical_target:
+        blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
     if notes:
         blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
     if check.wheels:
@@ -65,7 +66,8 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks.append(Section("What works", _probes(check), folded=check.probes is None))
     blocks.append(Section("What to install", _install(check), folded=True))
     blocks.append(Section("What to set", _settings(check), folded=True))
-    blocks.append(Section("The machine", (_machine(check),), folded=True))
+    if check.facts:
+        blocks.append(Section("The machine", (_machine(check),), folded=True))
     blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
     blocks.append(Section("How this was made", (_made(check),), folded=True))
     footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
@@ -99,6 +101,8 @@ def check_summary(check: Check, report: str) -> Document:
 
 
 def _title(check: Check) -> str:
+    if check.diagnosis.hypothetical_target:
+        return check.diagnosis.about
     return f"{check.machine}: {', '.join(check.targets) or 'no AMD GPU'}"
 
 
@@ -116,7 +120,7 @@ def _install(check: Check) -> tuple[Block, ...]:
         return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
     blocks: list[Block] = []
     for choices in check.choices:
-        serving = [choice for choice in choices.choices if choice.serves is not False][:_SHOWN_CHOICES]
+        serving = choices.serving[:_SHOWN_CHOICES]
         cards = tuple(choice_card(choice, number) for number, choice in enumerate(serving, 1))
         none_known = Text(f"No entry knows a way to install PyTorch for {choices.target}.", Tone.WARNING)
         blocks.append(Section(f"PyTorch for {choices.target}", cards or (none_known,)))
@@ -125,8 +129,10 @@ def _install(check: Check) -> tuple[Block, ...]:
 
 def _settings(check: Check) -> tuple[Block, ...]:
     settings = check.environment
-    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.machine}")
-    hint = Text(f"For another workload or shell: `rocmend env --for {settings.workload} --shell fish`.", Tone.MUTED)
+    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.diagnosis.about}")
+    target = check.diagnosis.hypothetical_target
+    command = f"rocmend env --for {settings.workload} --shell fish{f' --target {target}' if target else ''}"
+    hint = Text(f"For another workload or shell: `{command}`.", Tone.MUTED)
     return (Code(text, "bash"), hint)
 
 
@@ -147,4 +153,6 @@ def _made(check: Check) -> Text:
         device = check.probes.subject.device_name
         tried = f"What stands under “What works” was run on {device}; all else says what is known and configured."
     read = f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools."
+    if target := check.diagnosis.hypothetical_target:
+        read = f"Nothing of {check.machine} was used: all of this follows from {target} alone."
     return Text(f"{read} {tried} Took: {times}.", Tone.MUTED)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rocmend.cli.views.entry import remedy_blocks, source_links
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.overview import area_tiles, machine_pictures
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
-from rocmend.doctor.areas import areas
+from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
 from rocmend.machine.facts import Machine
-from rocmend.report.document import Block, Card, Document, Pairs, Section, Text, Tone, table
+from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
 TONE = {
     Severity.ERROR: Tone.ERROR,
@@ -22,8 +24,8 @@ TONE = {
 
 def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
     """Lay out a diagnosis: the verdicts, the GPUs, the findings by severity, what could not be told."""
-    blocks: list[Block] = [area_tiles(areas(machine, diagnosis), diagnosis.findings)]
-    if diagnosis.gpus:
+    blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
+    if diagnosis.gpus and not diagnosis.hypothetical_target:
         blocks.append(Pairs(gpu_rows(diagnosis.gpus)))
     blocks += [finding_card(finding) for finding in diagnosis.findings]
     pictures = machine_pictures(machine)
@@ -32,7 +34,14 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
     footer = "Nothing was changed. `rocmend doctor --explain ID` tells all about a finding, `-v` about all of them."
-    return Document(f"Diagnosis of {diagnosis.machine}", summary, tone, tuple(blocks), footer)
+    title = diagnosis.about if diagnosis.hypothetical_target else f"Diagnosis of {diagnosis.machine}"
+    return Document(title, summary, tone, tuple(blocks), footer)
+
+
+def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
+    """Return what comes first: the verdicts, or, of a GPU that is not here, what is known of it."""
+    no_gpu = ("GPU", "no AMD GPU that the driver shows", "")
+    return area_tiles(areas, diagnosis.findings) if areas else Pairs(gpu_rows(diagnosis.gpus) or (no_gpu,))
 
 
 def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
@@ -45,6 +54,8 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
         (count_text(counts[Severity.INFO], "note"), counts[Severity.INFO]),
     ]
     named = [text for text, count in parts if count]
+    if diagnosis.hypothetical_target:
+        return _of_a_target(diagnosis, named), next((TONE[level] for level in Severity if counts[level]), Tone.INFO)
     tone = next((TONE[level] for level in Severity if counts[level]), Tone.GOOD)
     rest = f"{diagnosis.healthy} checks found nothing"
     if diagnosis.undecided:
@@ -52,6 +63,31 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
     if not named:
         return f"Nothing wrong was found: {rest}.", tone
     return f"{_listed(named)}; {rest}.", tone
+
+
+def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
+    """Say what is known of a target that is not here; nothing of a machine was judged, so nothing is called well."""
+    target = diagnosis.hypothetical_target
+    found = f" {_listed(named)} from the target alone." if named else ""
+    count = len(_about_the_target(diagnosis))
+    known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
+    checks = count_text(len(diagnosis.undecided) - count, "general check")
+    return (
+        f"Nothing of {diagnosis.machine} was judged.{found} {known}{checks} can be decided only on a machine with it."
+    )
+
+
+def _about_the_target(diagnosis: Diagnosis) -> list[Undecided]:
+    return [item for item in diagnosis.undecided if item.gfx]
+
+
+def _target_blocks(diagnosis: Diagnosis) -> list[Block]:
+    target, known = diagnosis.hypothetical_target, _about_the_target(diagnosis)
+    if not known:
+        return []
+    rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.entry_id)] for item in known]
+    title = f"Known problems of {target}, not checked here"
+    return [Section(title, (table(["severity", "explain with `rocmend doctor --explain`"], rows),))]
 
 
 def _listed(parts: list[str]) -> str:
@@ -118,7 +154,9 @@ def finding_card(finding: Finding) -> Card:
 def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
     """Lay out what could not be told, and what did not work."""
     blocks: list[Block] = []
-    if diagnosis.undecided:
+    if diagnosis.hypothetical_target:
+        blocks += _target_blocks(diagnosis)
+    elif diagnosis.undecided:
         blocks.append(Section("Could not be decided", _undecided_texts(diagnosis.undecided)))
     if diagnosis.collector_problems:
         rows = [[run.name, run.status.value, run.reason] for run in diagnosis.collector_problems]
