@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,7 +24,8 @@ from rocmend.cli.views.port_rules import rule_document, rules_document
 from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import products, targets
-from rocmend.kb.load import load_entries
+from rocmend.kb.entry import Entry, Status
+from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.template import plain
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
@@ -30,14 +34,23 @@ from rocmend.port import rule as porting
 from rocmend.report import markdown
 
 
-def _page(title: str, text: str, pages: Iterable[str] = ()) -> str:
+def _page(title: str, text: str, pages: Iterable[str] = (), *, hidden: bool = False) -> str:
     listed = "\n".join(pages)
-    tree = f"\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n" if listed else ""
+    options = ":maxdepth: 1" + ("\n:hidden:" if hidden else "")
+    tree = f"\n```{{toctree}}\n{options}\n\n{listed}\n```\n" if listed else ""
     return f"# {title}\n\n{text}\n{tree}"
 
 
+def _write_leaf(path: Path, text: str, back: str) -> None:
+    """Write a page that is reached through another one, ``back``, and not through the sidebar.
+
+    Hundreds of pages in every page's sidebar would help nobody, and take minutes to write.
+    """
+    write_atomic(path, f"---\norphan: true\n---\n\n{text.rstrip()}\n\n{back}\n")
+
+
 def _commands(folder: Path) -> None:
-    names = []
+    rows = []
     for path, module in command_modules().items():
         command = importlib.import_module(module).command
         if not isinstance(command, RocmendCommand) or len(command.examples) < 2 or not command.help:
@@ -45,9 +58,10 @@ def _commands(folder: Path) -> None:
         context = click.Context(command, info_name=f"rocmend {path}", terminal_width=100, max_content_width=100)
         name = path.replace(" ", "-")
         text = f"# rocmend {path}\n\n```text\n{command.get_help(context)}\n```\n"
-        write_atomic(folder / "commands" / f"{name}.md", text)
-        names.append(f"commands/{name}")
-    write_atomic(folder / "commands.md", _page("Commands", "Exit codes: 0 clean, 1 findings, 2 error.", names))
+        _write_leaf(folder / "commands" / f"{name}.md", text, "[All commands](../commands.md).")
+        rows.append(f"| [rocmend {path}](commands/{name}.md) | {_cell(command.get_short_help_str(200))} |")
+    table = "\n".join(["| command | what it does |", "|---|---|", *rows])
+    write_atomic(folder / "commands.md", _page("Commands", f"Exit codes: 0 clean, 1 findings, 2 error.\n\n{table}"))
 
 
 def _knowledge(folder: Path) -> None:
@@ -56,32 +70,88 @@ def _knowledge(folder: Path) -> None:
         raise SystemExit("entries that can't be loaded:\n" + "\n".join(str(item) for item in knowledge.problems))
     topics = defaultdict(list)
     for entry in knowledge.entries.values():
-        # found through its topic: hundreds of pages in every page's navigation would help nobody, and take minutes
-        text = markdown.render(entry_document(entry, knowledge)).rstrip()
-        back = f"All entries of [{entry.topic}](topic-{entry.topic}.md)."
-        write_atomic(folder / "knowledge" / f"{entry.id}.md", f"---\norphan: true\n---\n\n{text}\n\n{back}\n")
+        text = markdown.render(entry_document(entry, knowledge))
+        back = f"More on this topic: [{entry.topic}](topic-{entry.topic}.md)."
+        _write_leaf(folder / "knowledge" / f"{entry.id}.md", text, back)
         topics[entry.topic].append(entry)
-    pages = []
+    listed = []
     for topic, entries in sorted(topics.items()):
-        rows = [
-            f"| [{entry.id}]({entry.id}.md) | {entry.kind} | {entry.status} | {_cell(plain(entry.title))} |"
-            for entry in entries
-        ]
-        table = "\n".join(["| entry | kind | status | title |", "|---|---|---|---|", *rows])
-        write_atomic(folder / "knowledge" / f"topic-{topic}.md", f"# {topic}\n\n{table}\n")
-        pages.append(f"knowledge/topic-{topic}")
-    text = f"{len(knowledge.entries)} entries. `rocmend kb show ID` prints one, `rocmend kb search WORDS` finds them."
-    write_atomic(folder / "knowledge.md", _page("Knowledge", text, pages))
+        text = f"# {topic}\n\n{_entry_table(entries)}"
+        _write_leaf(folder / "knowledge" / f"topic-{topic}.md", text, "[All topics](topics.md).")
+        listed.append(f"| [{topic}](topic-{topic}.md) | {len(entries)} |")
+    table = "\n".join(["| topic | entries |", "|---|--:|", *listed])
+    write_atomic(folder / "knowledge" / "topics.md", _page("All entries by topic", table))
+    problems = tomllib.loads(PROBLEMS.read_text(encoding="utf-8"))["problem"]
+    shown = "\n".join(
+        f"| [{problem['title']}](knowledge/problem-{problem['id']}.md) | {problem['signs']} |" for problem in problems
+    )
+    pages = [_problem_page(folder, problem, knowledge) for problem in problems]
+    _check_reached(problems, knowledge)
+    text = (
+        f"{len(knowledge.entries)} entries, each with its sources. `rocmend kb search WORDS` finds them, "
+        f"`rocmend kb show ID` prints one.\n\n| what you meet | how it shows |\n|---|---|\n{shown}\n\n"
+        "Everything else: [all entries by topic](knowledge/topics.md)."
+    )
+    write_atomic(
+        folder / "knowledge.md", _page("Knowledge, by problem", text, [*pages, "knowledge/topics"], hidden=True)
+    )
+
+
+PROBLEMS = Path(__file__).parent / "problems.toml"
+"""What people meet, and which entries speak about it."""
+
+
+def _entry_table(entries: Iterable[Entry]) -> str:
+    rows = [f"| [{_cell(plain(entry.title))}]({entry.id}.md) | {entry.kind} | {entry.status} |" for entry in entries]
+    return "\n".join(["| entry | kind | status |", "|---|---|---|", *rows])
+
+
+def _problem_page(folder: Path, problem: dict[str, Any], knowledge: Knowledge) -> str:
+    """Write the page of a problem: what rocmend decides on a machine first, then the rest; return its name."""
+    found = {
+        entry.id: entry
+        for pattern in problem["entries"]
+        for entry in knowledge.entries.values()
+        if fnmatchcase(entry.id, pattern)
+    }
+    stands = {Status.ACTIVE, Status.FIXED_IN}
+    current = [entry for entry in found.values() if entry.status in stands]
+    parts = (
+        ("Checked on your machine by `rocmend doctor`", [entry for entry in current if entry.when]),
+        ("Known besides", [entry for entry in current if not entry.when]),
+        ("Disputed, refuted or superseded", [entry for entry in found.values() if entry.status not in stands]),
+    )
+    text = f"{problem['signs']}\n\nStart with {' or '.join(f'`{line}`' for line in problem['first'])}.\n"
+    text += "".join(f"\n## {title}\n\n{_entry_table(entries)}\n" for title, entries in parts if entries)
+    write_atomic(folder / "knowledge" / f"problem-{problem['id']}.md", f"# {problem['title']}\n\n{text}")
+    return f"knowledge/problem-{problem['id']}"
+
+
+def _check_reached(problems: Iterable[dict[str, Any]], knowledge: Knowledge) -> None:
+    patterns = [pattern for problem in problems for pattern in problem["entries"]]
+    idle = [one for one in patterns if not any(fnmatchcase(name, one) for name in knowledge.entries)]
+    lost = [
+        entry.id
+        for entry in knowledge.entries.values()
+        if entry.when and not any(fnmatchcase(entry.id, pattern) for pattern in patterns)
+    ]
+    if idle or lost:
+        raise SystemExit(f"docs/problems.toml: patterns that match no entry: {idle}; entries not reached: {lost}")
 
 
 def _targets(folder: Path) -> None:
-    names = []
+    rows = []
     for target in targets():
-        write_atomic(
-            folder / "targets" / f"{target.name}.md", markdown.render(target_document(target, products(target.name)))
+        made = products(target.name)
+        _write_leaf(
+            folder / "targets" / f"{target.name}.md",
+            markdown.render(target_document(target, made)),
+            "[All gfx targets](../targets.md).",
         )
-        names.append(f"targets/{target.name}")
-    write_atomic(folder / "targets.md", _page("gfx targets", "What each AMD GPU target is and can do.", names))
+        named = ", ".join(product.name for product in made)
+        rows.append(f"| [{target.name}](targets/{target.name}.md) | {_cell(named)} |")
+    table = "\n".join(["| target | products |", "|---|---|", *rows])
+    write_atomic(folder / "targets.md", _page("gfx targets", f"What each AMD GPU target is and can do.\n\n{table}"))
 
 
 def _facts(folder: Path) -> None:
@@ -101,10 +171,15 @@ def _port_rules(folder: Path) -> None:
     if broken:
         raise SystemExit("port rules that can't be loaded:\n" + "\n".join(broken))
     for rule in known:
-        write_atomic(folder / "port-rules" / f"{rule.id.lower()}.md", markdown.render(rule_document(rule)))
+        _write_leaf(
+            folder / "port-rules" / f"{rule.id.lower()}.md",
+            markdown.render(rule_document(rule)),
+            "[All rules of a port](../port-rules.md).",
+        )
     listed = markdown.render(rules_document(known)).partition("\n")[2].strip()
-    pages = [f"port-rules/{rule.id.lower()}" for rule in known]
-    write_atomic(folder / "port-rules.md", _page("Rules of a port", listed, pages))
+    for rule in known:
+        listed = listed.replace(f"| {rule.id} |", f"| [{rule.id}](port-rules/{rule.id.lower()}.md) |", 1)
+    write_atomic(folder / "port-rules.md", _page("Rules of a port", listed))
 
 
 def _compiled_kernels(folder: Path) -> None:
@@ -113,7 +188,11 @@ def _compiled_kernels(folder: Path) -> None:
     for row in rows:
         by_op[row.op].append(row)
     for op, own in by_op.items():
-        write_atomic(folder / "compiled" / f"{op}.md", markdown.render(kernels_page(own)))
+        _write_leaf(
+            folder / "compiled" / f"{op}.md",
+            markdown.render(kernels_page(own)),
+            "[All compiled kernels](../kernels-compiled.md).",
+        )
     versions = ", ".join(sorted({row.triton for row in rows}))
     wrong = sum(bool(row.findings) for row in rows)
     text = (
@@ -127,7 +206,8 @@ def _compiled_kernels(folder: Path) -> None:
         + "\n\nOccupancy is counted in wavefronts a SIMD holds, the LDS of the workgroup taken into account. Spills are"
         " those of vector and scalar registers together, scratch is in bytes a lane, LDS in bytes a workgroup."
     )
-    write_atomic(folder / "kernels-compiled.md", _page("Compiled kernels", text, [f"compiled/{op}" for op in by_op]))
+    pages = ", ".join(f"[{op}](compiled/{op}.md)" for op in sorted(by_op))
+    write_atomic(folder / "kernels-compiled.md", _page("Compiled kernels", f"{text}\n\nBy op: {pages}."))
 
 
 _MLX = """`rocmend.mlx.core` has every public name of mlx.core 0.32.4, with its signature, but for what stands here.
