@@ -6,9 +6,10 @@ import msgspec
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, overview, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import finding_card, finding_line, gpu_rows, overview, undecided_blocks, verdict
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.overview import machine_pictures
+from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import time_text
@@ -44,15 +45,18 @@ def check_report(check: Check, machine: Machine) -> Document:
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
+    plan = check.diagnosis.plan
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
-    blocks: list[Block] = [overview(check.areas, check.diagnosis)]
+    todo = plan_blocks(plan)
+    blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo[:1]]
     pictures = machine_pictures(machine)
     if pictures:
         blocks.append(Section("In figures", pictures, beside=True))
+    blocks += map(folded, todo[1:])
     if serious or not check.diagnosis.hypothetical_target:
-        blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+        blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
     if notes:
-        blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
+        blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes), folded=True))
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
@@ -80,10 +84,11 @@ def folded(block: Block) -> Block:
 
 
 def check_summary(check: Check, report: str) -> Document:
-    """Lay out the few lines for the terminal: the verdict, what is serious, where the report is."""
+    """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
-    cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
+    plan = check.diagnosis.plan
+    lines = tuple(finding_line(item, plan) for item in check.diagnosis.findings)
+    cards: tuple[Block, ...] = (*plan_blocks(plan), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
     if check.probes is not None:

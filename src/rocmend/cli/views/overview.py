@@ -50,7 +50,7 @@ def _tile(area: Area, titles: dict[str, str]) -> Tile:
 
 
 def machine_pictures(machine: Machine) -> tuple[Block, ...]:
-    """Draw a machine's save area, memory, clocks and links, as far as they are known; none of a GPU that is not here."""
+    """Draw the save area, memory, clocks and links, as far as they are known; nothing of a GPU that is not here."""
     if machine.hypothetical_target:
         return ()
     drawn = (_save_area(machine), _memory(machine), _clocks(machine), _links(machine))
