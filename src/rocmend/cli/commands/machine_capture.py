@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace a capture, in a folder that holds nothing else.")
 @output_options("md")
 def command(directory: Path, force: bool, output_format: str) -> None:
-    """Capture this machine's facts into a folder that can be shared.
+    """Capture this machine's facts into a folder.
 
-    Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses, unique ids, passwords, keys
-    and tokens are replaced by placeholders. Read the folder before you share it: it holds plain files.
+    The folder can be shared. Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses,
+    unique ids, passwords, keys and tokens are replaced by placeholders. Read the folder before you share it: it holds
+    plain files.
 
     The folder has to be new or empty; with --force it may hold an earlier capture, and nothing else.
     """

@@ -25,9 +25,10 @@ from rocmend.report.envelope import Outcome
 @target_option
 @output_options("md")
 def command(prefix: str, machine_dir: Path | None, target: str | None, output_format: str) -> None:
-    """Show the facts of a machine, each with its source, and what could not be read.
+    """Show the facts of a machine, each with its source.
 
-    PREFIX limits the facts to those whose key begins with it, such as gpu.0 or torch.
+    What could not be read is listed, too. PREFIX limits the facts to those whose key begins with it, such as gpu.0 or
+    torch.
     """
     from rocmend.cli.views.machine import machine_document
 

@@ -111,10 +111,10 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
+    """Test operations against a float64 reference.
 
-    Each runs in a child process of its own, so one that hangs or crashes takes nothing with it. Results are kept in the
-    store. Exit code 1 means that something did not pass.
+    It shows what works on this device and what does not. Each runs in a child process of its own, so one that hangs or
+    crashes takes nothing with it. Results are kept in the store. Exit code 1 means that something did not pass.
     """
     if list_only:
         _list(selection, dtypes, output_format)

@@ -29,9 +29,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(
     package: str, machine_dir: Path | None, target: str | None, workload: str | None, output_format: str
 ) -> None:
-    """Print the install command for a package on this GPU, with the alternatives ranked and why.
+    """Print the install command for a package on this GPU.
 
-    PACKAGE is torch unless named. Exit code 1 means that no known way serves the GPU. Nothing is installed.
+    The alternatives are ranked, each with its reason. PACKAGE is torch unless named. Exit code 1 means that no known
+    way serves the GPU. Nothing is installed.
     """
     from rocmend.cli.views.choices import choices_document
     from rocmend.core.gfx import lookup
