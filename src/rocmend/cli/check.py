@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
 from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
 from rocmend.kb.load import Knowledge
 from rocmend.machine.facts import Machine
+from rocmend.machine.hypothetical import target_alone
 from rocmend.setup.choose import Choices, choose
 from rocmend.setup.environment import Environment, environment
 
@@ -99,9 +101,11 @@ def run_check(
         progress: Told what is being done.
     """
     stages = _Stages(progress)
+    machine = target_alone(machine)
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "")) for index in machine.indices("gpu")]
     targets = tuple(dict.fromkeys(target for target in gpus if target))
     diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)
+    diagnosis = stages.run("plan", with_installs, diagnosis, machine, knowledge, workload)
     inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)

@@ -79,8 +79,8 @@ def command(
     It tries quick operations on the GPU, inspects wheels, and says what to install and what to set. With a PROJECT, the
     folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one HTML report: one file
     that needs no network and holds no names, addresses, serial numbers or secrets, unless --no-redact is given.
-    Operations are tried where the active Python environment has torch, each in a process of its own. Exit code 1 means
-    that there is an error or a warning. Nothing on the machine, or in the project, is changed.
+    Operations are tried under supervision where the active Python environment has torch. Exit code 1 means that there
+    is an error or a warning. Nothing on the machine, or in the project, is changed.
     """
     check(
         project=project,
@@ -148,7 +148,8 @@ def check(
     if store is not None:
         keep_check(store, result, machine, begun, output)
     others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
-    outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN)
+    judged = not result.diagnosis.hypothetical_target
+    outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
 
 
@@ -156,7 +157,7 @@ def _sarif(result: Check) -> str:
     """Return the findings about the machine, and those in the project as a run of their own."""
     from rocmend.report import sarif
 
-    found = sarif.render(result.diagnosis.findings, machine=result.machine)
+    found = sarif.render(result.diagnosis.findings, machine=result.diagnosis.about)
     if result.project is None:
         return found
     from rocmend.cli.views import port_sarif
@@ -172,7 +173,8 @@ def _probe(
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
     if target is not None:
         return f"Not tried: no {target} is here."
-    from rocmend.probe.run import ProbeError, run_probes
+    from rocmend.probe.launch import ProbeError
+    from rocmend.probe.run import run_probes
 
     def tell(result: Evidence, done: int, total: int) -> None:
         progress(f"rocmend check: probing operations, {done} of {total}: {result.subject} {result.verdict}")
