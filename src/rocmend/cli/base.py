@@ -29,8 +29,8 @@ def parsed(parse: Callable[[], list[str]], command: click.Command, context: clic
         return parse()
     except click.NoSuchOption as error:
         known = [name for parameter in command.get_params(context) for name in parameter.opts]
-        error.possibilities = nearest(error.option_name, [name for name in known if name.startswith("--")])
-        raise
+        near = nearest(error.option_name, [name for name in known if name.startswith("--")])
+        raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx or context) from None
     except click.UsageError as error:
         error.ctx = error.ctx or context  # what its parser finds has none
         raise
