@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, python_rows, undecided_blocks, verdict
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
@@ -40,7 +40,7 @@ def check_report(check: Check) -> Document:
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
-    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,))]
+    blocks: list[Block] = [Pairs((*(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,)), *python_rows(check.diagnosis)))]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
     if serious or not check.diagnosis.hypothetical_target:
         blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))

@@ -19,7 +19,8 @@ TONE = {
 
 def diagnosis_document(diagnosis: Diagnosis) -> Document:
     """Lay out a diagnosis: the GPUs, the findings by severity, what could not be told."""
-    blocks: list[Block] = [Pairs(gpu_rows(diagnosis.gpus))] if diagnosis.gpus else []
+    rows = (*gpu_rows(diagnosis.gpus), *python_rows(diagnosis))
+    blocks: list[Block] = [Pairs(rows)] if rows else []
     blocks += [finding_card(finding) for finding in diagnosis.findings]
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
@@ -84,6 +85,12 @@ def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
     for gpu in gpus:
         groups.setdefault(_gpu_text(gpu), []).append(gpu.index)
     return tuple((_gpu_label(indices), text, note) for (text, note), indices in groups.items())
+
+
+def python_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return the line that says which Python environment was looked at, and why that one."""
+    python = diagnosis.python
+    return (("Python", f"{python.version}: {python.prefix}", f"({python.found_by})"),) if python else ()
 
 
 def _gpu_label(indices: list[int]) -> str:
