@@ -43,6 +43,32 @@ def test_choose_has_a_command_with_the_target_in_it(rocmend: Run) -> None:
     assert not any("{" in choice["command"] for choice in choices)
 
 
+def test_choose_gives_one_answer_and_the_rest_with_all(rocmend: Run) -> None:
+    short = rocmend("wheel", "choose", "--target", "RX 9070 XT")
+    lines = [line for line in short.out.splitlines() if line.strip()]
+    assert len(lines) <= 14
+    assert sum("pip install" in line for line in lines) == 1
+    assert "Check it afterwards" in short.out
+    assert "  rocmend wheel inspect torch" in lines
+    assert "2 other ways" in short.out
+    whole = rocmend("wheel", "choose", "--target", "gfx1201", "--all").out
+    serving, refused = whole.split("Not for this GPU")
+    assert serving.count("pip install") == 3
+    for text in ("gfx1010", "gfx1012", "gfx1151", "RDNA1"):
+        assert text not in short.out
+        assert f"device-{text}" not in whole
+    assert "carries no code for" in " ".join(refused.split())
+    assert "Sources:" in whole
+    assert "Sources:" not in short.out
+
+
+def test_choose_says_which_cautions_concern_this_gpu(rocmend: Run) -> None:
+    strix = rocmend("wheel", "choose", "--target", "strix-halo", "--all").out
+    assert "convolutions on this GPU" in " ".join(strix.split())
+    navi = rocmend("wheel", "choose", "--target", "navi 31", "--all").out
+    assert "convolutions" not in navi
+
+
 def test_choose_needs_a_gpu_or_a_target(rocmend: Run, machines: Path) -> None:
     done = rocmend("wheel", "choose", "--machine", machines / "no-amd-gpu")
     assert done.code == 2

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocmend.cli.gpu_names import GpuName
-from rocmend.core.errors import UsageError, did_you_mean
+from rocmend.core.errors import UsageError
+from rocmend.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine

@@ -160,6 +160,9 @@ def check_predicates(entry: Entry, context: Context) -> Findings:
     predicates = [("when", entry.when)]
     predicates += [(f"setting {item.name}: when", item.when) for item in entry.setting]
     predicates += [(f"install {item.package}: when", item.when) for item in entry.install]
+    predicates += [
+        (f"install {item.package}: caution: when", caution.when) for item in entry.install for caution in item.caution
+    ]
     for place, text in predicates:
         predicate, problem = _compiled(text)
         if problem is not None:
@@ -204,6 +207,12 @@ def check_scope(entry: Entry, context: Context) -> Findings:
     """Yield unknown targets and workloads, unreadable ranges, and cells of unknown tables."""
     named = [("scope", name) for name in entry.scope.gfx]
     named += [(f"install {item.package}", name) for item in entry.install for name in item.gfx]
+    named += [
+        (f"install {item.package}: caution", name)
+        for item in entry.install
+        for caution in item.caution
+        for name in caution.gfx
+    ]
     named += [("cell", item.target) for item in entry.cell]
     for place, name in named:
         if name not in context.targets:
