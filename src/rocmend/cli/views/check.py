@@ -6,7 +6,14 @@ import msgspec
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import finding_card, finding_line, gpu_rows, overview, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import (
+    finding_card,
+    finding_line,
+    machine_rows,
+    overview,
+    undecided_blocks,
+    verdict,
+)
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.overview import machine_pictures
 from rocmend.cli.views.plan import plan_blocks
@@ -37,7 +44,6 @@ _LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 _SHOWN_CHOICES = 4
-_NO_GPU = ("GPU", "no AMD GPU that the driver shows", "")
 
 
 def check_report(check: Check, machine: Machine) -> Document:
@@ -113,7 +119,7 @@ def _title(check: Check) -> str:
 
 def _machine(check: Check) -> Pairs:
     rows = ((_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items())
-    return Pairs((*(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,)), *rows))
+    return Pairs((*machine_rows(check.diagnosis), *rows))
 
 
 def _wheel_cards(wheel: InspectedWheel) -> list[Card]:

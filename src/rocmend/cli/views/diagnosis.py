@@ -26,8 +26,8 @@ TONE = {
 def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
     """Lay out a diagnosis: the verdicts, what to do, the findings by severity, what could not be decided."""
     blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
-    if diagnosis.gpus and not diagnosis.hypothetical_target:
-        blocks.append(Pairs(gpu_rows(diagnosis.gpus)))
+    if not diagnosis.hypothetical_target:
+        blocks.append(Pairs(machine_rows(diagnosis)))
     blocks += plan_blocks(diagnosis.plan)
     if diagnosis.findings:
         cards = tuple(finding_card(finding, diagnosis.plan) for finding in diagnosis.findings)
@@ -44,8 +44,13 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
 
 def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
     """Return what comes first: the verdicts, or, of a GPU that is not here, what is known of it."""
+    return area_tiles(areas, diagnosis.findings) if areas else Pairs(machine_rows(diagnosis))
+
+
+def machine_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return a line for each GPU, and one for the Python environment that the facts are of."""
     no_gpu = ("GPU", "no AMD GPU that the driver shows", "")
-    return area_tiles(areas, diagnosis.findings) if areas else Pairs(gpu_rows(diagnosis.gpus) or (no_gpu,))
+    return (*(gpu_rows(diagnosis.gpus) or (no_gpu,)), *python_rows(diagnosis))
 
 
 def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
@@ -100,6 +105,12 @@ def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
     for gpu in gpus:
         groups.setdefault(_gpu_text(gpu), []).append(gpu.index)
     return tuple((_gpu_label(indices), text, note) for (text, note), indices in groups.items())
+
+
+def python_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return the line that says which Python environment was looked at, and why that one."""
+    python = diagnosis.python
+    return (("Python", f"{python.version}: {python.prefix}", f"({python.found_by})"),) if python else ()
 
 
 def _gpu_label(indices: list[int]) -> str:
