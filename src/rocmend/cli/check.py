@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
 from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
@@ -104,6 +105,7 @@ def run_check(
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "")) for index in machine.indices("gpu")]
     targets = tuple(dict.fromkeys(target for target in gpus if target))
     diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)
+    diagnosis = stages.run("plan", with_installs, diagnosis, machine, knowledge, workload)
     hip = str(machine.value("torch.hip_version") or "")
     inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets, hip) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)

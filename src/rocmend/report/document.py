@@ -267,6 +267,7 @@ class Step(msgspec.Struct, frozen=True):
         needs: ``root``, ``reboot``, ``reinstall`` …
         risk: How high it is, and what it is; empty where there is none.
         check: The command that shows afterwards whether it worked.
+        check_when: When to check: ``Then``, ``After the reboot``.
         expect: What that prints then.
         undo: How to take it back, in Markdown.
         settles: Ids of the findings that it settles.
@@ -280,6 +281,7 @@ class Step(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()
     risk: str = ""
     check: str = ""
+    check_when: str = "Then"
     expect: str = ""
     undo: str = ""
     settles: tuple[str, ...] = ()

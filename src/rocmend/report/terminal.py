@@ -232,10 +232,10 @@ class _Printer:
             self._text(Text(step.text), indent)
         self._commands(step, indent)
         if step.check:
-            self._wrapped(f"Then check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
+            self._wrapped(f"{step.check_when} check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
             self._code(Code(step.check), indent)
         elif step.expect:
-            self._wrapped(f"Then check: {_plain(step.expect)}", "", indent)
+            self._wrapped(f"{step.check_when} check: {_plain(step.expect)}", "", indent)
         if step.undo:
             self._wrapped(f"Undo: {_plain(step.undo)}", "dim", indent, _INDENT)
         for option in step.options:

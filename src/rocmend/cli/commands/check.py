@@ -78,8 +78,8 @@ def command(
 
     With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one
     HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
-    --no-redact is given. Operations are tried where the active Python environment has torch,
-    each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
+    --no-redact is given. Operations are tried under supervision where the active Python
+    environment has torch. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
     the project, is changed.
     """
     check(
@@ -173,7 +173,8 @@ def _probe(
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
     if target is not None:
         return f"Not tried: no {target} is here."
-    from rocmend.probe.run import ProbeError, run_probes
+    from rocmend.probe.launch import ProbeError
+    from rocmend.probe.run import run_probes
 
     def tell(result: Evidence, done: int, total: int) -> None:
         progress(f"rocmend check: probing operations, {done} of {total}: {result.subject} {result.verdict}")

@@ -19,14 +19,14 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
         ("rocmend doctor --machine strix-halo", "a captured machine"),
-        ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "all about one finding"),
+        ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "one finding explained"),
     ),
 )
 @machine_option
 @target_option
 @workload_option()
 @click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
-@click.option("--explain", "entry_id", metavar="ID", default=None, help="Tell all about one finding and stop.")
+@click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
 @output_options("jsonl", "md", "sarif")
 def command(
@@ -42,6 +42,7 @@ def command(
 
     Exit code 1 means that there is an error or a warning. Nothing is ever changed.
     """
+    from rocmend.cli.plan import with_installs
     from rocmend.doctor.diagnose import diagnose
     from rocmend.kb.load import load_entries
 
@@ -49,7 +50,7 @@ def command(
         _explain(entry_id, output_format)
     knowledge = load_entries()
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
-    diagnosis = diagnose(machine, knowledge)
+    diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
 
     def sarif_text() -> str:

@@ -27,7 +27,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend port verify . --level python --run", "on the AMD machine: compare with what was kept"),
     ),
 )
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--name", metavar="NAME", required=True, help="What the vectors are called: NAME.json.")
 @click.option("--machine", metavar="TEXT", default="", help="What they are from, for the reader [default: this host].")
 @click.option(
@@ -59,10 +59,12 @@ def command(
         raise UsageError(
             "port golden", f"{name!r} is no name of a file.", next_step="Use letters, digits, dots, - and _."
         )
+    from rocmend.cli.porting import project_folder
     from rocmend.port.verify import golden
     from rocmend.port.verify.job import Job
     from rocmend.port.verify.python_run import capture, golden_steps
 
+    project_folder("port golden", path)
     execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
     with Job(path, execution=execution if run or listed else None) as job:
         steps = listing(str(path), golden_steps(job), execution)

@@ -101,14 +101,14 @@ def command(
         _tell_rules(rule_id, output_format)
     if write and show_diff:
         raise UsageError("port", "--apply writes the port, --diff prints it.", next_step="Use one of them.")
-    if write and not path.is_dir():
-        raise UsageError("port", f"{path} is no folder.", next_step="--apply takes the project's folder.")
     if show_diff and output_format != "human":
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported, style_of
+    from rocmend.cli.porting import analysed, ported, project_folder, require_sources, style_of
 
+    if write:
+        project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
     try:
@@ -123,6 +123,7 @@ def command(
         )
     finally:
         progress_done()
+    require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)
     if baseline is not None:

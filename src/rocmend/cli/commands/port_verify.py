@@ -25,7 +25,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
         ("rocmend port verify . --level compile --target gfx1151 --target gfx942", "that it compiles for these"),
     ),
 )
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option(
     "--level", type=click.Choice(_LEVELS), default=None, help="The last level to run [default: all that can run]."
 )
@@ -62,11 +62,13 @@ def command(
 
     Levels python and amd, and the programs of nvidia, execute the project's code, and only with --run: a copy of the
     project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in
-    a container. --list shows what that is. Exit code 1 means that a level does not hold, that the one named with
-    --level did not run, or, where none is named, that the first was not passed: no port was applied here.
+    a container. --list shows what that is. Exit code 1 means that a level failed, that the one named with --level did
+    not run, or that level 1 of a port did not pass. Exit code 2 means that the project was not ported yet.
     """
+    from rocmend.cli.porting import project_folder, require_port
     from rocmend.port.verify.ladder import planned, up_to, verify
 
+    project_folder("port verify", path)
     levels = up_to(level) if level else ()
     execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
     if run or listed:
@@ -76,6 +78,7 @@ def command(
 
             finish(Outcome("port verify", steps, CLEAN), output_format, lambda: listing_document(steps))
         announce(steps)
+    require_port(path, targets)
     bars: dict[str, ProgressBar] = {}
 
     def told(name: str, done: int, of: int) -> None:
@@ -96,7 +99,7 @@ def command(
     from rocmend.cli.views.proof import proof_document
 
     if level is None:
-        missed = proof.reached is None
+        missed = bool(proof.generation) and proof.reached is None
     else:
         missed = any(one.name == level and (not one.ran or one.command) for one in proof.levels)
     outcome = Outcome("port verify", proof, FINDINGS if proof.failed or missed else CLEAN)

@@ -41,6 +41,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
             "rocmend probe run --select convolution --select 'attention-*:bf16'",
             "a family, and some of another in one dtype",
         ),
+        ("rocmend probe run --isolate --select conv2d-forward", "one operation again, in a process of its own"),
         (
             "rocmend probe run --python ~/torch/bin/python -o report.html",
             "the torch of another environment, as a report",
@@ -60,6 +61,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes that run at the same time."
 )
+@click.option("--isolate", is_flag=True, help="Each probe in a process of its own: slower, and settles a doubt.")
 @click.option(
     "--python",
     metavar="PATH",
@@ -99,6 +101,7 @@ def command(
     selection: tuple[str, ...],
     dtypes: tuple[str, ...],
     jobs: int,
+    isolate: bool,
     python: str | None,
     env: dict[str, str],
     time_limit: float | None,
@@ -113,8 +116,9 @@ def command(
 ) -> None:
     """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
 
-    Each runs in a child process of its own, so one that hangs or crashes takes nothing with it. Results are kept in the
-    store. Exit code 1 means that something did not pass.
+    They run under supervision, in a process that is replaced when one of them hangs, crashes or changes its settings.
+    What does not pass there is repeated in a process of its own, and that result counts. Results are kept in the store.
+    Exit code 1 means that something did not pass, or failed only after other operations.
     """
     if list_only:
         _list(selection, dtypes, output_format)
@@ -143,6 +147,7 @@ def command(
             env=env,
             time_limit_s=time_limit or 0.0,
             silence_s=silence or 0.0,
+            isolate=isolate,
             on_result=progress_line.tell,
             resume=resume,
         )
@@ -187,7 +192,7 @@ def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbos
         started = min((result.started_at for result in run.results), default="")
         return Suite(tuple(map(junit_case, run.results)), "rocmend probe", started)
 
-    outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run else CLEAN)
+    outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run or run.order_dependent else CLEAN)
     others: dict[str, Callable[[], str | Document | Suite]] = {"junit": suite, "jsonl": lambda: json_lines(run.results)}
     finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
 

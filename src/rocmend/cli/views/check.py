@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import finding_card, finding_line, gpu_rows, undecided_blocks, verdict
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import time_text
@@ -40,12 +41,13 @@ def check_report(check: Check) -> Document:
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
-    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,))]
+    plan = check.diagnosis.plan
+    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,)), *plan_blocks(plan)]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
     if serious or not check.diagnosis.hypothetical_target:
-        blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+        blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
     if notes:
-        blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
+        blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes)))
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
@@ -63,15 +65,16 @@ def check_report(check: Check) -> Document:
         blocks.append(Section("The machine", (_machine(check),)))
     blocks += undecided_blocks(check.diagnosis)
     blocks.append(Section("How this was made", (_made(check),)))
-    footer = "`rocmend doctor --explain ID` tells all about a finding. Nothing on the machine was changed."
+    footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
 
 def check_summary(check: Check, report: str) -> Document:
-    """Lay out the few lines for the terminal: the verdict, what is serious, where the report is."""
+    """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
-    cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
+    plan = check.diagnosis.plan
+    lines = tuple(finding_line(item, plan) for item in check.diagnosis.findings)
+    cards: tuple[Block, ...] = (*plan_blocks(plan), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
     if check.probes is not None:
