@@ -10,7 +10,7 @@ import msgspec
 from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Severity
 from rocmend.core.suggest import unknown
 from rocmend.doctor.plan import make_plan
-from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, Undecided
+from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
 from rocmend.kb.action import Action, action_name, commands_on
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
@@ -74,6 +74,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         plan=make_plan(ordered, () if machine.hypothetical_target else open_questions, knowledge.actions),
         collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
         knowledge_problems=tuple(problems),
+        python=_python(machine),
         hypothetical_target=machine.hypothetical_target,
     )
 
@@ -203,6 +204,11 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
         for entry, matches in unknown
     ]
     return tuple(sorted(records, key=lambda item: (item.severity.rank, item.entry_id)))
+
+
+def _python(machine: Machine) -> PythonSummary | None:
+    values = [machine.value(f"python.{name}") for name in PythonSummary.__struct_fields__]
+    return PythonSummary(*map(str, values)) if None not in values else None
 
 
 def _summary(machine: Machine, index: int) -> GpuSummary:

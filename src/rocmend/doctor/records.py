@@ -41,6 +41,20 @@ class GpuSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     torch_override: str | None = None
 
 
+class PythonSummary(msgspec.Struct, frozen=True):
+    """The Python environment that a diagnosis is about.
+
+    Attributes:
+        prefix: Its folder.
+        version: Its version.
+        found_by: Why it is the one: ``--python``, VIRTUAL_ENV, ``python3 on PATH`` …
+    """
+
+    prefix: str
+    version: str
+    found_by: str
+
+
 class Missing(msgspec.Struct, frozen=True, omit_defaults=True):
     """A fact that was wanted and is not known.
 
@@ -193,6 +207,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
         healthy: Number of entries that were checked and do not apply.
         collector_problems: Collectors that did not end well.
         knowledge_problems: Entries that could not be loaded or evaluated.
+        python: The Python environment; None where there is none.
         hypothetical_target: The gfx target that was asked for and that the machine does not have: then nothing of the
             machine was judged. Empty for the machine as it is.
         schema_version: Version of this record.
@@ -208,6 +223,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     plan: Plan = Plan()
     collector_problems: tuple[CollectorRun, ...] = ()
     knowledge_problems: tuple[str, ...] = ()
+    python: PythonSummary | None = None
     hypothetical_target: str = ""
     schema_version: int = SCHEMA_VERSION
 

@@ -11,12 +11,14 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown, tell
+from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.cli.output import OutputFile
     from rocmend.core.evidence import Evidence
+    from rocmend.machine.root import ChosenPython
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
     from rocmend.report.junit import Suite
@@ -62,12 +64,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes that run at the same time."
 )
 @click.option("--isolate", is_flag=True, help="Each probe in a process of its own: slower, and settles a doubt.")
-@click.option(
-    "--python",
-    metavar="PATH",
-    default=None,
-    help="Interpreter whose torch is probed [default: the active environment's].",
-)
+@python_option
 @click.option(
     "--env", "env", metavar="NAME=VALUE", multiple=True, callback=_variables, help="Set for the probes. Repeatable."
 )
@@ -102,7 +99,7 @@ def command(
     dtypes: tuple[str, ...],
     jobs: int,
     isolate: bool,
-    python: str | None,
+    python: ChosenPython | None,
     env: dict[str, str],
     time_limit: float | None,
     silence: float | None,
@@ -114,17 +111,17 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
+    """Test operations against a float64 reference.
 
-    They run under supervision, in a process that is replaced when one of them hangs, crashes or changes its settings.
-    What does not pass there is repeated in a process of its own, and that result counts. Results are kept in the store.
-    Exit code 1 means that something did not pass, or failed only after other operations.
+    It shows what works on this device and what does not. They run under supervision, in a process that is replaced when
+    one of them hangs, crashes or changes its settings. What does not pass there is repeated in a process of its own,
+    and that result counts. Results are kept in the store. Exit code 1 means that something did not pass, or failed only
+    after other operations.
     """
     if list_only:
         _list(selection, dtypes, output_format)
     if no_store and (resume or store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
-    from rocmend.cli.source import take_snapshot
     from rocmend.kb.load import load_entries
     from rocmend.probe.registry import select
     from rocmend.probe.run import run_probes
@@ -135,14 +132,15 @@ def command(
     with contextlib.ExitStack() as stack:
         progress_line = stack.enter_context(_Progress(kept=not no_store))
         store = None if no_store else stack.enter_context(Store.open(store_path))
+        machine = take_snapshot(None, python=python)
         run = run_probes(
             selection,
             device=device,
             dtypes=dtypes,
             jobs=jobs,
-            python=python,
+            python=str(machine.value("python.executable", "")) if python is not None else None,
             store=store,
-            machine=take_snapshot(None),
+            machine=machine,
             knowledge=load_entries(),
             env=env,
             time_limit_s=time_limit or 0.0,

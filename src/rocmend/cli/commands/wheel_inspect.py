@@ -60,10 +60,11 @@ def command(
     machine_dir: Path | None,
     output_format: str,
 ) -> None:
-    """Say whether a wheel, library, folder or installed package runs on a GPU, without one and without importing it.
+    """Say whether a wheel or library runs on a GPU.
 
-    Without --target the GPUs of the machine are judged. Exit code 1 means that one of them is not served, or that it
-    cannot be decided because files could not be read.
+    Folders and installed packages work, too. No GPU is needed, and nothing is imported. Without --target the GPUs of
+    the machine are judged. Exit code 1 means that one of them is not served, or that it cannot be decided because files
+    could not be read.
     """
     import msgspec
 

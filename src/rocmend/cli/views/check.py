@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import finding_card, finding_line, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import finding_card, finding_line, gpu_rows, python_rows, undecided_blocks, verdict
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
@@ -42,7 +42,8 @@ def check_report(check: Check) -> Document:
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
     plan = check.diagnosis.plan
-    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,)), *plan_blocks(plan)]
+    rows = (*(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,)), *python_rows(check.diagnosis))
+    blocks: list[Block] = [Pairs(rows), *plan_blocks(plan)]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
     if serious or not check.diagnosis.hypothetical_target:
         blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))

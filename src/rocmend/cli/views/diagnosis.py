@@ -20,7 +20,8 @@ TONE = {
 
 def diagnosis_document(diagnosis: Diagnosis) -> Document:
     """Lay out a diagnosis: the GPUs, what to do, the findings by severity, what could not be decided."""
-    blocks: list[Block] = [Pairs(gpu_rows(diagnosis.gpus))] if diagnosis.gpus else []
+    rows = (*gpu_rows(diagnosis.gpus), *python_rows(diagnosis))
+    blocks: list[Block] = [Pairs(rows)] if rows else []
     blocks += plan_blocks(diagnosis.plan)
     if diagnosis.findings:
         cards = tuple(finding_card(finding, diagnosis.plan) for finding in diagnosis.findings)
@@ -84,6 +85,12 @@ def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
     for gpu in gpus:
         groups.setdefault(_gpu_text(gpu), []).append(gpu.index)
     return tuple((_gpu_label(indices), text, note) for (text, note), indices in groups.items())
+
+
+def python_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return the line that says which Python environment was looked at, and why that one."""
+    python = diagnosis.python
+    return (("Python", f"{python.version}: {python.prefix}", f"({python.found_by})"),) if python else ()
 
 
 def _gpu_label(indices: list[int]) -> str:
