@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
 @click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     machine_dir: Path | None,
     target: str | None,

@@ -61,7 +61,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
 @click.option("--time-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds a kernel.")
 @click.option("--rows", is_flag=True, help="Show every row, as where an op is named.")
-@output_options("md")
+@output_options()
 def command(
     ops: tuple[str, ...],
     more_ops: tuple[str, ...],

@@ -44,7 +44,7 @@ def _seconds(_ctx: click.Context, _parameter: click.Parameter, text: str) -> flo
 @click.option("--trial-limit", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one trial.")
 @click.option("--device", metavar="DEVICE", default="cuda", show_default=True, help="The GPU: cuda, or e.g. cuda:1.")
 @click.option("--fresh", is_flag=True, help="Try again what was tried before.")
-@output_options("md")
+@output_options()
 def command(
     op: str | None,
     fields: tuple[str, ...],
