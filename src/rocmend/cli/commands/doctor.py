@@ -9,11 +9,13 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
+from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.core.units import ModelSize
     from rocmend.machine.root import ChosenPython
 
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 @target_option
 @python_option
 @workload_option()
-@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
+@model_size_option
 @click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
 @output_options("jsonl", "md", "sarif")
@@ -39,7 +41,7 @@ def command(
     target: str | None,
     python: ChosenPython | None,
     workload: str | None,
-    model_size: str | None,
+    model_size: ModelSize | None,
     entry_id: str | None,
     verbose: bool,
     output_format: str,

@@ -10,6 +10,7 @@ import click
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option
+from rocmend.core.suggest import unknown
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def command(
     from rocmend.cli.views.machine import machine_document
 
     machine = take_snapshot(machine_dir, target=target, python=python)
+    keys = (*machine.facts, *machine.gaps)
+    if not any(key.startswith(prefix) for key in keys):
+        groups = dict.fromkeys(key.partition(".")[0] for key in keys)
+        raise unknown("machine show", "fact or group of facts", prefix, (*groups, *keys))
     finish(
         Outcome("machine show", machine), output_format, lambda: machine_document(machine, prefix=prefix), advise=True
     )
