@@ -106,7 +106,8 @@ def run_check(
     targets = tuple(dict.fromkeys(target for target in gpus if target))
     diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)
     diagnosis = stages.run("plan", with_installs, diagnosis, machine, knowledge, workload)
-    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets) for wheel in wheels)
+    hip = str(machine.value("torch.hip_version") or "")
+    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets, hip) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
     probed = stages.run("probing operations", probe)
@@ -143,12 +144,12 @@ def _choices(
     return tuple(choose(machine, knowledge, "torch", name, workload) for name in targets)
 
 
-def _inspect(path: Path, targets: Sequence[str]) -> InspectedWheel:
+def _inspect(path: Path, targets: Sequence[str], hip: str) -> InspectedWheel:
     from rocmend.codeobject.inspect import inspect_path
     from rocmend.codeobject.service import serve
 
     inspection = inspect_path(path)
-    return InspectedWheel(inspection, {target: serve(inspection, target) for target in targets})
+    return InspectedWheel(inspection, {target: serve(inspection, target, hip=hip) for target in targets})
 
 
 SHOWN = (

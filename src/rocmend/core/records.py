@@ -143,7 +143,6 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
         when: Predicate; the remedy is left out where it is false.
         instead_of: Id of the action that it is another way for.
         until: Id of the action that it helps until.
-        optional: Worth it only in a case that the text names.
     """
 
     text: str = ""
@@ -161,7 +160,6 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     when: str = ""
     instead_of: str = ""
     until: str = ""
-    optional: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -44,9 +44,10 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Diagnose a machine: what is wrong with it for machine learning on AMD, what to do, and who says so.
+    """Say what is wrong with this machine, and what to do.
 
-    Exit code 1 means that there is an error or a warning. Nothing is ever changed.
+    Each finding has its evidence, remedy, risk and source. Exit code 1 means that there is an error or a warning.
+    Nothing is ever changed.
     """
     from rocmend.cli.plan import with_installs
     from rocmend.doctor.diagnose import diagnose

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 def command(
     pattern: str, machine_dir: Path | None, target: str | None, python: ChosenPython | None, output_format: str
 ) -> None:
-    """Show the facts of a machine, each with its source, and what could not be read.
+    """Show the facts of a machine, each with its source.
 
-    PATTERN limits the facts to those whose key begins with it, such as gpu.0 or torch, or fits it: 'gpu.*.firmware'.
+    What could not be read is listed, too. PATTERN limits the facts to those whose key begins with it, such as gpu.0 or
+    torch, or fits it: 'gpu.*.firmware'.
     """
     from rocmend.cli.views.machine import machine_document
 
