@@ -27,9 +27,9 @@ $(LEAN) $(ALL): pyproject.toml constraints.txt
 run: $(READY) ## check this machine and two captured ones, port an example; HTML reports in reports/
 	@mkdir -p reports
 	@$(BIN)/rocmend check -o reports/this-machine.html || [ $$? -eq 1 ]
-	@$(BIN)/rocmend check --machine examples/machines/strix-halo -o reports/strix-halo.html || [ $$? -eq 1 ]
-	@$(BIN)/rocmend check --machine examples/machines/rx-5600-xt -o reports/rx-5600-xt.html || [ $$? -eq 1 ]
-	@$(BIN)/rocmend check examples/cuda/warp-attention --target gfx1151 --no-probe -o reports/ported-example.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend demo strix-halo -o reports/strix-halo.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend demo rx-5600-xt -o reports/rx-5600-xt.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend check src/rocmend/examples/cuda/warp-attention --target gfx1151 --no-probe -o reports/ported-example.html || [ $$? -eq 1 ]
 
 test: $(READY) ## run the fast tier of the tests
 	$(PYTEST) --tier fast

@@ -67,7 +67,7 @@ def test_findings_are_linked_from_the_page() -> None:
 def test_what_a_machine_says_does_not_act() -> None:
     bad = "<img src=x onerror=alert(1)>"
     option = Option(bad, bad, bad, (bad,), (bad,), bad)
-    step = Step(1, bad, bad, (bad,), (bad,), bad, bad, bad, bad, (bad,), (option,))
+    step = Step(1, bad, bad, (bad,), (bad,), bad, bad, bad, bad, bad, (bad,), (option,))
     page = html.render(Document("t", blocks=(Steps((step,)),)))
     assert "<img" not in page
     text = markdown.render(Document("t", blocks=(Steps((step,)),)))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
 from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
 from rocmend.kb.load import Knowledge
 from rocmend.machine.facts import Machine
+from rocmend.machine.hypothetical import target_alone
 from rocmend.setup.choose import Choices, choose
 from rocmend.setup.environment import Environment, environment
 
@@ -99,10 +101,13 @@ def run_check(
         progress: Told what is being done.
     """
     stages = _Stages(progress)
+    machine = target_alone(machine)
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "")) for index in machine.indices("gpu")]
     targets = tuple(dict.fromkeys(target for target in gpus if target))
     diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)
-    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets) for wheel in wheels)
+    diagnosis = stages.run("plan", with_installs, diagnosis, machine, knowledge, workload)
+    hip = str(machine.value("torch.hip_version") or "")
+    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets, hip) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
     probed = stages.run("probing operations", probe)
@@ -139,12 +144,12 @@ def _choices(
     return tuple(choose(machine, knowledge, "torch", name, workload) for name in targets)
 
 
-def _inspect(path: Path, targets: Sequence[str]) -> InspectedWheel:
+def _inspect(path: Path, targets: Sequence[str], hip: str) -> InspectedWheel:
     from rocmend.codeobject.inspect import inspect_path
     from rocmend.codeobject.service import serve
 
     inspection = inspect_path(path)
-    return InspectedWheel(inspection, {target: serve(inspection, target) for target in targets})
+    return InspectedWheel(inspection, {target: serve(inspection, target, hip=hip) for target in targets})
 
 
 SHOWN = (

@@ -64,6 +64,7 @@ class CapturedRoot(Root):
                 next_step="Use a newer rocmend.",
             )
         self.manifest = manifest
+        self.python = manifest.python
         tree: Tree = layout.load_json(directory, layout.TREE, Tree) or Tree()
         self._stats = self._by_path(tree.stats)
         self._links = self._by_path(tree.links)
@@ -108,6 +109,8 @@ class CapturedRoot(Root):
             self._children.setdefault(path, set())
             for entry in entries:
                 child = posixpath.join(path, printable(entry.name))
+                if entry.name == "__pycache__":
+                    continue  # an installer compiles every version.py, those of the example machines too
                 count += 1
                 if count > MAX_ENTRIES or depth > MAX_DEPTH:
                     raise DataError(

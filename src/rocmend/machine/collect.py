@@ -14,6 +14,7 @@ import msgspec
 from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.records import CollectorRun, CollectorStatus, Fact, Gap
+from rocmend.core.suggest import unknown
 from rocmend.core.supervise import ChildResult, Ending, run_children
 from rocmend.machine.captured import CapturedRoot
 from rocmend.machine.derivations import derive_all
@@ -21,7 +22,7 @@ from rocmend.machine.facts import ASKED_FACTS, COLLECTORS, Collector, FactSink, 
 from rocmend.machine.hardware.gpus import TOPOLOGY
 from rocmend.machine.live import LiveRoot
 from rocmend.machine.recording import Recording
-from rocmend.machine.root import Root
+from rocmend.machine.root import ChosenPython, Root
 
 CAPTURED_CHILDREN = 2
 """Children that share a captured machine's collectors: there a fork costs more than a collector."""
@@ -42,14 +43,18 @@ class _Outcome(msgspec.Struct):
     record: Recording | None = None
 
 
-def open_machine(directory: Path | None) -> Root:
+def open_machine(directory: Path | None, python: ChosenPython | None = None) -> Root:
     """Return the captured machine in ``directory``, or the running machine where that is None.
+
+    Args:
+        directory: The capture.
+        python: The Python environment of the running machine that was asked for.
 
     Raises:
         UsageError: The folder is no capture.
         DataError: The capture is damaged.
     """
-    return LiveRoot() if directory is None else CapturedRoot(directory)
+    return LiveRoot(python=python) if directory is None else CapturedRoot(directory)
 
 
 def fact_docs() -> list[tuple[str, str, str]]:
@@ -108,11 +113,9 @@ def _load_tables(root: Root) -> None:
 
 def _chosen(only: Collection[str] | None) -> list[Collector]:
     known = dict(COLLECTORS)
-    unknown = sorted(set(only or ()) - set(known))
-    if unknown:
-        raise UsageError(
-            "collectors", f"there is none called {', '.join(unknown)}.", next_step=f"Known: {', '.join(known)}."
-        )
+    for name in only or ():
+        if name not in known:
+            raise unknown("collectors", "collector", name, known)
     return [collector for name, collector in known.items() if only is None or name in only]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocmend.core.errors import UsageError
 from rocmend.core.registry import LoadProblem, Registry
+from rocmend.core.suggest import unknown
 
 if TYPE_CHECKING:
     from rocmend.probe.case import Case, Context
@@ -41,7 +42,16 @@ ALIASES = {
 }
 
 SILENCE_S = {
-    "quick": {"import": 180.0, "setup": 120.0, "compile": 120.0, "first-run": 120.0, "steady": 120.0, "compare": 120.0},
+    "quick": {
+        "import": 180.0,
+        "context": 120.0,
+        "setup": 120.0,
+        "compile": 120.0,
+        "first-run": 120.0,
+        "steady": 120.0,
+        "compare": 120.0,
+        "tidying": 60.0,
+    },
     "library": {"first-run": 300.0, "steady": 180.0},
     "jit": {"compile": 900.0, "first-run": 900.0, "steady": 300.0},
 }
@@ -67,6 +77,7 @@ class Probe:
         tags: What it exercises, in the words that knowledge entries are tagged with.
         smoke: It belongs to the quick selection, in its first dtype.
         slow: The kind of slow first run that it may meet, by its id among the supervisor's.
+        alone: It changes its process for good (compilers, process groups), and gets one of its own.
     """
 
     id: str
@@ -79,6 +90,7 @@ class Probe:
     tags: tuple[str, ...] = ()
     smoke: bool = False
     slow: str = ""
+    alone: bool = False
 
     def silence_s(self) -> dict[str, float]:
         """Return the silence that each phase is allowed, in seconds."""
@@ -97,12 +109,14 @@ class Family:
         tags: Tags of every probe of it.
         allowance: Time allowances of its probes.
         slow: The kind of slow first run that its probes may meet.
+        alone: Its probes change their process for good, and get one of their own.
     """
 
     name: str
     tags: tuple[str, ...] = ()
     allowance: str = "quick"
     slow: str = ""
+    alone: bool = False
 
     def probe(  # noqa: PLR0913  each but the first two has a default
         self,
@@ -133,6 +147,7 @@ class Family:
                 tuple(dict.fromkeys((*self.tags, *tags))),
                 smoke,
                 self.slow,
+                self.alone,
             )
             registry.register(probe_id)(made)
             return build
@@ -173,7 +188,8 @@ def select(patterns: Sequence[str] = (), dtypes: Sequence[str] = ()) -> list[tup
     for pattern in patterns or ("*",):
         found = list(_fitting(pattern, known))
         if not found:
-            raise UsageError("probe", f"nothing fits {pattern!r}.", next_step="`rocmend probe --list` lists them all.")
+            names = dict.fromkeys((SMOKE, *(name for probe in known for name in (probe.family, *probe.tags, probe.id))))
+            raise unknown("probe", "probe, family or tag", pattern, names, listed="rocmend probe --list")
         chosen.update({(probe.id, dtype): (probe, dtype) for probe, dtype in found if not wanted or dtype in wanted})
     order = {probe.id: place for place, probe in enumerate(known)}
     pairs = sorted(chosen.values(), key=lambda pair: (order[pair[0].id], pair[0].dtypes.index(pair[1])))
@@ -187,7 +203,7 @@ def select(patterns: Sequence[str] = (), dtypes: Sequence[str] = ()) -> list[tup
 def _check_dtypes(wanted: set[str], known: Iterable[Probe]) -> None:
     there = {dtype for probe in known for dtype in probe.dtypes}
     for dtype in sorted(wanted - there):
-        raise UsageError("probe", f"no probe runs in {dtype!r}.", next_step=f"Known: {', '.join(sorted(there))}.")
+        raise unknown("probe", "dtype of a probe", dtype, sorted(there))
 
 
 def _fitting(pattern: str, known: Iterable[Probe]) -> Iterable[tuple[Probe, str]]:

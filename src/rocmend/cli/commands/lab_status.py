@@ -14,17 +14,18 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "status",
     examples=(
-        ("rocmend lab status examples/experiments/local-demo.toml", "which trials were run, and what came out"),
-        ("rocmend lab status examples/experiments/local-demo.toml --json", "the same for a script"),
+        ("rocmend lab status demo-lab/local-demo.toml", "which trials were run, and what came out"),
+        ("rocmend lab status demo-lab/local-demo.toml --json", "the same for a script"),
     ),
 )
 @experiment_argument
 @store_option
 @output_options("md")
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
-    """Show how far an experiment is: runs made and wanted, verdicts, what waits for a reboot.
+    """Show how far an experiment is.
 
-    Exit code 1 means that a trial failed, or that nothing may be run.
+    It lists the runs made and wanted, the verdicts, and what waits for a reboot. Exit code 1 means that a trial failed,
+    or that nothing may be run.
     """
     from contextlib import ExitStack
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.cli.source import machine_option, take_snapshot, target_option
+from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option
 from rocmend.report.envelope import Outcome
+
+if TYPE_CHECKING:
+    from rocmend.machine.root import ChosenPython
 
 
 @rocmend_command(
@@ -23,15 +27,19 @@ from rocmend.report.envelope import Outcome
 @click.argument("prefix", default="")
 @machine_option
 @target_option
+@python_option
 @output_options("md")
-def command(prefix: str, machine_dir: Path | None, target: str | None, output_format: str) -> None:
-    """Show the facts of a machine, each with its source, and what could not be read.
+def command(
+    prefix: str, machine_dir: Path | None, target: str | None, python: ChosenPython | None, output_format: str
+) -> None:
+    """Show the facts of a machine, each with its source.
 
-    PREFIX limits the facts to those whose key begins with it, such as gpu.0 or torch.
+    What could not be read is listed, too. PREFIX limits the facts to those whose key begins with it, such as gpu.0 or
+    torch.
     """
     from rocmend.cli.views.machine import machine_document
 
-    machine = take_snapshot(machine_dir, target=target)
+    machine = take_snapshot(machine_dir, target=target, python=python)
     finish(
         Outcome("machine show", machine), output_format, lambda: machine_document(machine, prefix=prefix), advise=True
     )

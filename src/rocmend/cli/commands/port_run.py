@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")
 @click.option(
     "--style",
-    type=click.Choice(("inplace", "tree")),
+    type=OneOf(("inplace", "tree")),
     default=None,
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
     default=None,
     help="Write what is found down as known.",
 )
-@click.option("--explain", "rule_id", metavar="ID", default=None, help="Tell all about a rule and stop.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and stop.")
+@click.option("--explain", "rule_id", metavar="ID", default=None, help="Explain one rule in detail.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
 )
@@ -90,24 +91,24 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Port a CUDA project to ROCm, with the NVIDIA path provably unchanged.
+    """Port a CUDA project to ROCm.
 
-    Without --apply nothing is written: the plan, what was found, and what would be done about it. With it, every
-    changed file is proven to be the original where ROCm is not, before anything is written; then all of it is
-    written, or nothing. Exit code 1 means that something needs a port, or a person.
+    The NVIDIA path stays provably unchanged. Without --apply nothing is written: the plan, what was found, and what
+    would be done about it. With it, every changed file is proven to be the original where ROCm is not, before anything
+    is written; then all of it is written, or nothing. Exit code 1 means that something needs a port, or a person.
     """
     if list_rules or rule_id is not None:
         _tell_rules(rule_id, output_format)
     if write and show_diff:
         raise UsageError("port", "--apply writes the port, --diff prints it.", next_step="Use one of them.")
-    if write and not path.is_dir():
-        raise UsageError("port", f"{path} is no folder.", next_step="--apply takes the project's folder.")
     if show_diff and output_format != "human":
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported, style_of
+    from rocmend.cli.porting import analysed, ported, project_folder, require_sources, style_of
 
+    if write:
+        project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
     try:
@@ -122,6 +123,7 @@ def command(
         )
     finally:
         progress_done()
+    require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)
     if baseline is not None:
@@ -194,13 +196,7 @@ def _tell_rules(rule_id: str | None, output_format: str) -> None:
     wanted = rule_id.strip().upper() if rule_id else ""
     found = next((rule for rule in known if rule.id == wanted), None)
     if found is None:
-        import difflib
-
-        near = difflib.get_close_matches(wanted, [rule.id for rule in known], n=3)
-        hint = f"Near it: {', '.join(near)}. " if near else ""
-        raise UsageError(
-            "port", f"no rule is called {rule_id!r}.", next_step=f"{hint}`rocmend port --rules` lists them."
-        )
+        raise unknown("port", "rule", rule_id or "", [rule.id for rule in known], listed="rocmend port --rules")
     finish(Outcome("port", _record(found)), output_format, lambda: rule_document(found))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import finding_card, finding_line, gpu_rows, python_rows, undecided_blocks, verdict
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import time_text
@@ -40,11 +41,14 @@ def check_report(check: Check) -> Document:
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
-    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,))]
+    plan = check.diagnosis.plan
+    rows = (*(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,)), *python_rows(check.diagnosis))
+    blocks: list[Block] = [Pairs(rows), *plan_blocks(plan)]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
-    blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+    if serious or not check.diagnosis.hypothetical_target:
+        blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
     if notes:
-        blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
+        blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes)))
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
@@ -58,18 +62,20 @@ def check_report(check: Check) -> Document:
     blocks.append(Section("What works", _probes(check)))
     blocks.append(Section("What to install", _install(check)))
     blocks.append(Section("What to set", _settings(check)))
-    blocks.append(Section("The machine", (_machine(check),)))
+    if check.facts:
+        blocks.append(Section("The machine", (_machine(check),)))
     blocks += undecided_blocks(check.diagnosis)
     blocks.append(Section("How this was made", (_made(check),)))
-    footer = "`rocmend doctor --explain ID` tells all about a finding. Nothing on the machine was changed."
+    footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
 
 def check_summary(check: Check, report: str) -> Document:
-    """Lay out the few lines for the terminal: the verdict, what is serious, where the report is."""
+    """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
-    cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
+    plan = check.diagnosis.plan
+    lines = tuple(finding_line(item, plan) for item in check.diagnosis.findings)
+    cards: tuple[Block, ...] = (*plan_blocks(plan), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
     if check.probes is not None:
@@ -87,6 +93,8 @@ def check_summary(check: Check, report: str) -> Document:
 
 
 def _title(check: Check) -> str:
+    if check.diagnosis.hypothetical_target:
+        return check.diagnosis.about
     return f"{check.machine}: {', '.join(check.targets) or 'no AMD GPU'}"
 
 
@@ -103,7 +111,7 @@ def _install(check: Check) -> tuple[Block, ...]:
         return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
     blocks: list[Block] = []
     for choices in check.choices:
-        serving = [choice for choice in choices.choices if choice.serves is not False][:_SHOWN_CHOICES]
+        serving = choices.serving[:_SHOWN_CHOICES]
         cards = tuple(choice_card(choice, number) for number, choice in enumerate(serving, 1))
         none_known = Text(f"No entry knows a way to install PyTorch for {choices.target}.", Tone.WARNING)
         blocks.append(Section(f"PyTorch for {choices.target}", cards or (none_known,)))
@@ -112,8 +120,10 @@ def _install(check: Check) -> tuple[Block, ...]:
 
 def _settings(check: Check) -> tuple[Block, ...]:
     settings = check.environment
-    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.machine}")
-    hint = Text(f"For another workload or shell: `rocmend env --for {settings.workload} --shell fish`.", Tone.MUTED)
+    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.diagnosis.about}")
+    target = check.diagnosis.hypothetical_target
+    command = f"rocmend env --for {settings.workload} --shell fish{f' --target {target}' if target else ''}"
+    hint = Text(f"For another workload or shell: `{command}`.", Tone.MUTED)
     return (Code(text, "bash"), hint)
 
 
@@ -134,4 +144,6 @@ def _made(check: Check) -> Text:
         device = check.probes.subject.device_name
         tried = f"What stands under “What works” was run on {device}; all else says what is known and configured."
     read = f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools."
+    if target := check.diagnosis.hypothetical_target:
+        read = f"Nothing of {check.machine} was used: all of this follows from {target} alone."
     return Text(f"{read} {tried} Took: {times}.", Tone.MUTED)

@@ -13,6 +13,7 @@ from rocmend.core.errors import UnitError, UsageError
 from rocmend.core.gfx.model import GfxTarget, Product
 from rocmend.core.gfx.names import parse_target_id
 from rocmend.core.records import Source
+from rocmend.core.suggest import unknown
 
 _DATA = Path(__file__).parent / "data"
 
@@ -125,13 +126,7 @@ def lookup(name: str) -> GfxTarget:
             why=f"Its code runs on {members}.",
             next_step="Name one of those.",
         )
-    from difflib import get_close_matches
-
-    near = get_close_matches(processor, _targets(), n=3, cutoff=0.75)
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
-    raise UsageError(
-        "gfx target", f"no gfx target is called {processor!r}.", next_step=f"{meant}`rocmend targets` lists all."
-    )
+    raise unknown("gfx target", "gfx target", processor, _targets(), listed="rocmend targets")
 
 
 def from_kfd_version(version: int) -> GfxTarget | None:
