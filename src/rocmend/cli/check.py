@@ -11,6 +11,7 @@ import msgspec
 
 from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
+from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
 from rocmend.kb.load import Knowledge
@@ -47,6 +48,7 @@ class Check(msgspec.Struct, frozen=True):
         facts: The facts that the report shows at its head, with their sources.
         targets: The gfx targets it speaks about.
         diagnosis: What doctor says.
+        areas: The verdict on the GPU, driver, firmware, ROCm, PyTorch and memory.
         wheels: Inspected wheels.
         choices: How to install PyTorch, for each target.
         environment: What to set.
@@ -60,6 +62,7 @@ class Check(msgspec.Struct, frozen=True):
     facts: dict[str, Fact]
     targets: tuple[str, ...]
     diagnosis: Diagnosis
+    areas: tuple[Area, ...]
     wheels: tuple[InspectedWheel, ...]
     choices: tuple[Choices, ...]
     environment: Environment
@@ -114,12 +117,19 @@ def run_check(
     planned = stages.run("planning and proving the port", project, targets) if project is not None else None
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
     return Check(
-        machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times, *_told(probed), planned
+        machine=machine.name,
+        facts=facts,
+        targets=targets,
+        diagnosis=diagnosis,
+        areas=areas(machine, diagnosis),
+        wheels=inspected,
+        choices=choices,
+        environment=settings,
+        stages=stages.times,
+        probes=None if isinstance(probed, str) else probed,
+        not_probed=probed if isinstance(probed, str) else "",
+        project=planned,
     )
-
-
-def _told(probed: ProbeRun | str) -> tuple[ProbeRun | None, str]:
-    return (None, probed) if isinstance(probed, str) else (probed, "")
 
 
 class _Stages:
