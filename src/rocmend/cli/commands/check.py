@@ -149,7 +149,7 @@ def check(
         project=run_port if project is not None else None,
         progress=progress,
     )
-    report = check_report(result)
+    report = check_report(result, machine)
     progress_done()
     file.write(shown(report, "html"))
     if store is not None:

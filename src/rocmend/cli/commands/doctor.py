@@ -79,7 +79,7 @@ def command(
     judged = not diagnosis.hypothetical_target
     outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN, judged=judged)
     others = {"sarif": sarif_text, "jsonl": lines}
-    finish(outcome, output_format, lambda: diagnosis_document(diagnosis), details=verbose, others=others)
+    finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
 
 
 def _explain(entry_id: str, output_format: str) -> None:

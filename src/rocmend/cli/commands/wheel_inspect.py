@@ -33,6 +33,12 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     metavar="GPU",
     help="A GPU to judge for: gfx1151, gfx90a:xnack-, 'RX 7900 XTX' …; can be repeated.",
 )
+@click.option(
+    "--hip",
+    default="",
+    metavar="VERSION",
+    help="HIP version of the PyTorch beside it, for packages with a library for each; otherwise that of this machine.",
+)
 @click.option("--files", "all_files", is_flag=True, help="List every file with device code, not only the largest.")
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
@@ -48,6 +54,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(
     subject: str,
     targets: tuple[str, ...],
+    hip: str,
     all_files: bool,
     shallow: bool,
     max_size: int,
@@ -72,17 +79,28 @@ def command(
     limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 
     def told(name: str, done: int, total: int) -> None:
-        progress(f"{size_text(done)} of {size_text(total)}  {name[-60:]}")
+        progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
 
     inspection = inspect_path(subject, limits=limits, progress=told)
     progress_done()
-    services = [serve(inspection, target) for target in wanted]
+    has_variants = any(part.variant for part in inspection.components)
+    if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
+        hip = _hip_beside(machine_dir)
+    services = [serve(inspection, target, hip=hip) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
     refused = any(service.verdict in {Verdict.NONE, Verdict.UNKNOWN} for service in services)
     data = {"inspection": inspection, "services": services, "versions": versions}
     outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
     finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))
+
+
+def _hip_beside(machine_dir: Path | None) -> str:
+    """Return the HIP version of the machine's PyTorch; "" where it has none."""
+    from rocmend.machine.collect import default_name, open_machine, snapshot
+
+    machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), only=("torch",))
+    return str(machine.value("torch.hip_version") or "")
 
 
 def _asked(targets: tuple[str, ...], machine_dir: Path | None) -> tuple[list[str], str]:
