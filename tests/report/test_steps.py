@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from rocmend.report import html, markdown, terminal
-from rocmend.report.document import Document, Option, Step, Steps
+from rocmend.report.document import Card, Document, Option, Step, Steps
 
 PARTS = (
     "Update the firmware",
@@ -59,8 +59,8 @@ def test_terminal_numbers_steps_and_wraps_all_but_commands() -> None:
 
 
 def test_findings_are_linked_from_the_page() -> None:
-    page = html.render(Document("t", blocks=(STEPS,)))
-    assert '<a href="#mes-0x83">mes-0x83</a>' in page
+    page = html.render(Document("t", blocks=(STEPS, Card("The firmware is broken", ref="mes-0x83"))))
+    assert 'Settles <a href="#mes-0x83">mes-0x83</a>, mes-hang</p>' in page
     assert 'id="step-1"' in page
 
 

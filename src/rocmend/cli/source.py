@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rocmend.cli.base import OneOf
 from rocmend.cli.gpu_names import GpuName
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
@@ -75,7 +76,7 @@ def workload_option(*, required: bool = False) -> Callable[[F], F]:
     return click.option(
         "--for",
         "workload",
-        type=click.Choice(WORKLOADS),
+        type=OneOf(WORKLOADS),
         required=required,
         help="What you want to run.",
         **default,

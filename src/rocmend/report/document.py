@@ -295,12 +295,21 @@ class Steps(msgspec.Struct, frozen=True, tag="steps"):
 
 
 class Section(msgspec.Struct, frozen=True, tag="section"):
-    """A titled part of a document; HTML shows one that is folded as its title until the reader opens it."""
+    """A titled part of a document.
+
+    Attributes:
+        title: One line.
+        blocks: What is in it.
+        tone: How it is meant.
+        folded: HTML shows the title alone until the reader opens it.
+        beside: HTML puts it beside the section before it where the page is wide.
+    """
 
     title: str
     blocks: tuple[Block, ...] = ()
     tone: Tone = Tone.PLAIN
     folded: bool = False
+    beside: bool = False
 
 
 Picture = Bars | Ranges | Stacks | Topology | Timeline

@@ -77,13 +77,13 @@ def command(
     no_store: bool,
     output_format: str,
 ) -> None:
-    """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
+    """Diagnose this machine and write one HTML report.
 
-    With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one
-    HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
-    --no-redact is given. Operations are tried under supervision where the active Python
-    environment has torch. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
-    the project, is changed.
+    It tries quick operations on the GPU, inspects wheels, and says what to install and what to set. With a PROJECT, the
+    folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one HTML report: one file
+    that needs no network and holds no names, addresses, serial numbers or secrets, unless --no-redact is given.
+    Operations are tried under supervision where the active Python environment has torch. Exit code 1 means that there
+    is an error or a warning. Nothing on the machine, or in the project, is changed.
     """
     check(
         project=project,
@@ -147,7 +147,7 @@ def check(
         project=run_port if project is not None else None,
         progress=progress,
     )
-    report = check_report(result)
+    report = check_report(result, machine)
     progress_done()
     file.write(shown(report, "html"))
     if store is not None:

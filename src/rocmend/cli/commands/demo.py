@@ -62,10 +62,11 @@ _COPIES = {
 )
 @output_options("md")
 def command(name: str, directory: Path | None, output: Path, output_format: str) -> None:
-    """Try rocmend on the examples that come with it; no AMD GPU is needed.
+    """Try rocmend on the examples that come with it.
 
-    Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine NAME` does, and keeps
-    no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies experiments.
+    No AMD GPU is needed. Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine
+    NAME` does, and keeps no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies
+    experiments.
 
     The machines are made up: the formats are those of Linux and ROCm, the values were not read from real hardware.
     """

@@ -53,9 +53,10 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Diagnose a machine: what is wrong with it for machine learning on AMD, what to do, and who says so.
+    """Say what is wrong with this machine, and what to do.
 
-    Exit code 1 means that there is an error or a warning. Nothing is ever changed.
+    Each finding has its evidence, remedy, risk and source. Exit code 1 means that there is an error or a warning.
+    Nothing is ever changed.
     """
     from rocmend.cli.plan import with_installs
     from rocmend.doctor.diagnose import diagnose
@@ -92,7 +93,7 @@ def command(
     judged = not diagnosis.hypothetical_target
     outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN, judged=judged)
     others = {"sarif": sarif_text, "jsonl": lines}
-    finish(outcome, output_format, lambda: diagnosis_document(diagnosis), details=verbose, others=others)
+    finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
 
 
 def _explain(entry_id: str, output_format: str) -> None:

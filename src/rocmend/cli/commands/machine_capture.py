@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 @python_option
 @output_options("md")
 def command(directory: Path, force: bool, python: ChosenPython | None, output_format: str) -> None:
-    """Capture this machine's facts into a folder that can be shared.
+    """Capture this machine's facts into a folder.
 
-    Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses, unique ids, passwords, keys
-    and tokens are replaced by placeholders. Read the folder before you share it: it holds plain files.
+    The folder can be shared. Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses,
+    unique ids, passwords, keys and tokens are replaced by placeholders. Read the folder before you share it: it holds
+    plain files.
 
     The folder has to be new or empty; with --force it may hold an earlier capture, and nothing else.
     """

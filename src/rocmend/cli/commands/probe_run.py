@@ -111,11 +111,12 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
+    """Test operations against a float64 reference.
 
-    They run under supervision, in a process that is replaced when one of them hangs, crashes or changes its settings.
-    What does not pass there is repeated in a process of its own, and that result counts. Results are kept in the store.
-    Exit code 1 means that something did not pass, or failed only after other operations.
+    It shows what works on this device and what does not. They run under supervision, in a process that is replaced when
+    one of them hangs, crashes or changes its settings. What does not pass there is repeated in a process of its own,
+    and that result counts. Results are kept in the store. Exit code 1 means that something did not pass, or failed only
+    after other operations.
     """
     if list_only:
         _list(selection, dtypes, output_format)

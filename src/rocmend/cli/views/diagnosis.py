@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rocmend.cli.views.entry import source_links
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.overview import area_tiles, machine_pictures
 from rocmend.cli.views.plan import decide_blocks, joined, plan_blocks, steps_text
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
+from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.records import Diagnosis, GpuSummary, Plan, Undecided
+from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
 TONE = {
@@ -18,19 +23,34 @@ TONE = {
 }
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> Document:
-    """Lay out a diagnosis: the GPUs, what to do, the findings by severity, what could not be decided."""
-    rows = (*gpu_rows(diagnosis.gpus), *python_rows(diagnosis))
-    blocks: list[Block] = [Pairs(rows)] if rows else []
+def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
+    """Lay out a diagnosis: the verdicts, what to do, the findings by severity, what could not be decided."""
+    blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
+    if not diagnosis.hypothetical_target:
+        blocks.append(Pairs(machine_rows(diagnosis)))
     blocks += plan_blocks(diagnosis.plan)
     if diagnosis.findings:
         cards = tuple(finding_card(finding, diagnosis.plan) for finding in diagnosis.findings)
         blocks.append(Section("What was found", cards))
+    pictures = machine_pictures(machine)
+    if pictures:
+        blocks.append(Section("In figures", pictures))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
     footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
     title = diagnosis.about if diagnosis.hypothetical_target else f"Diagnosis of {diagnosis.machine}"
     return Document(title, summary, tone, tuple(blocks), footer)
+
+
+def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
+    """Return what comes first: the verdicts, or, of a GPU that is not here, what is known of it."""
+    return area_tiles(areas, diagnosis.findings) if areas else Pairs(machine_rows(diagnosis))
+
+
+def machine_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return a line for each GPU, and one for the Python environment that the facts are of."""
+    no_gpu = ("GPU", "no AMD GPU that the driver shows", "")
+    return (*(gpu_rows(diagnosis.gpus) or (no_gpu,)), *python_rows(diagnosis))
 
 
 def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
@@ -148,6 +168,7 @@ def finding_card(finding: Finding, plan: Plan) -> Card:
         tuple(blocks),
         tuple(details),
         "Why, where it was read, and sources",
+        folded=True,
     )
 
 
