@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
         ("rocmend doctor --machine strix-halo", "a captured machine"),
+        ("rocmend doctor --plan sh > plan.sh", "what to do as a script that asks at each step"),
         ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "one finding explained"),
     ),
 )
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 @workload_option()
 @model_size_option
 @click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
+@click.option(
+    "--plan",
+    "script",
+    type=click.Choice(["sh"]),
+    default=None,
+    help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
 @output_options("jsonl", "md", "sarif")
 def command(
@@ -43,6 +51,7 @@ def command(
     workload: str | None,
     model_size: ModelSize | None,
     entry_id: str | None,
+    script: str | None,
     verbose: bool,
     output_format: str,
 ) -> None:
@@ -63,6 +72,13 @@ def command(
     machine = target_alone(machine)
     diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
+
+    if script is not None:
+        from rocmend.cli.streams import write_data
+        from rocmend.cli.views.plan_script import plan_script
+
+        write_data(plan_script(diagnosis))
+        raise click.exceptions.Exit(FINDINGS if serious else CLEAN)
 
     def sarif_text() -> str:
         from rocmend.report import sarif
