@@ -10,6 +10,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown
+from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rocmend.cli.check import Check
     from rocmend.cli.port_check import CheckedProject
     from rocmend.core.evidence import Evidence
+    from rocmend.core.units import ModelSize
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 @target_option
 @python_option
 @workload_option()
-@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
+@model_size_option
 @click.option(
     "--wheel",
     "wheels",
@@ -69,7 +71,7 @@ def command(
     target: str | None,
     python: ChosenPython | None,
     workload: str | None,
-    model_size: str | None,
+    model_size: ModelSize | None,
     wheels: tuple[Path, ...],
     output: Path,
     probe: bool,
@@ -110,7 +112,7 @@ def check(
     target: str | None = None,
     python: ChosenPython | None = None,
     workload: str | None = None,
-    model_size: str | None = None,
+    model_size: ModelSize | None = None,
     wheels: tuple[Path, ...] = (),
     probe: bool = True,
     store_path: Path | None = None,

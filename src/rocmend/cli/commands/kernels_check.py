@@ -13,6 +13,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
@@ -44,7 +45,9 @@ SIZES = ("tiny", "small", "large")
 @click.option(
     "--sizes", metavar="SIZES", default="", help="tiny, small, large; all on a GPU by default, else the first two."
 )
-@click.option("--case-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds for a case.")
+@click.option(
+    "--case-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each case."
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),

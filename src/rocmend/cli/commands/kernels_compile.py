@@ -11,6 +11,7 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import OTHER_MAKERS, GpuNames
 from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done
+from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -59,7 +60,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.option("--hidden", is_flag=True, help="Also the tuning records that a more specific record hides on a target.")
 @click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
-@click.option("--time-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds a kernel.")
+@click.option(
+    "--time-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each kernel."
+)
 @click.option("--rows", is_flag=True, help="Show every row, as where an op is named.")
 @output_options()
 def command(

@@ -12,6 +12,7 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.mlx import check_device, check_environment, check_model, device_option
 from rocmend.cli.output import finish, output_options, progress, progress_done, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.optional import need
@@ -63,10 +64,10 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
 @click.option("--layers", type=click.IntRange(1), default=None, help="Layers of a smaller model of the shape.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(1),
-    default=1800.0,
+    type=Duration(1),
+    default="30min",
     show_default=True,
-    metavar="SECONDS",
+    metavar="TIME",
     help="For all of it.",
 )
 @store_option

@@ -11,6 +11,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -70,17 +71,17 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=None,
-    metavar="SECONDS",
-    help="For each probe in all.",
+    metavar="TIME",
+    help="For each probe in all, e.g. 5min.",
 )
 @click.option(
     "--silence",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=None,
-    metavar="SECONDS",
-    help="For each phase of a probe.",
+    metavar="TIME",
+    help="For each phase of a probe, e.g. 30s.",
 )
 @click.option(
     "--store", "store_path", type=click.Path(path_type=Path), default=None, help="The store that keeps the results."

@@ -9,9 +9,10 @@ import click
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.quantities import SIZE
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
-from rocmend.core.units import GIB, size_text
+from rocmend.core.units import size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 
@@ -42,10 +43,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
     "--max-size",
-    type=click.FloatRange(min=1),
-    default=128.0,
+    type=SIZE,
+    default="128GiB",
     show_default=True,
-    metavar="GIB",
+    metavar="SIZE",
     help="Refuse an archive that inflates to more.",
 )
 @machine_option
@@ -56,7 +57,7 @@ def command(
     hip: str,
     all_files: bool,
     shallow: bool,
-    max_size: float,
+    max_size: int,
     machine_dir: Path | None,
     output_format: str,
 ) -> None:
@@ -75,7 +76,7 @@ def command(
     from rocmend.codeobject.versions import match_rocm
 
     wanted, system_rocm = _asked(targets, machine_dir)
-    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=int(max_size * GIB), deep=not shallow)
+    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 
     def told(name: str, done: int, total: int) -> None:
         progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
