@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import secrets
+import shlex
 import shutil
 import sys
 import threading
@@ -20,9 +20,10 @@ from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.scratch import ScratchFolder
 from rocmend.core.verdict import Verdict
+from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.probe.evidence import artifacts_of, evidence_of
 from rocmend.probe.knowledge import ids_for
-from rocmend.probe.launch import START, Launcher
+from rocmend.probe.launch import START, Launcher, ProbeError
 from rocmend.probe.records import QUIET, ProbeRun, Subject, kept_run, subject_of
 from rocmend.probe.registry import Probe, problems, select
 
@@ -36,15 +37,6 @@ OnResult = Callable[[Evidence, int, int], None]
 
 OnStart = Callable[[str, int, int], None]
 """Told what begins: its name, how many are done, how many there are."""
-
-
-def default_python() -> str:
-    """Return the interpreter of the active environment, where the user's torch is; ours where none is active."""
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        folder = os.environ.get(variable)
-        if folder and (Path(folder) / "bin" / "python").exists():
-            return str(Path(folder) / "bin" / "python")
-    return sys.executable
 
 
 def run_probes(  # noqa: PLR0913  each of them is an option of the command
@@ -72,7 +64,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         device: ``auto``, ``cpu``, ``cuda`` or a device such as ``cuda:1``.
         dtypes: Only these; none for all that each probe has.
         jobs: Probes that run at the same time.
-        python: The interpreter whose torch is probed; None for the active environment's.
+        python: The interpreter whose torch is probed; None for that of the machine's environment, else our own.
         store: Where the records are kept; None keeps none.
         machine: Snapshot of this machine, kept with the records; its facts pick the knowledge entries too.
         knowledge: Entries, to be attached to what fails.
@@ -96,7 +88,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
     with _home() as home:
         launcher = Launcher(
             str(home),
-            _interpreter(python),
+            _interpreter(python, machine),
             dict(env or {}),
             jobs=jobs,
             time_limit_s=time_limit_s,
@@ -117,17 +109,28 @@ def new_group() -> str:
     return f"probe-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def _interpreter(asked: str | None) -> str:
-    """Return the path of the interpreter.
+def _interpreter(asked: str | None, machine: Machine | None) -> str:
+    """Return the path of the interpreter: the one asked for, that of the environment the facts are about, or our own.
 
     Raises:
         UsageError: There is none.
+        ProbeError: It came with the working folder, and nobody asked for it.
     """
-    found = shutil.which(asked or default_python())
+    chosen = asked or (str(machine.value("python.executable", "")) if machine is not None else "") or sys.executable
+    found = shutil.which(chosen)
     if found is None:
         raise UsageError(
-            "--python", f"there is no program {asked}.", next_step="Give the path of a Python interpreter."
+            "--python", f"there is no program {chosen}.", next_step="Give the path of a Python interpreter."
         )
+    if not asked and machine is not None and machine.value("python.found_by") == IN_FOLDER:
+        folder = str(machine.value("python.prefix"))
+        if folder != sys.prefix:
+            raise ProbeError(
+                folder,
+                "this environment was found in the working folder, and nothing in that is run unasked.",
+                why="The folder may be somebody else's project.",
+                next_step=f"If it is yours, activate it, or say --python {shlex.quote(folder)}.",
+            )
     return str(Path(found).absolute())
 
 

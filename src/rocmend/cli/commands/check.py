@@ -10,15 +10,18 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import Progress, finish, output_options, report_file, shown
-from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.cli.quantities import model_size_option
+from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.cli.check import Check
     from rocmend.cli.port_check import CheckedProject
+    from rocmend.core.units import ModelSize
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
+    from rocmend.machine.root import ChosenPython
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
     from rocmend.report.junit import Suite
@@ -38,8 +41,9 @@ if TYPE_CHECKING:
 @click.argument("project", type=click.Path(path_type=Path), default=None, required=False)
 @machine_option
 @target_option
+@python_option
 @workload_option()
-@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
+@model_size_option
 @click.option(
     "--wheel",
     "wheels",
@@ -59,13 +63,14 @@ if TYPE_CHECKING:
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
-@output_options("md", "sarif")
+@output_options("sarif", file=False)
 def command(
     project: Path | None,
     machine_dir: Path | None,
     target: str | None,
+    python: ChosenPython | None,
     workload: str | None,
-    model_size: str | None,
+    model_size: ModelSize | None,
     wheels: tuple[Path, ...],
     output: Path,
     probe: bool,
@@ -73,18 +78,19 @@ def command(
     no_store: bool,
     output_format: str,
 ) -> None:
-    """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
+    """Diagnose this machine and write one HTML report.
 
-    With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one
-    HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
-    --no-redact is given. Operations are tried under supervision where the active Python
-    environment has torch. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
-    the project, is changed.
+    It tries quick operations on the GPU, inspects wheels, and says what to install and what to set. With a PROJECT, the
+    folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one HTML report: one file
+    that needs no network and holds no names, addresses, serial numbers or secrets, unless --no-redact is given.
+    Operations are tried under supervision where the active Python environment has torch. Exit code 1 means that there
+    is an error or a warning. Nothing on the machine, or in the project, is changed.
     """
     check(
         project=project,
         machine_dir=machine_dir,
         target=target,
+        python=python,
         workload=workload,
         model_size=model_size,
         wheels=wheels,
@@ -103,8 +109,9 @@ def check(
     project: Path | None = None,
     machine_dir: Path | None = None,
     target: str | None = None,
+    python: ChosenPython | None = None,
     workload: str | None = None,
-    model_size: str | None = None,
+    model_size: ModelSize | None = None,
     wheels: tuple[Path, ...] = (),
     probe: bool = True,
     store_path: Path | None = None,
@@ -119,14 +126,14 @@ def check(
     file = report_file(output, project=project)
     about_s = _about_s(probe, machine_dir, target)
     with Progress("rocmend check", "reading the machine", about_s=about_s, quick=not about_s) as progress:
-        machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
+        machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
         knowledge = load_entries()
         store = None if no_store else store_or_warning(store_path)
 
         def run_probes() -> ProbeRun | str:
             if not probe:
                 return "Not tried: --no-probe was given."
-            return _probe(machine, knowledge, machine_dir, target, store, progress)
+            return _probe(machine, knowledge, machine_dir, store, progress)
 
         def run_port(targets: Sequence[str]) -> CheckedProject:
             from rocmend.cli.port_check import check_project
@@ -144,11 +151,14 @@ def check(
             progress=progress,
         )
         progress("writing the report")
-        report = check_report(result)
+        report = check_report(result, machine)
     file.write(shown(report, "html"))
     if store is not None:
         keep_check(store, result, machine, begun, output)
-    others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
+    others: dict[str, Callable[[], str | Document | Suite]] = {
+        "sarif": lambda: _sarif(result),
+        **dict.fromkeys(("md", "html"), lambda: report),
+    }
     judged = not result.diagnosis.hypothetical_target
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
@@ -174,18 +184,13 @@ def _about_s(probe: bool, machine_dir: Path | None, target: str | None) -> float
 
 
 def _probe(
-    machine: Machine,
-    knowledge: Knowledge,
-    machine_dir: Path | None,
-    target: str | None,
-    store: Store | None,
-    progress: Progress,
+    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, store: Store | None, progress: Progress
 ) -> ProbeRun | str:
     """Try the quick operations, or say why not."""
     if machine_dir is not None:
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
-    if target is not None:
-        return f"Not tried: no {target} is here."
+    if machine.hypothetical_target:
+        return f"Not tried: no {machine.hypothetical_target} is here."
     from rocmend.probe.launch import ProbeError
     from rocmend.probe.run import run_probes
 
@@ -195,4 +200,4 @@ def _probe(
     try:
         return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_start=tell)
     except ProbeError as error:
-        return f"Not tried: {error.message} {error.next_step}".strip()
+        return f"Not tried with {error.subject}: {error.message} {error.next_step}".strip()

@@ -13,12 +13,15 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import Progress, finish, output_options, report_file, shown, tell
+from rocmend.cli.quantities import Duration
+from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.cli.output import OutputFile
     from rocmend.core.evidence import Evidence
+    from rocmend.machine.root import ChosenPython
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
     from rocmend.report.junit import Suite
@@ -64,28 +67,23 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes that run at the same time."
 )
 @click.option("--isolate", is_flag=True, help="Each probe in a process of its own: slower, and settles a doubt.")
-@click.option(
-    "--python",
-    metavar="PATH",
-    default=None,
-    help="Interpreter whose torch is probed [default: the active environment's].",
-)
+@python_option
 @click.option(
     "--env", "env", metavar="NAME=VALUE", multiple=True, callback=_variables, help="Set for the probes. Repeatable."
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=None,
-    metavar="SECONDS",
-    help="For each probe in all.",
+    metavar="TIME",
+    help="For each probe in all, e.g. 5min.",
 )
 @click.option(
     "--silence",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=None,
-    metavar="SECONDS",
-    help="For each phase of a probe.",
+    metavar="TIME",
+    help="For each phase of a probe, e.g. 30s.",
 )
 @click.option(
     "--store", "store_path", type=click.Path(path_type=Path), default=None, help="The store that keeps the results."
@@ -97,14 +95,14 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Write an HTML report too."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print tracebacks and figures.")
-@output_options("jsonl", "md", "junit")
+@output_options("jsonl", "junit", file=False)
 def command(
     device: str,
     selection: tuple[str, ...],
     dtypes: tuple[str, ...],
     jobs: int,
     isolate: bool,
-    python: str | None,
+    python: ChosenPython | None,
     env: dict[str, str],
     time_limit: float | None,
     silence: float | None,
@@ -116,11 +114,12 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
+    """Test operations against a float64 reference.
 
-    They run under supervision, in a process that is replaced when one of them hangs, crashes or changes its settings.
-    What does not pass there is repeated in a process of its own, and that result counts. Results are kept in the store.
-    Exit code 1 means that something did not pass, or failed only after other operations.
+    It shows what works on this device and what does not. They run under supervision, in a process that is replaced when
+    one of them hangs, crashes or changes its settings. What does not pass there is repeated in a process of its own,
+    and that result counts. Results are kept in the store. Exit code 1 means that something did not pass, or failed only
+    after other operations.
     """
     if list_only:
         _list(selection, dtypes, output_format)
@@ -134,7 +133,6 @@ def command(
     with contextlib.ExitStack() as stack:
         begun = stack.enter_context(_Resumable(kept=not no_store))
         progress = stack.enter_context(Progress("rocmend probe", "reading the machine", about_s=expected_s))
-        from rocmend.cli.source import take_snapshot
         from rocmend.kb.load import load_entries
         from rocmend.probe.run import run_probes
         from rocmend.store.store import Store
@@ -142,14 +140,15 @@ def command(
         store = None if no_store else stack.enter_context(Store.open(store_path))
         if store is not None:
             progress.expect(about_s(selection, dtypes, jobs=jobs, isolate=isolate, store=store))
+        machine = take_snapshot(None, python=python)
         run = run_probes(
             selection,
             device=device,
             dtypes=dtypes,
             jobs=jobs,
-            python=python,
+            python=str(machine.value("python.executable", "")) if python is not None else None,
             store=store,
-            machine=take_snapshot(None),
+            machine=machine,
             knowledge=load_entries(),
             env=env,
             time_limit_s=time_limit or 0.0,
