@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
-@output_options("md", "sarif")
+@output_options("sarif", file=False)
 def command(
     project: Path | None,
     machine_dir: Path | None,
@@ -154,7 +154,10 @@ def check(
     file.write(shown(report, "html"))
     if store is not None:
         keep_check(store, result, machine, begun, output)
-    others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
+    others: dict[str, Callable[[], str | Document | Suite]] = {
+        "sarif": lambda: _sarif(result),
+        **dict.fromkeys(("md", "html"), lambda: report),
+    }
     judged = not result.diagnosis.hypothetical_target
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)

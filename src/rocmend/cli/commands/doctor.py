@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.quantities import model_size_option
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 @click.option(
     "--plan",
     "script",
-    type=click.Choice(["sh"]),
+    type=OneOf(["sh"]),
     default=None,
     help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     machine_dir: Path | None,
     target: str | None,

@@ -61,7 +61,7 @@ SIZES = ("tiny", "small", "large")
 )
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing.")
-@output_options("md", "jsonl")
+@output_options("jsonl")
 def command(
     ops: tuple[str, ...],
     device: str,

@@ -67,7 +67,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "--time-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each kernel."
 )
 @click.option("--rows", is_flag=True, help="Show every row, as where an op is named.")
-@output_options("md")
+@output_options()
 def command(
     ops: tuple[str, ...],
     more_ops: tuple[str, ...],

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option("--device", metavar="DEVICE", default="cuda", show_default=True, help="The GPU: cuda, or e.g. cuda:1.")
 @click.option("--fresh", is_flag=True, help="Try again what was tried before.")
-@output_options("md")
+@output_options()
 def command(
     op: str | None,
     fields: tuple[str, ...],

@@ -31,7 +31,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.argument("second")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each trial; thrice where flaky.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     path: Path, first: str, second: str, repeats: int | None, store_path: Path | None, output_format: str
 ) -> None:

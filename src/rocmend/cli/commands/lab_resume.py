@@ -26,7 +26,7 @@ from rocmend.core.errors import UsageError
 )
 @click.option("--release", is_flag=True, help="Lift the quarantine after a GPU reset or an unkillable process.")
 @store_option
-@output_options("md")
+@output_options()
 def command(path: Path, repeats: int | None, release: bool, store_path: Path | None, output_format: str) -> None:
     """Go on with an interrupted experiment.
 

@@ -26,7 +26,7 @@ from rocmend.cli.stored import store_option
 )
 @click.option("--release", is_flag=True, help="Lift the quarantine after a GPU reset or an unkillable process.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     path: Path, only: tuple[str, ...], repeats: int | None, release: bool, store_path: Path | None, output_format: str
 ) -> None:

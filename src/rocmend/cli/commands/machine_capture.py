@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace a capture, in a folder that holds nothing else.")
 @python_option
-@output_options("md")
+@output_options()
 def command(directory: Path, force: bool, python: ChosenPython | None, output_format: str) -> None:
     """Capture this machine's facts into a folder.
 

@@ -72,7 +72,7 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
 )
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing.")
-@output_options("md")
+@output_options()
 def command(
     model: str,
     shape: str | None,

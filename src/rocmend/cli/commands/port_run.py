@@ -11,7 +11,7 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import RULE
-from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
+from rocmend.cli.output import OutputFile, ProgressBar, finish, no_output_file, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 )
 @click.option("--no-cache", is_flag=True, help="Read every file anew.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     path: Path,
     targets: tuple[str, ...],
@@ -152,6 +152,7 @@ def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoRetu
     from rocmend.port.patch import patch
     from rocmend.port.plan import plan
 
+    no_output_file("a patch")
     planned = plan(analysis, style=style, suggestions=suggestions)
     data = patch(planned.changes)
     write_bytes(data)

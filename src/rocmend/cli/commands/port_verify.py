@@ -39,7 +39,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
 @click.option("--no-cache", is_flag=True, help="Compile everything anew.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")
-@output_options("md")
+@output_options()
 def command(
     path: Path,
     level: str | None,

@@ -95,7 +95,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Write an HTML report too."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print tracebacks and figures.")
-@output_options("jsonl", "md", "junit")
+@output_options("jsonl", "junit", file=False)
 def command(
     device: str,
     selection: tuple[str, ...],

@@ -10,7 +10,7 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import finish, json_lines, output_options, redactor
+from rocmend.cli.output import finish, json_lines, no_output_file, output_options, redactor
 from rocmend.cli.quantities import WHEN
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.cli.streams import write_data
@@ -55,7 +55,7 @@ from rocmend.report.redacted import json_lines as redacted_lines
 )
 @click.option("--groups", is_flag=True, help="List the probe runs and experiments instead of their records.")
 @store_option
-@output_options("jsonl", "md")
+@output_options("jsonl")
 def command(
     kind: str | None,
     subject: str | None,
@@ -92,6 +92,7 @@ def command(
         else iter(())
     )
     if output_format == "jsonl":
+        no_output_file("JSON Lines")
         for record in itertools.islice(records, limit or None):
             write_data(redacted_lines(json_lines([record]), redactor()))
         raise click.exceptions.Exit(0)

@@ -32,7 +32,7 @@ from rocmend.report.envelope import Outcome
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     record_ids: tuple[str, ...],
     end: dt.datetime | None,

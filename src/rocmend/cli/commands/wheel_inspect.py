@@ -50,7 +50,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     help="Refuse an archive that inflates to more.",
 )
 @machine_option
-@output_options("md")
+@output_options()
 def command(
     subject: str,
     targets: tuple[str, ...],
