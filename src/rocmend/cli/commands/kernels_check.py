@@ -13,7 +13,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import OP
-from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done, tell
+from rocmend.cli.output import OutputFile, Progress, finish, output_options, tell
 from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
@@ -97,9 +97,9 @@ def command(
     runs: list[OpRun] = []
     with contextlib.ExitStack() as stack:
         store = None if no_store else stack.enter_context(Store.open(store_path))
-        stack.callback(progress_done)
+        progress = stack.enter_context(Progress("rocmend kernels check"))
         for name in names:
-            progress(f"rocmend kernels check: {name} ({len(runs)} of {len(names)} done)")
+            progress(name, len(runs), len(names))
             run = check_op(name, where, chosen, case_s=case_limit, jobs=jobs)
             runs.append(run)
             if store is not None:

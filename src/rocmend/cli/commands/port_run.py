@@ -11,7 +11,7 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import RULE
-from rocmend.cli.output import OutputFile, ProgressBar, finish, no_output_file, output_options, progress_done, tell
+from rocmend.cli.output import OutputFile, Progress, finish, no_output_file, output_options, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -114,7 +114,7 @@ def command(
         project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
-    try:
+    with Progress("rocmend port", "reading the project", quick=True, ticks=False) as progress:
         analysis = analysed(
             path,
             targets=targets,
@@ -122,10 +122,8 @@ def command(
             ignore=_listed(ignore),
             jobs=jobs,
             cache=not no_cache,
-            progress=ProgressBar("rocmend port: reading", "files"),
+            progress=lambda done, of: progress("reading the project", done, of, "files"),
         )
-    finally:
-        progress_done()
     require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)
