@@ -43,7 +43,7 @@ _GROUPS = {
     "kb": "Search and show the knowledge behind the advice.",
     "kernels": "List, check, tune and compile GPU kernels.",
     "lab": "Run experiments: which settings make it work?",
-    "machine": "Show or capture the facts of a machine.",
+    "machine": "Show, capture or compare the facts of a machine.",
     "store": "List, show and remove stored evidence.",
     "port": "Port a CUDA project to ROCm. `rocmend port PATH` stands for `rocmend port run PATH`.",
     "mlx": "Run MLX and mlx-lm programs on this GPU.",

@@ -29,7 +29,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Judge overdue reviews as of this day instead of today.",
 )
-@output_options("md", private=False)
+@output_options(private=False)
 def command(ids: tuple[str, ...], entries: Path | None, today: dt.datetime | None, output_format: str) -> None:
     """Check the knowledge entries.
 

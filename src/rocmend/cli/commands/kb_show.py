@@ -17,7 +17,7 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @click.argument("entry_id", metavar="ID")
-@output_options("md", private=False)
+@output_options(private=False)
 def command(entry_id: str, output_format: str) -> None:
     """Show a knowledge entry.
 

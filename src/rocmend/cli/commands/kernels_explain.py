@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help="gfx1151, 'RX 7900 XTX', sm90, cpu … Otherwise this machine's device.",
 )
 @click.option("--product", metavar="NAME", default=None, help="For the least time: a product of the target.")
-@output_options("md")
+@output_options()
 def command(op: str, fields: tuple[str, ...], target: str | None, product: str | None, output_format: str) -> None:
     """Explain which implementation an op takes, and why.
 

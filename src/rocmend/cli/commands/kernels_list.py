@@ -22,7 +22,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @store_option
-@output_options("md", private=False)
+@output_options(private=False)
 def command(ops: tuple[str, ...], store_path: Path | None, output_format: str) -> None:
     """List the ops and the recorded runs of each.
 

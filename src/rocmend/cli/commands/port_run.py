@@ -10,7 +10,7 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
+from rocmend.cli.output import OutputFile, Progress, finish, no_output_file, output_options, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 )
 @click.option("--no-cache", is_flag=True, help="Read every file anew.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     path: Path,
     targets: tuple[str, ...],
@@ -111,7 +111,7 @@ def command(
         project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
-    try:
+    with Progress("rocmend port", "reading the project", quick=True, ticks=False) as progress:
         analysis = analysed(
             path,
             targets=targets,
@@ -119,10 +119,8 @@ def command(
             ignore=_listed(ignore),
             jobs=jobs,
             cache=not no_cache,
-            progress=ProgressBar("rocmend port: reading", "files"),
+            progress=lambda done, of: progress("reading the project", done, of, "files"),
         )
-    finally:
-        progress_done()
     require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)
@@ -149,6 +147,7 @@ def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoRetu
     from rocmend.port.patch import patch
     from rocmend.port.plan import plan
 
+    no_output_file("a patch")
     planned = plan(analysis, style=style, suggestions=suggestions)
     data = patch(planned.changes)
     write_bytes(data)
