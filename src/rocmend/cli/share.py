@@ -122,7 +122,6 @@ def share(
     from rocmend.core.scratch import ScratchFolder
     from rocmend.kb.load import load_entries
 
-    progress("rocmend share: reading the machine …")
     with ScratchFolder("share") as scratch:
         capture = machine_dir
         if archive and machine_dir is None:

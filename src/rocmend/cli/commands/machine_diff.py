@@ -30,7 +30,7 @@ THIS = "this"
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--all", "noise", is_flag=True, help="Compare also loads, clocks, counters and what restates others.")
-@output_options("md")
+@output_options()
 def command(first: str, second: str, noise: bool, output_format: str) -> None:
     """Compare two machines: which facts differ, and which findings appear and vanish from A to B.
 

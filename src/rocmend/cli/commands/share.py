@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, progress, progress_done, tell
+from rocmend.cli.output import OutputFile, Progress, tell
 from rocmend.cli.source import machine_option, python_option, workload_option
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.cli.streams import write_data
@@ -74,10 +74,9 @@ def command(
             probed = newest_probes(store) if store is not None else None
         except RocmendError as error:
             tell(f"rocmend: no probes are included: {error}")
-    result = share(
-        machine_dir, python=python, workload=workload, probed=probed, archive=archive is not None, progress=progress
-    )
-    progress_done()
+    packed = archive is not None
+    with Progress("rocmend share", "reading the machine", quick=True, ticks=False) as progress:
+        result = share(machine_dir, python=python, workload=workload, probed=probed, archive=packed, progress=progress)
     if text_file is not None:
         text_file.write(result.text)
     if archive_file is not None and result.archive is not None:
