@@ -19,7 +19,7 @@ WANTED = {
 
 def test_the_catalogue_loads_whole_and_covers_every_family() -> None:
     assert problems() == []
-    assert {probe.family for probe in probes()} == WANTED
+    assert {probe.family for probe in probes()} >= WANTED
     assert len(probes()) >= 60
 
 

@@ -137,12 +137,17 @@ def _helps(remedy: Remedy, machine: Machine, gpu: int | None) -> bool:
     return any(predicate.evaluate(machine, index).value is not False for index in gpus)
 
 
-_FILLED = ("text", "action", "risk_note", "check", "expect", "undo")
+_FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "expect": False, "undo": True}
+"""Which texts of a remedy are filled in, and which of them a person copies into a shell."""
 
 
 def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:
-    texts = {name: fill(getattr(remedy, name), machine, gpu) for name in _FILLED if "{" in getattr(remedy, name)}
-    commands = tuple(fill(command, machine, gpu) for command in commands_on(remedy, action, machine))
+    texts = {
+        name: fill(getattr(remedy, name), machine, gpu, for_shell=shell)
+        for name, shell in _FILLED.items()
+        if "{" in getattr(remedy, name)
+    }
+    commands = tuple(fill(command, machine, gpu, for_shell=True) for command in commands_on(remedy, action, machine))
     return msgspec.structs.replace(remedy, commands=commands, **texts) if texts or commands else remedy
 
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
+from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
+from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.core.units import ModelSize
     from rocmend.machine.root import ChosenPython
 
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
         ("rocmend doctor --machine strix-halo", "a captured machine"),
+        ("rocmend doctor --plan sh > plan.sh", "what to do as a script that asks at each step"),
         ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "one finding explained"),
     ),
 )
@@ -30,17 +34,27 @@ if TYPE_CHECKING:
 @target_option
 @python_option
 @workload_option()
-@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
-@click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
+@model_size_option
+@click.option(
+    "--explain", "entry_id", type=ENTRY, metavar="ID", default=None, help="Explain one finding in detail and stop."
+)
+@click.option(
+    "--plan",
+    "script",
+    type=OneOf(["sh"]),
+    default=None,
+    help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     machine_dir: Path | None,
     target: str | None,
     python: ChosenPython | None,
     workload: str | None,
-    model_size: str | None,
+    model_size: ModelSize | None,
     entry_id: str | None,
+    script: str | None,
     verbose: bool,
     output_format: str,
 ) -> None:
@@ -61,6 +75,13 @@ def command(
     machine = target_alone(machine)
     diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
+
+    if script is not None:
+        from rocmend.cli.streams import write_data
+        from rocmend.cli.views.plan_script import plan_script
+
+        write_data(plan_script(diagnosis))
+        raise click.exceptions.Exit(FINDINGS if serious else CLEAN)
 
     def sarif_text() -> str:
         from rocmend.report import sarif
