@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
+from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
 @python_option
 @workload_option()
 @model_size_option
-@click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
+@click.option(
+    "--explain", "entry_id", type=ENTRY, metavar="ID", default=None, help="Explain one finding in detail and stop."
+)
 @click.option(
     "--plan",
     "script",
-    type=click.Choice(["sh"]),
+    type=OneOf(["sh"]),
     default=None,
     help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
 
@@ -16,7 +17,7 @@ from rocmend.report.envelope import Outcome
         ("rocmend kb show gfx1151-cwsr-save-area-too-small --format md", "as Markdown, to quote in an issue"),
     ),
 )
-@click.argument("entry_id", metavar="ID")
+@click.argument("entry_id", metavar="ID", type=ENTRY)
 @output_options(private=False)
 def command(entry_id: str, output_format: str) -> None:
     """Show a knowledge entry.
