@@ -61,6 +61,7 @@ def test_wrong_options(arguments: tuple[str, ...]) -> None:
     assert invoke("probe", *arguments).exit_code != 0
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     pytest.importorskip("torch")
