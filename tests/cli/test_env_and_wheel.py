@@ -26,6 +26,35 @@ def test_bash_can_source_what_env_prints(rocmend: Run, machines: Path, machine: 
     subprocess.run(["bash", "-euc", done.out], check=True, env={"PATH": os.environ["PATH"]})
 
 
+def test_tuning_is_two_steps_and_what_has_to_be_set_comes_first(rocmend: Run) -> None:
+    text = rocmend("env", "--for", "pytorch", "--target", "mi300x").out
+    firm, optional = text.split("# --- Optional")
+    assert "\nexport HIP_FORCE_DEV_KERNARG=1" in firm
+    assert "export" not in optional.replace("# export", "")
+    first, second = optional.split("# Step 2 of 2")
+    assert "TUNABLEOP_TUNING" not in first
+    assert "# export PYTORCH_TUNABLEOP_ENABLED=1" in first.split("# Step 1 of 2")[1]
+    assert "# export PYTORCH_TUNABLEOP_ENABLED=1" in second
+    assert "# export PYTORCH_TUNABLEOP_TUNING=0" in second
+
+
+@pytest.mark.parametrize("machine", ["mi300x", "strix-halo", "rx-5600-xt", "rx-7900-xtx"])
+@pytest.mark.parametrize("shell", ["bash", "docker"])
+def test_no_setting_of_another_gpu_or_version(rocmend: Run, machine: str, shell: str) -> None:
+    text = "".join(
+        rocmend("env", "--for", workload, "--shell", shell, "--machine", machine).out
+        for workload in ("pytorch", "training", "vision", "inference", "llama.cpp", "vllm", "mlx")
+    )
+    if machine != "rx-5600-xt":
+        assert "RDNA1" not in text
+    if machine != "strix-halo":
+        assert "gfx1151" not in text
+    if machine != "mi300x":
+        assert "MI300" not in text
+    assert "TheRock 7.11" not in text  # none of them has it
+    assert "expandable_segments" not in text or machine == "strix-halo"  # mi300x has an older PyTorch
+
+
 def test_kubernetes_gets_yaml(rocmend: Run, machines: Path) -> None:
     text = rocmend("env", "--for", "pytorch", "--shell", "k8s", "--machine", machines / "mi300x").out
     assert all(set(item) == {"name", "value"} for item in yaml.safe_load(text)["env"])

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -17,6 +22,8 @@ from rocmend.probe.records import ProbeRun, Subject
 from rocmend.report import html, markdown
 from rocmend.report.document import Tone
 from rocmend.store.store import Store
+
+from .conftest import FAULTS
 
 Make = Callable[..., Evidence]
 
@@ -75,6 +82,37 @@ def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     compared = invoke("probe", "diff", group, "last", "--store", store, "--json")
     assert compared.exit_code == 0
     assert json.loads(compared.stdout)["data"]["same"] == 1
+
+
+@pytest.mark.cpu
+def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "e.sqlite"
+    arguments = ["probe", "--device", "cpu", "--select", "memory-small", "--select", "test-wait", "--store", str(path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rocmend", *arguments],
+        env={**os.environ, "PYTHONPATH": str(FAULTS), "ROCMEND_TEST_COUNT": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not list(tmp_path.glob("waits-*")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said.startswith("rocmend probe: reading the machine (about ")
+    with Store.open(path) as store:
+        group = store.groups()[0].group
+        assert [row.evidence.subject for row in store.query(group=group)] == ["memory-small:float32"]
+    assert f"1 of 2 are done and kept. To go on: rocmend {' '.join(arguments)} --resume {group}" in said
+    (waiting,) = tmp_path.glob("waits-*")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(waiting.name.partition("-")[2]), 0)
 
 
 def test_a_run_reads_as_what_works_and_what_does_not(evidence: Make) -> None:

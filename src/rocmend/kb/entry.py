@@ -135,6 +135,8 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         prepend: The value is put before the variable's old value, separated by a colon.
         optional: Printed commented out: worth measuring, not known to help.
         why: One line, printed as the comment.
+        step: Where settings are not to be set at once but one after the other: which step it belongs to, as
+            ``Step 1 of 2: …``. A variable may stand in several steps.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     prepend: bool = False
     optional: bool = False
     why: str = ""
+    step: str = ""
 
 
 class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
+from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
+from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
+    from rocmend.core.units import ModelSize
     from rocmend.machine.root import ChosenPython
 
 
@@ -36,23 +39,25 @@ if TYPE_CHECKING:
 @target_option
 @python_option
 @workload_option()
-@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
-@click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
+@model_size_option
+@click.option(
+    "--explain", "entry_id", type=ENTRY, metavar="ID", default=None, help="Explain one finding in detail and stop."
+)
 @click.option(
     "--plan",
     "script",
-    type=click.Choice(["sh"]),
+    type=OneOf(["sh"]),
     default=None,
     help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     machine_dir: Path | None,
     target: str | None,
     python: ChosenPython | None,
     workload: str | None,
-    model_size: str | None,
+    model_size: ModelSize | None,
     entry_id: str | None,
     script: str | None,
     verbose: bool,
@@ -70,7 +75,7 @@ def command(
 
     knowledge = load_entries()
     if entry_id is not None:
-        knowledge.get(entry_id)  # a misspelt id is said before the machine is read
+        knowledge.get(entry_id)
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
     machine = target_alone(machine)
     if entry_id is not None:

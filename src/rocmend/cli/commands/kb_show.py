@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.source import machine_option, take_snapshot
 from rocmend.report.envelope import Outcome
@@ -20,9 +21,9 @@ from rocmend.report.envelope import Outcome
         ("rocmend kb show gfx1151-cwsr-save-area-too-small --format md", "as Markdown, to quote in an issue"),
     ),
 )
-@click.argument("entry_id", metavar="ID")
+@click.argument("entry_id", metavar="ID", type=ENTRY)
 @machine_option
-@output_options("md")
+@output_options()
 def command(entry_id: str, machine_dir: Path | None, output_format: str) -> None:
     """Show a knowledge entry.
 

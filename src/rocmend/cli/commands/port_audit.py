@@ -31,7 +31,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Write the install plan as a shell script; - prints it.",
 )
-@output_options("md", "sarif")
+@output_options("sarif")
 def command(path: Path, python: str, script: Path | None, output_format: str) -> None:
     """Say what installing a project would change.
 

@@ -34,7 +34,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "--device", type=OneOf(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
 )
 @execution_options
-@output_options("md")
+@output_options()
 def command(
     path: Path,
     name: str,

@@ -29,7 +29,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @machine_option
 @target_option
 @workload_option()
-@output_options("md")
+@output_options()
 def command(
     package: str,
     everything: bool,
