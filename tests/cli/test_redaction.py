@@ -32,8 +32,8 @@ CMDLINE = (
 )
 PLANTED = Path(__file__).parents[1] / "core" / "redact" / "planted.toml"
 
-WITHOUT = {"env", "kb lint", "kb matrix", "kb search", "kb show", "kb sources", "kernels list", "targets"}
-"""Commands whose output holds nothing of a machine, or is there to be run."""
+WITHOUT = {"env", "kb lint", "kb matrix", "kb search", "kb show", "kb sources", "kernels list", "targets"} | {"share"}
+"""Commands whose output holds nothing of a machine, is there to be run, or is always redacted."""
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.argument("first", metavar="A", type=THIS_OR_MACHINE)
 @click.argument("second", metavar="B", type=THIS_OR_MACHINE)
 @click.option("--all", "noise", is_flag=True, help="Compare also loads, clocks, counters and what restates others.")
-@output_options("md")
+@output_options()
 def command(first: str, second: str, noise: bool, output_format: str) -> None:
     """Compare the facts and findings of two machines.
 

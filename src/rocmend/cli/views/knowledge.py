@@ -68,7 +68,7 @@ def _matrix_part(matrix: Matrix, columns: Sequence[str], *, with_notes: bool) ->
         rows.append([row, *(_cell(cell) for cell in cells)])
         for target, cell in zip(columns, cells, strict=True):
             notes += _notes(row, target, cell)
-    grid = table([matrix.table, *columns], rows)
+    grid = table([matrix.table, *columns], rows, heat=True)
     return (grid, Section("Notes", tuple(notes))) if with_notes and notes else (grid,)
 
 
