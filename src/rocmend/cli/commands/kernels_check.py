@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import OP
 from rocmend.cli.output import OutputFile, Progress, finish, output_options, tell
 from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
@@ -40,7 +41,7 @@ SIZES = ("tiny", "small", "large")
         ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
     ),
 )
-@click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.argument("ops", nargs=-1, metavar="[OP]...", type=OP)
 @click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")
 @click.option(
     "--sizes", metavar="SIZES", default="", help="tiny, small, large; all on a GPU by default, else the first two."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import OP
 from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         ("rocmend kernels tune --all --budget 5min", "every op, five minutes each; run again to go on"),
     ),
 )
-@click.argument("op", required=False)
+@click.argument("op", required=False, type=OP)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--all", "every", is_flag=True, help="Every op.")
 @click.option(

@@ -10,6 +10,7 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
+from rocmend.cli.names import RULE
 from rocmend.cli.output import OutputFile, Progress, finish, no_output_file, output_options, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
@@ -50,8 +51,10 @@ if TYPE_CHECKING:
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
-@click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01).")
-@click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use.")
+@click.option(
+    "--select", type=RULE, metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01)."
+)
+@click.option("--ignore", type=RULE, metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     default=None,
     help="Write what is found down as known.",
 )
-@click.option("--explain", "rule_id", metavar="ID", default=None, help="Explain one rule in detail.")
+@click.option("--explain", "rule_id", type=RULE, metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."

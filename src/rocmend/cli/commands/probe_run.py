@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import PROBE
 from rocmend.cli.output import Progress, finish, output_options, report_file, shown, tell
 from rocmend.cli.quantities import Duration
 from rocmend.cli.source import python_option, take_snapshot
@@ -59,6 +60,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "--select",
     "selection",
     metavar="WHAT",
+    type=PROBE,
     multiple=True,
     help="An id, glob, family, tag or `smoke`; with :DTYPE. Repeatable.",
 )
