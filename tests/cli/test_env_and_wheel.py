@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -131,6 +132,11 @@ def test_inspect_heads_a_package_of_variants_with_the_worst(rocmend: Run, tmp_pa
     assert done.code == 1
     assert done.out.splitlines()[1] == "gfx1010: runs only beside PyTorch for HIP 7.14"
     assert "native" in done.out
+    page = tmp_path / "page.html"
+    rocmend("wheel", "inspect", package, "--target", "rx 5600 xt", "-o", page)
+    gfx1100, gfx1010 = re.findall(r'width="([\d.]+)%" y="0" height="16" rx="2" class="fill (\w+)"', page.read_text())
+    assert gfx1100 == ("100", "plain")
+    assert gfx1010 == ("50", "good")  # what was asked about
     known = rocmend("wheel", "inspect", package, "--target", "rx 5600 xt", "--hip", "7.14")
     assert (known.code, known.out.splitlines()[1]) == (0, "gfx1010: runs natively")
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from rocmend.cli.main import cli
 from rocmend.cli.views.probe import diff_document, grouped, run_document
-from rocmend.core.evidence import Evidence
+from rocmend.core.evidence import Evidence, PhaseSpan
 from rocmend.core.verdict import Verdict
 from rocmend.probe.diff import diff
 from rocmend.probe.records import ProbeRun, Subject
@@ -51,7 +51,7 @@ def test_the_group_has_a_help_of_its_own() -> None:
 
 
 def test_what_fits_nothing_is_said_before_anything_is_started() -> None:
-    result = invoke("probe", "--select", "no-such-probe", "--python", "/nowhere")
+    result = invoke("probe", "--select", "no-such-probe")
     assert result.exception is not None
     assert "no-such-probe" in str(result.exception)
 
@@ -61,6 +61,7 @@ def test_wrong_options(arguments: tuple[str, ...]) -> None:
     assert invoke("probe", *arguments).exit_code != 0
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -129,7 +130,19 @@ def test_a_run_reads_as_what_works_and_what_does_not(evidence: Make) -> None:
     assert "hang 0/1" in text
     assert "rdna1-conv" in text
     assert document.tone is Tone.ERROR
-    assert "<table" in html.render(document)
+
+
+def test_what_failed_is_a_hot_cell_that_leads_to_why_and_to_where_it_fell_silent(evidence: Make) -> None:
+    import msgspec
+
+    spans = (PhaseSpan("import", 0, 1000), PhaseSpan("launch", 1000, 9000))
+    hung = msgspec.structs.replace(evidence("conv:float16", Verdict.HANG), timeline=spans, last_phase="launch")
+    page = html.render(run_document(made(evidence("fft:float32"), hung)))
+    assert '<table class="heat">' in page
+    assert '<td class="error"><a href="#conv-float16">hang 0/1</a></td>' in page
+    assert 'id="conv-float16"' in page
+    assert '<b class="error">hang after launch</b>' in page
+    assert "<title>launch 8 s</title>" in page
 
 
 def test_a_run_on_the_cpu_claims_nothing_about_a_gpu(evidence: Make) -> None:
