@@ -105,7 +105,7 @@ def command(
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported, project_folder, require_sources, style_of
+    from rocmend.cli.porting import analysed, listed, ported, project_folder, require_sources, style_of
 
     if write:
         project_folder("port --apply", path)
@@ -115,8 +115,8 @@ def command(
         analysis = analysed(
             path,
             targets=targets,
-            select=_listed(select),
-            ignore=_listed(ignore),
+            select=listed(select),
+            ignore=listed(ignore),
             jobs=jobs,
             cache=not no_cache,
             progress=ProgressBar("rocmend port: reading", "files"),
@@ -135,11 +135,6 @@ def command(
         _print_patch(analysis, style, suggestions=suggestions)
     done = ported(path, analysis, write=write, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
     _finish(done, output_format, verbose=verbose)
-
-
-def _listed(names: tuple[str, ...]) -> list[str]:
-    """Return ids that were named one by one or with commas between them; an empty name, as of a variable, is none."""
-    return [one.strip() for name in names for one in name.split(",") if one.strip()]
 
 
 def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoReturn:

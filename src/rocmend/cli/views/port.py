@@ -21,6 +21,7 @@ from rocmend.report.visible import as_code, as_markdown
 
 __all__ = [
     "findings_blocks",
+    "issues_table",
     "not_in_the_patch",
     "port_document",
     "port_verdict",
@@ -177,7 +178,7 @@ def _by_file(done: Ported, most: tuple[int, int]) -> list[Block]:
 def _card(file: FileReport, most: int) -> Card:
     ranked = sorted(file.issues, key=lambda issue: (_ORDER[issue.outcome], issue.start))
     shown = sorted(ranked[:most], key=lambda issue: issue.start)
-    blocks: list[Block] = [_lines(shown)]
+    blocks: list[Block] = [issues_table(shown)]
     if len(ranked) > len(shown):
         blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
     details = tuple(Code(f"{issue.line}: {issue.snippet}") for issue in shown)
@@ -188,7 +189,8 @@ def _card(file: FileReport, most: int) -> Card:
 _ORDER = {Outcome.MANUAL: 0, Outcome.SUGGEST: 1, Outcome.AUTO: 2, Outcome.NOTE: 3}
 
 
-def _lines(issues: Sequence[Issue]) -> Block:
+def issues_table(issues: Sequence[Issue]) -> Block:
+    """Return issues of one file, a line each."""
     rows = [
         [
             Cell(str(issue.line)),
