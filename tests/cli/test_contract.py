@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 import pytest
 
-from rocmend.cli.base import RocmendCommand
+from rocmend import __version__
+from rocmend.cli.base import OneOf, RocmendCommand
 from rocmend.cli.main import cli, command_modules, with_default
+from rocmend.cli.quantities import MODEL_SIZE, SIZE, Duration
 
 Run = Callable[..., Any]
 
@@ -133,7 +136,135 @@ def test_a_mistake_in_the_command_line_is_coded_too(rocmend: Run) -> None:
     assert "nonsense" in envelope["errors"][0]["message"]
 
 
-def test_an_unknown_command_suggests_the_nearest(rocmend: Run) -> None:
-    done = rocmend("docter")
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["docter"], "doctor"),
+        (["kb", "shwo"], "show"),
+        (["doctor", "--mdel-size", "3GB"], "'--model-size'"),
+        (["env", "--for", "llama"], "llama.cpp"),
+        (["kb", "show", "gfx1151-cwsr-save"], "gfx1151-cwsr-save-area-too-small"),
+        (["kb", "show", "gfx1151-cwsr"], "gfx1151-cwsr-save-area-too-small"),
+        (["kb", "lint", "gfx1151_cwsr_save_area"], "gfx1151-cwsr-save-area-too-small"),
+        (["doctor", "--explain", "save-area-cwsr"], "gfx1151-cwsr-save-area-too-small"),
+        (["kernels", "explain", "rms_nrm"], "rms_norm"),
+        (["kernels", "explain", "rms_norm", "dtyp=float16"], "dtype"),
+        (["kernels", "list", "rms_nrm"], "rms_norm"),
+        (["kernels", "check", "rms_nrm", "--no-store"], "rms_norm"),
+        (["kernels", "tune", "rms_nrm"], "rms_norm"),
+        (["kernels", "compile", "--op", "rms_nrm"], "rms_norm"),
+        (["probe", "--select", "matmull", "--list"], "matmul"),
+        (["port", "--explain", "CX13"], "CU13"),
+        (["port", "--select", "PZ01", "."], "PY01"),
+        (["wheel", "choose", "torhc", "--target", "gfx1151"], "torch"),
+        (["targets", "gfx1157"], "gfx1151"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_name_is_answered_with_the_nearest(arguments: list[str], meant: str, rocmend: Run) -> None:
+    done = rocmend(*arguments)
     assert done.code == 2
-    assert "Did you mean 'doctor'?" in done.err
+    assert "Did you mean " in done.err
+    suggested = done.err.partition("Did you mean ")[2].partition("?")[0]
+    assert meant in suggested
+    assert suggested.count(",") < 5
+
+
+def _groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Group]]:
+    yield path, group
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from _groups(found, (*path, name))
+
+
+@pytest.mark.parametrize(("path", "group"), [pytest.param(*item, id=" ".join(item[0])) for item in _groups(cli)])
+def test_help_lists_every_command_with_a_whole_summary(path: tuple[str, ...], group: click.Group, rocmend: Run) -> None:
+    done = rocmend(*path, "--help")
+    assert done.code == 0
+    lines = [line.rstrip() for line in done.out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        said = command.get_short_help_str()
+        assert 10 < len(said) <= 55, f"{name}: {said}"
+        assert [line for line in lines if line.split() == [name, *said.split()]], name
+
+
+def test_every_command_has_its_place_in_the_help(rocmend: Run) -> None:
+    out = rocmend("--help").out
+    assert "More commands" not in out
+    assert out.index("  check") < out.index("Understand:")
+
+
+def test_the_version_is_told_by_either_option(rocmend: Run) -> None:
+    assert rocmend("-V").out == rocmend("--version").out == f"rocmend {__version__}\n"
+
+
+def test_every_choice_suggests() -> None:
+    for path, module in command_modules().items():
+        for parameter in importlib.import_module(module).command.params:
+            if isinstance(parameter.type, click.Choice):
+                assert isinstance(parameter.type, OneOf), f"{path} {parameter.opts}"
+
+
+def _options(kind: type | object) -> list[Any]:
+    """Return (path, option) of every option of a type."""
+    return [
+        pytest.param(path, parameter.opts[0], id=f"{path} {parameter.opts[0]}")
+        for path, module in command_modules().items()
+        for parameter in importlib.import_module(module).command.params
+        if parameter.type is kind or (isinstance(kind, type) and isinstance(parameter.type, kind))
+    ]
+
+
+@pytest.mark.parametrize(("path", "option"), [*_options(SIZE), *_options(MODEL_SIZE), *_options(Duration)])
+def test_a_number_without_a_unit_is_answered_with_the_forms(path: str, option: str, rocmend: Run) -> None:
+    done = rocmend(*path.split(" "), option, "18")
+    assert done.code == 2
+    assert done.err.startswith(f"rocmend: [{option}] '18' has no unit.\n  Write ")
+
+
+def test_no_option_takes_seconds_or_bytes_without_a_unit() -> None:
+    for path, module in command_modules().items():
+        for parameter in importlib.import_module(module).command.params:
+            assert not isinstance(parameter.type, click.types.FloatParamType), f"{path} {parameter.opts}"
+
+
+def test_parameters_are_a_size_and_what_was_assumed_is_said(rocmend: Run, machines: object) -> None:
+    done = rocmend("doctor", "--machine", f"{machines}/strix-halo", "--model-size", "45B", "--json")
+    assert "45 billion parameters at 16 bits each, which is assumed: 83.8 GiB of weights" in done.err
+    assert "at 16 bits each, which is assumed" in done.out
+    plain = rocmend("doctor", "--machine", f"{machines}/strix-halo", "--model-size", "160GB", "--json")
+    assert plain.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["store", "ls"], (0, "Nothing was kept yet.")),
+        (["store", "ls", "--groups"], (0, "Nothing was kept yet.")),
+        (["store", "ls", "--kind", "probe"], (0, "No record fits all of these options.")),
+        (["store", "ls", "--kind", "foo"], (2, "no kind of evidence is called 'foo'")),
+        (["store", "ls", "--kind", "prob"], (2, "Did you mean probe?")),
+        (["store", "show", "x"], (2, "there is no store at")),
+        (["store", "gc"], (2, "there is no store at")),
+        (["store", "rm", "x"], (2, "there is no store at")),
+        (["probe", "diff", "last", "last"], (2, "there is no store at")),
+        (["kb", "search", "zzzxx"], (0, "No entry has all of these words.")),
+        (["machine", "show", "gpuu", "--machine", "strix-halo"], (2, "Did you mean gpu")),
+        (["lab", "status", "none.toml"], (2, "cannot be read")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_nothing_there_is_never_silent(
+    arguments: list[str], told: tuple[int, str], rocmend: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path / "home"))
+    done = rocmend(*arguments)
+    assert done.code == told[0]
+    assert told[1] in done.out + done.err

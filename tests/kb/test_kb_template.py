@@ -51,3 +51,11 @@ def test_placeholders_are_listed_once() -> None:
 @given(st.text(alphabet='{}.gpuname["]$x \\', max_size=60))
 def test_any_text_can_be_filled(machine_of: Build, text: str) -> None:
     assert isinstance(fill(text, machine_of(FACTS), 0), str)
+
+
+def test_a_value_cannot_act_in_a_shell(machine_of: Build) -> None:
+    machine = machine_of({"env.X": "1; rm -rf ~ $(id) `id` 'a' \"b\"\n|&<>", "kernel.release": "6.17.0-5+x,y:z=1/@%"})
+    filled = fill("export X='{env.X}' Y={kernel.release}", machine, for_shell=True)
+    value, _, rest = filled.removeprefix("export X='").partition("' Y=")
+    assert not set(value) & set(";$()`'\"\n|&<>~")
+    assert rest == "6.17.0-5+x,y:z=1/@%"

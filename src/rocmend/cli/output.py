@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import shutil
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rocmend.cli.base import OneOf
 from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import naming
@@ -26,19 +28,22 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_OUTPUT = "rocmend.output"
+"""Where a command's context keeps the file that its result goes to."""
 _REDACTION = "rocmend.redaction"
 """Where a command's context keeps whether, and by what, its output is redacted."""
 
 
-def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
-    """Add ``--format`` with these formats (``human`` and ``json`` always) and ``--json``; passes ``output_format``.
+def output_options(*formats: str, private: bool = True, file: bool = True) -> Callable[[F], F]:
+    """Add ``--format`` with human, json, md, html and these formats, ``--json`` and ``-o``; passes ``output_format``.
 
     Args:
         formats: Further formats.
         private: What is printed can hold names and numbers of a machine: it is redacted, but for ``human``, and
             ``--no-redact`` is added.
+        file: Whether ``-o`` is added; a command that has an option of that name takes care of it itself.
     """
-    known = ("human", "json", *formats)
+    known = ("human", "json", "md", "html", *formats)
 
     def decorate(function: F) -> F:
         if private:
@@ -50,6 +55,17 @@ def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
                 help="Leave names, addresses, serial numbers and secrets in. They are replaced in every format but "
                 "human, and in every file.",
             )(function)
+        if file:
+            function = click.option(
+                "-o",
+                "--output",
+                "_output",
+                type=click.Path(path_type=Path, dir_okay=False),
+                expose_value=False,
+                is_eager=True,
+                callback=_keep_output_file,
+                help="Write the result to this file instead. Without --format its name says how: .html, .md or .json.",
+            )(function)
         function = click.option(
             "--json",
             "output_format",
@@ -59,13 +75,42 @@ def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
         return click.option(
             "--format",
             "output_format",
-            type=click.Choice(known),
+            type=OneOf(known),
             default="human",
             show_default=True,
+            callback=_named_by_file,
             help="How to print the result; data goes to stdout, progress to stderr.",
         )(function)
 
     return decorate
+
+
+_BY_NAME = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".jsonl": "jsonl", ".sarif": "sarif"}
+"""Formats by the end of a file's name."""
+
+
+def _keep_output_file(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_OUTPUT] = OutputFile(path, "result")
+
+
+def _named_by_file(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Return the format that was asked for; where none was, the one that the file's name says, if it does."""
+    file: OutputFile | None = context.meta.get(_OUTPUT)
+    if file is None or context.get_parameter_source("output_format") is not click.core.ParameterSource.DEFAULT:
+        return value
+    named = _BY_NAME.get(file.path.suffix.lower(), value)
+    return named if isinstance(option.type, click.Choice) and named in option.type.choices else value
+
+
+def no_output_file(what: str) -> None:
+    """Refuse ``-o`` where the result is no document.
+
+    Raises:
+        UsageError: It was given.
+    """
+    if _OUTPUT in click.get_current_context().meta:
+        raise UsageError("-o", f"{what} is written to standard output.", next_step="Redirect it: > FILE.")
 
 
 def finish(
@@ -77,38 +122,47 @@ def finish(
     advise: bool = False,
     others: Mapping[str, Callable[[], str | Document | Suite]] | None = None,
 ) -> None:
-    """Print an outcome in the format asked for and leave with its exit code.
+    """Print an outcome in the format asked for, or write it to the file asked for, and leave with its exit code.
 
     Args:
         outcome: What was computed.
-        output_format: ``human``, ``json``, ``jsonl``, ``md``, ``sarif``.
-        view: Lays the data out as a document; called for human and md only.
+        output_format: ``human``, ``json``, ``md``, ``html``, or one of the others.
+        view: Lays the data out as a document.
         details: Print cards' details in the terminal too.
         advise: Say in the terminal how to share it, where it holds something that would be redacted.
         others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
     """
-    if output_format == "json":
-        write_data(to_json(outcome, redactor=redactor()))
-    elif others and output_format in others:
-        text = _shown(others[output_format](), output_format)
-        write_data(text if output_format in {"html", "md"} else json_safe(text))
-    elif output_format == "md":
-        write_data(_shown(view(), output_format))
-    elif output_format == "human":
-        from rocmend.report import terminal
-
-        document = view()
-        if advise:
-            from rocmend.report.redacted import advised
-
-            document = advised(document, _redactor_here())
-        with naming(STDOUT):
-            terminal.render(document, sys.stdout, details=details)
+    file: OutputFile | None = click.get_current_context().meta.get(_OUTPUT)
+    if output_format == "human" and file is None:
+        _print(view(), details=details, advise=advise)
     else:
-        raise UsageError("output", f"this command has no {output_format} output.", next_step="Use --format json.")
+        text = _text(outcome, output_format, (others or {}).get(output_format, view))
+        if file is None:
+            write_data(text)
+        else:
+            file.write(text)
+            tell(f"Written: {file.path}")
     with naming(STDOUT):
         sys.stdout.flush()
     raise click.exceptions.Exit(outcome.exit_code)
+
+
+def _text(outcome: Outcome, output_format: str, made: Callable[[], str | Document | Suite]) -> str:
+    if output_format == "json":
+        return to_json(outcome, redactor=redactor())
+    text = _shown(made(), output_format)
+    return text if output_format in {"html", "md", "human"} else json_safe(text)
+
+
+def _print(document: Document, *, details: bool, advise: bool) -> None:
+    from rocmend.report import terminal
+
+    if advise:
+        from rocmend.report.redacted import advised
+
+        document = advised(document, _redactor_here())
+    with naming(STDOUT):
+        terminal.render(document, sys.stdout, details=details)
 
 
 def redactor() -> Redactor | None:
@@ -128,13 +182,26 @@ def _redactor_here() -> Redactor:
 
 
 def shown(document: Document, output_format: str) -> str:
-    """Return a document as ``md`` or ``html`` text that is redacted, unless it was asked not to be, and says which."""
-    from rocmend.report import html, markdown
+    """Return a document as text that is redacted, unless it was asked not to be, and says which.
+
+    Args:
+        document: What to show.
+        output_format: ``md``, ``html``, or ``human`` for what a terminal would show.
+    """
+    from rocmend.report import html, markdown, terminal
     from rocmend.report.redacted import redacted
 
     private = _REDACTION in click.get_current_context().meta
     made = redacted(document, redactor()) if private else document
+    if output_format == "human":
+        plain = io.StringIO()
+        terminal.render(made, plain, width=_FILE_COLUMNS, details=True)
+        return plain.getvalue()
     return html.render(made) if output_format == "html" else markdown.render(made)
+
+
+_FILE_COLUMNS = 100
+"""Width of a text file."""
 
 
 def _shown(made: str | Document | Suite, output_format: str) -> str:

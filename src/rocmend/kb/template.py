@@ -25,7 +25,11 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[1] for match in PLACEHOLDER.finditer(text)))
 
 
-def fill(text: str, machine: Machine, gpu: int | None = None) -> str:
+_UNSAFE = re.compile(r"[^\w.,:=+/@% -]", re.ASCII)
+"""What a value must not bring into a shell line."""
+
+
+def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool = False) -> str:
     """Return a text with this machine's values in place of its placeholders.
 
     A size (``*_bytes``) is written in binary units, or in full where the word ``bytes`` follows. A fact that is not
@@ -36,6 +40,7 @@ def fill(text: str, machine: Machine, gpu: int | None = None) -> str:
         text: With ``{kernel.release}``, ``{gpu.name}``, ``{packages["torch"]}`` …
         machine: Where the values come from.
         gpu: Index of the GPU that ``gpu`` stands for.
+        for_shell: The text is for a shell: what could act there is replaced by ``_`` in values.
     """
 
     def value_text(match: re.Match[str]) -> str:
@@ -44,7 +49,8 @@ def fill(text: str, machine: Machine, gpu: int | None = None) -> str:
         if key == "gpu.name" and (value is None or value is UNKNOWN):
             value = fact_value("gpu.gfx_target", machine, gpu)
         in_full = text[match.end() :].lstrip().startswith("bytes")
-        return render(key, value, in_full=in_full)
+        told = render(key, value, in_full=in_full)
+        return _UNSAFE.sub("_", told) if for_shell else told
 
     return PLACEHOLDER.sub(value_text, text) if "{" in text else text
 

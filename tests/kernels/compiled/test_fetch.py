@@ -52,7 +52,7 @@ class Home:
 
     def compile(self) -> subprocess.CompletedProcess[str]:
         """Compile for a target that the installed Triton does not serve: with the fetched one, where it is used."""
-        return self.run("rms_norm", "--subset", "fast", "--targets", "gfx1010", "--time-limit", "20")
+        return self.run("rms_norm", "--subset", "fast", "--targets", "gfx1010", "--time-limit", "20s")
 
     def wheel(self, version: str, files: int = 1) -> str:
         """Put a wheel that says it is triton where pip finds it, and return its hash."""

@@ -13,6 +13,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
@@ -44,7 +45,9 @@ SIZES = ("tiny", "small", "large")
 @click.option(
     "--sizes", metavar="SIZES", default="", help="tiny, small, large; all on a GPU by default, else the first two."
 )
-@click.option("--case-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds for a case.")
+@click.option(
+    "--case-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each case."
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -57,7 +60,7 @@ SIZES = ("tiny", "small", "large")
 )
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing.")
-@output_options("md", "jsonl")
+@output_options("jsonl")
 def command(
     ops: tuple[str, ...],
     device: str,
@@ -69,12 +72,13 @@ def command(
     no_store: bool,
     output_format: str,
 ) -> None:
-    """Check kernels on this machine against their references in float64, and keep what came out as evidence.
+    """Check kernels on this machine.
 
-    Each op's suite runs in a child process: a case that hangs or crashes takes nothing with it. Outputs are filled with
-    NaN before a kernel writes them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the
-    ladder. Where kernels are not compiled yet, most of the time is the compiler's: --jobs lets several processes share
-    it. Exit code 1 means that something did not pass.
+    Each is compared with a float64 reference, and the results are kept as evidence. Each op's suite runs in a child
+    process: a case that hangs or crashes takes nothing with it. Outputs are filled with NaN before a kernel writes
+    them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the ladder. Where kernels are
+    not compiled yet, most of the time is the compiler's: --jobs lets several processes share it. Exit code 1 means that
+    something did not pass.
     """
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.kernels import check_document, check_rows

@@ -31,13 +31,14 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Write the install plan as a shell script; - prints it.",
 )
-@output_options("md", "sarif")
+@output_options("sarif")
 def command(path: Path, python: str, script: Path | None, output_format: str) -> None:
-    """Say what installing a project would do to a ROCm environment, before anything is installed.
+    """Say what installing a project would change.
 
-    The plan never replaces a PyTorch for ROCm: what a project pins for CUDA is left out, with the reason. Nothing is
-    installed, and nothing of the project is imported. What could not be read, and what lies outside of the project, is
-    named: what it asks for is not in the plan. Exit code 1 means that there is an error or a warning, such a file too.
+    This is about the ROCm environment, before anything is installed. The plan never replaces a PyTorch for ROCm: what a
+    project pins for CUDA is left out, with the reason. Nothing is installed, and nothing of the project is imported.
+    What could not be read, and what lies outside of the project, is named: what it asks for is not in the plan. Exit
+    code 1 means that there is an error or a warning, such a file too.
     """
     from rocmend.cli.porting import project_folder
     from rocmend.cli.views.port_audit import audit_document, audit_sarif

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import Listing, announce, execution_of, execution_options, listing
 from rocmend.cli.output import finish, output_options
 from rocmend.core.errors import DataError, UsageError
@@ -31,10 +31,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--name", metavar="NAME", required=True, help="What the vectors are called: NAME.json.")
 @click.option("--machine", metavar="TEXT", default="", help="What they are from, for the reader [default: this host].")
 @click.option(
-    "--device", type=click.Choice(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
+    "--device", type=OneOf(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
 )
 @execution_options
-@output_options("md")
+@output_options()
 def command(
     path: Path,
     name: str,
@@ -46,11 +46,12 @@ def command(
     pass_env: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Keep what a project's functions give on this machine, to be compared with what a port gives on another.
+    """Record the outputs of a project's functions.
 
-    The functions stand in the project's pyproject.toml: [tool.rocmend.port] golden = ["package.module:function"]. They
-    are called with tensors of fixed seeds, in the shapes and types that the page on porting names. The vectors go to
-    .rocmend/golden in the project; carry them along to the other machine.
+    They are compared with those of a port on another machine. The functions stand in the project's pyproject.toml:
+    [tool.rocmend.port] golden = ["package.module:function"]. They are called with tensors of fixed seeds, in the shapes
+    and types that the page on porting names. The vectors go to .rocmend/golden in the project; carry them along to the
+    other machine.
 
     That executes the project's code, a copy of it, and only with --run; --list shows what is called. Exit code 1 means
     that some functions could not be called.

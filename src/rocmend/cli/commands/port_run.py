@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
+from rocmend.cli.output import OutputFile, ProgressBar, finish, no_output_file, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")
 @click.option(
     "--style",
-    type=click.Choice(("inplace", "tree")),
+    type=OneOf(("inplace", "tree")),
     default=None,
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 )
 @click.option("--no-cache", is_flag=True, help="Read every file anew.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     path: Path,
     targets: tuple[str, ...],
@@ -91,11 +91,11 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Port a CUDA project to ROCm, with the NVIDIA path provably unchanged.
+    """Port a CUDA project to ROCm.
 
-    Without --apply nothing is written: the plan, what was found, and what would be done about it. With it, every
-    changed file is proven to be the original where ROCm is not, before anything is written; then all of it is
-    written, or nothing. Exit code 1 means that something needs a port, or a person.
+    The NVIDIA path stays provably unchanged. Without --apply nothing is written: the plan, what was found, and what
+    would be done about it. With it, every changed file is proven to be the original where ROCm is not, before anything
+    is written; then all of it is written, or nothing. Exit code 1 means that something needs a port, or a person.
     """
     if list_rules or rule_id is not None:
         _tell_rules(rule_id, output_format)
@@ -144,6 +144,7 @@ def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoRetu
     from rocmend.port.patch import patch
     from rocmend.port.plan import plan
 
+    no_output_file("a patch")
     planned = plan(analysis, style=style, suggestions=suggestions)
     data = patch(planned.changes)
     write_bytes(data)

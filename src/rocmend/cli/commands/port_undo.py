@@ -20,7 +20,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--keep-changed", is_flag=True, help="Leave files that were changed by hand since as they are.")
-@output_options("md")
+@output_options()
 def command(path: Path, keep_changed: bool, output_format: str) -> None:
     """Take a port back: all of it or nothing, to the byte.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import announce, execution_of, execution_options, listing
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
@@ -26,9 +26,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
-@click.option(
-    "--level", type=click.Choice(_LEVELS), default=None, help="The last level to run [default: all that can run]."
-)
+@click.option("--level", type=OneOf(_LEVELS), default=None, help="The last level to run [default: all that can run].")
 @click.option(
     "--target",
     "targets",
@@ -41,7 +39,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
 @click.option("--no-cache", is_flag=True, help="Compile everything anew.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")
-@output_options("md")
+@output_options()
 def command(
     path: Path,
     level: str | None,
@@ -55,10 +53,11 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Prove a port: level by level, and never more than was run.
+    """Prove a port, level by level.
 
-    The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
-    (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
+    No more is claimed than was run. The levels: identity (without ROCm the port is the original), static (nothing that
+    only CUDA has is left), compile (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code
+    there), python (both ways), amd.
 
     Levels python and amd, and the programs of nvidia, execute the project's code, and only with --run: a copy of the
     project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in

@@ -29,7 +29,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @machine_option
 @target_option
 @workload_option()
-@output_options("md")
+@output_options()
 def command(
     package: str,
     everything: bool,
@@ -38,9 +38,10 @@ def command(
     workload: str | None,
     output_format: str,
 ) -> None:
-    """Print how to install a package for this GPU: the command, why, what to know, and how to check it afterwards.
+    """Print the install command for a package on this GPU.
 
-    PACKAGE is torch unless named. Exit code 1 means that no way is known for the GPU. Nothing is installed.
+    It says why, what to know, and how to check it afterwards. PACKAGE is torch unless named. Exit code 1 means that no
+    way is known for the GPU. Nothing is installed.
     """
     from rocmend.cli.views.choices import choices_document
     from rocmend.kb.load import load_entries

@@ -9,9 +9,10 @@ import click
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.quantities import SIZE
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
-from rocmend.core.units import GIB, size_text
+from rocmend.core.units import size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 
@@ -32,31 +33,39 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     metavar="GPU",
     help="A GPU to judge for: gfx1151, gfx90a:xnack-, 'RX 7900 XTX' …; can be repeated.",
 )
+@click.option(
+    "--hip",
+    default="",
+    metavar="VERSION",
+    help="HIP version of the PyTorch beside it, for packages with a library for each; otherwise that of this machine.",
+)
 @click.option("--files", "all_files", is_flag=True, help="List every file with device code, not only the largest.")
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
     "--max-size",
-    type=click.FloatRange(min=1),
-    default=128.0,
+    type=SIZE,
+    default="128GiB",
     show_default=True,
-    metavar="GIB",
+    metavar="SIZE",
     help="Refuse an archive that inflates to more.",
 )
 @machine_option
-@output_options("md")
+@output_options()
 def command(
     subject: str,
     targets: tuple[str, ...],
+    hip: str,
     all_files: bool,
     shallow: bool,
-    max_size: float,
+    max_size: int,
     machine_dir: Path | None,
     output_format: str,
 ) -> None:
-    """Say whether a wheel, library, folder or installed package runs on a GPU, without one and without importing it.
+    """Say whether a wheel or library runs on a GPU.
 
-    Without --target the GPUs of the machine are judged. Exit code 1 means that one of them is not served, or that it
-    cannot be decided because files could not be read.
+    Folders and installed packages work, too. No GPU is needed, and nothing is imported. Without --target the GPUs of
+    the machine are judged. Exit code 1 means that one of them is not served, or that it cannot be decided because files
+    could not be read.
     """
     import msgspec
 
@@ -67,20 +76,31 @@ def command(
     from rocmend.codeobject.versions import match_rocm
 
     wanted, system_rocm = _asked(targets, machine_dir)
-    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=int(max_size * GIB), deep=not shallow)
+    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 
     def told(name: str, done: int, total: int) -> None:
-        progress(f"{size_text(done)} of {size_text(total)}  {name[-60:]}")
+        progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
 
     inspection = inspect_path(subject, limits=limits, progress=told)
     progress_done()
-    services = [serve(inspection, target) for target in wanted]
+    has_variants = any(part.variant for part in inspection.components)
+    if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
+        hip = _hip_beside(machine_dir)
+    services = [serve(inspection, target, hip=hip) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
     refused = any(service.verdict in {Verdict.NONE, Verdict.UNKNOWN} for service in services)
     data = {"inspection": inspection, "services": services, "versions": versions}
     outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
     finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))
+
+
+def _hip_beside(machine_dir: Path | None) -> str:
+    """Return the HIP version of the machine's PyTorch; "" where it has none."""
+    from rocmend.machine.collect import default_name, open_machine, snapshot
+
+    machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), only=("torch",))
+    return str(machine.value("torch.hip_version") or "")
 
 
 def _asked(targets: tuple[str, ...], machine_dir: Path | None) -> tuple[list[str], str]:

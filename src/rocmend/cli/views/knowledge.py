@@ -30,7 +30,8 @@ _STATE_TONE = {
 def hits_document(query: str, hits: Sequence[Hit]) -> Document:
     """Lay out what a search found."""
     if not hits:
-        return Document(f"Search: {query}", "No entry has these words.", Tone.WARNING)
+        summary = "No entry has all of these words. Try fewer, or others, such as a symptom or a package."
+        return Document(f"Search: {query}", summary, Tone.WARNING)
     cards = tuple(
         Card(plain(hit.entry.title), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id)
         for hit in hits

@@ -34,10 +34,10 @@ _LONG_CHARS = 160
 _LISTED = 20
 
 
-def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
+def list_document(records: Sequence[StoredEvidence], *, more: bool, narrowed: bool) -> Document:
     """Lay out a list of records."""
     if not records:
-        return Document("Kept evidence", "No record fits.", Tone.MUTED)
+        return _nothing("Kept evidence", narrowed=narrowed)
     rows: list[list[str | Cell]] = [
         [
             record.id,
@@ -59,10 +59,19 @@ def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
     return Document("Kept evidence", f"{summary}.", blocks=(grid,), footer=footer)
 
 
+def _nothing(title: str, *, narrowed: bool) -> Document:
+    """Say why nothing is listed, and what to do."""
+    if narrowed:
+        summary = "No record fits all of these options. `rocmend store ls` without them lists the newest records."
+    else:
+        summary = "Nothing was kept yet. `rocmend check`, `rocmend probe` and `rocmend lab run` keep what they find."
+    return Document(title, summary, Tone.MUTED)
+
+
 def groups_document(groups: Sequence[StoredGroup]) -> Document:
     """Lay out the probe runs and experiments."""
     if not groups:
-        return Document("Kept probe runs and experiments", "There is none.", Tone.MUTED)
+        return _nothing("Kept probe runs and experiments", narrowed=False)
     rows = [
         [visible(group.group), str(group.count), _counts_text(group.verdicts), group.first[:15], group.last[:15]]
         for group in groups
