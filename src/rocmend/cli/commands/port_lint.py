@@ -28,7 +28,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Known findings (`rocmend port --write-baseline`): only new ones are reported.",
 )
-@output_options("jsonl", "md", "sarif")
+@output_options("jsonl", "sarif")
 def command(
     files: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[str, ...], baseline: Path | None, output_format: str
 ) -> None:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 @rocmend_command(
     "run",
     examples=(
-        ("rocmend port .", "what the project is, what in it needs a port, and what is done about it; writes nothing"),
+        ("rocmend port .", "the plan: what the project is, what needs a port, what is rewritten; writes nothing"),
         ("rocmend port . --diff > rocm.patch", "the port as a patch"),
         ("rocmend port . --apply --target gfx1151", "write it; `rocmend port undo .` takes it back"),
-        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for a code-scanning service"),
-        ("rocmend port --explain CU13", "what a rule finds, why it matters and what is written instead"),
+        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for code scanning"),
+        ("rocmend port --explain CU13", "explain a rule: what it finds, why it matters, what is written instead"),
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
@@ -56,21 +56,21 @@ if TYPE_CHECKING:
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     default=None,
-    help="Known issues: only what is new is reported.",
+    help="A file of known findings: only new ones are reported.",
 )
 @click.option(
     "--write-baseline",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Write what is found down as known.",
+    help="Write the findings to a baseline file.",
 )
 @click.option("--explain", "rule_id", metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
 )
-@click.option("--no-cache", is_flag=True, help="Read every file anew.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
+@click.option("--no-cache", is_flag=True, help="Do not use the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="List every place, file by file.")
 @output_options("jsonl", "sarif")
 def command(
     path: Path,
@@ -93,9 +93,9 @@ def command(
 ) -> None:
     """Port a CUDA project to ROCm.
 
-    The NVIDIA path stays provably unchanged. Without --apply nothing is written: the plan, what was found, and what
-    would be done about it. With it, every changed file is proven to be the original where ROCm is not, before anything
-    is written; then all of it is written, or nothing. Exit code 1 means that something needs a port, or a person.
+    Without --apply nothing is written: the plan and the findings are printed. With --apply, every changed file is
+    first proven to be unchanged for NVIDIA; then all changes are written, or none. Exit code 1 means that something
+    is left to do: a rewrite that is not written, a suggestion that is not taken, or a place to port by hand.
     """
     if list_rules or rule_id is not None:
         _tell_rules(rule_id, output_format)
@@ -179,7 +179,7 @@ def _write_baseline(path: Path, analysis: Analysis) -> None:
     from rocmend.port.baseline import write_baseline
 
     count = write_baseline(path, analysis)
-    tell(f"{path}: {count} known issues written down.")
+    tell(f"{path}: {count} known findings written.")
 
 
 def _tell_rules(rule_id: str | None, output_format: str) -> None:
