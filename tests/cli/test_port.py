@@ -215,6 +215,7 @@ def test_guards_that_treat_rocm_are_left_alone(project: Path) -> None:
     assert [level["status"] for level in levels] == ["passed", "passed"]
 
 
+@pytest.mark.slow
 def test_commands_in_a_list_and_in_a_ladder_are_whole_lines(rocmend: Rocmend, project: Path) -> None:
     path = f"fast/{'a_long_name_' * 8}.py"
     (project / path).write_text(TRAINING)
@@ -234,6 +235,7 @@ def test_a_module_nested_too_deeply_costs_itself(rocmend: Rocmend, project: Path
     assert "fast/train.py" in data_of(done)["changed"]
 
 
+@pytest.mark.slow
 def test_the_exit_code_of_a_written_port_is_what_is_left(rocmend: Rocmend, project: Path) -> None:
     assert rocmend("port", project).code == 1, "something is to be rewritten"
     assert rocmend("port", project, "--apply").code == 0, "nothing is left"
@@ -280,11 +282,11 @@ def test_suggestions_that_were_taken_are_not_suggested_again(rocmend: Rocmend, p
     assert "suggested rewrite" not in done.out
     assert (project / "Dockerfile.rocm").is_file()
     again = rocmend("port", project, "--diff")
-    assert (again.code, again.out, again.err) == (0, "", "")
+    assert (again.code, again.out, "not in the patch" in again.err) == (0, "", False)
 
 
 def test_what_is_not_in_the_patch_is_told(rocmend: Rocmend, project: Path) -> None:
-    assert rocmend("port", project, "--diff").err == ""
+    assert "not in the patch" not in rocmend("port", project, "--diff").err
     (project / "half.py").write_text("import torch\ntorch.compile(\n")
     done = rocmend("port", project, "--diff", "--select", "PY06")
     assert (done.code, done.out) == (1, "")
@@ -305,6 +307,7 @@ def test_rules_are_chosen_with_commas_and_an_empty_name_is_none(rocmend: Rocmend
     assert rocmend("port", project, "--ignore", "", "--format", "jsonl").out
 
 
+@pytest.mark.slow
 def test_a_second_part_of_a_port_needs_no_commit_between(rocmend: Rocmend, project: Path) -> None:
     commit = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]
     for call in (["git", "init", "-q"], ["git", "add", "-A"], commit):
@@ -456,6 +459,7 @@ def test_a_check_ports_and_proves_a_copy(rocmend: Rocmend, project: Path, tmp_pa
     assert f"Port of {project}: " in head
 
 
+@pytest.mark.slow
 def test_a_check_copies_what_can_be_copied(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     (project / "kernel.cu").unlink()
     os.mkfifo(project / "pipe")
@@ -467,6 +471,7 @@ def test_a_check_copies_what_can_be_copied(rocmend: Rocmend, project: Path, tmp_
     assert "Proven in a copy up to level 1" in " ".join(done.out.split())
 
 
+@pytest.mark.slow
 def test_a_check_has_the_project_in_its_sarif(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:
     (project / "kernel.cu").unlink()
     report = tmp_path / "report.html"

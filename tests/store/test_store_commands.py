@@ -119,7 +119,7 @@ def test_show_tells_all(rocmend: Make, filled: list[str]) -> None:
         "load (spinning)",
         "tower: Radeon RX 5600 XT",
         "1 pass, 1 hang",
-        "8.9 s, known to be slow",
+        "(known to be slow) 8.9 s",
         "HSA_ENABLE_SDMA=0",
         "max_error  nan",
         "  line 1\n  line 2\n",

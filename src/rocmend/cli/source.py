@@ -10,6 +10,7 @@ import click
 
 from rocmend.cli.base import OneOf
 from rocmend.cli.gpu_names import GpuName
+from rocmend.cli.names import MACHINE
 from rocmend.cli.output import tell
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
@@ -29,7 +30,7 @@ def machine_option(function: F) -> F:
     return click.option(
         "--machine",
         "machine_dir",
-        type=click.Path(path_type=Path),
+        type=MACHINE,
         default=None,
         callback=lambda _context, _option, value: None if value is None else machine_directory(value),
         metavar="DIR",

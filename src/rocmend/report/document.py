@@ -338,7 +338,9 @@ class Document(msgspec.Struct, frozen=True):
     footer: str = ""
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> Table:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "", *, heat: bool = False
+) -> Table:
     """Build a table from plain strings and toned cells."""
     made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
-    return Table(tuple(columns), made, caption)
+    return Table(tuple(columns), made, caption, heat)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done, tell
+from rocmend.cli.names import OP
+from rocmend.cli.output import OutputFile, Progress, finish, output_options, tell
 from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
@@ -40,7 +41,7 @@ SIZES = ("tiny", "small", "large")
         ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
     ),
 )
-@click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.argument("ops", nargs=-1, metavar="[OP]...", type=OP)
 @click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")
 @click.option(
     "--sizes", metavar="SIZES", default="", help="tiny, small, large; all on a GPU by default, else the first two."
@@ -96,9 +97,9 @@ def command(
     runs: list[OpRun] = []
     with contextlib.ExitStack() as stack:
         store = None if no_store else stack.enter_context(Store.open(store_path))
-        stack.callback(progress_done)
+        progress = stack.enter_context(Progress("rocmend kernels check"))
         for name in names:
-            progress(f"rocmend kernels check: {name} ({len(runs)} of {len(names)} done)")
+            progress(name, len(runs), len(names))
             run = check_op(name, where, chosen, case_s=case_limit, jobs=jobs)
             runs.append(run)
             if store is not None:

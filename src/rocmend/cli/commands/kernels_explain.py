@@ -8,6 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import OTHER_MAKERS, GpuName
+from rocmend.cli.names import OP
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         ),
     ),
 )
-@click.argument("op")
+@click.argument("op", type=OP)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option(
     "--target",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.names import OP
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         ("rocmend kernels tune --all --budget 5min", "every op, five minutes each; run again to go on"),
     ),
 )
-@click.argument("op", required=False)
+@click.argument("op", required=False, type=OP)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--all", "every", is_flag=True, help="Every op.")
 @click.option(
@@ -66,10 +67,8 @@ def command(
     for one in ops:
         given(one, fields)  # what is wrong with them is said before anything is started
     found: list[Tuning] = []
-    try:
+    with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
         for one in ops:
             tuner = Tuner(one.name, device, budget_s=budget, trial_s=trial_limit, fresh=fresh, tell=progress)
             found.append(tuner.run(fields))
-    finally:
-        progress_done()
     finish(Outcome("kernels tune", {"ops": found}), output_format, lambda: tune_document(found))

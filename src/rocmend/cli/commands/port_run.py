@@ -10,7 +10,8 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import OutputFile, ProgressBar, finish, no_output_file, output_options, progress_done, tell
+from rocmend.cli.names import RULE
+from rocmend.cli.output import OutputFile, Progress, finish, no_output_file, output_options, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -50,8 +51,10 @@ if TYPE_CHECKING:
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
-@click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01).")
-@click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use.")
+@click.option(
+    "--select", type=RULE, metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01)."
+)
+@click.option("--ignore", type=RULE, metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     default=None,
     help="Write the findings to a baseline file.",
 )
-@click.option("--explain", "rule_id", metavar="ID", default=None, help="Explain one rule in detail.")
+@click.option("--explain", "rule_id", type=RULE, metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
@@ -111,7 +114,7 @@ def command(
         project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
-    try:
+    with Progress("rocmend port", "reading the project", quick=True, ticks=False) as progress:
         analysis = analysed(
             path,
             targets=targets,
@@ -119,10 +122,8 @@ def command(
             ignore=listed(ignore),
             jobs=jobs,
             cache=not no_cache,
-            progress=ProgressBar("rocmend port: reading", "files"),
+            progress=lambda done, of: progress("reading the project", done, of, "files"),
         )
-    finally:
-        progress_done()
     require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)

@@ -9,7 +9,7 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import announce, execution_of, execution_options, listing
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd")
@@ -77,23 +77,16 @@ def command(
             finish(Outcome("port verify", steps, CLEAN), output_format, lambda: listing_document(steps))
         announce(steps)
     require_port(path, targets)
-    bars: dict[str, ProgressBar] = {}
-
-    def told(name: str, done: int, of: int) -> None:
-        bars.setdefault(name, ProgressBar(f"rocmend port verify: {name}", "parts"))(done, of)
-
-    try:
+    with Progress("rocmend port verify", "starting", quick=True, ticks=False) as progress:
         proof = verify(
             path,
             levels=levels,
             targets=targets,
-            progress=told,
+            progress=lambda name, done, of: progress(f"level {name}", done, of, "parts"),
             jobs=jobs,
             cache=not no_cache,
             execution=execution if run else None,
         )
-    finally:
-        progress_done()
     from rocmend.cli.views.proof import proof_document
 
     if level is None:

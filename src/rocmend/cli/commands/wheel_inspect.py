@@ -8,7 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.quantities import SIZE
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
@@ -78,11 +78,12 @@ def command(
     wanted, system_rocm = _asked(targets, machine_dir)
     limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 
-    def told(name: str, done: int, total: int) -> None:
-        progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
+    with Progress("rocmend wheel inspect", "reading", quick=True) as progress:
 
-    inspection = inspect_path(subject, limits=limits, progress=told)
-    progress_done()
+        def told(name: str, done: int, total: int) -> None:
+            progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
+
+        inspection = inspect_path(subject, limits=limits, progress=told)
     has_variants = any(part.variant for part in inspection.components)
     if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
         hip = _hip_beside(machine_dir)
