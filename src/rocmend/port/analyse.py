@@ -87,7 +87,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         walked = single or walk(folder, exclude=chosen.exclude)
         names = _names(folder, walked, alone=single is not None)
         if only is not None:
-            walked = Walked(*([one for one in found if one.path in only] for found in walked[:2]), [], [])
+            walked = _only(walked, only)
         seen, to_read = _known(walked.files, known)
         from_cache, total = len(seen), len(walked.files)
         if progress:
@@ -147,6 +147,12 @@ def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str
             raise unknown("port", "rule", name, known, listed="rocmend port --rules")
     kept = [rule for rule in known if not given[0] or rule.startswith(tuple(given[0]))]
     return frozenset(rule for rule in kept if not rule.startswith(tuple(given[1])))
+
+
+def _only(walked: Walked, paths: frozenset[str]) -> Walked:
+    """Return what a walk found of these paths."""
+    left_out = [one for one in walked.left_out if one.path in paths]
+    return Walked([one for one in walked.files if one.path in paths], left_out, [], [])
 
 
 def _known(files: Iterable[FoundFile], known: Cache | None) -> tuple[list[Look], list[FoundFile]]:
