@@ -51,7 +51,7 @@ def test_the_group_has_a_help_of_its_own() -> None:
 
 
 def test_what_fits_nothing_is_said_before_anything_is_started() -> None:
-    result = invoke("probe", "--select", "no-such-probe", "--python", "/nowhere")
+    result = invoke("probe", "--select", "no-such-probe")
     assert result.exception is not None
     assert "no-such-probe" in str(result.exception)
 
