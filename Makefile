@@ -1,57 +1,73 @@
-# make venv   prepares .venv with everything
-# make run    checks this machine and two captured ones, ports and proves an example, and leaves HTML reports in reports/
-# make test   runs the tests
-# make fuzz   gives 20,000 mutated inputs to each reader of what a stranger may have written (python -m fuzz --help: more)
-# make kernels-table  compiles every kernel for nine gfx targets and writes the table that is a page of the documentation
-.PHONY: venv run test lint docs fuzz kernels-table kernels-diff bench clean
+# `make help` lists the targets. Two environments share .venv: venv is enough for run and test, venv-all holds everything.
+.PHONY: help venv venv-all run test test-rest test-all test-times lint docs fuzz kernels-table kernels-diff bench clean
+.DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/.ready
+LEAN := .venv/.ready
+ALL := .venv/.ready-all
+# What is there stays: a full environment serves the targets that need only a lean one.
+READY := $(if $(wildcard $(ALL)),$(ALL),$(LEAN))
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile -q
 
-venv: $(STAMP)
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml constraints.txt
+venv: $(READY) ## prepare .venv for run and test (150 MB; tests that need torch are skipped)
+
+venv-all: $(ALL) ## prepare .venv for everything: torch, Triton, MLX, compilers, lint, docs, fuzz (3.2 GB)
+
+$(LEAN) $(ALL): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("rocmend needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint,docs,fuzz,torch,triton,mlx,compile]'
-	touch $(STAMP)
+	$(PIP) -e '.[$(if $(filter $(ALL),$@),dev,test)]'
+	touch $(LEAN) $@
 
 # check leaves with 1 where it has findings: that is a result, not a failure.
-run: $(STAMP)
+run: $(READY) ## check this machine and two captured ones, port an example; HTML reports in reports/
 	@mkdir -p reports
 	@$(BIN)/rocmend check -o reports/this-machine.html || [ $$? -eq 1 ]
-	@$(BIN)/rocmend check --machine examples/machines/strix-halo -o reports/strix-halo.html || [ $$? -eq 1 ]
-	@$(BIN)/rocmend check --machine examples/machines/rx-5600-xt -o reports/rx-5600-xt.html || [ $$? -eq 1 ]
-	@$(BIN)/rocmend check examples/cuda/warp-attention --target gfx1151 --no-probe -o reports/ported-example.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend demo strix-halo -o reports/strix-halo.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend demo rx-5600-xt -o reports/rx-5600-xt.html || [ $$? -eq 1 ]
+	@$(BIN)/rocmend check src/rocmend/examples/cuda/warp-attention --target gfx1151 --no-probe -o reports/ported-example.html || [ $$? -eq 1 ]
 
-test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+test: $(READY) ## run the fast tier of the tests
+	$(PYTEST) --tier fast
 
-lint: $(STAMP)
+test-rest: $(ALL) ## run the tests that are not in the fast tier
+	$(PYTEST) --tier rest
+
+test-all: $(ALL) ## run all tests: test and test-rest
+	$(PYTEST) --tier all
+
+test-times: $(READY) ## run the fast tier and print what its folders, files and tests cost
+	$(PYTEST) --tier fast --times
+
+lint: $(ALL) ## ruff, mypy, import directions, knowledge entries
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/rocmend kb lint
 
-docs: $(STAMP)
+docs: $(ALL) ## build the documentation
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-fuzz: $(STAMP)
+fuzz: $(ALL) ## give 20,000 mutated inputs to each reader of what a stranger may have written
 	$(BIN)/python -m fuzz
 
 # leaves with 1 where it has findings: they stand in the table.
-kernels-table: $(STAMP)
+kernels-table: $(ALL) ## compile every kernel for nine gfx targets and write the table that is a page of the documentation
 	$(BIN)/rocmend kernels compile --fetch-triton 3.7.0
 	@$(BIN)/rocmend kernels compile --subset table --write docs/reference/kernels-compiled.json || [ $$? -eq 1 ]
 
-kernels-diff: $(STAMP)
+kernels-diff: $(ALL) ## compile a part of the kernels and compare with that table
 	$(BIN)/rocmend kernels compile --subset fast --diff docs/reference/kernels-compiled.json
 
-bench: $(STAMP)
+bench: $(READY) ## time doctor and wheel inspect
 	$(BIN)/python benchmarks/doctor.py
 	$(BIN)/python benchmarks/wheel_inspect.py
 
-clean:
+clean: ## remove .venv and what was built
 	rm -rf .venv reports docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

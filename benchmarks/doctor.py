@@ -41,7 +41,7 @@ def imports_torch(command: list[str]) -> bool:
 def main() -> int:
     """Measure and print; exit 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
-    default = Path(__file__).parent.parent / "examples" / "machines" / "strix-halo"
+    default = Path(__file__).parent.parent / "src" / "rocmend" / "examples" / "machines" / "strix-halo"
     parser.add_argument("--machine", type=Path, default=default)
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--json", action="store_true")

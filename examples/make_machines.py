@@ -1,5 +1,6 @@
-"""Write ``examples/machines`` from ``examples/specs``; run as ``python -m examples.make_machines`` in the repository.
+"""Write ``src/rocmend/examples/machines`` from ``examples/specs``.
 
+Run as ``python -m examples.make_machines`` in the repository.
 The machines are made up: their formats are those of Linux and ROCm, their values are ours.
 """
 
@@ -18,7 +19,7 @@ from examples.machinery.writer import Capture
 
 HERE = Path(__file__).parent
 SPECS = HERE / "specs"
-MACHINES = HERE / "machines"
+MACHINES = HERE.parent / "src" / "rocmend" / "examples" / "machines"
 
 
 def make(spec: Spec, into: Path) -> Path:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.tiers"]
+
 # A deadline judges the machine, not the code: shared two-core machines pause for longer than any example takes.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")

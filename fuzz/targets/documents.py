@@ -94,7 +94,7 @@ def seeds() -> Iterator[bytes]:
     yield b'\x02[project]\ndependencies = ["torch>=2; python_version>\'3\'"]\n[tool.rocmend.port]\nexclude = ["*.cu"]\n'
     yield b'\x02[tool.uv.workspace]\nmembers = ["../*", "/*", ""]\n[tool.uv.sources]\ntorch = [{index = "x"}]\n'
     yield b"\x03torch==2.1.0+cu121 --hash=sha256:00\n-r ../other.txt\n-e git+https://example.invalid/x#egg=x\n"
-    yield b"\x04" + (root / "examples" / "experiments" / "strix-halo-load-hang.toml").read_bytes()
+    yield b"\x04" + (root / "src" / "rocmend" / "examples" / "experiments" / "strix-halo-load-hang.toml").read_bytes()
     yield b"\x05[set]\ntitle = 'x'\n[[phases]]\nname = 'a'\nwords = ['a']\npattern = '(a|b)+'\n"
     entry = next(iter(sorted((root / "src" / "rocmend" / "kb" / "entries").rglob("*.md"))))
     yield b"\x06" + entry.read_bytes()

@@ -48,7 +48,7 @@ def report(tmp_path: Path) -> Callable[[str], str]:
         from rocmend.cli.main import main
 
         output = tmp_path / f"{machine}.html"
-        examples = Path(__file__).parents[2] / "examples" / "machines"
+        examples = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
         with pytest.raises(SystemExit):
             main(["check", "--machine", str(examples / machine), "-o", str(output)])
         return output.as_uri()

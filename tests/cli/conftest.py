@@ -11,7 +11,7 @@ import pytest
 
 from rocmend.cli.main import main
 
-MACHINES = Path(__file__).parents[2] / "examples" / "machines"
+MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 
 
 class Done(NamedTuple):

@@ -65,6 +65,7 @@ def lines() -> list[list[str]]:
     """Return every command line to be tried."""
     paths = commands(cli, [])
     found: list[list[str]] = [[], ["--help"], ["--version"], ["nonsense"], ["--json"]]
+    found += [["demo", "strix-halo"], ["demo", "port", "copy"], ["doctor", "--machine", "strix-halo"]]
     for path in paths:
         found += [path, [*path, "--help"], [*path, "--json"]]
         found += [[*path, *wrong, *json] for wrong in WRONG for json in ([], ["--json"])]

@@ -30,6 +30,8 @@ def _problems(done: dict[str, Any]) -> list[str]:
         found.append(f"a wrong command line left with {code}")
     if "--json" in words and code == 2 and words[:2] != ["mlx", "run"]:  # what follows are the program's own options
         found += _envelope_problems(out)
+    if code == 2 and words in (["demo", "strix-halo"], ["demo", "port", "copy"]):
+        found.append("the examples are not installed")
     if code == 2 and not (out + err).strip():
         found.append("an error without a word")
     return found

@@ -29,7 +29,7 @@ NASTY = (
     "\x1b[31mred\x1b]0;title\x07 \x9b2J\x85 over\rwritten \u202egnp.exe\u202c \u2066i\u2069 z\u200bw\ufeff \U000e0041 "
     "<script>alert(1)</script> [x](javascript:alert(1)) ![p](http://e.vil/p.png) | ``` ` ~~~ <b>"
 )
-EXAMPLES = Path(__file__).parents[2] / "examples" / "machines"
+EXAMPLES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 _OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[K")
 """Rich's colours, and our line of progress."""
 

@@ -133,7 +133,7 @@ def test_one_file_of_no_known_kind_is_an_error(rocmend: Run) -> None:
 @pytest.mark.parametrize("number", ["nan", "inf", "1e300"])
 @pytest.mark.parametrize("name", ["total_s", "silence_s", "grace_s"])
 def test_an_experiment_s_limits_are_finite(rocmend: Run, tmp_path: Path, name: str, number: str) -> None:
-    example = Path(__file__).parents[2] / "examples" / "experiments" / "local-demo.toml"
+    example = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "experiments" / "local-demo.toml"
     lines = [line for line in example.read_text().splitlines() if not line.startswith(f"{name} =")]
     assert "[limits]" in lines
     lines.insert(lines.index("[limits]") + 1, f"{name} = {number}")

@@ -60,7 +60,11 @@ def test_what_only_looks_nested_is_read(text: str) -> None:
 def projects() -> list[Path]:
     roots = [Path(sysconfig.get_paths()["purelib"]), Path(__file__).parents[2]]
     found = [path for root in roots for path in root.glob("*/pyproject.toml")]
-    found += Path(__file__).parents[2].glob("examples/**/*.toml")
+    found += [
+        path
+        for root in ("examples", "src/rocmend/examples")
+        for path in Path(__file__).parents[2].glob(f"{root}/**/*.toml")
+    ]
     return [*found, Path(__file__).parents[2] / "pyproject.toml"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmend.core.errors import UnitError
+from rocmend.core.errors import UnitError, UsageError
 from rocmend.core.registry import Registry
 
 
@@ -54,5 +54,5 @@ def test_a_duplicate_id_is_an_error(package: Path) -> None:
 def test_an_unknown_id_names_the_known_ones(package: Path) -> None:
     registry: Registry[str] = Registry("thing", package.name)
     registry.register("x")("one")
-    with pytest.raises(UnitError, match="Known: x"):
+    with pytest.raises(UsageError, match="There are: x"):
         registry.get("y")

@@ -14,7 +14,7 @@ from rocmend.machine.collect import open_machine, snapshot
 from rocmend.machine.facts import Machine
 
 ROOT = Path(__file__).resolve().parents[2]
-MACHINES = ROOT / "examples" / "machines"
+MACHINES = ROOT / "src" / "rocmend" / "examples" / "machines"
 SPECS = ROOT / "examples" / "specs"
 NAMES = sorted(path.stem for path in SPECS.glob("*.toml"))
 

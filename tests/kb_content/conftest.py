@@ -15,7 +15,7 @@ from rocmend.machine.collect import open_machine, snapshot
 from rocmend.machine.facts import Machine
 from rocmend.machine.hypothetical import with_target
 
-MACHINES = Path(__file__).resolve().parents[2] / "examples" / "machines"
+MACHINES = Path(__file__).resolve().parents[2] / "src" / "rocmend" / "examples" / "machines"
 
 Example = Callable[[str], Machine]
 Diagnose = Callable[[str, str | None], dict[str, Finding]]

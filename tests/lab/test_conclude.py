@@ -17,7 +17,7 @@ from rocmend.lab.outcome import Outcomes, collect
 from rocmend.lab.service import predictions_of, trial_named
 from rocmend.store.store import Store
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
+EXAMPLES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "experiments"
 
 
 @pytest.fixture

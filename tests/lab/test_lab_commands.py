@@ -15,7 +15,7 @@ import pytest
 from rocmend.cli.main import main
 from rocmend.lab.state import Bench
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
+EXAMPLES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "experiments"
 DEMO = EXAMPLES / "local-demo.toml"
 
 

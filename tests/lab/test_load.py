@@ -15,7 +15,7 @@ from rocmend.lab.trial import definition_of, spec_of
 
 from .conftest import EXPERIMENT
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "experiments"
+EXAMPLES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "experiments"
 
 Write = Callable[..., Path]
 

@@ -16,7 +16,7 @@ from rocmend.machine.facts import COLLECTORS, FactSink
 from rocmend.machine.layout import Manifest, Tree, command_slug
 from rocmend.machine.root import Root, Stat, User
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "machines"
+EXAMPLES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 
 
 class MachineBuilder:

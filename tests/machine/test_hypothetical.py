@@ -9,7 +9,7 @@ from rocmend.machine.collect import open_machine, snapshot
 from rocmend.machine.facts import Machine
 from rocmend.machine.hypothetical import with_target
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "machines"
+EXAMPLES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 
 
 @pytest.fixture(scope="module")

@@ -45,8 +45,9 @@ def test_markdown_is_a_table_with_a_row_for_each_span() -> None:
 
 def test_html_places_spans_and_says_them_in_words() -> None:
     page = html.render(Document("t", blocks=(TIMELINE,)))
-    assert '<li class="error" style="left:20.000%;width:80.000%" title="upload: 8 s">' in page
-    assert re.search(r"<span>upload<small> 8 s</small></span>", page)
+    assert '<svg x="20%" width="80%" height="26"><title>upload 8 s</title>' in page
+    assert '<text x="7" y="17" class="error">upload 8 s</text>' in page
+    assert '<th scope="row" class="plain">baseline</th><td class="plain">upload</td><td class="plain">2</td>' in page
     assert "<figcaption>Phases of each trial</figcaption>" in page
 
 

@@ -14,6 +14,7 @@ from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
 from rocmend.kb.load import Knowledge
 from rocmend.machine.facts import Machine
+from rocmend.machine.hypothetical import target_alone
 from rocmend.setup.choose import Choices, choose
 from rocmend.setup.environment import Environment, environment
 
@@ -99,6 +100,7 @@ def run_check(
         progress: Told what is being done.
     """
     stages = _Stages(progress)
+    machine = target_alone(machine)
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "")) for index in machine.indices("gpu")]
     targets = tuple(dict.fromkeys(target for target in gpus if target))
     diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)

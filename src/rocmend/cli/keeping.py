@@ -67,7 +67,7 @@ def keep_check(store: Store, check: Check, machine: Machine, begun: Begun, repor
         findings.setdefault(finding.severity.value, []).append(finding.entry_id)
     evidence = Evidence(
         kind="check",
-        subject=check.machine,
+        subject=check.diagnosis.about,
         identity=identity_of({"kind": "check", "targets": check.targets, "workload": check.environment.workload}),
         verdict=min(tried, key=rank, default=Verdict.SKIPPED),
         reason=summary if tried else f"No operation was tried. {summary}",

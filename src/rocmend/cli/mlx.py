@@ -14,6 +14,7 @@ import msgspec
 from rocmend.cli.output import tell
 from rocmend.core.documents import decode_json, open_regular, read_json
 from rocmend.core.errors import DataError, UsageError
+from rocmend.core.host_memory import available_bytes
 from rocmend.core.optional import need
 from rocmend.mlx import environment
 
@@ -120,9 +121,7 @@ def _tensor_bytes(path: Path) -> int:
 
 def free_bytes(device: str) -> tuple[int, str]:
     """Return the memory that a model may take, and whose it is. On an APU the GPU's is part of the machine's."""
-    import psutil  # type: ignore[import-untyped,unused-ignore]
-
-    free = psutil.virtual_memory().available
+    free = available_bytes()
     if device != "cpu":
         import torch
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rocmend.core.errors import UsageError
+from rocmend.cli.gpu_names import GpuName
+from rocmend.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
@@ -25,18 +26,43 @@ def machine_option(function: F) -> F:
         "machine_dir",
         type=click.Path(path_type=Path),
         default=None,
+        callback=lambda _context, _option, value: None if value is None else machine_directory(value),
         metavar="DIR",
-        help="Read a captured machine (see `rocmend machine capture`) instead of this one.",
+        help="Read a captured machine (see `rocmend machine capture`) instead of this one: its folder, or the name of "
+        "one that `rocmend demo` lists. A folder of that name comes first.",
     )(function)
 
 
+def machine_directory(given: Path) -> Path:
+    """Return the folder of a captured machine: the one named, or the example of that name where there is none.
+
+    Raises:
+        UsageError: Neither is there.
+    """
+    from rocmend.core.examples import example_machines
+
+    if given.exists() or given.is_symlink():
+        return given
+    examples = example_machines()
+    name = str(given)
+    if name in examples:
+        return examples[name]
+    raise UsageError(
+        name,
+        "There is no such folder, and no example machine of that name.",
+        why=did_you_mean(name, examples),
+        next_step="`rocmend demo` lists the example machines, `rocmend machine capture DIR` captures this one.",
+    )
+
+
 def target_option(function: F) -> F:
-    """Add ``--target GFX``; passes ``target``."""
+    """Add ``--target GPU``; passes ``target``."""
     return click.option(
         "--target",
-        metavar="GFX",
+        type=GpuName(),
+        metavar="GPU",
         default=None,
-        help="Answer for this gfx target, e.g. gfx1151, whatever GPU is in the machine.",
+        help="Answer for this GPU, whatever is in the machine: gfx1151, 'RX 7900 XTX', strix-halo …",
     )(function)
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Generic, NamedTuple, TypeVar
 
 from rocmend.core.errors import UnitError
+from rocmend.core.suggest import unknown
 
 T = TypeVar("T")
 
@@ -26,11 +27,13 @@ class Registry(Generic[T]):
     Args:
         kind: What the units are, for messages: ``collector``, ``command`` …
         package: Dotted name of the package to walk.
+        listed: The command that lists them, if any: ``rocmend kernels list``.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, *, listed: str = "") -> None:
         self.kind = kind
         self.package = package
+        self.listed = listed
         self.problems: list[LoadProblem] = []
         self._units: dict[str, T] = {}
         self._loaded = False
@@ -79,11 +82,10 @@ class Registry(Generic[T]):
         """Return the unit with this id.
 
         Raises:
-            UnitError: No such unit.
+            UsageError: No such unit; the nearest names are suggested.
         """
         self.load()
         try:
             return self._units[unit_id]
         except KeyError:
-            known = ", ".join(sorted(self._units)) or "none"
-            raise UnitError(self.kind, f"no {self.kind} is called {unit_id!r}.", next_step=f"Known: {known}.") from None
+            raise unknown(self.kind, self.kind, unit_id, sorted(self._units), listed=self.listed) from None

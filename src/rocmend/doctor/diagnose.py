@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from rocmend.core.errors import UsageError
 from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Severity
+from rocmend.core.suggest import unknown
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, Undecided
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
@@ -17,6 +17,7 @@ from rocmend.kb.predicate import PredicateError
 from rocmend.kb.template import fill
 from rocmend.kb.vocabulary import WORKLOADS
 from rocmend.machine.facts import Machine, declared_facts
+from rocmend.machine.hypothetical import target_alone
 
 SPEAKING = frozenset({Status.ACTIVE, Status.DISPUTED, Status.FIXED_IN})
 """Statuses of entries that become findings; a claim fixed in some version still holds where its predicate matches."""
@@ -38,7 +39,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
     Raises:
         UsageError: There is no such workload.
     """
-    machine = asked(machine, workload)
+    machine = target_alone(asked(machine, workload))
     matcher = Matcher(machine)
     findings: list[Finding] = []
     unknown: list[tuple[Entry, list[Match]]] = []
@@ -68,6 +69,7 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         healthy=healthy,
         collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
         knowledge_problems=tuple(problems),
+        hypothetical_target=machine.hypothetical_target,
     )
 
 
@@ -86,8 +88,7 @@ def asked(machine: Machine, workload: str | None) -> Machine:
     if workload is None:
         return machine
     if workload not in WORKLOADS:
-        known = ", ".join(sorted(WORKLOADS))
-        raise UsageError("doctor", f"no workload is called {workload[:40]!r}.", next_step=f"Known: {known}.")
+        raise unknown("doctor", "workload", workload, sorted(WORKLOADS))
     fact = Fact("ask.workload", workload, "--for")
     return msgspec.structs.replace(machine, facts={**machine.facts, fact.key: fact})
 
@@ -175,6 +176,7 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
             subject=_subjects(matches),
             missing=missing({gap.key: gap for match in matches for gap in match.missing}.values()),
             notes=tuple(dict.fromkeys(note for match in matches for note in match.notes)),
+            gfx=entry.scope.gfx,
         )
         for entry, matches in unknown
     ]

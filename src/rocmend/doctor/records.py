@@ -65,6 +65,7 @@ class Undecided(msgspec.Struct, frozen=True, omit_defaults=True):
         subject: What it concerns.
         missing: The facts that would decide.
         notes: Operations that made no sense on the values found.
+        gfx: The gfx targets that it is about; empty where it is about any.
     """
 
     entry_id: str
@@ -73,6 +74,7 @@ class Undecided(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: str
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()
+    gfx: tuple[str, ...] = ()
 
 
 class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,6 +90,8 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
         healthy: Number of entries that were checked and do not apply.
         collector_problems: Collectors that did not end well.
         knowledge_problems: Entries that could not be loaded or evaluated.
+        hypothetical_target: The gfx target that was asked for and that the machine does not have: then nothing of the
+            machine was judged. Empty for the machine as it is.
         schema_version: Version of this record.
     """
 
@@ -100,4 +104,10 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     healthy: int
     collector_problems: tuple[CollectorRun, ...] = ()
     knowledge_problems: tuple[str, ...] = ()
+    hypothetical_target: str = ""
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def about(self) -> str:
+        """What it speaks about: ``this machine``, or ``gfx1201, not this machine``."""
+        return f"{self.hypothetical_target}, not {self.machine}" if self.hypothetical_target else self.machine

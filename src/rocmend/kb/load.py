@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from rocmend.core.documents import parse_toml, read_document
-from rocmend.core.errors import DataError, UsageError
+from rocmend.core.errors import DataError
 from rocmend.core.records import Remedy, Source
+from rocmend.core.suggest import unknown
 from rocmend.kb.compiled import read_compiled, stamps_of, write_compiled
 from rocmend.kb.entry import Entry
 
@@ -21,7 +22,6 @@ ENTRIES = Path(__file__).with_name("entries")
 EXTRA_VARIABLE = "ROCMEND_KB"
 """Environment variable that names a directory of further entries, laid out as ours."""
 MAX_FILE_BYTES = 256 * 1024
-NEAR_MATCHES = 5
 
 _FENCE = "+++\n"
 _SOURCE_FIELDS = frozenset(Source.__struct_fields__)
@@ -82,12 +82,7 @@ class Knowledge(msgspec.Struct, frozen=True):
         entry = self.entries.get(entry_id)
         if entry is not None:
             return entry
-        from difflib import get_close_matches  # seldom used, and start-up time counts
-
-        near = get_close_matches(entry_id, self.entries, n=NEAR_MATCHES, cutoff=0.5)
-        near = near or [known for known in self.entries if entry_id and entry_id in known][:NEAR_MATCHES]
-        hint = f"Did you mean {', '.join(near)}?" if near else "`rocmend kb search WORDS` finds entries by their words."
-        raise UsageError("knowledge", f"no entry has the id {entry_id[:80]!r}.", next_step=hint)
+        raise unknown("knowledge", "entry", entry_id, self.entries, listed="rocmend kb search WORDS")
 
 
 def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Knowledge:

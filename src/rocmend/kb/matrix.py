@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from rocmend.core.errors import DataError, UsageError
+from rocmend.core.errors import DataError
 from rocmend.core.records import Source
+from rocmend.core.suggest import unknown
 from rocmend.kb.entry import Status
 from rocmend.kb.load import Knowledge
 from rocmend.kb.versions import parse_version
@@ -84,7 +85,7 @@ def build_matrix(knowledge: Knowledge, table: str) -> Matrix:
         UsageError: There is no such table.
     """
     if table not in TABLES:
-        raise UsageError("matrix", f"no table is called {table!r}.", next_step=f"Known: {', '.join(sorted(TABLES))}.")
+        raise unknown("matrix", "table", table, sorted(TABLES))
     claims: dict[str, dict[str, list[Claim]]] = {}
     for entry in knowledge.entries.values():
         for cell in entry.cell:

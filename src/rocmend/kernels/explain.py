@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from rocmend.core import gfx
-from rocmend.core.errors import UnitError, UsageError
+from rocmend.core.errors import UnitError
+from rocmend.core.suggest import unknown
 from rocmend.kernels import choose
 from rocmend.kernels.op import Op, Problem
 from rocmend.kernels.target import Target
@@ -154,8 +155,8 @@ def _floor(name: str, target: Target, flops: float, size_bytes: float, dtype: st
         one for one in gfx.products(target.name) if any(wanted in each.casefold() for each in (one.name, *one.aliases))
     ]
     if not fits:
-        known = ", ".join(one.name for one in gfx.products(target.name)) or "none"
-        raise UsageError("--product", f"{target.name} has no product {name!r}.", next_step=f"Known ones: {known}.")
+        own = [one.name for one in gfx.products(target.name)]
+        raise unknown("--product", f"product of {target.name}", name, own, listed=f"rocmend targets {target.name}")
     product = fits[0]
     short = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8"}.get(dtype, "fp16")
     peak = product.peaks_tflops.get(short)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.kernels.op import Op, Problem
 
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -30,9 +31,11 @@ def given(op: Op, words: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or name not in known:
+        if not equals:
             listed = ", ".join(known)
             raise UsageError(op.name, f"{word!r} is not FIELD=VALUE.", next_step=f"Its fields are: {listed}.")
+        if name not in known:
+            raise unknown(op.name, f"field of {op.name}", name, known)
         found[name] = _value(op.name, name, known[name][0], text)
     return found
 

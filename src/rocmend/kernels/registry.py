@@ -9,7 +9,7 @@ from typing import Any
 from rocmend.core.registry import LoadProblem, Registry
 from rocmend.kernels.op import Op, resolve
 
-_REGISTRY: Registry[Op] = Registry("op", "rocmend.kernels.ops")
+_REGISTRY: Registry[Op] = Registry("op", "rocmend.kernels.ops", listed="rocmend kernels list")
 
 
 def register(op: Op) -> Op:
@@ -31,7 +31,7 @@ def get(name: str) -> Op:
     """Return the op with this name.
 
     Raises:
-        UnitError: No such op.
+        UsageError: No such op.
     """
     return _REGISTRY.get(name)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocmend.core import gfx
-from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 
 if TYPE_CHECKING:
     import torch
@@ -72,11 +72,8 @@ def by_name(name: str, *, compute_units: int = 0) -> Target:
         return Target(f"sm{number}", "nvidia", 32, lds, tuple(str(entry) for entry in lookup), dtypes, compute_units)
     found = gfx.find(name.partition(":")[0])
     if found is None:
-        raise UsageError(
-            "kernels",
-            f"no target is called {name!r}.",
-            next_step="Name a gfx target (gfx1151) or an NVIDIA one (sm90).",
-        )
+        known = [*(target.name for target in gfx.targets()), *(f"sm{number}" for number in NVIDIA_LDS_BYTES), "cpu"]
+        raise unknown("kernels", "target", name, known, listed="rocmend targets")
     lookup = (found.name, found.generic_class, found.generation, f"wave{found.wavefront_default}", "amd", "any")
     return Target(
         found.name,

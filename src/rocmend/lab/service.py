@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.core.verdict import Verdict
 from rocmend.kb.load import Knowledge
 from rocmend.lab.boot import Boot, RebootPlan, problems, read_boot, reboot_plan
@@ -183,5 +183,5 @@ def trial_named(experiment: Experiment, name: str) -> Trial:
     """
     trials = {trial.id: trial for trial in all_trials(experiment)}
     if name not in trials:
-        raise UsageError("lab", f"there is no trial {name!r}.", next_step=f"It has {', '.join(trials)}.")
+        raise unknown("lab", "trial of this experiment", name, trials)
     return trials[name]

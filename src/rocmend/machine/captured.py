@@ -108,6 +108,8 @@ class CapturedRoot(Root):
             self._children.setdefault(path, set())
             for entry in entries:
                 child = posixpath.join(path, printable(entry.name))
+                if entry.name == "__pycache__":
+                    continue  # an installer compiles every version.py, those of the example machines too
                 count += 1
                 if count > MAX_ENTRIES or depth > MAX_DEPTH:
                     raise DataError(

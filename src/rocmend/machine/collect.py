@@ -14,6 +14,7 @@ import msgspec
 from rocmend.core.documents import MALFORMED
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.records import CollectorRun, CollectorStatus, Fact, Gap
+from rocmend.core.suggest import unknown
 from rocmend.core.supervise import ChildResult, Ending, run_children
 from rocmend.machine.captured import CapturedRoot
 from rocmend.machine.derivations import derive_all
@@ -108,11 +109,9 @@ def _load_tables(root: Root) -> None:
 
 def _chosen(only: Collection[str] | None) -> list[Collector]:
     known = dict(COLLECTORS)
-    unknown = sorted(set(only or ()) - set(known))
-    if unknown:
-        raise UsageError(
-            "collectors", f"there is none called {', '.join(unknown)}.", next_step=f"Known: {', '.join(known)}."
-        )
+    for name in only or ():
+        if name not in known:
+            raise unknown("collectors", "collector", name, known)
     return [collector for name, collector in known.items() if only is None or name in only]
 
 

@@ -23,6 +23,8 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
         facts: Every fact, by key.
         gaps: What could not be established, by key or ``prefix.*``.
         collectors: How each collector ended.
+        hypothetical_target: The gfx target that stands in for its GPUs, which it does not have; empty for a machine as
+            it is.
         schema_version: Version of this record.
     """
 
@@ -31,6 +33,7 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
     facts: dict[str, Fact]
     gaps: dict[str, Gap]
     collectors: tuple[CollectorRun, ...] = ()
+    hypothetical_target: str = ""
     schema_version: int = SCHEMA_VERSION
 
     def value(self, key: str, default: Any = None) -> Any:

@@ -7,7 +7,7 @@ import msgspec
 from rocmend.core.gfx import lookup
 from rocmend.core.records import Fact, Gap
 from rocmend.machine.derivations import derive_all
-from rocmend.machine.facts import DERIVATIONS, KeyPatterns, Machine
+from rocmend.machine.facts import ASKED_FACTS, DERIVATIONS, KeyPatterns, Machine, declared_facts
 
 _SOURCE = "the target asked for; no such GPU was read"
 
@@ -41,4 +41,24 @@ def with_target(machine: Machine, name: str) -> Machine:
     gaps = {key: gap for key, gap in machine.gaps.items() if not key.startswith("gpu.") and key not in derived}
     gaps["gpu.*"] = Gap("gpu.*", f"there is no {target.name} here to read it from", _SOURCE)
     runs = tuple(run for run in machine.collectors if not run.name.startswith("derive."))
-    return derive_all(msgspec.structs.replace(machine, facts=facts, gaps=gaps, collectors=runs))
+    changed = msgspec.structs.replace(machine, facts=facts, gaps=gaps, collectors=runs, hypothetical_target=target.name)
+    return derive_all(changed)
+
+
+def target_alone(machine: Machine) -> Machine:
+    """Return what is known of a target that the machine does not have: nothing of the machine itself.
+
+    Its kernel, its software and its settings say nothing about a machine with another GPU. A machine as it is comes
+    back unchanged.
+
+    Args:
+        machine: The facts.
+    """
+    if not machine.hypothetical_target:
+        return machine
+    facts = {key: fact for key, fact in machine.facts.items() if fact.source == _SOURCE or key in ASKED_FACTS}
+    reason = f"nothing of {machine.name} was judged: it has no {machine.hypothetical_target}"
+    groups = {pattern.partition(".")[0] for pattern, _, _ in declared_facts()} - {"ask", "gpu"}
+    gaps = {key: Gap(key, reason, _SOURCE) for group in groups for key in (group, f"{group}.*")}
+    gaps["gpu.*"] = machine.gaps["gpu.*"]
+    return derive_all(msgspec.structs.replace(machine, facts=facts, gaps=gaps, collectors=()))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rocmend.core.host_memory import total_bytes
 from rocmend.mlx.device import gpu
 from rocmend.mlx.node import current
 
@@ -200,9 +201,7 @@ def total() -> int:
     device = _gpu()
     if device is not None:
         return int(torch.cuda.get_device_properties(device).total_memory)
-    import psutil  # type: ignore[import-untyped]
-
-    return int(psutil.virtual_memory().total)
+    return total_bytes()
 
 
 def set_limit(name: str, limit: int, default: int) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.core.units import count_text
 from rocmend.port.cache import Cache
 from rocmend.port.classify import kind, languages
@@ -137,9 +138,7 @@ def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str
     given = [[name.strip().upper() for name in names] for names in (select, ignore)]
     for name in (*given[0], *given[1]):
         if not any(rule.startswith(name) for rule in known):
-            raise UsageError(
-                "port", f"no rule is called {name!r} or begins with it.", next_step=f"Rules: {', '.join(known)}."
-            )
+            raise unknown("port", "rule", name, known, listed="rocmend port --rules")
     kept = [rule for rule in known if not given[0] or rule.startswith(tuple(given[0]))]
     return frozenset(rule for rule in kept if not rule.startswith(tuple(given[1])))
 

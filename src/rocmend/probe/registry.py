@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocmend.core.errors import UsageError
 from rocmend.core.registry import LoadProblem, Registry
+from rocmend.core.suggest import unknown
 
 if TYPE_CHECKING:
     from rocmend.probe.case import Case, Context
@@ -173,7 +174,8 @@ def select(patterns: Sequence[str] = (), dtypes: Sequence[str] = ()) -> list[tup
     for pattern in patterns or ("*",):
         found = list(_fitting(pattern, known))
         if not found:
-            raise UsageError("probe", f"nothing fits {pattern!r}.", next_step="`rocmend probe --list` lists them all.")
+            names = dict.fromkeys((SMOKE, *(name for probe in known for name in (probe.family, *probe.tags, probe.id))))
+            raise unknown("probe", "probe, family or tag", pattern, names, listed="rocmend probe --list")
         chosen.update({(probe.id, dtype): (probe, dtype) for probe, dtype in found if not wanted or dtype in wanted})
     order = {probe.id: place for place, probe in enumerate(known)}
     pairs = sorted(chosen.values(), key=lambda pair: (order[pair[0].id], pair[0].dtypes.index(pair[1])))
@@ -187,7 +189,7 @@ def select(patterns: Sequence[str] = (), dtypes: Sequence[str] = ()) -> list[tup
 def _check_dtypes(wanted: set[str], known: Iterable[Probe]) -> None:
     there = {dtype for probe in known for dtype in probe.dtypes}
     for dtype in sorted(wanted - there):
-        raise UsageError("probe", f"no probe runs in {dtype!r}.", next_step=f"Known: {', '.join(sorted(there))}.")
+        raise unknown("probe", "dtype of a probe", dtype, sorted(there))
 
 
 def _fitting(pattern: str, known: Iterable[Probe]) -> Iterable[tuple[Probe, str]]:

@@ -25,10 +25,11 @@ class Tone(StrEnum):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A table cell with a tone."""
+    """A table cell with a tone; ``ref`` is the id of a card that says more."""
 
     text: str
     tone: Tone = Tone.PLAIN
+    ref: str = ""
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -66,10 +67,111 @@ class Pairs(msgspec.Struct, frozen=True, tag="pairs"):
 
 
 class Table(msgspec.Struct, frozen=True, tag="table"):
-    """A table; the first column names the row."""
+    """A table; the first column names the row. A heat map fills each cell with the colour of its tone."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    heat: bool = False
+
+
+class Tile(msgspec.Struct, frozen=True):
+    """The verdict on one part of a machine.
+
+    Attributes:
+        label: The part: ``Firmware``.
+        word: The verdict in a word or two; stands beside the colour.
+        text: The fact that it is about: ``MES 0x83``.
+        tone: Good, warning, error; muted where it is not known.
+        ref: The id of the card that says why, if there is one.
+        note: What else there is, in a few words: ``and 2 more``.
+    """
+
+    label: str
+    word: str
+    text: str
+    tone: Tone = Tone.PLAIN
+    ref: str = ""
+    note: str = ""
+
+
+class Tiles(msgspec.Struct, frozen=True, tag="tiles"):
+    """Verdicts side by side, before anything else."""
+
+    tiles: tuple[Tile, ...]
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A length with what it is of and its value as text: ``present``, 13942784, ``13.3 MiB``."""
+
+    label: str
+    value: float
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+class Bars(msgspec.Struct, frozen=True, tag="bars"):
+    """Lengths on one axis that begins at 0."""
+
+    bars: tuple[Bar, ...]
+    caption: str = ""
+
+
+class Range(msgspec.Struct, frozen=True):
+    """A value between two ends, each with its text."""
+
+    label: str
+    low: float
+    high: float
+    value: float
+    low_text: str
+    high_text: str
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+class Ranges(msgspec.Struct, frozen=True, tag="ranges"):
+    """Values within their ranges, each on an axis of its own."""
+
+    ranges: tuple[Range, ...]
+    caption: str = ""
+
+
+class Stack(msgspec.Struct, frozen=True):
+    """A whole that is made of parts, end to end: what is used and what is free."""
+
+    label: str
+    parts: tuple[Bar, ...]
+
+
+class Stacks(msgspec.Struct, frozen=True, tag="stacks"):
+    """Stacked bars on one axis that begins at 0; marks are values to be compared with all of them."""
+
+    stacks: tuple[Stack, ...]
+    marks: tuple[Bar, ...] = ()
+    caption: str = ""
+
+
+class Device(msgspec.Struct, frozen=True):
+    """A device and its link to the host: ``GPU 0``, ``PCIe 5.0 x16``."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+class Host(msgspec.Struct, frozen=True):
+    """A NUMA node, or a host, with the devices attached to it."""
+
+    label: str
+    devices: tuple[Device, ...]
+
+
+class Topology(msgspec.Struct, frozen=True, tag="topology"):
+    """Which device hangs on which host; ``fabric`` says in words how devices are linked to each other."""
+
+    hosts: tuple[Host, ...]
+    fabric: str = ""
     caption: str = ""
 
 
@@ -121,6 +223,7 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
         blocks: Shown at once.
         details: Shown on request (folded in HTML, left out in the terminal).
         details_title: What the fold is called.
+        folded: HTML shows the title alone until the reader opens it.
     """
 
     title: str
@@ -130,6 +233,7 @@ class Card(msgspec.Struct, frozen=True, tag="card"):
     blocks: tuple[Block, ...] = ()
     details: tuple[Block, ...] = ()
     details_title: str = "Why, evidence and sources"
+    folded: bool = False
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -189,14 +293,20 @@ class Steps(msgspec.Struct, frozen=True, tag="steps"):
 
 
 class Section(msgspec.Struct, frozen=True, tag="section"):
-    """A titled part of a document."""
+    """A titled part of a document; HTML shows one that is folded as its title until the reader opens it."""
 
     title: str
     blocks: tuple[Block, ...] = ()
     tone: Tone = Tone.PLAIN
+    folded: bool = False
 
 
-Block = Text | Code | Links | Pairs | Table | Timeline | Card | Steps | Section
+Picture = Bars | Ranges | Stacks | Topology | Timeline
+"""Blocks that HTML draws; ``rocmend.report.pictures`` has their drawings and their tables."""
+
+Block = (
+    Text | Code | Links | Pairs | Table | Tiles | Bars | Ranges | Stacks | Topology | Timeline | Card | Steps | Section
+)
 
 
 class Document(msgspec.Struct, frozen=True):

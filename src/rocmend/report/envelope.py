@@ -37,12 +37,14 @@ class Outcome(msgspec.Struct, frozen=True):
         data: A record or JSON value.
         exit_code: 0 clean, 1 findings or failed trials, 2 usage or internal error.
         errors: What went wrong, if anything did.
+        judged: Something was judged; where nothing was, exit code 0 is not called clean.
     """
 
     command: str
     data: Any = None
     exit_code: int = CLEAN
     errors: tuple[ErrorRecord, ...] = ()
+    judged: bool = True
 
 
 def error_outcome(command: str, error: RocmendError) -> Outcome:
@@ -62,7 +64,7 @@ def to_json(outcome: Outcome, *, redactor: Redactor | None = None, indent: int =
     envelope = {
         "schema_version": SCHEMA_VERSION,
         "command": outcome.command,
-        "status": _STATUS[outcome.exit_code],
+        "status": _STATUS[outcome.exit_code] if outcome.judged or outcome.exit_code else "not-judged",
         "exit_code": outcome.exit_code,
         "redacted": redactor is not None,
         "data": outcome.data,

@@ -1,17 +1,25 @@
-"""Render a document as one self-contained HTML page: no network, no script, light and dark, readable on a phone."""
+"""Render a document as one self-contained HTML page: no network, light and dark, readable on a phone.
+
+The page is whole without script. Its policy names the hashes of its one style and its one script: nothing else is
+applied or run, whatever is in it.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
 from rocmend import __version__
-from rocmend.report.document import Block, Document, Section
+from rocmend.report.document import Block, Document, Picture, Section
+from rocmend.report.pictures.draw import draw
+from rocmend.report.pictures.tables import table_of
 from rocmend.report.visible import visible_in
 
 if TYPE_CHECKING:
@@ -31,20 +39,32 @@ def render(document: Document) -> str:
     sections = [
         {"title": block.title, "anchor": anchor(block.title)} for block in document.blocks if isinstance(block, Section)
     ]
-    style = resources.files("rocmend.report").joinpath("templates/style.css").read_text(encoding="utf-8")
+    style, style_hash = _asset("style.css")
+    script, script_hash = _asset("report.js")
     page = environment.get_template("report.html.j2")
     return page.render(
         document=document,
         sections=sections,
         version=__version__,
         mark=Markup(MARK.decode()),  # noqa: S704  our own
-        style=Markup(style),  # noqa: S704  our own file
+        style=style,
+        style_hash=style_hash,
+        script=script,
+        script_hash=script_hash,
         render=block_html,
     )
 
 
 MARK = b'<meta name="generator" content="rocmend '
 """What is in the first lines of every report, and tells it from other files."""
+
+
+@cache
+def _asset(name: str) -> tuple[Markup, str]:
+    """Return a file of ours as it stands in the page, and its hash for the page's policy."""
+    text = resources.files("rocmend.report").joinpath("templates", name).read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(text), f"sha256-{digest}"  # noqa: S704  our own file
 
 
 def anchor(text: str) -> str:
@@ -60,7 +80,13 @@ def _environment() -> Environment:
         loader=PackageLoader("rocmend.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.globals.update(
-        markdown=_markdown, anchor=anchor, kind_of=lambda item: type(item).__name__, web=_is_web_address
+        markdown=_markdown,
+        anchor=anchor,
+        kind_of=lambda item: type(item).__name__,
+        web=_is_web_address,
+        pictures={kind.__name__ for kind in get_args(Picture)},
+        draw=draw,
+        table_of=table_of,
     )
     return environment
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rocmend.report.document import (
+    Bars,
     Block,
     Card,
     Code,
@@ -13,14 +14,19 @@ from rocmend.report.document import (
     Links,
     Option,
     Pairs,
+    Ranges,
     Section,
+    Stacks,
     Step,
     Steps,
     Table,
     Text,
+    Tile,
+    Tiles,
     Timeline,
-    table,
+    Topology,
 )
+from rocmend.report.pictures.tables import table_of
 from rocmend.report.visible import as_code, as_markdown, harmless, visible_in
 
 _WEB = re.compile(r"https?://[^\s<>()\[\]]+(?:\([^\s<>()\[\]]*\)[^\s<>()\[\]]*)*")
@@ -78,8 +84,10 @@ def _block(block: Block, level: int) -> str:  # noqa: PLR0911  one line a kind o
             )
         case Table():
             return _table(block)
-        case Timeline():
-            return _timeline(block)
+        case Tiles():
+            return "\n".join(map(_tile, block.tiles))
+        case Bars() | Ranges() | Stacks() | Topology() | Timeline():
+            return _table(table_of(block))
         case Card():
             return _card(block, level)
         case Steps():
@@ -95,17 +103,10 @@ def _table(block: Table) -> str:
     return (f"*{_line(block.caption)}*\n\n" if block.caption else "") + "\n".join(lines)
 
 
-def _timeline(block: Timeline) -> str:
-    """Return a timeline as a table, a row a span: plain Markdown has no pictures of its own."""
-    rows = [
-        [row.label, span.name, f"{span.begin:.3g}", f"{span.end - span.begin:.3g}", row.ending if last else ""]
-        for row in block.rows
-        for number, span in enumerate(row.spans, 1)
-        for last in (number == len(row.spans),)
-    ]
-    rows += [[row.label, "", "", "", row.ending] for row in block.rows if not row.spans]
-    columns = ["run", "phase", f"began at ({block.unit})", f"took ({block.unit})", "ended"]
-    return _table(table(columns, rows, block.caption))
+def _tile(tile: Tile) -> str:
+    return f"- **{_line(tile.label)}**: {_line(tile.word)}. {_line(tile.text)}" + (
+        f" ({_line(tile.note)})" if tile.note else ""
+    )
 
 
 def _card(block: Card, level: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from rocmend.report.document import Document, Pairs, Table
+from rocmend.report.document import Bar, Device, Document, Pairs, Range, Table, Tile
 from rocmend.report.junit import Case, Suite, render
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _replaced(value: _T, redactor: Redactor) -> _T:
         made = tuple(_replaced(one, redactor) for one in value)
     elif isinstance(value, msgspec.Struct):
         fields = {name: _replaced(getattr(value, name), redactor) for name in value.__struct_fields__}
+        if isinstance(value, Tile | Bar | Range | Device):
+            fields["text"] = redactor.field(value.label, value.text)
         made = msgspec.structs.replace(value, **fields)
     return cast("_T", made)
 
@@ -73,8 +75,14 @@ def _table(table: Table, redactor: Redactor) -> Table:
     for row in table.rows:
         names = table.columns if len(row) != _NAME_AND_VALUE else ("", row[0].text)
         cells = zip(names, row, strict=False)
-        rows.append(tuple(msgspec.structs.replace(cell, text=redactor.field(name, cell.text)) for name, cell in cells))
-    return msgspec.structs.replace(table, rows=tuple(rows), caption=redactor.text(table.caption))
+        rows.append(
+            tuple(
+                msgspec.structs.replace(cell, text=redactor.field(name, cell.text), ref=redactor.text(cell.ref))
+                for name, cell in cells
+            )
+        )
+    columns = tuple(map(redactor.text, table.columns))
+    return msgspec.structs.replace(table, columns=columns, rows=tuple(rows), caption=redactor.text(table.caption))
 
 
 _NAME_AND_VALUE = 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO, get_args
 
 from rocmend.report.document import (
     Block,
@@ -13,15 +13,16 @@ from rocmend.report.document import (
     Links,
     Option,
     Pairs,
+    Picture,
     Section,
-    Span,
     Step,
     Steps,
     Table,
     Text,
-    Timeline,
+    Tiles,
     Tone,
 )
+from rocmend.report.pictures.lines import lines
 from rocmend.report.visible import visible_in
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _STYLE = {
     Tone.INFO: "blue",
     Tone.MUTED: "dim",
 }
-_BARS = ("█", "▒")
 _INDENT = 2
 _MAX_WIDTH = 110
 _MIN_WIDTH = 40
@@ -103,7 +103,8 @@ class _Printer:
             Links: self._links,
             Pairs: self._pairs,
             Table: self._table,
-            Timeline: self._timeline,
+            Tiles: self._tiles,
+            **dict.fromkeys(get_args(Picture), self._picture),
             Card: self._card,
             Steps: self._steps,
             Section: self._section,
@@ -128,7 +129,7 @@ class _Printer:
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)
         for number, item in enumerate(block.blocks):
-            if number and isinstance(item, (Card, Section, Table, Timeline)):
+            if number and isinstance(item, (Card, Section, Table, Tiles, Picture)):
                 self.console.print()
             self.block(item, indent)
 
@@ -179,25 +180,31 @@ class _Printer:
             grid.add_row(*(RichText(cell.text, style=_STYLE[cell.tone]) for cell in row))
         self.console.print(Padding(grid, (0, 0, 0, indent)))
 
-    def _timeline(self, block: Timeline, indent: int) -> None:
-        """Print each row as a bar to scale, with the names of its spans below."""
+    def _tiles(self, block: Tiles, indent: int) -> None:
+        from rich.padding import Padding
+        from rich.table import Table as RichTable
+        from rich.text import Text as RichText
+
+        grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=False)
+        for tile in block.tiles:
+            text = f"{tile.text} ({tile.note})" if tile.note else tile.text
+            grid.add_row(RichText(tile.label), RichText(tile.word, style=_STYLE[tile.tone]), RichText(text))
+        self.console.print(Padding(grid, (0, 0, 0, indent)))
+
+    def _picture(self, block: Picture, indent: int) -> None:
         from rich.text import Text as RichText
 
         if block.caption:
             self._wrapped(block.caption, "italic", indent)
-        room = max(20, self.console.width - indent - _INDENT)
-        for row in block.rows:
-            self._wrapped(f"{row.label}: {row.ending}" if row.ending else row.label, "", indent)
-            bar = RichText(" " * (indent + _INDENT))
-            for number, width in enumerate(_widths(row.spans, block.length, room)):
-                span = row.spans[number // 2]
-                bar.append(" " * width if number % 2 == 0 else _BARS[number // 2 % 2] * width, _STYLE[span.tone])
-            if row.spans:
-                self.console.print(bar, soft_wrap=True)
-                names = (
-                    f"{_BARS[number % 2]} {item.name} {_took(item, block)}" for number, item in enumerate(row.spans)
-                )
-                self._wrapped(", ".join(names), "dim", indent + _INDENT)
+        for line in lines(block, max(20, self.console.width - indent)):
+            if line.wraps:
+                (text, tone), *_ = line.parts
+                self._wrapped(text, _STYLE[tone], indent + line.indent)
+            else:
+                drawn = RichText(" " * (indent + line.indent))
+                for text, tone in line.parts:
+                    drawn.append(text, _STYLE[tone])
+                self.console.print(drawn, soft_wrap=True)
 
     def _card(self, block: Card, indent: int) -> None:
         label = f"{block.label.upper()} " if block.label else ""
@@ -245,25 +252,6 @@ class _Printer:
         risk = f"Risk: {item.risk}" if item.risk else ""
         if needs or risk:
             self._wrapped(" ".join(filter(None, (needs, risk))), "", indent)
-
-
-def _widths(spans: Sequence[Span], length: float, room: int) -> list[int]:
-    """Return for each span the columns before it and its own, at least one, together no more than the room."""
-    widths, at = [], 0
-    for left, span in zip(range(len(spans), 0, -1), spans, strict=True):
-        last = max(at, room - left)  # each span still to come needs a column
-        begin = min(max(at, round(span.begin / length * room)), last)
-        end = min(max(begin + 1, round(span.end / length * room)), last + 1)
-        if begin >= room:
-            widths += [0, 0]
-            continue
-        widths += [begin - at, end - begin]
-        at = end
-    return widths
-
-
-def _took(span: Span, block: Timeline) -> str:
-    return f"{span.end - span.begin:.3g} {block.unit}"
 
 
 def _plain(markdown: str) -> str:

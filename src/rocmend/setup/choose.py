@@ -113,7 +113,7 @@ def _serves(
         outcomes = [match.applies for match in matcher.match(scoped)]
         if not any(outcomes):
             unknown = any(outcome is None for outcome in outcomes)
-            return (None if unknown else False), f"its condition is not met here: {install.when}"
+            return (None, f"it depends on: {install.when}") if unknown else (False, f"not here: {install.when}")
     if named:
         return True, install.why
     return (True if install.when else None), install.why

@@ -15,7 +15,7 @@ from rocmend.port.undo import undo
 from rocmend.port.verify.ladder import verify
 from rocmend.port.verify.records import Status
 
-EXAMPLE = Path(__file__).parents[3] / "examples/cuda/warp-attention"
+EXAMPLE = Path(__file__).parents[3] / "src/rocmend/examples/cuda/warp-attention"
 
 
 @pytest.fixture

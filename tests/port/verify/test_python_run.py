@@ -197,7 +197,7 @@ def test_a_folder_in_memory_has_no_more_room_than_memory(
 ) -> None:
     (ported / "model.bin").write_bytes(b"\0" * (3 << 20))
     monkeypatch.setattr(python_tree, "file_system", lambda _: kind)
-    monkeypatch.setattr(python_tree, "_available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(python_tree, "available_bytes", lambda: 1 << 20)
     monkeypatch.setattr(python_tree, "_shared", lambda *_: False)
     with Job(ported) as job, contextlib.ExitStack() as stack:
         if kind == "tmpfs":

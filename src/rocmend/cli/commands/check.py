@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "check",
     examples=(
         ("rocmend check", "this machine; the report goes to rocmend-report.html"),
-        ("rocmend check --machine examples/machines/strix-halo -o strix-halo.html", "a captured machine"),
+        ("rocmend check --machine strix-halo -o strix-halo.html", "a captured machine"),
         ("rocmend check --target gfx1151", "no AMD GPU here: answer for one"),
         ("rocmend check ~/src/my-cuda-project --target gfx1151", "and plan and prove the port of a project"),
         ("rocmend check --wheel torch.whl --wheel bitsandbytes.whl", "and say whether these wheels run on it"),
@@ -82,6 +82,36 @@ def command(
     each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
     the project, is changed.
     """
+    check(
+        project=project,
+        machine_dir=machine_dir,
+        target=target,
+        workload=workload,
+        model_size=model_size,
+        wheels=wheels,
+        output=output,
+        probe=probe,
+        store_path=store_path,
+        no_store=no_store,
+        output_format=output_format,
+    )
+
+
+def check(
+    *,
+    output: Path,
+    output_format: str,
+    project: Path | None = None,
+    machine_dir: Path | None = None,
+    target: str | None = None,
+    workload: str | None = None,
+    model_size: str | None = None,
+    wheels: tuple[Path, ...] = (),
+    probe: bool = True,
+    store_path: Path | None = None,
+    no_store: bool = False,
+) -> None:
+    """Check a machine, leave the report and print the summary; the arguments are the options of the command."""
     from rocmend.cli.check import run_check
     from rocmend.cli.keeping import Begun, keep_check, store_or_warning
     from rocmend.cli.views.check import check_report, check_summary
@@ -118,7 +148,8 @@ def command(
     if store is not None:
         keep_check(store, result, machine, begun, output)
     others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
-    outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN)
+    judged = not result.diagnosis.hypothetical_target
+    outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
 
 
@@ -126,7 +157,7 @@ def _sarif(result: Check) -> str:
     """Return the findings about the machine, and those in the project as a run of their own."""
     from rocmend.report import sarif
 
-    found = sarif.render(result.diagnosis.findings, machine=result.machine)
+    found = sarif.render(result.diagnosis.findings, machine=result.diagnosis.about)
     if result.project is None:
         return found
     from rocmend.cli.views import port_sarif

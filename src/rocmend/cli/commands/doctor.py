@@ -18,7 +18,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     examples=(
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
-        ("rocmend doctor --machine examples/machines/strix-halo", "a captured machine"),
+        ("rocmend doctor --machine strix-halo", "a captured machine"),
         ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "all about one finding"),
     ),
 )
@@ -55,7 +55,7 @@ def command(
     def sarif_text() -> str:
         from rocmend.report import sarif
 
-        return sarif.render(diagnosis.findings, machine=diagnosis.machine)
+        return sarif.render(diagnosis.findings, machine=diagnosis.about)
 
     def lines() -> str:
         from rocmend.cli.output import json_lines
@@ -64,7 +64,8 @@ def command(
 
     from rocmend.cli.views.diagnosis import diagnosis_document
 
-    outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN)
+    judged = not diagnosis.hypothetical_target
+    outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN, judged=judged)
     others = {"sarif": sarif_text, "jsonl": lines}
     finish(outcome, output_format, lambda: diagnosis_document(diagnosis), details=verbose, others=others)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
 
@@ -18,7 +19,14 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @click.argument("name", type=click.Choice(["release", "library", "pytorch-source"]))
-@click.option("--target", "targets", multiple=True, metavar="GFX", help="Only this target's column; can be repeated.")
+@click.option(
+    "--target",
+    "targets",
+    type=GpuName(),
+    multiple=True,
+    metavar="GPU",
+    help="Only this GPU's column: gfx1151, 'RX 7900 XTX' …; can be repeated.",
+)
 @output_options("md", private=False)
 def command(name: str, targets: tuple[str, ...], output_format: str) -> None:
     """Print a compatibility table put together from the entries: who says so stands with each cell in the JSON."""

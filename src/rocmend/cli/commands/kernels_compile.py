@@ -9,6 +9,7 @@ from typing import Literal
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import OTHER_MAKERS, GpuNames
 from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -30,8 +31,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--op", "more_ops", multiple=True, metavar="OP", help="An op, instead of naming it as an argument.")
 @click.option(
     "--targets",
-    metavar="NAMES",
-    help="gfx targets (or sm90, sm80), with commas between. Otherwise the nine of the table.",
+    type=GpuNames(others=OTHER_MAKERS),
+    metavar="GPUS",
+    help="GPUs (gfx1151, 'RX 7900 XTX', sm90 …), with commas between. Otherwise the nine of the table.",
 )
 @click.option(
     "--subset",
@@ -100,7 +102,7 @@ def command(
         data = {"version": toolchain.version, "path": toolchain.path}
         finish(Outcome("kernels compile", data), output_format, lambda: fetched_document(toolchain))
     fast = subset == "fast"
-    wanted = tuple(dict.fromkeys(name for name in (targets or "").replace(",", " ").split()))
+    wanted = tuple(dict.fromkeys(targets.split(","))) if targets else ()
     names = tuple(by_name(name).name for name in wanted) or (run.FAST_TARGETS if fast else run.DEFAULT_TARGETS)
     if "cpu" in names:
         raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Name a gfx target.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import OTHER_MAKERS, GpuName
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
 
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
 )
 @click.argument("op")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--target", metavar="TARGET", default=None, help="gfx1151, sm90, cpu … Otherwise this machine's device.")
+@click.option(
+    "--target",
+    type=GpuName(others=OTHER_MAKERS),
+    metavar="GPU",
+    default=None,
+    help="gfx1151, 'RX 7900 XTX', sm90, cpu … Otherwise this machine's device.",
+)
 @click.option("--product", metavar="NAME", default=None, help="For the least time: a product of the target.")
 @output_options("md")
 def command(op: str, fields: tuple[str, ...], target: str | None, product: str | None, output_format: str) -> None:

@@ -17,11 +17,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "minimize",
     examples=(
         (
-            "rocmend lab minimize examples/experiments/local-demo.toml baseline everything-off",
+            "rocmend lab minimize demo-lab/local-demo.toml baseline everything-off",
             "which of the changes are needed",
         ),
         (
-            "rocmend lab minimize examples/experiments/local-demo.toml everything-off baseline --repeats 5",
+            "rocmend lab minimize demo-lab/local-demo.toml everything-off baseline --repeats 5",
             "what breaks it again, each trial run five times",
         ),
     ),

@@ -13,8 +13,8 @@ from rocmend.report.envelope import Outcome
 @rocmend_command(
     "plan",
     examples=(
-        ("rocmend lab plan examples/experiments/local-demo.toml", "what would be run, in which order"),
-        ("rocmend lab plan examples/experiments/strix-halo-load-hang.toml", "with predictions and reboot plans"),
+        ("rocmend lab plan demo-lab/local-demo.toml", "what would be run, in which order"),
+        ("rocmend lab plan demo-lab/strix-halo-load-hang.toml", "with predictions and reboot plans"),
     ),
 )
 @experiment_argument

@@ -14,8 +14,8 @@ from rocmend.report.envelope import Outcome
 @rocmend_command(
     "report",
     examples=(
-        ("rocmend lab report examples/experiments/local-demo.toml", "what follows from the trials, in the terminal"),
-        ("rocmend lab report examples/experiments/local-demo.toml --format html > report.html", "as one page to share"),
+        ("rocmend lab report demo-lab/local-demo.toml", "what follows from the trials, in the terminal"),
+        ("rocmend lab report demo-lab/local-demo.toml --format html > report.html", "as one page to share"),
     ),
 )
 @experiment_argument

@@ -16,7 +16,7 @@ from rocmend.core.errors import UsageError
 @rocmend_command(
     "resume",
     examples=(
-        ("rocmend lab resume examples/experiments/local-demo.toml", "go on after an interruption"),
+        ("rocmend lab resume demo-lab/local-demo.toml", "go on after an interruption"),
         ("rocmend lab resume strix-halo-load-hang.toml", "go on after a reboot: the boot's parameters are checked"),
     ),
 )

@@ -15,8 +15,8 @@ from rocmend.cli.stored import store_option
 @rocmend_command(
     "run",
     examples=(
-        ("rocmend lab run examples/experiments/local-demo.toml", "run what has not been run yet"),
-        ("rocmend lab run examples/experiments/local-demo.toml --only baseline --repeats 5", "one trial, five times"),
+        ("rocmend lab run demo-lab/local-demo.toml", "run what has not been run yet"),
+        ("rocmend lab run demo-lab/local-demo.toml --only baseline --repeats 5", "one trial, five times"),
     ),
 )
 @experiment_argument

@@ -14,8 +14,8 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "status",
     examples=(
-        ("rocmend lab status examples/experiments/local-demo.toml", "which trials were run, and what came out"),
-        ("rocmend lab status examples/experiments/local-demo.toml --json", "the same for a script"),
+        ("rocmend lab status demo-lab/local-demo.toml", "which trials were run, and what came out"),
+        ("rocmend lab status demo-lab/local-demo.toml --json", "the same for a script"),
     ),
 )
 @experiment_argument

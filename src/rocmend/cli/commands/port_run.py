@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -30,7 +32,14 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
-@click.option("--target", "targets", metavar="GFX", multiple=True, help="A gfx target, e.g. gfx1151. Repeatable.")
+@click.option(
+    "--target",
+    "targets",
+    type=GpuName(),
+    metavar="GPU",
+    multiple=True,
+    help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
+)
 @click.option("--apply", "write", is_flag=True, help="Write the port into the project.")
 @click.option("--diff", "show_diff", is_flag=True, help="Print the port as a patch, and write nothing.")
 @click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")
@@ -55,8 +64,8 @@ if TYPE_CHECKING:
     default=None,
     help="Write what is found down as known.",
 )
-@click.option("--explain", "rule_id", metavar="ID", default=None, help="Tell all about a rule and stop.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and stop.")
+@click.option("--explain", "rule_id", metavar="ID", default=None, help="Explain one rule in detail.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
 )
@@ -186,13 +195,7 @@ def _tell_rules(rule_id: str | None, output_format: str) -> None:
     wanted = rule_id.strip().upper() if rule_id else ""
     found = next((rule for rule in known if rule.id == wanted), None)
     if found is None:
-        import difflib
-
-        near = difflib.get_close_matches(wanted, [rule.id for rule in known], n=3)
-        hint = f"Near it: {', '.join(near)}. " if near else ""
-        raise UsageError(
-            "port", f"no rule is called {rule_id!r}.", next_step=f"{hint}`rocmend port --rules` lists them."
-        )
+        raise unknown("port", "rule", rule_id or "", [rule.id for rule in known], listed="rocmend port --rules")
     finish(Outcome("port", _record(found)), output_format, lambda: rule_document(found))
 
 

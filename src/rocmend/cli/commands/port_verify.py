@@ -8,6 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.execution import announce, execution_of, execution_options, listing
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -28,7 +29,14 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 @click.option(
     "--level", type=click.Choice(_LEVELS), default=None, help="The last level to run [default: all that can run]."
 )
-@click.option("--target", "targets", metavar="GFX", multiple=True, help="A gfx target, e.g. gfx1151. Repeatable.")
+@click.option(
+    "--target",
+    "targets",
+    type=GpuName(),
+    metavar="GPU",
+    multiple=True,
+    help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
+)
 @execution_options
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
 @click.option("--no-cache", is_flag=True, help="Compile everything anew.")

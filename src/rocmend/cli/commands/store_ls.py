@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, json_lines, output_options, redactor
 from rocmend.cli.stored import existing_store, parse_time, store_option
 from rocmend.cli.streams import write_data
@@ -34,7 +35,13 @@ from rocmend.report.redacted import json_lines as redacted_lines
     type=click.Choice([verdict.value for verdict in Verdict]),
     help="With this verdict (can be given more than once): pass, wrong-output, hang, crash …",
 )
-@click.option("--gfx", "gfx_target", metavar="GFX", help="Run on this target, e.g. gfx1151.")
+@click.option(
+    "--gfx",
+    "gfx_target",
+    type=GpuName(others=r"gfx\w+|sm\w+|cpu"),
+    metavar="GPU",
+    help="Run on this GPU: gfx1151, 'RX 7900 XTX' …",
+)
 @click.option("--group", metavar="ID", help="Of this probe run or experiment.")
 @click.option("--since", metavar="WHEN", help="Started since: an age (12h, 7d) or a date (2026-01-31, UTC).")
 @click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
 
@@ -14,13 +15,16 @@ from rocmend.report.envelope import Outcome
     examples=(
         ("rocmend targets", "the table of all targets"),
         ("rocmend targets gfx1151", "one target with its products, peaks and sources"),
-        ("rocmend targets gfx90a:xnack- --json", "the same as data"),
+        ("rocmend targets 'steam deck' --json", "by a product's name, as data"),
     ),
 )
-@click.argument("name", required=False)
+@click.argument("name", metavar="[GPU]", required=False, type=GpuName())
 @output_options("md", private=False)
 def command(name: str | None, output_format: str) -> None:
-    """List the AMD gfx targets, or tell all about one."""
+    """List the AMD gfx targets, or explain one.
+
+    GPU is a target (gfx1151) or a name that people use: 'RX 7900 XTX', strix-halo, 780M, 'steam deck'.
+    """
     from rocmend.cli.views.targets import target_document, targets_document
     from rocmend.core.gfx import lookup, products, targets
 

@@ -10,6 +10,7 @@ from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.core.errors import UsageError
+from rocmend.core.suggest import unknown
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 
@@ -50,8 +51,7 @@ def command(
         )
     result = choose(machine, load_entries(), package, name, workload)
     if package not in result.known_packages:
-        known = ", ".join(result.known_packages)
-        raise UsageError("wheel choose", f"no entry says how to install {package!r}.", next_step=f"Known: {known}.")
+        raise unknown("wheel choose", "package with an install table", package, result.known_packages)
     serves = any(choice.serves is not False for choice in result.choices)
     outcome = Outcome("wheel choose", result, CLEAN if serves else FINDINGS)
     finish(outcome, output_format, lambda: choices_document(result), details=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options, progress, progress_done
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
@@ -23,7 +24,14 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     ),
 )
 @click.argument("subject", metavar="FILE|PACKAGE|DIR")
-@click.option("--target", "targets", multiple=True, metavar="GFX", help="A gfx target to judge for; can be repeated.")
+@click.option(
+    "--target",
+    "targets",
+    type=GpuName(settings=True),
+    multiple=True,
+    metavar="GPU",
+    help="A GPU to judge for: gfx1151, gfx90a:xnack-, 'RX 7900 XTX' …; can be repeated.",
+)
 @click.option("--files", "all_files", is_flag=True, help="List every file with device code, not only the largest.")
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
@@ -77,17 +85,16 @@ def command(
 
 def _asked(targets: tuple[str, ...], machine_dir: Path | None) -> tuple[list[str], str]:
     """Return the targets to judge for, and the machine's own ROCm version where it has one."""
-    from rocmend.core.gfx import parse_target_id
     from rocmend.machine.collect import default_name, open_machine, snapshot
 
     if targets and machine_dir is None:
-        return [str(parse_target_id(target)) for target in targets], ""
+        return list(targets), ""
     root = open_machine(machine_dir)
     machine = snapshot(root, name=default_name(machine_dir), only=("kfd", "rocm"))
     found = [machine.value(f"gpu.{index}.gfx_target") for index in machine.indices("gpu")]
     names = list(dict.fromkeys(name for name in found if isinstance(name, str)))
     if targets:
-        names = [str(parse_target_id(target)) for target in targets]
+        names = list(targets)
     elif machine_dir is not None and not names:
         raise UsageError("wheel inspect", f"{machine_dir} has no AMD GPU.", next_step="Name one: --target gfx1151.")
     return names, str(machine.value("rocm.version") or "")

@@ -42,7 +42,8 @@ def check_report(check: Check) -> Document:
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
     blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,))]
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
-    blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+    if serious or not check.diagnosis.hypothetical_target:
+        blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
     if notes:
         blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
     if check.wheels:
@@ -58,7 +59,8 @@ def check_report(check: Check) -> Document:
     blocks.append(Section("What works", _probes(check)))
     blocks.append(Section("What to install", _install(check)))
     blocks.append(Section("What to set", _settings(check)))
-    blocks.append(Section("The machine", (_machine(check),)))
+    if check.facts:
+        blocks.append(Section("The machine", (_machine(check),)))
     blocks += undecided_blocks(check.diagnosis)
     blocks.append(Section("How this was made", (_made(check),)))
     footer = "`rocmend doctor --explain ID` tells all about a finding. Nothing on the machine was changed."
@@ -87,6 +89,8 @@ def check_summary(check: Check, report: str) -> Document:
 
 
 def _title(check: Check) -> str:
+    if check.diagnosis.hypothetical_target:
+        return check.diagnosis.about
     return f"{check.machine}: {', '.join(check.targets) or 'no AMD GPU'}"
 
 
@@ -112,8 +116,10 @@ def _install(check: Check) -> tuple[Block, ...]:
 
 def _settings(check: Check) -> tuple[Block, ...]:
     settings = check.environment
-    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.machine}")
-    hint = Text(f"For another workload or shell: `rocmend env --for {settings.workload} --shell fish`.", Tone.MUTED)
+    text = write(settings.lines, "bash", title=f"{settings.workload} on {check.diagnosis.about}")
+    target = check.diagnosis.hypothetical_target
+    command = f"rocmend env --for {settings.workload} --shell fish{f' --target {target}' if target else ''}"
+    hint = Text(f"For another workload or shell: `{command}`.", Tone.MUTED)
     return (Code(text, "bash"), hint)
 
 
@@ -134,4 +140,6 @@ def _made(check: Check) -> Text:
         device = check.probes.subject.device_name
         tried = f"What stands under “What works” was run on {device}; all else says what is known and configured."
     read = f"Facts were read on {check.diagnosis.captured_at} from the machine's files and tools."
+    if target := check.diagnosis.hypothetical_target:
+        read = f"Nothing of {check.machine} was used: all of this follows from {target} alone."
     return Text(f"{read} {tried} Took: {times}.", Tone.MUTED)

@@ -7,7 +7,7 @@ from rocmend.cli.views.machine import value_text
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
 from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
-from rocmend.report.document import Block, Card, Document, Pairs, Section, Text, Tone, table
+from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
 TONE = {
     Severity.ERROR: Tone.ERROR,
@@ -24,7 +24,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
     footer = "Nothing was changed. `rocmend doctor --explain ID` tells all about a finding, `-v` about all of them."
-    return Document(f"Diagnosis of {diagnosis.machine}", summary, tone, tuple(blocks), footer)
+    title = diagnosis.about if diagnosis.hypothetical_target else f"Diagnosis of {diagnosis.machine}"
+    return Document(title, summary, tone, tuple(blocks), footer)
 
 
 def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
@@ -37,6 +38,8 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
         (count_text(counts[Severity.INFO], "note"), counts[Severity.INFO]),
     ]
     named = [text for text, count in parts if count]
+    if diagnosis.hypothetical_target:
+        return _of_a_target(diagnosis, named), next((TONE[level] for level in Severity if counts[level]), Tone.INFO)
     tone = next((TONE[level] for level in Severity if counts[level]), Tone.GOOD)
     rest = f"{diagnosis.healthy} checks found nothing"
     if diagnosis.undecided:
@@ -44,6 +47,31 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
     if not named:
         return f"Nothing wrong was found: {rest}.", tone
     return f"{_listed(named)}; {rest}.", tone
+
+
+def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
+    """Say what is known of a target that is not here; nothing of a machine was judged, so nothing is called well."""
+    target = diagnosis.hypothetical_target
+    found = f" {_listed(named)} from the target alone." if named else ""
+    count = len(_about_the_target(diagnosis))
+    known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
+    checks = count_text(len(diagnosis.undecided) - count, "general check")
+    return (
+        f"Nothing of {diagnosis.machine} was judged.{found} {known}{checks} can be decided only on a machine with it."
+    )
+
+
+def _about_the_target(diagnosis: Diagnosis) -> list[Undecided]:
+    return [item for item in diagnosis.undecided if item.gfx]
+
+
+def _target_blocks(diagnosis: Diagnosis) -> list[Block]:
+    target, known = diagnosis.hypothetical_target, _about_the_target(diagnosis)
+    if not known:
+        return []
+    rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.entry_id)] for item in known]
+    title = f"Known problems of {target}, not checked here"
+    return [Section(title, (table(["severity", "explain with `rocmend doctor --explain`"], rows),))]
 
 
 def _listed(parts: list[str]) -> str:
@@ -109,7 +137,9 @@ def finding_card(finding: Finding) -> Card:
 def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
     """Lay out what could not be told, and what did not work."""
     blocks: list[Block] = []
-    if diagnosis.undecided:
+    if diagnosis.hypothetical_target:
+        blocks += _target_blocks(diagnosis)
+    elif diagnosis.undecided:
         blocks.append(Section("Could not be decided", _undecided_texts(diagnosis.undecided)))
     if diagnosis.collector_problems:
         rows = [[run.name, run.status.value, run.reason] for run in diagnosis.collector_problems]

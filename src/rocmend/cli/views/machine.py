@@ -33,7 +33,9 @@ def machine_document(machine: Machine, *, prefix: str = "") -> Document:
         blocks.append(Section("Collectors that did not finish", (table(["collector", "ended", "why"], rows_failed),)))
     summary = f"{count_text(len(keys), 'fact')}, {count_text(len(gaps), 'gap')}, read {machine.captured_at}"
     tone = Tone.WARNING if failed else Tone.PLAIN
-    return Document(machine.name, summary, tone, tuple(blocks))
+    target = machine.hypothetical_target
+    title = f"{machine.name}, with {target} in place of its GPUs" if target else machine.name
+    return Document(title, summary, tone, tuple(blocks))
 
 
 def _group(key: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocmend.core.gfx import GfxTarget, Product, generic_members, peak_tflops
+from rocmend.core.gfx import GfxTarget, Product, generic_members, known_names, peak_tflops
 from rocmend.core.units import count_text, size_text
 from rocmend.report.document import Block, Document, Link, Links, Pairs, Section, Text, table
 
@@ -27,7 +27,7 @@ def targets_document(targets: Sequence[GfxTarget]) -> Document:
     return Document(
         count_text(len(targets), "gfx target"),
         blocks=(table(columns, rows),),
-        footer="`rocmend targets gfx1151` tells all about one, with products, peaks and sources.",
+        footer="`rocmend targets strix-halo` explains one, with products, peaks and sources.",
     )
 
 
@@ -37,6 +37,9 @@ def target_document(target: GfxTarget, products: Sequence[Product]) -> Document:
     if target.notes:
         blocks.append(Section("Notes", tuple(Text(note) for note in target.notes)))
     blocks.append(Section("Peak rates", (_rates(target),)))
+    others = _other_names(target, products)
+    if others:
+        blocks.append(Section("Also called", (Text(", ".join(others)),)))
     if products:
         blocks.append(Section("Products", (_products(target, products),)))
     seen = {source.url: Link(source.title, source.url) for source in target.sources.values()}
@@ -45,6 +48,12 @@ def target_document(target: GfxTarget, products: Sequence[Product]) -> Document:
     return Document(
         f"{target.name}: {target.chip}", f"{target.architecture}, {target.generation}", blocks=tuple(blocks)
     )
+
+
+def _other_names(target: GfxTarget, products: Sequence[Product]) -> list[str]:
+    """Return the names that lead to the target and stand nowhere else on its page."""
+    shown = {target.name, target.architecture, target.chip, *(product.name for product in products)}
+    return [name for _, gfx, name in known_names() if gfx == target.name and name not in shown]
 
 
 def _facts(target: GfxTarget) -> tuple[tuple[str, str, str], ...]:

@@ -3,6 +3,7 @@
 from rocmend.core.gfx.compute import override_between, peak_tflops
 from rocmend.core.gfx.model import GfxTarget, MatrixUnit, Override, Product, Xnack
 from rocmend.core.gfx.names import TargetId, parse_target_id
+from rocmend.core.gfx.resolve import NamedGpu, known_names, resolve
 from rocmend.core.gfx.table import (
     find,
     from_kfd_version,
@@ -17,6 +18,7 @@ from rocmend.core.gfx.table import (
 __all__ = [
     "GfxTarget",
     "MatrixUnit",
+    "NamedGpu",
     "Override",
     "Product",
     "TargetId",
@@ -25,11 +27,13 @@ __all__ = [
     "from_kfd_version",
     "generic_members",
     "generic_targets",
+    "known_names",
     "lookup",
     "override_between",
     "parse_target_id",
     "peak_tflops",
     "product_for",
     "products",
+    "resolve",
     "targets",
 ]

@@ -13,6 +13,7 @@ from rocmend.core.errors import UnitError, UsageError
 from rocmend.core.gfx.model import GfxTarget, Product
 from rocmend.core.gfx.names import parse_target_id
 from rocmend.core.records import Source
+from rocmend.core.suggest import unknown
 
 _DATA = Path(__file__).parent / "data"
 
@@ -79,6 +80,18 @@ def _products() -> tuple[Product, ...]:
         raise UnitError("product table", f"is not valid: {error}.") from error
 
 
+@cache
+def further_names() -> tuple[tuple[str, str], ...]:
+    """Return names of GPUs that no product of the table has, with their gfx targets."""
+    document = _read("products.toml")
+    _with_sources(msgspec.convert(document["source"], dict[str, Source]), {key: key for key in document["names"]})
+    rows = [(name, gfx) for group in document["names"].values() for gfx, names in group.items() for name in names]
+    for _, gfx in rows:
+        if gfx not in _targets():
+            raise UnitError("product table", f"gives names to {gfx}, which the target table does not hold.")
+    return tuple(rows)
+
+
 def targets() -> tuple[GfxTarget, ...]:
     """Return every gfx target of the table, in the order of their ISA versions."""
     return tuple(_targets().values())
@@ -113,13 +126,7 @@ def lookup(name: str) -> GfxTarget:
             why=f"Its code runs on {members}.",
             next_step="Name one of those.",
         )
-    from difflib import get_close_matches
-
-    near = get_close_matches(processor, _targets(), n=3, cutoff=0.75)
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
-    raise UsageError(
-        "gfx target", f"no gfx target is called {processor!r}.", next_step=f"{meant}`rocmend targets` lists all."
-    )
+    raise unknown("gfx target", "gfx target", processor, _targets(), listed="rocmend targets")
 
 
 def from_kfd_version(version: int) -> GfxTarget | None:

@@ -7,9 +7,9 @@ log: the person believes that a workaround is active.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
+from rocmend.core.suggest import misspelled
 from rocmend.machine.derive._inputs import why_missing
 from rocmend.machine.derive._module_parameters import AMDGPU, DISTINCT, MODULES, OPTIONS, TTM
 from rocmend.machine.facts import FactSink, Machine, derivation
@@ -67,10 +67,10 @@ def check(key: str, value: Any, modules: dict[str, frozenset[str]]) -> dict[str,
     if module in {"amdkfd", "kfd"}:
         suggestion = f"amdgpu.{parameter}" if parameter in modules["amdgpu"] else ""
         return _problem(given, suggestion, value, "amdkfd has been part of the module amdgpu since Linux 4.20")
-    near = ["ttm"] if parameter in TTM else get_close_matches(module, ["amdgpu", "amdttm"], 1, 0.75)
+    near = "ttm" if parameter in TTM else misspelled(module, ["amdgpu", "amdttm"])
     if not near:
         return None
-    return _problem(given, _repaired(near[0], parameter, modules), value, f"there is no module {module}")
+    return _problem(given, _repaired(near, parameter, modules), value, f"there is no module {module}")
 
 
 def _no_such_parameter(
@@ -83,8 +83,8 @@ def _no_such_parameter(
 
 
 def _repaired(module: str, parameter: str, modules: dict[str, frozenset[str]]) -> str:
-    near = get_close_matches(parameter, sorted(modules[module]), 1, 0.6)
-    return f"{module}.{near[0]}" if near else ""
+    near = misspelled(parameter, sorted(modules[module]))
+    return f"{module}.{near}" if near else ""
 
 
 def _misplaced(name: str, modules: dict[str, frozenset[str]]) -> str:
@@ -97,8 +97,7 @@ def _misplaced(name: str, modules: dict[str, frozenset[str]]) -> str:
         return f"amdgpu.{name}"
     if name in TTM:
         return f"ttm.{name}"
-    near = get_close_matches(name, sorted(OPTIONS), 1, 0.85)
-    return near[0] if near else ""
+    return misspelled(name, sorted(OPTIONS), near=0.2)
 
 
 def _check_words(name: str, given: str, value: str) -> dict[str, str] | None:
@@ -110,8 +109,8 @@ def _check_words(name: str, given: str, value: str) -> dict[str, str] | None:
     other = next((option for option, words in OPTIONS.items() if all(word in words for word in unknown)), None)
     if other is not None:
         return {"given": given, "suggestion": f"{other}={','.join(unknown)}", "why": why}
-    near = get_close_matches(unknown[0], sorted(OPTIONS[name]), 1, 0.6)
-    return {"given": given, "suggestion": f"{name}={near[0]}" if near else "", "why": why}
+    near = misspelled(unknown[0], sorted(OPTIONS[name]))
+    return {"given": given, "suggestion": f"{name}={near}" if near else "", "why": why}
 
 
 def _words(value: str) -> Iterator[str]:

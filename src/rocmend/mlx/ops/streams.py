@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rocmend.core.host_memory import total_bytes
 from rocmend.mlx import device as devices
 from rocmend.mlx.device import Device, DeviceType, Stream, cpu, gpu
 from rocmend.mlx.evaluate import let_go
@@ -281,8 +282,6 @@ def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]:
 
 
 def _cpu_info() -> dict[str, str | int]:
-    import psutil  # type: ignore[import-untyped]
-
     name = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123
@@ -295,5 +294,5 @@ def _cpu_info() -> dict[str, str | int]:
     return {
         "device_name": name or platform.machine() or "cpu",
         "architecture": platform.machine(),
-        "memory_size": int(psutil.virtual_memory().total),
+        "memory_size": total_bytes(),
     }

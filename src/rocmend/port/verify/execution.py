@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from rocmend.core.errors import UsageError
+from rocmend.core.host_memory import total_bytes
 from rocmend.core.secrets import holds_token, is_secret_variable
 from rocmend.core.supervise import CommandResult, Ending
 from rocmend.core.units import size_text
@@ -119,7 +120,7 @@ def request_text(root: Path, level: str, targets: Sequence[str] = (), *, run: bo
 
 def memory_limit() -> int:
     """Return the bytes of memory that one command may hold."""
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
+    return int(total_bytes() * MEMORY_SHARE)
 
 
 def clean_environment(given: Mapping[str, str], home: Path, pass_env: Sequence[str] = ()) -> dict[str, str]:

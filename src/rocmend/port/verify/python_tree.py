@@ -7,10 +7,12 @@ import fcntl
 import os
 import shutil
 import stat
+import sys
 from enum import StrEnum
 from pathlib import Path
 
 from rocmend.core.errors import DataError
+from rocmend.core.host_memory import available_bytes
 from rocmend.core.mounts import file_system
 from rocmend.core.units import size_text
 from rocmend.port.edits import applied
@@ -127,7 +129,7 @@ def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
     free = shutil.disk_usage(folder).free
     in_memory = file_system(folder.resolve()) in {"tmpfs", "ramfs"}
     if in_memory:
-        free = min(free, _available_memory()) if free else _available_memory()  # ramfs says that it has nothing
+        free = min(free or sys.maxsize, available_bytes())  # ramfs says that it has nothing
     if needed <= free * _SHARE_OF_ROOM or _can_share(largest, folder):
         return
     place = f"{folder.parents[2]}{', which is in memory,' if in_memory else ''}"
@@ -140,18 +142,6 @@ def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
         next_step="Set TMPDIR to a folder on a disk with more room (one on the project's own btrfs or XFS needs "
         "none), or move large files out of the project.",
     )
-
-
-def _available_memory() -> int:
-    """Return the bytes of memory that can be used before others are swapped out.
-
-    Source: proc_meminfo(5), ``MemAvailable``
-    """
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) << 10
-    except (OSError, StopIteration, ValueError):
-        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
 
 
 def _can_share(file: Path, folder: Path) -> bool:

@@ -1,1 +1,0 @@
-"""Experiments to start from, and a workload to try them with."""

@@ -1,0 +1,134 @@
+"""``rocmend demo``."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import finish, output_options
+from rocmend.core.errors import RocmendError, UsageError, did_you_mean
+from rocmend.core.examples import EXPERIMENTS, PROJECT, example_machines
+from rocmend.core.files import naming
+from rocmend.report.document import Code, Document, Section, Text, Tone, table
+from rocmend.report.envelope import Outcome
+
+
+class _Copied(NamedTuple):
+    """An example that is copied to a folder of the user's."""
+
+    source: Path
+    about: str
+    commands: tuple[str, ...]
+
+
+_COPIES = {
+    "port": _Copied(
+        PROJECT,
+        "a CUDA project to port: a PyTorch extension with three kernels",
+        ("rocmend port {dir}", "rocmend port {dir} --apply --suggestions", "rocmend check {dir} --target gfx1151"),
+    ),
+    "lab": _Copied(
+        EXPERIMENTS,
+        "experiments for `rocmend lab`; local-demo.toml runs on any machine",
+        ("rocmend lab plan {dir}/local-demo.toml", "rocmend lab run {dir}/local-demo.toml"),
+    ),
+}
+
+
+@rocmend_command(
+    "demo",
+    examples=(
+        ("rocmend demo", "list the examples"),
+        ("rocmend demo strix-halo", "diagnose a captured machine: a summary here, and an HTML report"),
+        ("rocmend demo port my-copy", "copy a CUDA project to the folder my-copy, to port it"),
+        ("rocmend demo lab demo-lab", "copy experiments to the folder demo-lab"),
+    ),
+)
+@click.argument("name", default="")
+@click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("rocmend-report.html"),
+    show_default=True,
+    help="Where the HTML report goes. The default replaces an earlier report only; links are not followed.",
+)
+@output_options("md")
+def command(name: str, directory: Path | None, output: Path, output_format: str) -> None:
+    """Try rocmend on the examples that come with it; no AMD GPU is needed.
+
+    Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine NAME` does, and keeps
+    no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies experiments.
+
+    The machines are made up: the formats are those of Linux and ROCm, the values were not read from real hardware.
+    """
+    machines = example_machines()
+    if not name:
+        _list(machines, output_format)
+    elif name in _COPIES:
+        _copy(name, directory, output_format)
+    elif name not in machines:
+        known = (*machines, *_COPIES)
+        raise UsageError(
+            "demo",
+            f"There is no example {name!r}.",
+            why=did_you_mean(name, known),
+            next_step=f"The examples are {', '.join(known)}.",
+        )
+    elif directory is not None:
+        raise UsageError(
+            "demo", f"{name} is a machine: it is diagnosed, not copied.", next_step=f"`rocmend demo {name}` does it."
+        )
+    else:
+        from rocmend.cli.commands.check import check
+
+        check(machine_dir=machines[name], probe=False, no_store=True, output=output, output_format=output_format)
+
+
+def _list(machines: dict[str, Path], output_format: str) -> None:
+    about = {name: _about(directory) for name, directory in machines.items()}
+    data = {"machines": about, "copies": {name: example.about for name, example in _COPIES.items()}}
+    copies = [[f"{name} DIR", example.about] for name, example in _COPIES.items()]
+    blocks = (
+        Section("Machines", (table(["name", "what it shows"], list(map(list, about.items()))),)),
+        Section("Copied to a folder that you name", (table(["name", "what it is"], copies),)),
+    )
+    summary = "`rocmend demo NAME` diagnoses a machine; any command with --machine takes these names too."
+    finish(Outcome("demo", data), output_format, lambda: Document("Examples", summary, Tone.PLAIN, blocks))
+
+
+def _about(machine: Path) -> str:
+    """Return what a machine's README says after its title, in one line."""
+    text = (machine / "README.md").read_text(encoding="utf-8")
+    return " ".join(text.partition("\n")[2].split())
+
+
+def _copy(name: str, directory: Path | None, output_format: str) -> None:
+    example = _COPIES[name]
+    if directory is None:
+        raise UsageError(
+            "demo",
+            f"`rocmend demo {name}` needs a folder to copy to.",
+            next_step=f"Name a new one: `rocmend demo {name} demo-{name}`.",
+        )
+    if directory.exists() or directory.is_symlink():
+        raise UsageError(str(directory), "is there already and is not overwritten.", next_step="Name a new folder.")
+    try:
+        with naming(directory):
+            shutil.copytree(example.source, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    except (OSError, shutil.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RocmendError(
+            str(directory), f"The example can't be copied: {reason}.", next_step="Name another place."
+        ) from error
+    commands = [line.format(dir=shlex.quote(str(directory))) for line in example.commands]
+    data = {"example": name, "directory": str(directory), "commands": commands}
+    blocks = (Text("Try:"), Code("\n".join(commands), "bash"))
+    title = f"Copied to {directory}"
+    finish(Outcome("demo", data), output_format, lambda: Document(title, f"It is {example.about}.", Tone.GOOD, blocks))

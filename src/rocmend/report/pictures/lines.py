@@ -1,0 +1,138 @@
+"""Pictures in a terminal: bars to scale, with their figures beside or below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rocmend.report.document import Bars, Picture, Ranges, Span, Stack, Stacks, Timeline, Tone, Topology
+from rocmend.report.pictures.markup import share
+from rocmend.report.pictures.scale import axis_end, duration
+
+_FILLS = ("█", "▒", "▓", "░")
+_PHASES = ("█", "▒")
+_WIDEST_LABEL = 28
+_LEAST_BAR = 16
+
+
+class Line(NamedTuple):
+    """A line of a picture.
+
+    Attributes:
+        parts: Its texts with their tones.
+        wraps: It is words, which may be broken; a bar may not.
+        indent: Columns before it.
+    """
+
+    parts: tuple[tuple[str, Tone], ...]
+    wraps: bool = False
+    indent: int = 0
+
+
+def lines(block: Picture, room: int) -> Iterator[Line]:
+    """Yield a picture's lines, its caption left out.
+
+    Args:
+        block: The picture.
+        room: Columns that there are.
+    """
+    yield from _LINES[type(block)](block, room)
+
+
+def _bars(block: Bars, room: int) -> Iterator[Line]:
+    end = axis_end(block)
+    label = max((len(bar.label) for bar in block.bars), default=0)
+    left = room - label - max((len(bar.text) for bar in block.bars), default=0) - 4
+    beside = label <= _WIDEST_LABEL and left >= _LEAST_BAR  # else the words stand on a line of their own
+    width = min(left, 40) if beside else max(_LEAST_BAR, min(room - 2, 60))
+    for bar in block.bars:
+        drawn = "█" * (max(1, round(share(bar.value, end) / 100 * width)) if bar.value > 0 else 0)
+        if beside:
+            shape = (drawn.ljust(width, "░"), bar.tone)
+            yield Line(((bar.label.ljust(label) + "  ", Tone.PLAIN), shape, (f"  {bar.text}", bar.tone)))
+        else:
+            yield Line(((f"{bar.label}: {bar.text}", bar.tone),), wraps=True)
+            yield Line(((drawn, bar.tone),), indent=2)
+
+
+def _ranges(block: Ranges, room: int) -> Iterator[Line]:
+    width = max(_LEAST_BAR, min(40, room // 2))
+    for one in block.ranges:
+        at = round(share(one.value - one.low, one.high - one.low) / 100 * (width - 1))
+        yield Line(((f"{one.label}: {one.text} ({one.low_text} to {one.high_text})", one.tone),), wraps=True)
+        yield Line((("─" * at + "●" + "─" * (width - 1 - at), one.tone),), indent=2)
+
+
+def _stacks(block: Stacks, room: int) -> Iterator[Line]:
+    end, width = axis_end(block), max(_LEAST_BAR, min(room - 2, 60))
+    for stack in block.stacks:
+        yield Line(((stack.label, Tone.PLAIN),), wraps=True)
+        yield from _stack(stack, end, width)
+    for mark in block.marks:
+        yield Line(((f"{mark.label}: {mark.text}", mark.tone),), wraps=True)
+        yield Line((("━" * max(1, round(share(mark.value, end) / 100 * width)), mark.tone),), indent=2)
+
+
+def _stack(stack: Stack, end: float, width: int) -> Iterator[Line]:
+    drawn, at, named = [], 0.0, []
+    for number, part in enumerate(stack.parts):
+        begin, at = at, min(at + share(part.value, end) / 100 * width, width)
+        fill = _FILLS[number % len(_FILLS)]
+        drawn.append((fill * (round(at) - round(begin)), part.tone))
+        named.append(f"{fill} {part.label} {part.text}")
+    yield Line(tuple(drawn), indent=2)
+    yield Line(((", ".join(named), Tone.MUTED),), wraps=True, indent=2)
+
+
+def _topology(block: Topology, room: int) -> Iterator[Line]:
+    del room
+    label = max((len(device.label) for host in block.hosts for device in host.devices), default=0)
+    for host in block.hosts:
+        yield Line(((host.label, Tone.PLAIN),), wraps=True)
+        for number, device in enumerate(host.devices, 1):
+            branch = "└─ " if number == len(host.devices) else "├─ "
+            yield Line(((branch + device.label.ljust(label) + "  " + device.text, device.tone),), wraps=True, indent=2)
+    if block.fabric:
+        yield Line(((block.fabric, Tone.PLAIN),), wraps=True)
+
+
+def _timeline(block: Timeline, room: int) -> Iterator[Line]:
+    """Yield each row as a bar to scale, with the names of its spans below."""
+    width = max(20, room - 2)
+    for row in block.rows:
+        yield Line(((f"{row.label}: {row.ending}" if row.ending else row.label, Tone.PLAIN),), wraps=True)
+        if not row.spans:
+            continue
+        drawn = []
+        for number, columns in enumerate(_widths(row.spans, block.length, width)):
+            span = row.spans[number // 2]
+            drawn.append((" " * columns if number % 2 == 0 else _PHASES[number // 2 % 2] * columns, span.tone))
+        yield Line(tuple(drawn), indent=2)
+        names = (
+            f"{_PHASES[number % 2]} {span.name} {duration(span, block.unit)}" for number, span in enumerate(row.spans)
+        )
+        yield Line(((", ".join(names), Tone.MUTED),), wraps=True, indent=2)
+
+
+def _widths(spans: Sequence[Span], length: float, room: int) -> list[int]:
+    """Return for each span the columns before it and its own, at least one, together no more than the room."""
+    widths, at = [], 0
+    for left, span in zip(range(len(spans), 0, -1), spans, strict=True):
+        last = max(at, room - left)  # each span still to come needs a column
+        begin = min(max(at, round(span.begin / length * room)), last)
+        end = min(max(begin + 1, round(span.end / length * room)), last + 1)
+        if begin >= room:
+            widths += [0, 0]
+            continue
+        widths += [begin - at, end - begin]
+        at = end
+    return widths
+
+
+_LINES: dict[type, Callable[[Any, int], Iterator[Line]]] = {
+    Bars: _bars,
+    Ranges: _ranges,
+    Stacks: _stacks,
+    Topology: _topology,
+    Timeline: _timeline,
+}

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmend.report import html, markdown, terminal
+from rocmend.report.document import (
+    Bar,
+    Bars,
+    Cell,
+    Device,
+    Document,
+    Host,
+    Picture,
+    Range,
+    Ranges,
+    Stack,
+    Stacks,
+    Tone,
+    Topology,
+    table,
+)
+from rocmend.report.pictures.draw import draw
+
+SAVE_AREA = Bars((Bar("needed", 200, "200 B"), Bar("present", 150, "150 B, too small", Tone.ERROR)), "Save area")
+CLOCK = Ranges((Range("Shader clock", 0, 2900, 725, "0 MHz", "2900 MHz", "725 MHz", Tone.WARNING),), "Clocks")
+MEMORY = Stacks(
+    (Stack("All memory", (Bar("VRAM", 1, "1 GiB"), Bar("GTT", 5, "5 GiB"), Bar("system", 2, "2 GiB"))),),
+    (Bar("The model", 4, "4 GiB"),),
+    "Memory",
+)
+NODES = Topology(
+    tuple(
+        Host(f"NUMA node {node}", tuple(Device(f"GPU {node * 5 + number}", "PCIe 5.0 x16") for number in range(5)))
+        for node in range(2)
+    ),
+    "All linked by XGMI",
+    "Links",
+)
+
+
+def _printed(block: Picture, width: int = 80) -> str:
+    stream = io.StringIO()
+    terminal.render(Document("t", blocks=(block,)), stream, width=width)
+    return stream.getvalue()
+
+
+def test_lengths_are_to_scale_in_the_page_and_in_the_terminal() -> None:
+    assert '<rect x="0%" width="75%" y="0" height="16" rx="2" class="fill error">' in draw(SAVE_AREA)
+    needed, present = (line for line in _printed(SAVE_AREA).splitlines() if "█" in line)
+    assert present.count("█") / needed.count("█") == 0.75
+    assert present.startswith("present  ")
+    assert present.endswith("150 B, too small")
+
+
+def test_long_words_do_not_squeeze_the_bars() -> None:
+    text = _printed(Bars((Bar("a label that needs a line of its own " * 2, 1, "1"),)), 60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert "█" * 58 in text
+
+
+def test_a_value_stands_within_its_range() -> None:
+    assert '<svg x="25%" width="1" height="16" overflow="visible">' in draw(CLOCK)
+    line = next(line for line in _printed(CLOCK).splitlines() if "●" in line).strip()
+    assert line.index("●") == pytest.approx(len(line) / 4, abs=1)
+    assert "Shader clock: 725 MHz (0 MHz to 2900 MHz)" in _printed(CLOCK)
+
+
+def test_parts_stand_end_to_end() -> None:
+    drawn = draw(MEMORY)
+    assert re.findall(r'x="([\d.]+)%" width="([\d.]+)%" y="0" height="24" rx="2" class="part', drawn) == [
+        ("0", "12.5"),
+        ("12.5", "62.5"),
+        ("75", "25"),
+    ]
+    assert 'width="50%" y="0" height="8"' in drawn
+    assert "█ VRAM 1 GiB, ▒ GTT 5 GiB, ▓ system 2 GiB" in _printed(MEMORY)
+
+
+def test_devices_hang_on_their_hosts() -> None:
+    drawn = draw(NODES)
+    assert drawn.count("<line") == 8  # of the first row of each host; the second stands below
+    assert drawn.count('class="device plain"') == 10
+    text = _printed(NODES)
+    assert text.index("NUMA node 0") < text.index("└─ GPU 4  PCIe 5.0 x16") < text.index("NUMA node 1")
+    assert "| GPU 7 | NUMA node 1 | PCIe 5.0 x16 |" in markdown.render(Document("t", blocks=(NODES,)))
+
+
+@pytest.mark.parametrize("block", [SAVE_AREA, CLOCK, MEMORY, NODES])
+def test_a_picture_says_its_figures_to_those_who_do_not_see_it(block: Picture) -> None:
+    page = html.render(Document("t", blocks=(block,)))
+    assert re.search(r'<svg role="img" aria-label="[^"]+ [^"]*\d', page)
+    assert "<summary>Figures as a table</summary>" in page
+    assert f"<figcaption>{block.caption}</figcaption>" in page
+
+
+def test_a_heat_map_links_what_failed_to_the_card_that_says_why() -> None:
+    made = table(["", "bf16"], [["conv", Cell("hang 1/2", Tone.ERROR, "conv-bf16")]])
+    page = html.render(Document("t", blocks=(type(made)(made.columns, made.rows, "c", heat=True),)))
+    assert '<table class="heat">' in page
+    assert '<td class="error"><a href="#conv-bf16">hang 1/2</a></td>' in page
+
+
+NUMBERS = st.one_of(st.floats(), st.integers(-(2**70), 2**70).map(float))
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=9), st.integers(40, 110))
+def test_any_numbers_are_drawn_inside_the_picture(values: list[float], width: int) -> None:
+    bars = tuple(Bar(f"b{number}", value, "v") for number, value in enumerate(values))
+    ranges = tuple(
+        Range("r", low, high, value, "l", "h", "v")
+        for low, high, value in zip(values, values[1:], values[2:], strict=False)
+    )
+    for block in (Bars(bars), Ranges(ranges), Stacks((Stack("s", bars),), bars)):
+        drawn = draw(block)
+        for x, wide in re.findall(r'x="([^"]*)%" width="([^"]*)%"', drawn):
+            assert 0 <= float(x) <= 100
+            assert 0 <= float(wide) <= 100.001 - float(x)
+        assert max((len(line) for line in _printed(block, width).splitlines()), default=0) <= width
