@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from selenium import webdriver
@@ -40,17 +39,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     session.quit()
 
 
-@pytest.fixture
-def report(tmp_path: Path) -> Callable[[str], str]:
-    """Run ``rocmend check`` on an example machine and return the report's address."""
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Run ``rocmend check`` on an example machine, once each, and return the report's address."""
+    folder = tmp_path_factory.mktemp("reports")
 
     def make(machine: str) -> str:
         from rocmend.cli.main import main
 
-        output = tmp_path / f"{machine}.html"
-        examples = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
-        with pytest.raises(SystemExit):
-            main(["check", "--machine", str(examples / machine), "-o", str(output)])
+        output = folder / f"{machine}.html"
+        if not output.exists():
+            with pytest.raises(SystemExit):
+                main(["check", "--machine", machine, "--no-store", "-o", str(output)])
         return output.as_uri()
 
     return make

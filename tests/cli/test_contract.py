@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 import msgspec
 import pytest
 
-from rocmend.cli.base import RocmendCommand
+from rocmend import __version__
+from rocmend.cli.base import OneOf, RocmendCommand
 from rocmend.cli.main import cli, command_modules, with_default
 
 Run = Callable[..., Any]
@@ -133,7 +134,77 @@ def test_a_mistake_in_the_command_line_is_coded_too(rocmend: Run) -> None:
     assert "nonsense" in envelope["errors"][0]["message"]
 
 
-def test_an_unknown_command_suggests_the_nearest(rocmend: Run) -> None:
-    done = rocmend("docter")
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["docter"], "doctor"),
+        (["kb", "shwo"], "show"),
+        (["doctor", "--mdel-size", "3GB"], "'--model-size'"),
+        (["env", "--for", "llama"], "llama.cpp"),
+        (["kb", "show", "gfx1151-cwsr-save"], "gfx1151-cwsr-save-area-too-small"),
+        (["kb", "show", "gfx1151-cwsr"], "gfx1151-cwsr-save-area-too-small"),
+        (["kb", "lint", "gfx1151_cwsr_save_area"], "gfx1151-cwsr-save-area-too-small"),
+        (["doctor", "--explain", "save-area-cwsr"], "gfx1151-cwsr-save-area-too-small"),
+        (["kernels", "explain", "rms_nrm"], "rms_norm"),
+        (["kernels", "explain", "rms_norm", "dtyp=float16"], "dtype"),
+        (["kernels", "list", "rms_nrm"], "rms_norm"),
+        (["kernels", "check", "rms_nrm", "--no-store"], "rms_norm"),
+        (["kernels", "tune", "rms_nrm"], "rms_norm"),
+        (["kernels", "compile", "--op", "rms_nrm"], "rms_norm"),
+        (["probe", "--select", "matmull", "--list"], "matmul"),
+        (["port", "--explain", "CX13"], "CU13"),
+        (["port", "--select", "PZ01", "."], "PY01"),
+        (["wheel", "choose", "torhc", "--target", "gfx1151"], "torch"),
+        (["targets", "gfx1157"], "gfx1151"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_name_is_answered_with_the_nearest(arguments: list[str], meant: str, rocmend: Run) -> None:
+    done = rocmend(*arguments)
     assert done.code == 2
-    assert "Did you mean 'doctor'?" in done.err
+    assert "Did you mean " in done.err
+    suggested = done.err.partition("Did you mean ")[2].partition("?")[0]
+    assert meant in suggested
+    assert suggested.count(",") < 5
+
+
+def _groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Group]]:
+    yield path, group
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from _groups(found, (*path, name))
+
+
+@pytest.mark.parametrize(("path", "group"), [pytest.param(*item, id=" ".join(item[0])) for item in _groups(cli)])
+def test_help_lists_every_command_with_a_whole_summary(path: tuple[str, ...], group: click.Group, rocmend: Run) -> None:
+    done = rocmend(*path, "--help")
+    assert done.code == 0
+    lines = [line.rstrip() for line in done.out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        said = command.get_short_help_str()
+        assert 10 < len(said) <= 55, f"{name}: {said}"
+        assert [line for line in lines if line.split() == [name, *said.split()]], name
+
+
+def test_every_command_has_its_place_in_the_help(rocmend: Run) -> None:
+    out = rocmend("--help").out
+    assert "More commands" not in out
+    assert out.index("  check") < out.index("Understand:")
+
+
+def test_the_version_is_told_by_either_option(rocmend: Run) -> None:
+    assert rocmend("-V").out == rocmend("--version").out == f"rocmend {__version__}\n"
+
+
+def test_every_choice_suggests() -> None:
+    for path, module in command_modules().items():
+        for parameter in importlib.import_module(module).command.params:
+            if isinstance(parameter.type, click.Choice):
+                assert isinstance(parameter.type, OneOf), f"{path} {parameter.opts}"

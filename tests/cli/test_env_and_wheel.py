@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from tests.codeobject.conftest import Build
+
+from rocmend.core.units import size_text
 
 Run = Callable[..., Any]
 
@@ -43,6 +48,32 @@ def test_choose_has_a_command_with_the_target_in_it(rocmend: Run) -> None:
     assert not any("{" in choice["command"] for choice in choices)
 
 
+def test_choose_gives_one_answer_and_the_rest_with_all(rocmend: Run) -> None:
+    short = rocmend("wheel", "choose", "--target", "RX 9070 XT")
+    lines = [line for line in short.out.splitlines() if line.strip()]
+    assert len(lines) <= 14
+    assert sum("pip install" in line for line in lines) == 1
+    assert "Check it afterwards" in short.out
+    assert "  rocmend wheel inspect torch" in lines
+    assert "2 other ways" in short.out
+    whole = rocmend("wheel", "choose", "--target", "gfx1201", "--all").out
+    serving, refused = whole.split("Not for this GPU")
+    assert serving.count("pip install") == 3
+    for text in ("gfx1010", "gfx1012", "gfx1151", "RDNA1"):
+        assert text not in short.out
+        assert f"device-{text}" not in whole
+    assert "carries no code for" in " ".join(refused.split())
+    assert "Sources:" in whole
+    assert "Sources:" not in short.out
+
+
+def test_choose_says_which_cautions_concern_this_gpu(rocmend: Run) -> None:
+    strix = rocmend("wheel", "choose", "--target", "strix-halo", "--all").out
+    assert "convolutions on this GPU" in " ".join(strix.split())
+    navi = rocmend("wheel", "choose", "--target", "navi 31", "--all").out
+    assert "convolutions" not in navi
+
+
 def test_choose_needs_a_gpu_or_a_target(rocmend: Run, machines: Path) -> None:
     done = rocmend("wheel", "choose", "--machine", machines / "no-amd-gpu")
     assert done.code == 2
@@ -54,3 +85,35 @@ def test_matrix_shows_targets_and_marks(rocmend: Run) -> None:
     assert done.code == 0
     assert "TheRock" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
+
+
+def _package(folder: Path) -> Path:
+    """A package with two libraries, of which only the newer has code for RDNA 1."""
+    for version, targets in (("72", ("gfx1100",)), ("714", ("gfx1100", "gfx1010"))):
+        library = folder / "thing" / f"libthing_rocm{version}.so"
+        library.parent.mkdir(parents=True, exist_ok=True)
+        library.write_bytes(Build.hip_library(Build.bundle_for(*targets)))
+    return folder / "thing"
+
+
+def test_inspect_heads_a_package_of_variants_with_the_worst(rocmend: Run, tmp_path: Path) -> None:
+    package = _package(tmp_path)
+    done = rocmend("wheel", "inspect", package, "--target", "rx 5600 xt")
+    assert done.code == 1
+    assert done.out.splitlines()[1] == "gfx1010: runs only beside PyTorch for HIP 7.14"
+    assert "native" in done.out
+    known = rocmend("wheel", "inspect", package, "--target", "rx 5600 xt", "--hip", "7.14")
+    assert (known.code, known.out.splitlines()[1]) == (0, "gfx1010: runs natively")
+
+
+def test_progress_of_inspect_has_a_total(tmp_path: Path) -> None:
+    package = _package(tmp_path)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "rocmend", "wheel", "inspect", str(package), "--target", "gfx1100"]
+    subprocess.run(command, check=True, stderr=theirs, stdout=subprocess.DEVNULL, timeout=60)
+    os.close(theirs)
+    said = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    size = sum(file.stat().st_size for file in package.iterdir())
+    assert f"of {size_text(size)}" in said
+    assert "of 0 B" not in said

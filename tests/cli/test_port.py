@@ -83,19 +83,136 @@ def test_a_changed_nvidia_path_fails_the_proof(rocmend: Rocmend, project: Path) 
 
 
 def test_a_level_that_was_asked_for_and_did_not_run_is_no_success(rocmend: Rocmend, project: Path) -> None:
-    done = rocmend("port", "verify", project, "--level", "identity", "--json")
-    assert done.code == 1
-    (level,) = data_of(done)["levels"]
-    assert (level["status"], level["why"][:20]) == ("not run", "no port was applied ")
+    rocmend("port", project, "--apply")
+    done = rocmend("port", "verify", project, "--level", "emulated", "--json")
+    assert (done.code, data_of(done)["levels"][-1]["status"]) == (1, "not run")
 
 
-def test_without_a_port_a_proof_is_no_success_and_says_what_comes_first(rocmend: Rocmend, tmp_path: Path) -> None:
-    root = tmp_path / "my project"
-    root.mkdir()
-    (root / "a.py").write_text("x = 1\n")
+def test_a_project_that_was_not_ported_is_told_to_be_ported_first(rocmend: Rocmend, project: Path) -> None:
+    root = project.rename(project.with_name("my project"))
     done = rocmend("port", "verify", root)
-    assert done.code == 1
-    assert f"  rocmend port '{root}' --apply" in done.out.splitlines()
+    assert (done.code, done.out) == (2, "")
+    assert "was not ported yet: `rocmend port` would change" in " ".join(done.err.split())
+    assert f"  rocmend port '{root}' --apply" in done.err.splitlines()
+    (error,) = json.loads(rocmend("port", "verify", root, "--json").out)["errors"]
+    assert error["code"] == "usage"
+
+
+def test_a_project_that_needs_no_port_is_checked_as_it_is(rocmend: Rocmend, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    done = rocmend("port", "verify", tmp_path)
+    assert done.code == 0
+    assert "No port was applied here, and there is nothing to rewrite." in " ".join(done.out.split())
+    assert rocmend("port", "verify", tmp_path, "--level", "identity").code == 1, "it was asked for and did not run"
+
+
+@pytest.mark.parametrize("command", ["", "--apply", "verify", "audit", "undo", "golden --name x"])
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("empty", "nothing of CUDA was found"),
+        ("git", "nothing of CUDA was found"),
+        ("text", "nothing of CUDA was found"),
+        ("file", "is not a folder"),
+        ("absent", "No such file or directory"),
+    ],
+)
+def test_what_is_no_project_is_wrong_use(rocmend: Rocmend, tmp_path: Path, command: str, kind: str, told: str) -> None:
+    path = tmp_path / "somewhere"
+    if kind == "file":
+        path.write_text("x\n")
+    elif kind != "absent":
+        path.mkdir()
+        if kind == "git":
+            subprocess.run(["git", "init", "--quiet", path], check=True)
+        elif kind == "text":
+            (path / "README.md").write_text("cudaMalloc\n")
+    done = rocmend("port", *command.split(), path, "--json")
+    if command == "audit" and kind not in {"file", "absent"}:
+        assert done.code == 1, "the environment of these tests has no PyTorch for ROCm"
+        return
+    (error,) = json.loads(done.out)["errors"]
+    assert (done.code, error["next_step"] != "") == (2, True)
+    told = (
+        {"undo": "no port is recorded", "golden": "names no functions"}.get(command[:6].strip(), told)
+        if (kind in {"empty", "git", "text"})
+        else "of no kind that a port reads"
+        if (command, kind) == ("", "file")
+        else told
+    )
+    assert told in error["message"]
+
+
+GUARDS = """#ifdef USE_ROCM
+#include <hip/hip_runtime.h>
+#else
+#include <cuda_runtime.h>
+#endif
+#if CUDA_VERSION >= 11000 && !defined(USE_ROCM)
+#include <cuda_bf16.h>
+#endif
+#if defined(__HIP_PLATFORM_AMD__)
+#define HAS_HALF2 1
+#elif CUDART_VERSION >= 9000
+#define HAS_HALF2 1
+#endif
+#if !defined(USE_ROCM) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error too old
+#endif
+
+__global__ void scale(float *out, const float *in) {
+#if defined(USE_ROCM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)
+  out[threadIdx.x] = in[threadIdx.x] * 2;
+#else
+  out[threadIdx.x] = in[threadIdx.x] + in[threadIdx.x];
+#endif
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;");
+#elif defined(USE_ROCM)
+  __builtin_amdgcn_s_sleep(1);
+#endif
+}
+"""
+GUARDED = """import torch
+
+ROCM = torch.version.hip is not None
+
+
+def faster(model):
+    if ROCM:
+        return torch.compile(model)
+    return torch.compile(model, mode="reduce-overhead")
+
+
+def wide():
+    return torch.version.hip is None and torch.cuda.get_device_capability() >= (9, 0)
+"""
+
+
+def test_guards_that_treat_rocm_are_left_alone(project: Path) -> None:
+    """What was ported by hand is ported: nothing is found, nothing is written, and the proof passes."""
+    (project / "kernel.cu").write_text(GUARDS)
+    (project / "fast" / "train.py").write_text(GUARDED)
+    before = bytes_of(project)
+    program = [sys.executable, "-m", "rocmend", "port"]
+
+    def run(*arguments: str | Path) -> Any:
+        done = subprocess.run([*program, *arguments, "--json"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)["data"]
+
+    found = run(project)
+    assert [file for file in found["analysis"]["files"] if file.get("issues")] == []
+    assert (found["changed"], found["added"]) == ([], [])
+    assert run(project, "--apply")["changed"] == []
+    assert bytes_of(project) == before
+    (static,) = [level for level in run("verify", project)["levels"] if level["name"] == "static"]
+    assert static["status"] == "passed"
+    # beside something that does need a port, they stay as they are
+    (project / "more.cu").write_text(KERNEL)
+    assert run(project, "--apply", "--allow-dirty")["changed"] == ["more.cu"]
+    levels = run("verify", project, "--level", "static")["levels"]
+    assert [level["status"] for level in levels] == ["passed", "passed"]
 
 
 def test_commands_in_a_list_and_in_a_ladder_are_whole_lines(rocmend: Rocmend, project: Path) -> None:

@@ -186,7 +186,6 @@ def test_one_library_for_each_hip_version(tmp_path: Path, build: type[Build]) ->
     found = inspect_path(path)
     assert [(part.name, part.variant) for part in found.components] == [("bnb", "7.2"), ("bnb", "7.14")]
     assert (found.rocm_version, found.hip_version) == ("", "")
-    assert serve(found, "gfx1012").verdict is Verdict.NATIVE
 
 
 def test_single_files(tmp_path: Path, build: type[Build]) -> None:
@@ -322,6 +321,58 @@ def test_progress(tmp_path: Path, build: type[Build]) -> None:
     inspect_path(path, progress=lambda name, done, total: calls.append((name, done, total)))
     assert calls[-1][1] == calls[-1][2] > 0
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
+
+
+def test_progress_never_counts_beyond_what_there_is(tmp_path: Path, build: type[Build]) -> None:
+    library = build.hip_library(build.bundle_for("gfx1100"))
+    info = {"thing-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n"}
+    files = {"thing/a.so": library, "thing/b.so": library} | info
+    record = "".join(f"{name},,\n" for name in (*files, "thing-1.0.dist-info/RECORD"))
+    site = write_tree(tmp_path, files | {"thing-1.0.dist-info/RECORD": record.encode()})
+    for subject in ("thing", site / "thing", site / "thing" / "a.so"):
+        calls: list[tuple[int, int]] = []
+
+        def told(_: str, done: int, total: int, calls: list[tuple[int, int]] = calls) -> None:
+            calls.append((done, total))
+
+        inspect_path(subject, search_path=[str(site)], progress=told)
+        assert calls
+        assert all(0 <= done <= total > 0 for done, total in calls), subject
+
+
+def bitsandbytes(build: type[Build]) -> dict[str, bytes]:
+    """A package with a library for each HIP version, of which the older ones have no code for RDNA 1."""
+    old, new = ("gfx1100", "gfx90a"), ("gfx1100", "gfx90a", "gfx1010")
+    held = {"64": old, "70": old, "71": old, "72": old, "714": new, "715": new}
+    return {
+        f"bitsandbytes/libbitsandbytes_rocm{version}.so": build.hip_library(build.bundle_for(*targets))
+        for version, targets in held.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (("gfx1010", ""), (Verdict.NONE, ("7.14", "7.15"))),
+        (("gfx1010", "7.14.60850"), (Verdict.NATIVE, ())),
+        (("gfx1010", "7.2.53150"), (Verdict.NONE, ())),
+        (("gfx1010", "6.2.41133"), (Verdict.NONE, ())),
+        (("gfx1100", "6.2.41133"), (Verdict.UNKNOWN, ())),
+        (("gfx1100", ""), (Verdict.NATIVE, ())),
+        (("gfx942", ""), (Verdict.NONE, ())),
+    ],
+)
+def test_the_library_that_would_be_loaded_decides(
+    tmp_path: Path, build: type[Build], asked: tuple[str, str], expected: tuple[Verdict, tuple[str, ...]]
+) -> None:
+    gpu, hip = asked
+    found = inspect_path(build.wheel(tmp_path / "b.whl", bitsandbytes(build), name="bitsandbytes"))
+    assert [part.variant for part in found.components] == ["6.4", "7.0", "7.1", "7.2", "7.14", "7.15"]
+    served = serve(found, gpu, hip=hip)
+    assert (served.verdict, served.only_with) == expected
+    assert len(served.components) == 6
+    if hip.startswith("6.2"):
+        assert served.reason.startswith("there is no library for HIP 6.2")
 
 
 def test_file_named_after_another_target(tmp_path: Path, build: type[Build]) -> None:

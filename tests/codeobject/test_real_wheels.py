@@ -60,8 +60,10 @@ def test_bitsandbytes(fetch: Fetch) -> None:
     assert {("rocm", "6.4.4"), ("rocm", "7.2.4"), ("rocm", "10.0")} <= versions
     assert serve(found, "gfx1151").verdict is Verdict.NATIVE
     old = serve(found, "gfx1010")
-    assert old.verdict is Verdict.NATIVE
-    assert "HIP 6.4, 7.0, 7.1, 7.2 hold no code for gfx1010" in old.cautions[0]
+    assert (old.verdict, old.only_with) == (Verdict.NONE, ("7.14", "7.15"))
+    assert "HIP 6.4, 7.0, 7.1, 7.2 hold no code for gfx1010" in old.reason
+    assert serve(found, "gfx1010", hip="7.15.1").verdict is Verdict.NATIVE
+    assert serve(found, "gfx1010", hip="7.2.53150").verdict is Verdict.NONE
 
 
 def test_jax_plugin(fetch: Fetch) -> None:

@@ -146,14 +146,34 @@ def test_specific_and_generic_code_add_up() -> None:
     assert (found.verdict, found.cautions) == (Verdict.GENERIC, ())
 
 
-def test_of_alternatives_one_is_enough() -> None:
-    parts = {
-        "bitsandbytes 7.2": {"targets": {"gfx1100": 2}, "units": 2, "files": 1, "variant": "7.2"},
-        "bitsandbytes 7.14": {"targets": {"gfx1100": 2, "gfx1012": 2}, "units": 2, "files": 1, "variant": "7.14"},
-    }
-    found = service_for_targets([], "gfx1012", components=parts)
-    assert found.verdict is Verdict.NATIVE
-    assert "HIP 7.2 hold no code for gfx1012" in found.cautions[0]
+ALTERNATIVES = {
+    "bitsandbytes 7.1": {"targets": {"gfx1100": 2, "gfx1030": 2}, "units": 2, "files": 1, "variant": "7.1"},
+    "bitsandbytes 7.2": {"targets": {"gfx1100": 2, "gfx1030": 2}, "units": 2, "files": 1, "variant": "7.2"},
+    "bitsandbytes 7.14": {
+        "targets": {"gfx1100": 2, "gfx1030": 2, "gfx1031": 2, "gfx1012": 2},
+        "units": 2,
+        "files": 1,
+        "variant": "7.14",
+    },
+}
+
+
+def test_of_alternatives_the_worst_counts_where_it_is_not_known_which_is_loaded() -> None:
+    found = service_for_targets([], "gfx1012", components=ALTERNATIVES)
+    assert (found.verdict, found.only_with) == (Verdict.NONE, ("7.14",))
+    assert "HIP 7.1, 7.2 hold no code for gfx1012, those for HIP 7.14 do" in found.reason
+    assert [part.verdict.value for part in found.components] == ["none", "none", "native"]
+    everywhere = service_for_targets([], "gfx1100", components=ALTERNATIVES)
+    assert (everywhere.verdict, everywhere.only_with, everywhere.cautions) == (Verdict.NATIVE, (), ())
+    nowhere = service_for_targets([], "gfx942", components=ALTERNATIVES)
+    assert (nowhere.verdict, nowhere.only_with) == (Verdict.NONE, ())
+
+
+def test_an_override_has_to_serve_every_alternative() -> None:
+    found = service_for_targets([], "gfx1031", components=ALTERNATIVES)
+    assert (found.verdict, found.override) == (Verdict.OVERRIDE, "10.3.0")
+    assert "in its libraries for HIP 7.1, 7.2" in found.reason
+    assert any("HIP 7.14 hold code for gfx1031 and need none" in caution for caution in found.cautions)
 
 
 def test_tuning_alone_is_no_code() -> None:

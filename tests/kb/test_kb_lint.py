@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from rocmend.core.records import Remedy, Severity, Source
+from rocmend.core.records import Phase, Remedy, Severity, Source
 from rocmend.kb.entry import Basis, Case, Cell, Effect, Entry, Install, Links, Scope, Setting, Status
 from rocmend.kb.lint import known_targets, lint, main
 from rocmend.kb.load import Knowledge, load_entries
@@ -28,6 +29,12 @@ FINDING: dict[str, Any] = {
         Case(applies=False, facts={"kernel.version": "6.15"}),
     ),
 }
+
+CHANGE = Remedy("Change it.", action="change-it", phase=Phase.INSTALL, expect="it is changed", undo="Change it back.")
+
+
+def _other(action: str, **fields: Any) -> Remedy:
+    return msgspec.structs.replace(CHANGE, action=action, **fields)
 
 
 def codes(knowledge: Knowledge, today: dt.date) -> list[str]:
@@ -94,6 +101,19 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("KB023", {"topic": "nonsense"}),
     ("KB024", {"cell": (Cell("os", "ROCm 7.2", "gfx1151", "full"),)}),
     ("KB024", {"cell": (Cell("release", "ROCm 7.2", "gfx1151", "good"),)}),
+    ("KB026", {**FINDING, "remedy": (Remedy("Do it.", commands=("reboot",)),)}),
+    ("KB027", {**FINDING, "remedy": (Remedy("Do it.", action="unheard-of", expect="e", undo="u"),)}),
+    ("KB027", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, after=("unheard-of",)),)}),
+    ("KB027", {**FINDING, "remedy": (CHANGE, Remedy("Or that.", instead_of="unheard-of"))}),
+    ("KB028", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, after=("change-it",)),)}),
+    (
+        "KB028",
+        {**FINDING, "remedy": (CHANGE, _other("more", after=("change-it",)), _other("change-it", after=("more",)))},
+    ),
+    ("KB029", {**FINDING, "id": "a", "remedy": (_other("set-variable:A=2"),)}),
+    ("KB030", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, undo=""),)}),
+    ("KB030", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, expect=""),)}),
+    ("KB013", {**FINDING, "remedy": (Remedy("Do it.", when="1 +"),)}),
     ("KB025", {"claimed": "last year"}),
     ("KB025", {"source": (Source("S", "https://example.org", "12/2025"),)}),
 ]
@@ -103,7 +123,25 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
 def test_each_rule_is_enforced(
     code: str, fields: dict[str, Any], entry_of: Make, knowledge_of: Gather, today: dt.date
 ) -> None:
-    assert set(codes(knowledge_of(entry_of(**fields), entry_of(id="other")), today)) == {code}
+    other = entry_of(**{**FINDING, "id": "other", "remedy": (_other("set-variable:A=1"),)})
+    assert set(codes(knowledge_of(entry_of(**fields), other), today)) == {code}
+
+
+def test_the_same_value_and_different_machines_do_not_contradict(
+    entry_of: Make, knowledge_of: Gather, today: dt.date
+) -> None:
+    same = entry_of(**{**FINDING, "id": "a", "remedy": (_other("set-variable:A=1"),)})
+    elsewhere = entry_of(
+        **{
+            **FINDING,
+            "id": "b",
+            "when": 'kernel.version == "6.13"',
+            "case": (Case(applies=True, facts={"kernel.version": "6.13"}), FINDING["case"][1]),
+            "remedy": (_other("unset-variable:A"),),
+        }
+    )
+    other = entry_of(**{**FINDING, "id": "other", "remedy": (_other("set-variable:A=1"),)})
+    assert codes(knowledge_of(same, elsewhere, other), today) == []
 
 
 def test_every_rule_has_a_test_and_a_paragraph() -> None:

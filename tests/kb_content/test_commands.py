@@ -27,7 +27,7 @@ def texts(entry: Entry) -> Iterator[str]:
         yield from (remedy.text, remedy.risk_note)
     yield from (setting.why for setting in entry.setting)
     for install in entry.install:
-        yield from (install.why, install.caution)
+        yield from (install.why, *(caution.text for caution in install.caution))
 
 
 def command_lines(entry: Entry) -> Iterator[str]:

@@ -156,5 +156,6 @@ def test_the_evidence_of_the_sick_machine_is_its_own(findings: Findings) -> None
     assert "11.0.0" in found["gfx1151-override-to-gfx1100"].title
     assert "2.5.1+rocm6.2" in found["install-torch-runs-through-override"].title
     assert "600 of 2900 MHz" in found["gfx1151-idle-clocks"].title
-    pages = found["kernel-gttsize-deprecated"].remedies[0].commands[0]
-    assert "ttm.pages_limit=29191741" in pages
+    pages = found["kernel-gttsize-deprecated"].remedies[1]
+    assert "ttm.pages_limit=29191741" in pages.commands[0]
+    assert "ttm.pages_limit=29191741" in pages.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -53,6 +54,15 @@ def test_the_first_choice_for_torch_has_code_for_the_target(ways: Ways, target: 
 def test_gfx1012_is_warned_that_its_first_launch_fails(ways: Ways) -> None:
     assert "first launch fails" in ways("torch", "gfx1012")[0].caution
     assert "first launch" not in ways("torch", "gfx1010")[0].caution
+
+
+@pytest.mark.parametrize("target", [target.name for target in targets()])
+def test_no_caution_speaks_of_another_gpu(ways: Ways, knowledge: Knowledge, target: str) -> None:
+    packages = {install.package for entry in knowledge.entries.values() for install in entry.install}
+    for package in packages:
+        for choice in ways(package, target):
+            assert set(re.findall(r"gfx\d\w{2,3}", choice.caution)) <= {target}, choice.entry_id
+            assert "RDNA1" not in choice.caution
 
 
 @pytest.mark.parametrize("target", sorted(NO_KNOWN_WHEEL))

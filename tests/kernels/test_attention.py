@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import numpy as np
 from tests.kernels.golden import attention as golden
 
 from rocmend.core.errors import UsageError

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
+pytest.importorskip("torch")
+
 from rocmend.core.verdict import Verdict
 from rocmend.kernels import registry, rungs
 from rocmend.kernels.suite.supervise import CaseOutcome, OpRun

@@ -9,12 +9,12 @@ import importlib
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import numpy as np
 from tests.kernels.wavefront import INSTRUCTIONS, LANE, QUARTER, ROW, Wavefront, code_words, narrow, packed, wide
 
 from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import numpy as np
 from tests.kernels.test_gather_qmm_digits import MORE
 from tests.kernels.wavefront import LANE, QUARTER, ROW, Wavefront, code_words, narrow, packed, wide
 

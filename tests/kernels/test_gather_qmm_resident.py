@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
+
+import numpy as np
 
 from rocmend.kernels import executor, gather_qmm, gather_qmm_swiglu
 from rocmend.kernels.common import gluon

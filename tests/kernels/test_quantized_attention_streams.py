@@ -10,12 +10,12 @@ import re
 import weakref
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import numpy as np
 from tests.kernels import wavefront
 from tests.kernels.wavefront import QUARTER, ROW, bits_of
 

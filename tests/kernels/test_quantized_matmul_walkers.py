@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import numpy as np
 from tests.kernels.wavefront import QUARTER, ROW, Wavefront, bits_of, code_words, narrow, packed, wide
 
 from rocmend.kernels import allocate, executor

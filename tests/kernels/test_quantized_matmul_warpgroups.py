@@ -9,11 +9,12 @@ import importlib
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
+
+import numpy as np
 
 from rocmend.kernels import allocate, choose, executor, remembered
 from rocmend.kernels.common import gluon

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 from rocmend.core.errors import UnitError
 from rocmend.core.supervise import CommandResult
 from rocmend.core.watch import Ending

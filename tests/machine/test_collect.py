@@ -187,12 +187,12 @@ def test_every_unit_of_ours_loads_and_documents_its_facts() -> None:
 @pytest.mark.parametrize("directory", sorted(EXAMPLES.glob("*/machine.json")), ids=lambda path: path.parent.name)
 def test_shipped_machines(directory: Path) -> None:
     snapshot(open_machine(directory.parent), name="warm")
-    start = time.monotonic()
+    start = sum(os.times()[:4])
     taken = snapshot(open_machine(directory.parent), name="x")
-    elapsed_ms = (time.monotonic() - start) * 1000
+    spent_s = sum(os.times()[:4]) - start
     assert {run.status for run in taken.collectors} == {CollectorStatus.OK}, taken.collectors
     assert taken.value("os.id")
-    assert elapsed_ms < 1000  # 30 ms on an idle machine; a test says nothing about a busy one
+    assert spent_s < 1  # 0.03 s of processor time, that of collectors' processes included
 
 
 def nothing(_machine: Machine, _facts: FactSink) -> None:

@@ -19,7 +19,7 @@ WANTED = {
 
 def test_the_catalogue_loads_whole_and_covers_every_family() -> None:
     assert problems() == []
-    assert {probe.family for probe in probes()} == WANTED
+    assert {probe.family for probe in probes()} >= WANTED
     assert len(probes()) >= 60
 
 
@@ -45,7 +45,8 @@ def test_a_probe_is_described_well(probe: object) -> None:
     assert not probe.title.endswith(".")
     assert probe.allowance in SILENCE_S
     assert set(probe.needs) <= {"cuda", "two-devices", "triton", "compile"}
-    assert set(probe.silence_s()) == {"import", "setup", "compile", "first-run", "steady", "compare"}
+    phases = {"import", "context", "setup", "compile", "first-run", "steady", "compare", "tidying"}
+    assert set(probe.silence_s()) == phases
 
 
 def test_slow_first_runs_are_those_that_the_supervisor_knows() -> None:

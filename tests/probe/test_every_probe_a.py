@@ -1,4 +1,4 @@
-"""Every probe passes on the CPU, in each of its dtypes: half of them here, half in the file beside, for two workers."""
+"""Every probe passes on the CPU in each dtype and changes nothing: half of them here, half in the file beside."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ PAIRS = select()[HERE::2]
 def test_it_passes(probe: Probe, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     from rocmend.probe.child import outcome
+    from rocmend.probe.state import changed, snapshot
 
     torch.set_num_threads(1)
+    before = snapshot()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = outcome(probe, dtype, torch.device("cpu"))
@@ -33,3 +35,4 @@ def test_it_passes(probe: Probe, dtype: str) -> None:
     if shutil.which("g++") is None:
         absent |= {"compile"} & set(probe.needs)
     assert found["outcome"] == ("skipped" if absent else "pass"), found
+    assert probe.alone or not changed(before)

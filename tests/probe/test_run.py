@@ -8,7 +8,9 @@ import pytest
 
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
-from rocmend.probe.run import ProbeError, run_probes
+from rocmend.probe.launch import ProbeError
+from rocmend.probe.registry import probes
+from rocmend.probe.run import run_probes
 from rocmend.store.store import Store
 
 pytestmark = pytest.mark.cpu
@@ -28,7 +30,7 @@ def test_faults_in_children_are_told_apart_and_take_nothing_with_them(faults: di
             device="cpu",
             jobs=2,
             env=faults,
-            silence_s=10,
+            silence_s=6,
             store=store,
             on_result=lambda _, done, total: seen.append((done, total)),
         )
@@ -48,10 +50,51 @@ def test_faults_in_children_are_told_apart_and_take_nothing_with_them(faults: di
     hung = kept["fault-hang:float32"]
     assert hung.last_phase == "first-run"
     assert "first-run" in hung.reason
-    assert [span.name for span in hung.timeline][-3:] == ["import", "setup", "first-run"]
+    assert [span.name for span in hung.timeline][-4:] == ["import", "context", "setup", "first-run"]
     assert any(artifact.name.startswith("stack") for artifact in hung.artifacts)
     assert run.subject.gfx_target == "cpu"
     assert run.subject.versions["torch"]
+
+
+def test_no_operation_meets_what_another_has_changed(faults: dict[str, str]) -> None:
+    run = run_probes(["state-*"], device="cpu", env=faults)
+    assert [result.verdict for result in run.results] == [Verdict.PASS] * 3
+    assert not any("shared_attempt" in result.detail for result in run.results)
+    assert [result.detail["changed"] for result in run.results] == [
+        ["environment variables", "default dtype", "number of threads"],
+        [],
+        [],
+    ]
+
+
+def test_what_fails_only_after_others_is_repeated_alone_and_said(faults: dict[str, str]) -> None:
+    run = run_probes(["order-*", "memory-*"], device="cpu", env=faults)
+    results = {result.subject.partition(":")[0]: result for result in run.results}
+    assert {result.verdict for result in run.results} == {Verdict.PASS}
+    assert {name: result.detail["process"] for name, result in results.items()} == {
+        "memory-large": "shared",
+        "memory-small": "shared",
+        "order-a": "shared",
+        "order-b": "own",
+    }
+    assert run.order_dependent == (results["order-b"],)
+    first = results["order-b"].detail["shared_attempt"]
+    assert first["verdict"] == "wrong-output"
+    assert first["after"] == ("memory-large:float32", "memory-small:float32", "order-a:float32")
+    assert "after 3 others in one process" in results["order-b"].reason
+    # an operation's memory is its own, whatever ran in the process before
+    assert 60 << 20 < results["memory-large"].detail["peak_memory_bytes"] < 80 << 20
+    assert results["memory-small"].detail["peak_memory_bytes"] < 8 << 20
+
+
+def test_isolated_probes_share_nothing(faults: dict[str, str]) -> None:
+    run = run_probes(["memory-small"], device="cpu", env=faults, isolate=True)
+    assert [(result.verdict, result.detail["process"]) for result in run.results] == [(Verdict.PASS, "own")]
+    assert not run.order_dependent
+
+
+def test_what_compiles_declares_that_it_needs_a_process_of_its_own() -> None:
+    assert {probe.family for probe in probes() if probe.alone} == {"compile", "distributed"}
 
 
 def test_a_run_is_resumed_where_it_ended(faults: dict[str, str], tmp_path: Path) -> None:
@@ -71,7 +114,7 @@ def test_a_host_that_is_not_to_be_trusted_gets_no_more_work(
 ) -> None:
     import msgspec
 
-    from rocmend.probe import run as module
+    from rocmend.probe import launch as module
     from rocmend.runner.run import run_attempt as real
 
     def quarantined(spec: object, **settings: object) -> object:

@@ -11,6 +11,7 @@ from rocmend.report import html, markdown, terminal
 from rocmend.report.document import (
     Bar,
     Bars,
+    Card,
     Cell,
     Device,
     Document,
@@ -100,7 +101,8 @@ def test_a_picture_says_its_figures_to_those_who_do_not_see_it(block: Picture) -
 
 def test_a_heat_map_links_what_failed_to_the_card_that_says_why() -> None:
     made = table(["", "bf16"], [["conv", Cell("hang 1/2", Tone.ERROR, "conv-bf16")]])
-    page = html.render(Document("t", blocks=(type(made)(made.columns, made.rows, "c", heat=True),)))
+    heat = type(made)(made.columns, made.rows, "c", heat=True)
+    page = html.render(Document("t", blocks=(heat, Card("It hangs", ref="conv-bf16"))))
     assert '<table class="heat">' in page
     assert '<td class="error"><a href="#conv-bf16">hang 1/2</a></td>' in page
 

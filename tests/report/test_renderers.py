@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocmend.core.errors import UsageError
 from rocmend.core.records import Fact, Finding, Remedy, Severity, Source
 from rocmend.report import envelope, html, markdown, sarif, terminal
-from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, table
+from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, Tile, Tiles, table
 from rocmend.report.visible import as_markdown
 
 
@@ -87,6 +87,17 @@ def test_html_is_self_contained_and_names_its_parts(document: Document) -> None:
     assert '<a href="#findings">Findings</a>' in page
     assert "color-scheme: light dark" in page
     assert 'name="viewport"' in page
+
+
+def test_ids_are_given_once_and_links_lead_somewhere() -> None:
+    twice = (Card("a", ref="main"), Card("b", ref="same"), Section("Same", (Card("c", ref="same"),)))
+    page = html.render(
+        Document("t", blocks=(Tiles((Tile("l", "w", "t", ref="same"), Tile("l", "w", "t", ref="no"))), *twice))
+    )
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert {"main", "main-2", "same", "same-2", "same-3"} <= set(ids)
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
 
 
 @given(st.text())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from rocmend.report import html, markdown, terminal
-from rocmend.report.document import Document, Option, Step, Steps
+from rocmend.report.document import Card, Document, Option, Step, Steps
 
 PARTS = (
     "Update the firmware",
@@ -59,15 +59,15 @@ def test_terminal_numbers_steps_and_wraps_all_but_commands() -> None:
 
 
 def test_findings_are_linked_from_the_page() -> None:
-    page = html.render(Document("t", blocks=(STEPS,)))
-    assert '<a href="#mes-0x83">mes-0x83</a>' in page
+    page = html.render(Document("t", blocks=(STEPS, Card("The firmware is broken", ref="mes-0x83"))))
+    assert 'Settles <a href="#mes-0x83">mes-0x83</a>, mes-hang</p>' in page
     assert 'id="step-1"' in page
 
 
 def test_what_a_machine_says_does_not_act() -> None:
     bad = "<img src=x onerror=alert(1)>"
     option = Option(bad, bad, bad, (bad,), (bad,), bad)
-    step = Step(1, bad, bad, (bad,), (bad,), bad, bad, bad, bad, (bad,), (option,))
+    step = Step(1, bad, bad, (bad,), (bad,), bad, bad, bad, bad, bad, (bad,), (option,))
     page = html.render(Document("t", blocks=(Steps((step,)),)))
     assert "<img" not in page
     text = markdown.render(Document("t", blocks=(Steps((step,)),)))

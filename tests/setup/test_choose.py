@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmend.core.errors import UsageError
-from rocmend.kb.entry import Entry, Install, Kind, Status
+from rocmend.kb.entry import Caution, Entry, Install, Kind, Status
 from rocmend.setup.choose import choose
 from rocmend.setup.tarball import with_rocm_path
 
@@ -44,6 +44,22 @@ def test_a_condition_on_the_machine_is_tried() -> None:
         for facts in ({"python__version": "3.12"}, {"python__version": "3.8"}, {})
     ]
     assert outcomes == [True, False, None]
+
+
+def test_cautions_concern_this_gpu_and_this_machine() -> None:
+    cautions = (
+        Caution("for all"),
+        Caution("other GPU", gfx=("gfx1010",)),
+        Caution("its class", gfx=("gfx11-generic",)),
+        Caution("old kernel", when='version(kernel.version) < version("6.18")'),
+    )
+    knowledge = make_knowledge(_entry("x", Install("torch", "pip install x", gfx=("gfx1151",), caution=cautions)))
+    said = [
+        choose(make_machine(**STRIX, **facts), knowledge, "torch", "gfx1151").choices[0].caution
+        for facts in ({"kernel__version": "6.19"}, {"kernel__version": "6.8"}, {})
+    ]
+    # what cannot be decided is said
+    assert said == ["for all its class", "for all its class old kernel", "for all its class old kernel"]
 
 
 def test_a_tarball_folder_must_look_like_one(tmp_path: Path) -> None:

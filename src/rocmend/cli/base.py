@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from rocmend.core.suggest import did_you_mean, nearest
+
+__all__ = ["OneOf", "RocmendCommand", "parsed", "rocmend_command", "summary"]
+
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:  # older versions of click have no such parameter
+    _Choice = click.Choice
+
+
+def summary(text: str) -> str:
+    """Return the first sentence of a help text without its full stop: what a list of commands says of one."""
+    return re.split(r"[.](?:\s|$)", " ".join(text.split()), maxsplit=1)[0]
+
+
+def parsed(parse: Callable[[], list[str]], command: click.Command, context: click.Context) -> list[str]:
+    """Parse a command line; one with an unknown option is answered with the nearest ones."""
+    try:
+        return parse()
+    except click.NoSuchOption as error:
+        known = [name for parameter in command.get_params(context) for name in parameter.opts]
+        near = nearest(error.option_name, [name for name in known if name.startswith("--")])
+        raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx or context) from None
+    except click.UsageError as error:
+        error.ctx = error.ctx or context  # what its parser finds has none
+        raise
+
+
+class OneOf(_Choice):
+    """A choice that answers a wrong word with the nearest ones."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the choice.
+
+        Raises:
+            BadParameter: It is none.
+        """
+        try:
+            chosen: str = super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            known = ", ".join(map(str, self.choices))
+            meant = did_you_mean(str(value), map(str, self.choices))
+            text = f"{str(value)[:80]!r} is not one of: {known}. {meant}".strip()
+            raise click.BadParameter(text, error.ctx, error.param) from None
+        return chosen
 
 
 class RocmendCommand(click.Command):
@@ -18,6 +65,15 @@ class RocmendCommand(click.Command):
     def __init__(self, *args: Any, examples: tuple[tuple[str, str], ...] = (), **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line."""
+        return parsed(lambda: super(RocmendCommand, self).parse_args(ctx, args), self, ctx)
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the first sentence of the help text, never cut."""
+        del limit
+        return summary(self.help or "")
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the examples, then the epilog."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from rocmend.cli.plan import with_installs
 from rocmend.core.records import Fact, Severity
+from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.diagnose import diagnose
 from rocmend.doctor.records import Diagnosis
 from rocmend.kb.load import Knowledge
@@ -46,6 +48,7 @@ class Check(msgspec.Struct, frozen=True):
         facts: The facts that the report shows at its head, with their sources.
         targets: The gfx targets it speaks about.
         diagnosis: What doctor says.
+        areas: The verdict on the GPU, driver, firmware, ROCm, PyTorch and memory.
         wheels: Inspected wheels.
         choices: How to install PyTorch, for each target.
         environment: What to set.
@@ -59,6 +62,7 @@ class Check(msgspec.Struct, frozen=True):
     facts: dict[str, Fact]
     targets: tuple[str, ...]
     diagnosis: Diagnosis
+    areas: tuple[Area, ...]
     wheels: tuple[InspectedWheel, ...]
     choices: tuple[Choices, ...]
     environment: Environment
@@ -104,19 +108,28 @@ def run_check(
     gpus = [str(machine.value(f"gpu.{index}.gfx_target", "")) for index in machine.indices("gpu")]
     targets = tuple(dict.fromkeys(target for target in gpus if target))
     diagnosis = stages.run("diagnosis", diagnose, machine, knowledge)
-    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets) for wheel in wheels)
+    diagnosis = stages.run("plan", with_installs, diagnosis, machine, knowledge, workload)
+    hip = str(machine.value("torch.hip_version") or "")
+    inspected = tuple(stages.run(f"inspecting {wheel.name}", _inspect, wheel, targets, hip) for wheel in wheels)
     choices = stages.run("install advice", _choices, machine, knowledge, targets, workload)
     settings = stages.run("environment", environment, machine, knowledge, workload or DEFAULT_WORKLOAD)
     probed = stages.run("probing operations", probe)
     planned = stages.run("planning and proving the port", project, targets) if project is not None else None
     facts = {key: machine.facts[key] for key in SHOWN if key in machine.facts}
     return Check(
-        machine.name, facts, targets, diagnosis, inspected, choices, settings, stages.times, *_told(probed), planned
+        machine=machine.name,
+        facts=facts,
+        targets=targets,
+        diagnosis=diagnosis,
+        areas=areas(machine, diagnosis),
+        wheels=inspected,
+        choices=choices,
+        environment=settings,
+        stages=stages.times,
+        probes=None if isinstance(probed, str) else probed,
+        not_probed=probed if isinstance(probed, str) else "",
+        project=planned,
     )
-
-
-def _told(probed: ProbeRun | str) -> tuple[ProbeRun | None, str]:
-    return (None, probed) if isinstance(probed, str) else (probed, "")
 
 
 class _Stages:
@@ -141,12 +154,12 @@ def _choices(
     return tuple(choose(machine, knowledge, "torch", name, workload) for name in targets)
 
 
-def _inspect(path: Path, targets: Sequence[str]) -> InspectedWheel:
+def _inspect(path: Path, targets: Sequence[str], hip: str) -> InspectedWheel:
     from rocmend.codeobject.inspect import inspect_path
     from rocmend.codeobject.service import serve
 
     inspection = inspect_path(path)
-    return InspectedWheel(inspection, {target: serve(inspection, target) for target in targets})
+    return InspectedWheel(inspection, {target: serve(inspection, target, hip=hip) for target in targets})
 
 
 SHOWN = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import sys
 from collections.abc import Sequence
@@ -43,13 +42,12 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
 
 
 def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
-    """Print a mistake in the command line as click words it, or in the JSON envelope, and return the exit code."""
-    if not _wants_json(arguments):
-        said = io.StringIO()
-        error.show(said)
-        click.echo(visible(said.getvalue()), err=True, nl=False)
-        return FAILED
-    return print_error(UsageError("command line", error.format_message()), arguments)
+    """Print a mistake in the command line, as every error is, and return the exit code."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context is not None else "rocmend"
+    message = " ".join(error.format_message().split())
+    subject = path.partition(" ")[2] or "command line"
+    return print_error(UsageError(subject, message, next_step=f"`{path} --help` explains it."), arguments)
 
 
 def _redactor(arguments: Sequence[str]) -> Redactor | None:

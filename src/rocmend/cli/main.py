@@ -7,17 +7,19 @@ import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import click
 
 from rocmend import __version__
+from rocmend.cli.base import parsed, summary
 from rocmend.cli.errors import print_error, print_usage_error
 from rocmend.cli.streams import prepare_streams, silence_stdout
 from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
 from rocmend.core.optional import INSTALL, not_installed
 from rocmend.core.places import cache_home, data_home
+from rocmend.core.suggest import did_you_mean
 
 _PACKAGE = "rocmend.cli.commands"
 _ROOM_BYTES = 1 << 20
@@ -33,21 +35,33 @@ Start with one of these:
   rocmend doctor        what is wrong with this machine and what to do
   rocmend wheel choose  which PyTorch to install for this GPU
 
+No AMD GPU here? `rocmend demo strix-halo` diagnoses an example.
+
 `rocmend --help` lists all commands, `rocmend COMMAND --help` explains one."""
 
 _GROUPS = {
-    "kb": "What is known, and who says so.",
-    "kernels": "Kernels for AMD and NVIDIA GPUs: compile and check them.",
-    "lab": "Experiments: try settings one by one, find which of them matter, and report it.",
+    "kb": "Search and show the knowledge behind the advice.",
+    "kernels": "List, check, tune and compile GPU kernels.",
+    "lab": "Run experiments: which settings make it work?",
     "machine": "Show or capture the facts of a machine.",
-    "store": "The evidence that was kept: list, show, remove.",
-    "port": "Port a CUDA project to ROCm, with the NVIDIA path provably unchanged. Without a command: run, whose "
-    "options `rocmend port run --help` tells.",
-    "mlx": "Run MLX programs, mlx_lm among them, on torch and rocmend's kernels.",
-    "probe": "Which operations run on this device, and give right results? Without a command: run.",
-    "wheel": "Will this wheel, library or package run on my GPU? Which should I install?",
+    "store": "List, show and remove stored evidence.",
+    "port": "Port a CUDA project to ROCm. `rocmend port PATH` stands for `rocmend port run PATH`.",
+    "mlx": "Run MLX and mlx-lm programs on this GPU.",
+    "probe": "Test which operations work here. `rocmend probe` stands for `rocmend probe run`.",
+    "wheel": "Choose and inspect wheels for this GPU.",
 }
 """Groups of commands; a module ``kb_search`` is the command ``search`` of the group ``kb``."""
+
+_SECTIONS = {
+    "Start here": ("check", "demo"),
+    "Understand": ("doctor", "machine", "wheel", "targets", "kb"),
+    "Fix": ("env", "lab"),
+    "Prove": ("probe", "kernels", "store", "share"),
+    "Port": ("port",),
+    "Run": ("mlx",),
+    "Set up": ("completion",),
+}
+"""How ``rocmend --help`` lists the commands; those that are in none come last."""
 
 _DEFAULTS = {"port": "run", "probe": "run"}
 """Groups that run a command of theirs where none is named: ``rocmend probe --device cpu``."""
@@ -97,11 +111,33 @@ class _LazyGroup(click.Group):
         return {path.removeprefix(start): module for path, module in paths.items() if path.startswith(start)}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_default(self.prefix, args))
+        words = args if ctx.resilient_parsing and not args else with_default(self.prefix, args)
+        return parsed(lambda: super(_LazyGroup, self).parse_args(ctx, words), self, ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return sorted({path.split(" ")[0] for path in self._own()})
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        del limit
+        return summary(self.help or "")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        left = self.list_commands(ctx)
+        sections = {} if self.prefix else {name: [one for one in own if one in left] for name, own in _SECTIONS.items()}
+        listed = {one for own in sections.values() for one in own}
+        sections["More commands" if sections else "Commands"] = [one for one in left if one not in listed]
+        width = max(map(len, left))
+        for name, own in sections.items():
+            found = [(one, self.get_command(ctx, one)) for one in own]
+            rows = [
+                (one.ljust(width), command.get_short_help_str())
+                for one, command in found
+                if command and not command.hidden
+            ]
+            if rows:
+                with formatter.section(name):
+                    formatter.write_dl(rows, col_spacing=2)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         own = self._own()
@@ -124,25 +160,19 @@ class _LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            hint = _suggest(args[0], self.list_commands(ctx))
-            raise click.UsageError(error.message + hint, ctx) from None
-
-
-def _suggest(given: str, known: Iterable[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(given, list(known), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+        except click.UsageError:
+            known = self.list_commands(ctx)
+            meant = did_you_mean(args[0], known) or (f"There are: {', '.join(known)}." if self.prefix else "")
+            raise click.UsageError(f"No such command {args[0][:80]!r}. {meant}".strip(), ctx) from None
 
 
 @click.group(
     cls=_LazyGroup,
     context_settings={"help_option_names": _HELP, "max_content_width": 100},
-    epilog="Start with `rocmend check`, or `rocmend doctor` for the terminal. Exit codes: 0 clean, "
-    "1 findings or failed trials, 2 usage or internal error.",
+    epilog="`rocmend COMMAND --help` explains a command, with examples. Exit codes: 0 clean, 1 findings or failed "
+    "trials, 2 usage or internal error.",
 )
-@click.version_option(__version__, prog_name="rocmend")
+@click.version_option(__version__, "-V", "--version", prog_name="rocmend", message="%(prog)s %(version)s")
 def cli() -> None:
     """Make machine-learning workloads run, correctly and fast, on the AMD GPU you have."""
 

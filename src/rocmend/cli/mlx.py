@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from rocmend.cli.base import OneOf
 from rocmend.cli.output import tell
 from rocmend.core.documents import decode_json, open_regular, read_json
 from rocmend.core.errors import DataError, UsageError
@@ -233,7 +234,7 @@ def start_program(program: str, model: str, device: str, arguments: Sequence[str
 
 device_option = click.option(
     "--device",
-    type=click.Choice(["auto", "cpu", "gpu"]),
+    type=OneOf(["auto", "cpu", "gpu"]),
     default="auto",
     show_default=True,
     help="Where arrays are by default; auto: the GPU where torch sees one.",

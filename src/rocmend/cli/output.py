@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rocmend.cli.base import OneOf
 from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import naming
@@ -59,7 +60,7 @@ def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
         return click.option(
             "--format",
             "output_format",
-            type=click.Choice(known),
+            type=OneOf(known),
             default="human",
             show_default=True,
             help="How to print the result; data goes to stdout, progress to stderr.",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from rocmend.core.errors import UsageError
 from rocmend.core.gfx import lookup
+from rocmend.core.units import count_text
 from rocmend.port.analyse import analyse
 from rocmend.port.apply import Applied, apply
 from rocmend.port.build.beside import settled
@@ -16,7 +20,18 @@ from rocmend.port.project import Project, understand
 from rocmend.port.records import Analysis, FileReport, Issue, Language, Outcome
 from rocmend.port.state import generations
 
-__all__ = ["Ported", "analysed", "needs_more", "pending", "ported", "style_of", "unread"]
+__all__ = [
+    "Ported",
+    "analysed",
+    "needs_more",
+    "pending",
+    "ported",
+    "project_folder",
+    "require_port",
+    "require_sources",
+    "style_of",
+    "unread",
+]
 
 
 class Ported(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,6 +102,57 @@ def pending(analysis: Analysis, *, suggestions: bool) -> list[Issue]:
             if issue not in done and not (suggestions and issue.edits and issue.outcome is Outcome.SUGGEST)
         ]
     return found
+
+
+def project_folder(command: str, path: Path) -> None:
+    """Check that a command was given a project's folder.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    try:
+        found = stat.S_ISDIR(path.stat().st_mode)
+        why = "is not a folder"
+    except OSError as error:
+        found, why = False, f"cannot be opened: {error.strerror}"
+    if not found:
+        raise UsageError(command, f"{path} {why}.", next_step="Name the project's folder.")
+
+
+def require_sources(command: str, path: Path, analysis: Analysis) -> None:
+    """Check that a project has files that a port reads.
+
+    Raises:
+        UsageError: It has none: nothing was looked at, so nothing can be said of it.
+    """
+    if analysis.looked_at or analysis.files:
+        return
+    others = f" Submodules are ported on their own: {', '.join(analysis.submodules)}." if analysis.submodules else ""
+    raise UsageError(
+        command,
+        f"nothing of CUDA was found in {path}: it has no CUDA, C++, Python or build files.",
+        next_step=f"Name the folder that holds the project's sources.{others}",
+    )
+
+
+def require_port(path: Path, targets: Sequence[str]) -> None:
+    """Check that a project was ported, or has nothing that a port would rewrite.
+
+    Raises:
+        UsageError: It was not ported, and a port would change it; or it has no sources.
+    """
+    if generations(path):
+        return
+    analysis = analysed(path, targets=targets)
+    require_sources("port verify", path, analysis)
+    changed = len(plan(analysis).changes)
+    if changed:
+        raise UsageError(
+            "port verify",
+            f"{path} was not ported yet: `rocmend port` would change {count_text(changed, 'file')}.",
+            why="A proof compares a port with the original.",
+            next_step=f"Apply the port, then verify again:\n  {shlex.join(['rocmend', 'port', str(path), '--apply'])}",
+        )
 
 
 def style_of(path: Path, asked: str | None) -> str:

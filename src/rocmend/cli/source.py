@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rocmend.cli.base import OneOf
 from rocmend.cli.gpu_names import GpuName
-from rocmend.core.errors import UsageError, did_you_mean
+from rocmend.core.errors import UsageError
+from rocmend.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
+    from rocmend.machine.root import ChosenPython
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,15 +76,56 @@ def workload_option(*, required: bool = False) -> Callable[[F], F]:
     return click.option(
         "--for",
         "workload",
-        type=click.Choice(WORKLOADS),
+        type=OneOf(WORKLOADS),
         required=required,
         help="What you want to run.",
         **default,
     )
 
 
+def python_option(function: F) -> F:
+    """Add ``--python PATH``; passes ``python``."""
+    return click.option(
+        "--python",
+        metavar="PATH",
+        default=None,
+        callback=lambda _context, _option, value: None if value is None else chosen_python(value),
+        help="The Python environment to look at: its interpreter or folder. Otherwise the activated one; else, of "
+        "python3 on PATH, .venv in this folder and rocmend's own, the first that has PyTorch.",
+    )(function)
+
+
+def chosen_python(given: str) -> ChosenPython:
+    """Return the environment that ``--python`` names.
+
+    Raises:
+        UsageError: There is no such interpreter or environment.
+    """
+    import os
+    import shutil
+
+    from rocmend.machine.root import ChosenPython
+
+    path = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111  a venv's interpreter is a link: it stays
+    if os.path.isdir(path):  # noqa: PTH112
+        if any(os.access(f"{path}/bin/{name}", os.X_OK) for name in ("python3", "python")):
+            return ChosenPython("", path, "--python")
+    elif found := shutil.which(path if "/" in given else given):
+        return ChosenPython(os.path.abspath(found), "", "--python")  # noqa: PTH100
+    raise UsageError(
+        "--python",
+        f"{given!r} is no Python interpreter, and no folder of an environment.",
+        next_step="Give the path of one, such as ~/venv/bin/python or ~/venv.",
+    )
+
+
 def take_snapshot(
-    machine_dir: Path | None, *, target: str | None = None, workload: str | None = None, model_size: str | None = None
+    machine_dir: Path | None,
+    *,
+    target: str | None = None,
+    workload: str | None = None,
+    model_size: str | None = None,
+    python: ChosenPython | None = None,
 ) -> Machine:
     """Return the facts of the machine asked for.
 
@@ -90,14 +134,21 @@ def take_snapshot(
         target: Answer for this gfx target.
         workload: What is to run.
         model_size: Size of the model to run, e.g. ``18GiB``.
+        python: The Python environment that was asked for.
 
     Raises:
-        UsageError: No capture, no such target, not a size.
+        UsageError: No capture, no such target, not a size; an environment of this machine for a captured one.
     """
     from rocmend.machine.collect import default_name, open_machine, snapshot
 
     asked = {"workload": workload, "model_bytes": _model_bytes(model_size)}
-    machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), asked=asked)
+    if python is not None and machine_dir is not None:
+        raise UsageError(
+            "--python",
+            "it names an environment of this machine, and a captured machine has the one that was captured.",
+            next_step="Leave out --python or --machine.",
+        )
+    machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), asked=asked)
     if target is None:
         return machine
     from rocmend.machine.hypothetical import with_target

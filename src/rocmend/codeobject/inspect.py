@@ -102,6 +102,8 @@ def _inspect_file(subject: str, path: Path, reader: Reader, limits: Limits, prog
     survey = Survey(path.name.partition(".")[0].removeprefix("lib"))
     named = by_path(path.name)
     survey.saw(path.name, reader.size)
+    if progress is not None:
+        progress(path.name, 0, reader.size)
     if not take_content(reader, path.name, named, survey, limits):
         raise DataError(
             path.name,
@@ -161,11 +163,16 @@ def _take_member(archive: Archive, member: Member, survey: Survey, limits: Limit
 
 def _inspect_folder(subject: str, path: Path, limits: Limits, progress: Progress | None) -> Inspection:
     survey = Survey(path.resolve().name)
-    for found in walk(path, survey, limits):
-        if progress is not None:
-            progress(found.relative, survey.seen_bytes, 0)
-        take_file(found, survey, limits)
+    _take_files(list(walk(path, survey, limits)), survey, limits, progress)
     return _report(survey, subject, "directory", path)
+
+
+def _take_files(found: Sequence[FoundFile], survey: Survey, limits: Limits, progress: Progress | None) -> None:
+    total = sum(file.size for file in found)
+    for file in found:
+        if progress is not None:
+            progress(file.relative, survey.seen_bytes, total)
+        take_file(file, survey, limits)
 
 
 def _inspect_package(
@@ -189,6 +196,7 @@ def _inspect_files(name: str, package: InstalledPackage, limits: Limits, progres
     survey = Survey()
     survey.name, survey.version = package.name, package.version
     survey.own = "PyTorch" if package.name == "torch" else package.name
+    found = []
     for relative in package.files:
         path = package.root / relative
         try:
@@ -197,7 +205,6 @@ def _inspect_files(name: str, package: InstalledPackage, limits: Limits, progres
             survey.problem(relative, "is listed by the distribution but not there.")
             continue
         if stat.S_ISREG(status.st_mode):
-            if progress is not None:
-                progress(relative, survey.seen_bytes, 0)
-            take_file(FoundFile(path, relative, status.st_size), survey, limits)
+            found.append(FoundFile(path, relative, status.st_size))
+    _take_files(found, survey, limits, progress)
     return _report(survey, name, "package", package.root)

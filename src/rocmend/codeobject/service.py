@@ -17,6 +17,7 @@ from rocmend.codeobject.isa import SPIRV, normalise
 from rocmend.codeobject.matching import Match, Verdict, describe, find_matches, shown_settings, shown_targets
 from rocmend.codeobject.model import Component, Inspection, TargetUse, tally
 from rocmend.codeobject.roles import Role, role_of
+from rocmend.codeobject.variants import loaded_parts
 from rocmend.core.errors import UsageError
 from rocmend.core.gfx import GfxTarget, lookup, override_between, parse_target_id, targets
 from rocmend.core.units import count_text
@@ -67,6 +68,8 @@ class Service(msgspec.Struct, frozen=True, omit_defaults=True):
         environment: What must be set for the verdict to hold.
         components: Part by part.
         cautions: What speaks against relying on it, and overrides that were refused.
+        only_with: HIP versions of PyTorch beside which it runs, where it does not run beside each and it is not known
+            which there is. The verdict is then ``none``.
     """
 
     target: str
@@ -77,6 +80,7 @@ class Service(msgspec.Struct, frozen=True, omit_defaults=True):
     environment: dict[str, str] = {}
     components: tuple[ComponentService, ...] = ()
     cautions: tuple[str, ...] = ()
+    only_with: tuple[str, ...] = ()
 
 
 class _Gpu(msgspec.Struct, frozen=True):
@@ -189,41 +193,32 @@ class _Outcome(msgspec.Struct, frozen=True):
 def _serve_parts(components: Sequence[Component], gpu: _Gpu, override: str = "") -> _Outcome:
     served = [_serve_part(component, gpu, override) for component in components]
     parts = tuple(part for part, _ in served)
-    alternatives = {part.name for part in parts if part.variant and part.verdict not in _UNSERVED}
-    lacking = [
-        part.name
-        for part in parts
-        if part.verdict is Verdict.NONE and part.role == Role.KERNELS.value and part.name not in alternatives
-    ]
+    lacking = [part.name for part in parts if part.verdict is Verdict.NONE and part.role == Role.KERNELS.value]
     has_kernels = any(part.role == Role.KERNELS.value for part in parts)
     wanted = Role.KERNELS.value if has_kernels else Role.LIBRARY.value
     deciding = tuple(match for part, match in served if match is not None and part.role == wanted)
-    undecided = tuple(
-        part
-        for part in parts
-        if part.verdict is Verdict.UNKNOWN and part.role == wanted and part.name not in alternatives
-    )
+    undecided = tuple(part for part in parts if part.verdict is Verdict.UNKNOWN and part.role == wanted)
     return _Outcome(parts, deciding, tuple(dict.fromkeys(lacking)), undecided)
 
 
-def _cautions(parts: Sequence[ComponentService], gpu: _Gpu) -> list[str]:
+def _cautions(parts: Sequence[ComponentService]) -> list[str]:
     """Say which parts do not serve, or serve in part, where the package as a whole does."""
     found = []
-    variants: dict[str, tuple[list[str], list[str]]] = {}
     for part in parts:
-        if part.variant:
-            variants.setdefault(part.name, ([], []))[part.verdict not in _UNSERVED].append(part.variant)
         if part.verdict is Verdict.UNKNOWN:
             found.append(f"{_shown_part(part)}: {part.reason}")
         elif (part.verdict is Verdict.NONE and not part.variant) or 0 < part.objects < part.units:
             found.append(f"{part.name} {part.reason}")
-    for name, (without, with_code) in variants.items():
-        if without and with_code:
-            found.append(
-                f"{name}: its libraries for HIP {', '.join(without)} hold no code for {gpu.shown}, those for HIP "
-                f"{', '.join(with_code)} do. Which one is loaded depends on the HIP version of the PyTorch beside it."
-            )
     return found
+
+
+def _by_variant(parts: Sequence[ComponentService]) -> dict[str, tuple[list[str], list[str]]]:
+    """Return, for each part that some of its variants serve and some do not, those that do not and those that do."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for part in parts:
+        if part.variant and part.verdict is not Verdict.UNKNOWN:
+            found.setdefault(part.name, ([], []))[part.verdict is not Verdict.NONE].append(part.variant)
+    return {name: both for name, both in found.items() if all(both)}
 
 
 # -- the package -------------------------------------------------------------------------------------------------------
@@ -276,11 +271,17 @@ def _by_override(components: Sequence[Component], gpu: _Gpu) -> Service | None:
         cautions = (
             f"An override is necessary, not sufficient: {judged.reason}",
             "It holds for every library of the process and for every AMD GPU in the machine.",
-            *_cautions(outcome.parts, passing),
+            *_cautions(outcome.parts),
+        )
+        mixed = _by_variant(_serve_parts(components, gpu).parts)
+        where = "".join(f" in its libraries for HIP {', '.join(without)}" for without, _ in mixed.values())
+        cautions += tuple(
+            f"Its libraries for HIP {', '.join(able)} hold code for {gpu.shown} and need none."
+            for _, able in mixed.values()
         )
         reason = (
-            f"there is no code for {gpu.shown}, but with {OVERRIDE_VARIABLE}={judged.value} the runtime takes the code "
-            f"for {other.name}, which belongs to the same class ({gpu.target.generic_class})."
+            f"there is no code for {gpu.shown}{where}, but with {OVERRIDE_VARIABLE}={judged.value} the runtime takes "
+            f"the code for {other.name}, which belongs to the same class ({gpu.target.generic_class})."
         )
         environment = {OVERRIDE_VARIABLE: judged.value} | outcome.deciding[0].environment
         return Service(
@@ -300,13 +301,16 @@ def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
             worst.use.target,
             environment=worst.environment,
             components=outcome.parts,
-            cautions=tuple(_cautions(outcome.parts, gpu)),
+            cautions=tuple(_cautions(outcome.parts)),
         )
     if outcome.undecided and not outcome.unserved:
         return _undecided(outcome, gpu)
     found = _by_override(components, gpu)
     if found is not None:
         return found
+    mixed = _by_variant(outcome.parts)
+    if outcome.unserved and all(name in mixed for name in outcome.unserved):
+        return _not_beside_each(outcome, mixed, gpu)
     held = shown_targets(_held(components))
     generic = f", none for {gpu.target.generic_class}" if gpu.target.generic_class else ""
     where = f" in {', '.join(outcome.unserved)}" if outcome.unserved else ""
@@ -321,10 +325,23 @@ def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
     return Service(gpu.shown, Verdict.NONE, reason, components=outcome.parts, cautions=cautions)
 
 
+def _not_beside_each(outcome: _Outcome, mixed: dict[str, tuple[list[str], list[str]]], gpu: _Gpu) -> Service:
+    """Judge a package whose libraries serve the GPU for some HIP versions only: the worst of them counts."""
+    texts = [
+        f"its libraries for HIP {', '.join(without)} hold no code for {gpu.shown}, those for HIP {', '.join(able)} do"
+        for without, able in mixed.values()
+    ]
+    reason = f"{'; '.join(texts)}. Which one is loaded depends on the HIP version of the PyTorch beside it."
+    able = [set(able) for _, able in mixed.values()]
+    only = tuple(version for version in next(iter(mixed.values()))[1] if all(version in each for each in able))
+    cautions = tuple(_cautions(outcome.parts))
+    return Service(gpu.shown, Verdict.NONE, reason, only_with=only, components=outcome.parts, cautions=cautions)
+
+
 def _undecided(outcome: _Outcome, gpu: _Gpu) -> Service:
     parts = "; ".join(f"{_shown_part(part)}: {part.reason}" for part in outcome.undecided[:_NAMED_FILES])
     reason = f"code that it would load is damaged or could not be read. {parts}"
-    cautions = [text for text in _cautions(outcome.parts, gpu) if text not in parts]
+    cautions = [text for text in _cautions(outcome.parts) if text not in parts]
     return Service(gpu.shown, Verdict.UNKNOWN, reason, components=outcome.parts, cautions=tuple(cautions))
 
 
@@ -332,12 +349,14 @@ def _shown_part(part: ComponentService) -> str:
     return f"{part.name} ({part.variant})" if part.variant else part.name
 
 
-def serve(inspection_or_targets: Inspection | Sequence[str], target: str) -> Service:
+def serve(inspection_or_targets: Inspection | Sequence[str], target: str, *, hip: str = "") -> Service:
     """Judge whether a package, or code for a list of targets, serves a GPU.
 
     Args:
         inspection_or_targets: An inspection, or the targets that there is code for.
         target: The GPU's target, with settings where they are known: ``gfx1151``, ``gfx90a:xnack-``.
+        hip: HIP version of the PyTorch beside it: of libraries for several, the one for it counts; where it is not
+            known, the worst.
 
     Raises:
         UsageError: No such target.
@@ -348,7 +367,19 @@ def serve(inspection_or_targets: Inspection | Sequence[str], target: str) -> Ser
     components = [part for part in inspection_or_targets.components if part.targets or part.damaged]
     if not _held(components) and not _any_damaged(components):
         return _without_code(inspection_or_targets, gpu)
-    service = _serve(components, gpu)
+    loaded = loaded_parts(components, hip)
+    service = _serve(loaded.parts, gpu)
+    if loaded.hip:
+        others = [part for part in components if part not in loaded.parts]
+        service = msgspec.structs.replace(
+            service,
+            reason=f"{service.reason} That is its library for HIP {loaded.hip}, as the PyTorch beside it has.",
+            components=(*service.components, *_serve_parts(others, gpu).parts),
+        )
+    elif loaded.missing:
+        reason = f"{loaded.missing} Whether the package then takes another one is not known. Of those: {service.reason}"
+        verdict = Verdict.NONE if service.verdict is Verdict.NONE else Verdict.UNKNOWN
+        service = msgspec.structs.replace(service, verdict=verdict, reason=reason, only_with=())
     unread = _unread(inspection_or_targets)
     if unread and service.verdict is not Verdict.UNKNOWN:
         return msgspec.structs.replace(service, cautions=(*service.cautions, f"{unread}: this covers the rest only."))

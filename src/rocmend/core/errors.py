@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 
 class RocmendError(Exception):
     """An error that is the user's to read: printed without a traceback.
@@ -41,13 +39,3 @@ class UnitError(RocmendError):
     """A unit of the project (entry, collector, derivation, command) is wrong in itself."""
 
     code = "bad-unit"
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return ``Did you mean 'x' or 'y'?`` with the nearest known names; an empty text where none is near."""
-    from difflib import get_close_matches
-
-    names = list(known)
-    begin = [name for name in names if given and name.startswith(given)]
-    near = list(dict.fromkeys((*begin, *get_close_matches(given, names, n=3, cutoff=0.6))))[:3]
-    return f"Did you mean {' or '.join(map(repr, near))}?" if near else ""

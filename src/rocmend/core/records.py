@@ -101,8 +101,30 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str = "documentation"
 
 
+class Phase(StrEnum):
+    """Where a remedy stands in a plan, first to last."""
+
+    FIRST = "first"
+    ACCESS = "access"
+    INSTALL = "install"
+    ENVIRONMENT = "environment"
+    FIRMWARE = "firmware"
+    KERNEL = "kernel"
+    BOOT = "boot"
+    REBOOT = "reboot"
+    RUNTIME = "runtime"
+    INVESTIGATE = "investigate"
+
+    @property
+    def rank(self) -> int:
+        """0 for the first."""
+        return list(Phase).index(self)
+
+
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something a person can do about a finding. Never applied by us.
+
+    What it leaves empty it takes from its action, where that is declared in ``kb/actions``.
 
     Attributes:
         text: What to do, in one or two sentences.
@@ -110,13 +132,34 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
         risk: What following it can cost.
         risk_note: What exactly the risk is.
         needs: Any of ``root``, ``reboot``, ``reinstall``, ``rebuild``, ``bios``.
+        action: Id of what is done, the same in all entries that ask for it: ``unset-variable:HSA_XNACK`` (what follows
+            the colon is the action's argument). Empty for what only looks.
+        phase: Where it stands in a plan; None where the action says so, and for what only looks.
+        check: A command that exits with 0 once it is done, and prints what ``expect`` says.
+        expect: What the check prints; without a check, what a person sees.
+        undo: How to take it back.
+        by_hand: A script cannot do it: a setting of the calling shell, a file to edit, the BIOS.
+        after: Ids of actions that must have taken effect first, where they are in the plan too; without argument.
+        when: Predicate; the remedy is left out where it is false.
+        instead_of: Id of the action that it is another way for.
+        until: Id of the action that it helps until.
     """
 
-    text: str
+    text: str = ""
     commands: tuple[str, ...] = ()
     risk: Risk = Risk.NONE
     risk_note: str = ""
     needs: tuple[str, ...] = ()
+    action: str = ""
+    phase: Phase | None = None
+    check: str = ""
+    expect: str = ""
+    undo: str = ""
+    by_hand: bool = False
+    after: tuple[str, ...] = ()
+    when: str = ""
+    instead_of: str = ""
+    until: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):

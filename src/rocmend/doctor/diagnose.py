@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Severity
 from rocmend.core.suggest import unknown
-from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, Undecided
+from rocmend.doctor.plan import make_plan
+from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
+from rocmend.kb.action import Action, action_name, commands_on
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher
-from rocmend.kb.predicate import PredicateError
+from rocmend.kb.predicate import PredicateError, compile_predicate
 from rocmend.kb.template import fill
 from rocmend.kb.vocabulary import WORKLOADS
 from rocmend.machine.facts import Machine, declared_facts
@@ -53,22 +55,26 @@ def diagnose(machine: Machine, knowledge: Knowledge, *, workload: str | None = N
         except PredicateError as error:
             problems.append(f"{entry.id}: {error}")
             continue
-        findings += _findings(entry, [match for match in matches if match.applies], machine)
+        findings += _findings(entry, [match for match in matches if match.applies], machine, knowledge.actions)
         undecided = [match for match in matches if match.applies is None]
         if undecided:
             unknown.append((entry, undecided))
         decided = any(match.in_scope for match in matches)
         healthy += decided and all(match.applies is False for match in matches)
+    ordered = tuple(sorted(findings, key=_order))
+    open_questions = _undecided(unknown)
     return Diagnosis(
         machine=machine.name,
         captured_at=machine.captured_at,
         workload=machine.value("ask.workload"),
         gpus=tuple(_summary(machine, index) for index in matcher.gpus),
-        findings=tuple(sorted(findings, key=_order)),
-        undecided=_undecided(unknown),
+        findings=ordered,
+        undecided=open_questions,
         healthy=healthy,
+        plan=make_plan(ordered, () if machine.hypothetical_target else open_questions, knowledge.actions),
         collector_problems=tuple(run for run in machine.collectors if run.status is not CollectorStatus.OK),
         knowledge_problems=tuple(problems),
+        python=_python(machine),
         hypothetical_target=machine.hypothetical_target,
     )
 
@@ -93,11 +99,15 @@ def asked(machine: Machine, workload: str | None) -> Machine:
     return msgspec.structs.replace(machine, facts={**machine.facts, fact.key: fact})
 
 
-def _findings(entry: Entry, matches: list[Match], machine: Machine) -> list[Finding]:
+def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Mapping[str, Action]) -> list[Finding]:
     """Return one finding for all subjects of which the same is said: eight equal GPUs make one finding."""
     alike: dict[tuple[str, tuple[Remedy, ...]], list[Match]] = {}
     for match in matches:
-        remedies = tuple(_filled(remedy, machine, match.gpu) for remedy in entry.remedy)
+        remedies = tuple(
+            _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu)
+            for remedy in entry.remedy
+            if _helps(remedy, machine, match.gpu)
+        )
         alike.setdefault((match.title, remedies), []).append(match)
     return [
         Finding(
@@ -116,11 +126,24 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine) -> list[Find
     ]
 
 
-def _filled(remedy: Remedy, machine: Machine, gpu: int | None) -> Remedy:
-    if "{" not in remedy.text and not any("{" in command for command in remedy.commands):
-        return remedy
-    commands = tuple(fill(command, machine, gpu) for command in remedy.commands)
-    return msgspec.structs.replace(remedy, text=fill(remedy.text, machine, gpu), commands=commands)
+def _helps(remedy: Remedy, machine: Machine, gpu: int | None) -> bool:
+    """Whether a remedy's condition holds, for some GPU where none is given; one that cannot be decided does."""
+    if not remedy.when:
+        return True
+    predicate = compile_predicate(remedy.when)
+    gpus: list[int | None] = [gpu]
+    if gpu is None and predicate.reads_gpu:
+        gpus = [*machine.indices("gpu")] or [None]
+    return any(predicate.evaluate(machine, index).value is not False for index in gpus)
+
+
+_FILLED = ("text", "action", "risk_note", "check", "expect", "undo")
+
+
+def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:
+    texts = {name: fill(getattr(remedy, name), machine, gpu) for name in _FILLED if "{" in getattr(remedy, name)}
+    commands = tuple(fill(command, machine, gpu) for command in commands_on(remedy, action, machine))
+    return msgspec.structs.replace(remedy, commands=commands, **texts) if texts or commands else remedy
 
 
 def _subjects(matches: list[Match]) -> str:
@@ -181,6 +204,11 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
         for entry, matches in unknown
     ]
     return tuple(sorted(records, key=lambda item: (item.severity.rank, item.entry_id)))
+
+
+def _python(machine: Machine) -> PythonSummary | None:
+    values = [machine.value(f"python.{name}") for name in PythonSummary.__struct_fields__]
+    return PythonSummary(*map(str, values)) if None not in values else None
 
 
 def _summary(machine: Machine, index: int) -> GpuSummary:

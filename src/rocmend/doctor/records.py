@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocmend.core.records import SCHEMA_VERSION, CollectorRun, Finding, Severity
+from rocmend.core.records import SCHEMA_VERSION, CollectorRun, Finding, Phase, Risk, Severity
 
 
 class GpuSummary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,6 +39,20 @@ class GpuSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     bandwidth_gb_s: float | None = None
     torch_service: str | None = None
     torch_override: str | None = None
+
+
+class PythonSummary(msgspec.Struct, frozen=True):
+    """The Python environment that a diagnosis is about.
+
+    Attributes:
+        prefix: Its folder.
+        version: Its version.
+        found_by: Why it is the one: ``--python``, VIRTUAL_ENV, ``python3 on PATH`` …
+    """
+
+    prefix: str
+    version: str
+    found_by: str
 
 
 class Missing(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,6 +91,108 @@ class Undecided(msgspec.Struct, frozen=True, omit_defaults=True):
     gfx: tuple[str, ...] = ()
 
 
+class Alternative(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Another way than a step's.
+
+    Attributes:
+        title: What it does.
+        interim: It helps until the step is done; False: it can be done in its place.
+        action: Id of what is done; empty where it has none.
+        text: More about it.
+        commands: Shell lines.
+        needs: ``root``, ``reboot`` …
+        risk: What it can cost.
+        risk_note: What exactly the risk is.
+        undo: How to take it back.
+        settles: Ids of the entries that name it.
+    """
+
+    title: str
+    interim: bool
+    action: str = ""
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    risk: Risk = Risk.NONE
+    risk_note: str = ""
+    undo: str = ""
+    settles: tuple[str, ...] = ()
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing to do, whatever the number of findings that ask for it.
+
+    Attributes:
+        number: From 1; 0 for what has no place in the order.
+        action: Stable id of what is done, with its argument: ``unset-variable:HSA_XNACK``.
+        title: What it is, in one line.
+        phase: Where it stands.
+        text: More about it, in Markdown.
+        commands: Shell lines that do it.
+        needs: ``root``, ``reboot``, ``reinstall``, ``rebuild``, ``bios``.
+        risk: The highest that a finding names.
+        risk_note: What exactly the risk is.
+        check: A command that exits with 0 once it is done.
+        expect: What the check prints; without a check, what a person sees.
+        undo: How to take it back, in Markdown.
+        by_hand: A script cannot do it.
+        after: Numbers of the steps that must come before.
+        settles: Ids of the entries whose findings it settles.
+        alternatives: Other ways.
+    """
+
+    number: int
+    action: str
+    title: str
+    phase: Phase
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    risk: Risk = Risk.NONE
+    risk_note: str = ""
+    check: str = ""
+    expect: str = ""
+    undo: str = ""
+    by_hand: bool = False
+    after: tuple[int, ...] = ()
+    settles: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+
+
+class Decide(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What would decide questions that the facts leave open.
+
+    Attributes:
+        reason: Why the facts are not known.
+        command: What to run before ``rocmend doctor`` is run again; empty where no command is known.
+        how: What the command does, or what else establishes the facts.
+        keys: The facts.
+        entries: The entries that it would decide.
+    """
+
+    reason: str
+    command: str = ""
+    how: str = ""
+    keys: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What to do about everything that was found.
+
+    Attributes:
+        steps: In order.
+        optional: What only notes ask for, in no order.
+        investigate: What to look at where a cause is not known yet, in no order.
+        decide: What would decide what could not be decided.
+    """
+
+    steps: tuple[Step, ...] = ()
+    optional: tuple[Step, ...] = ()
+    investigate: tuple[Step, ...] = ()
+    decide: tuple[Decide, ...] = ()
+
+
 class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     """What doctor found out about a machine.
 
@@ -86,10 +202,12 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
         workload: What it is for, where a person said so.
         gpus: Its GPUs.
         findings: What applies, most severe first.
+        plan: What to do about it.
         undecided: What could not be told, most severe first.
         healthy: Number of entries that were checked and do not apply.
         collector_problems: Collectors that did not end well.
         knowledge_problems: Entries that could not be loaded or evaluated.
+        python: The Python environment; None where there is none.
         hypothetical_target: The gfx target that was asked for and that the machine does not have: then nothing of the
             machine was judged. Empty for the machine as it is.
         schema_version: Version of this record.
@@ -102,8 +220,10 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     findings: tuple[Finding, ...]
     undecided: tuple[Undecided, ...]
     healthy: int
+    plan: Plan = Plan()
     collector_problems: tuple[CollectorRun, ...] = ()
     knowledge_problems: tuple[str, ...] = ()
+    python: PythonSummary | None = None
     hypothetical_target: str = ""
     schema_version: int = SCHEMA_VERSION
 

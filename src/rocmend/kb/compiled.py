@@ -20,7 +20,9 @@ from rocmend.core import records
 from rocmend.core.documents import MALFORMED, read_document
 from rocmend.core.errors import DataError
 from rocmend.core.files import write_atomic
+from rocmend.kb import action as action_module
 from rocmend.kb import entry as entry_module
+from rocmend.kb.action import Action
 from rocmend.kb.entry import Entry
 
 _MAX_BYTES = 64 << 20
@@ -30,10 +32,11 @@ Stamp = tuple[str, int, int]
 
 
 class Compiled(msgspec.Struct, frozen=True, array_like=True):
-    """Parsed entries and the files that they were made from."""
+    """Parsed entries and actions, by path, and the files that they were made from."""
 
     stamps: tuple[Stamp, ...]
     entries: dict[str, Entry]
+    actions: dict[str, Action] = {}
 
 
 def stamps_of(paths: Sequence[str]) -> tuple[Stamp, ...]:
@@ -42,32 +45,27 @@ def stamps_of(paths: Sequence[str]) -> tuple[Stamp, ...]:
     Raises:
         OSError: One of them cannot be looked at.
     """
-    code = (entry_module.__file__, records.__file__, __file__)
+    code = (entry_module.__file__, action_module.__file__, records.__file__, __file__)
     found = ((path, os.stat(path)) for path in (*code, *paths))  # noqa: PTH116  pathlib doubles the time
     return tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in found)
 
 
-def read_compiled(stamps: tuple[Stamp, ...]) -> dict[str, Entry] | None:
-    """Return the entries by path, or None where they were not kept or a file has changed since."""
+def read_compiled(stamps: tuple[Stamp, ...]) -> Compiled | None:
+    """Return what was kept, or None where nothing was or a file has changed since."""
     try:
         data = read_document(_place(), max_bytes=_MAX_BYTES)
         kept = msgspec.msgpack.decode(data, type=Compiled)
     except (OSError, DataError, *MALFORMED):
         return None
-    return kept.entries if kept.stamps == stamps else None
+    return kept if kept.stamps == stamps else None
 
 
-def write_compiled(stamps: tuple[Stamp, ...], entries: dict[str, Entry]) -> None:
-    """Keep parsed entries for the next time, where that is allowed and possible.
-
-    Args:
-        stamps: What they were made from, looked at before they were read.
-        entries: By path.
-    """
+def write_compiled(made: Compiled) -> None:
+    """Keep parsed entries for the next time, where that is allowed and possible; stamps are taken before reading."""
     if sys.dont_write_bytecode:
         return
     try:
-        write_atomic(_place(), msgspec.msgpack.encode(Compiled(stamps, entries)))
+        write_atomic(_place(), msgspec.msgpack.encode(made))
     except (OSError, OverflowError, TypeError):
         return  # a folder that cannot be written, or a value that the format has no room for: parse again next time
 

@@ -147,6 +147,20 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     why: str = ""
 
 
+class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What speaks against a way to install something, and for whom.
+
+    Attributes:
+        text: A sentence.
+        gfx: Targets or generic classes that it concerns; empty for all that the way serves.
+        when: Predicate over the machine; empty for everywhere.
+    """
+
+    text: str
+    gfx: tuple[str, ...] = ()
+    when: str = ""
+
+
 class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A way to install something, ranked by ``rocmend wheel choose``.
 
@@ -157,7 +171,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         rank: Lower is better, within a package.
         channel: stable, preview, nightly, community.
         why: Why one would choose it, in one line.
-        caution: What speaks against it.
+        caution: What speaks against it, each with whom it concerns.
         when: Predicate over the machine; empty for everywhere.
         workload: Workloads it is meant for; empty for all.
     """
@@ -168,7 +182,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     rank: int = 50
     channel: str = "stable"
     why: str = ""
-    caution: str = ""
+    caution: tuple[Caution, ...] = ()
     when: str = ""
     workload: tuple[str, ...] = ()
 

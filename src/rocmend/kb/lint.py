@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rocmend.core.visible import visible
+from rocmend.kb.action import action_name
 from rocmend.kb.load import Knowledge, load_entries
+from rocmend.kb.remedy_rules import REMEDY_CHECKS
 from rocmend.kb.rules import CHECKS, Context
 from rocmend.machine.facts import KeyPatterns, declared_facts
 
@@ -53,6 +55,7 @@ def lint(
         today=today,
         declared=KeyPatterns(keys),
         targets=known_targets(),
+        actions=frozenset(knowledge.actions) | declared_actions(knowledge),
     )
     wanted = {name.removesuffix(".md").rpartition("/")[2] for name in only}
     problems = [
@@ -64,9 +67,17 @@ def lint(
         if wanted and entry.id not in wanted:
             continue
         path = knowledge.paths.get(entry.id, "")
-        found = {(code, message): None for check in CHECKS for code, message in check(entry, context)}
+        found = {
+            (code, message): None for check in (*CHECKS, *REMEDY_CHECKS) for code, message in check(entry, context)
+        }
         problems += [LintProblem(entry.id, code, message, path) for code, message in sorted(found)]
     return tuple(problems)
+
+
+def declared_actions(knowledge: Knowledge) -> frozenset[str]:
+    """Return the ids of the actions that remedies declare in place, by giving them a phase."""
+    remedies = (remedy for entry in knowledge.entries.values() for remedy in entry.remedy)
+    return frozenset(action_name(one.action) for one in remedies if one.action and one.phase is not None)
 
 
 def known_targets() -> frozenset[str]:

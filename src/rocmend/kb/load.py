@@ -15,10 +15,12 @@ from rocmend.core.documents import parse_toml, read_document
 from rocmend.core.errors import DataError
 from rocmend.core.records import Remedy, Source
 from rocmend.core.suggest import unknown
-from rocmend.kb.compiled import read_compiled, stamps_of, write_compiled
+from rocmend.kb.action import Action, resolved
+from rocmend.kb.compiled import Compiled, read_compiled, stamps_of, write_compiled
 from rocmend.kb.entry import Entry
 
 ENTRIES = Path(__file__).with_name("entries")
+ACTIONS = Path(__file__).with_name("actions")
 EXTRA_VARIABLE = "ROCMEND_KB"
 """Environment variable that names a directory of further entries, laid out as ours."""
 MAX_FILE_BYTES = 256 * 1024
@@ -64,14 +66,16 @@ class Knowledge(msgspec.Struct, frozen=True):
     """Every entry that could be loaded.
 
     Attributes:
-        entries: By id, in the order of ids.
+        entries: By id, in the order of ids; their remedies hold what they take from actions.
         problems: Files that could not be loaded, and duplicate ids.
         paths: Each entry's file, by id.
+        actions: What several entries ask for, by id.
     """
 
     entries: Mapping[str, Entry]
     problems: tuple[LoadProblem, ...] = ()
     paths: Mapping[str, str] = {}
+    actions: Mapping[str, Action] = {}
 
     def get(self, entry_id: str) -> Entry:
         """Return the entry with this id.
@@ -100,33 +104,41 @@ def load_entries(directory: Path | None = None, *, builtin: bool = True) -> Know
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects that all live: a collection finds nothing and takes a third of the time
     try:
-        loaded = _builtin(problems) if builtin else {}
+        loaded, actions = _builtin(problems) if builtin else ({}, {})
         if directory is not None:
             loaded |= _parse_all(_files(directory), problems)
+            actions |= _actions(directory / "actions", problems)
     finally:
         if collecting:
             gc.enable()
-    return _gathered(loaded, problems)
+    return _gathered(loaded, actions, problems)
 
 
-def _builtin(problems: list[LoadProblem]) -> dict[str, Entry]:
-    """Return the entries that come with rocmend, by path: as kept from the last time where no file has changed."""
+_Loaded = tuple[dict[str, Entry], dict[str, Action]]
+
+
+def _builtin(problems: list[LoadProblem]) -> _Loaded:
+    """Return what comes with rocmend, entries by path: as kept from the last time where no file has changed."""
     paths = _files(ENTRIES)
+
+    def parsed() -> _Loaded:
+        return _parse_all(paths, problems), _actions(ACTIONS, problems)
+
     try:
-        stamps = stamps_of(paths)
+        stamps = stamps_of([*paths, *_action_files(ACTIONS)])
     except OSError:  # a file that went between listing and looking, or a dangling link: parsing says which
-        return _parse_all(paths, problems)
+        return parsed()
     kept = read_compiled(stamps)
     if kept is not None:
-        return kept
+        return kept.entries, kept.actions
     before = len(problems)
-    loaded = _parse_all(paths, problems)
+    made = parsed()
     if len(problems) == before:
-        write_compiled(stamps, loaded)
-    return loaded
+        write_compiled(Compiled(stamps, *made))
+    return made
 
 
-def _gathered(loaded: dict[str, Entry], problems: list[LoadProblem]) -> Knowledge:
+def _gathered(loaded: dict[str, Entry], actions: dict[str, Action], problems: list[LoadProblem]) -> Knowledge:
     """Return entries by id; the second of two with the same id is a problem."""
     entries: dict[str, Entry] = {}
     paths: dict[str, str] = {}
@@ -134,9 +146,34 @@ def _gathered(loaded: dict[str, Entry], problems: list[LoadProblem]) -> Knowledg
         if entry.id in entries:
             problems.append(LoadProblem(path, 2, f"the id {entry.id!r} is taken by {paths[entry.id]}"))
             continue
-        entries[entry.id] = entry
+        entries[entry.id] = _with_actions(entry, actions)
         paths[entry.id] = path
-    return Knowledge({key: entries[key] for key in sorted(entries)}, tuple(problems), paths)
+    return Knowledge({key: entries[key] for key in sorted(entries)}, tuple(problems), paths, actions)
+
+
+def _with_actions(entry: Entry, actions: dict[str, Action]) -> Entry:
+    if not any(remedy.action for remedy in entry.remedy):
+        return entry
+    return msgspec.structs.replace(entry, remedy=tuple(resolved(remedy, actions) for remedy in entry.remedy))
+
+
+def _action_files(directory: Path) -> list[str]:
+    return [f"{directory}/{name}" for name in _names(str(directory)) if name.endswith(".toml")]
+
+
+def _actions(directory: Path, problems: list[LoadProblem]) -> dict[str, Action]:
+    """Return the actions of a folder by id; what cannot be read is added to the problems."""
+    actions: dict[str, Action] = {}
+    for path in _action_files(directory):
+        name = path.rpartition("/")[2].removesuffix(".toml")
+        try:
+            raw = parse_toml(read_document(Path(path), max_bytes=MAX_FILE_BYTES).decode(), "action")
+            actions[name] = msgspec.convert({**raw, "id": name}, Action, strict=True)
+        except OSError as error:
+            problems.append(LoadProblem(path, 0, error.strerror or str(error)))
+        except (DataError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
+            problems.append(LoadProblem(path, 0, str(error)))
+    return actions
 
 
 def _files(directory: Path) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from rocmend.core.errors import DataError
-from rocmend.core.records import Severity
+from rocmend.core.records import Remedy, Severity
 from rocmend.kb.cases import case_outcome
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
@@ -46,6 +46,11 @@ RULES = {
     "KB023": "The topic is one of the list.",
     "KB024": "Cells name a known table and state.",
     "KB025": "Dates of claims and sources can be read.",
+    "KB026": "A remedy with commands names an action, is an alternative to one, or has the phase investigate.",
+    "KB027": "Every action that a remedy names exists, and has an argument where it takes one.",
+    "KB028": "No order of actions closes a circle, within an entry or between two of the same severity.",
+    "KB029": "Two entries that can apply together do not set one thing to different values.",
+    "KB030": "A remedy that changes something says how to check that it worked and how to undo it.",
 }
 """Code to what it demands."""
 
@@ -63,12 +68,14 @@ class Context(msgspec.Struct, frozen=True):
         today: The day on which a review is or is not overdue.
         declared: The fact keys that collectors and derivations declare.
         targets: Every gfx target and generic class.
+        actions: Ids of the actions that files and remedies declare.
     """
 
     knowledge: Knowledge
     today: dt.date
     declared: KeyPatterns
     targets: frozenset[str]
+    actions: frozenset[str] = frozenset()
 
     def is_declared(self, parts: tuple[str, ...]) -> bool:
         """Whether a name, or a fact that it looks into, is declared."""
@@ -160,6 +167,10 @@ def check_predicates(entry: Entry, context: Context) -> Findings:
     predicates = [("when", entry.when)]
     predicates += [(f"setting {item.name}: when", item.when) for item in entry.setting]
     predicates += [(f"install {item.package}: when", item.when) for item in entry.install]
+    predicates += [(f"remedy {number}: when", remedy.when) for number, remedy in enumerate(entry.remedy, 1)]
+    predicates += [
+        (f"install {item.package}: caution: when", caution.when) for item in entry.install for caution in item.caution
+    ]
     for place, text in predicates:
         predicate, problem = _compiled(text)
         if problem is not None:
@@ -187,7 +198,7 @@ def _compiled(text: str) -> tuple[Predicate | None, PredicateError | None]:
 def check_placeholders(entry: Entry, context: Context) -> Findings:
     """Yield placeholders that can never be filled in."""
     texts = [("title", entry.title)]
-    texts += [("remedy", text) for remedy in entry.remedy for text in (remedy.text, *remedy.commands)]
+    texts += [("remedy", text) for remedy in entry.remedy for text in _texts(remedy)]
     texts += [("setting", item.value) for item in entry.setting]
     for place, text in texts:
         for name in placeholders(text):
@@ -200,10 +211,20 @@ def check_placeholders(entry: Entry, context: Context) -> Findings:
                 yield "KB019", f"{place}: nothing declares the fact {name}"
 
 
+def _texts(remedy: Remedy) -> tuple[str, ...]:
+    return remedy.text, remedy.action, remedy.risk_note, remedy.check, remedy.expect, remedy.undo, *remedy.commands
+
+
 def check_scope(entry: Entry, context: Context) -> Findings:
     """Yield unknown targets and workloads, unreadable ranges, and cells of unknown tables."""
     named = [("scope", name) for name in entry.scope.gfx]
     named += [(f"install {item.package}", name) for item in entry.install for name in item.gfx]
+    named += [
+        (f"install {item.package}: caution", name)
+        for item in entry.install
+        for caution in item.caution
+        for name in caution.gfx
+    ]
     named += [("cell", item.target) for item in entry.cell]
     for place, name in named:
         if name not in context.targets:

@@ -24,7 +24,7 @@ from rocmend.machine.facts import Machine
 from rocmend.machine.layout import Manifest, Tree
 from rocmend.machine.live import LiveRoot
 from rocmend.machine.recording import Recording
-from rocmend.machine.root import Stat, User
+from rocmend.machine.root import ChosenPython, Stat, User
 from rocmend.machine.trim import trim
 
 Progress = Callable[[str], None]
@@ -78,7 +78,7 @@ def capture(
     with naming(directory):
         directory.parent.mkdir(parents=True, exist_ok=True)
         with ScratchFolder("capture", directory.parent) as building:
-            files = write(building, kept, redactor, captured_at=machine.captured_at, name=directory.name)
+            files = write(building, kept, redactor, machine)
             building.chmod(0o777 & ~umask())  # a capture is for sharing
             _check(directory, force=force)  # again: reading a machine takes a while
             _replace(directory, building, force=force)
@@ -136,15 +136,14 @@ def _replace(directory: Path, building: Path, *, force: bool) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def write(directory: Path, record: Recording, redactor: Redactor, *, captured_at: str, name: str) -> int:
+def write(directory: Path, record: Recording, redactor: Redactor, machine: Machine) -> int:
     """Write a recording as a capture into an existing folder; return the number of the machine's files kept.
 
     Args:
         directory: Where; it should be empty.
         record: What was read.
         redactor: Replaces what identifies.
-        captured_at: ISO time of the reading.
-        name: What the machine is called.
+        machine: The facts that were collected: its name, when it was read, and which Python environment was.
     """
     from rocmend import __version__
 
@@ -172,9 +171,24 @@ def write(directory: Path, record: Recording, redactor: Redactor, *, captured_at
         _write_json(directory / layout.USER, _user(record.user, redactor))
     measurements = {redactor.path(key): redactor.json(value) for key, value in record.measurements.items()}
     _write_json(directory / layout.MEASUREMENTS, measurements)
-    manifest = Manifest(captured_at, name, rocmend_version=__version__, redacted=True)
+    manifest = Manifest(
+        machine.captured_at,
+        machine.name,
+        rocmend_version=__version__,
+        redacted=True,
+        python=_python(machine, redactor),
+    )
     _write_json(directory / layout.MANIFEST, manifest)
     return kept
+
+
+def _python(machine: Machine, redactor: Redactor) -> ChosenPython | None:
+    """Return the environment that was read: where the person stood when it was chosen is not captured."""
+    if not machine.value("python.found"):
+        return None
+    executable, prefix = (str(machine.value(f"python.{name}", "")) for name in ("executable", "prefix"))
+    found_by = str(machine.value("python.found_by", ""))
+    return ChosenPython(redactor.path(executable), redactor.path(prefix), found_by)
 
 
 def _write_file(root: Path, path: str, data: bytes) -> bool:

@@ -64,6 +64,7 @@ class CapturedRoot(Root):
                 next_step="Use a newer rocmend.",
             )
         self.manifest = manifest
+        self.python = manifest.python
         tree: Tree = layout.load_json(directory, layout.TREE, Tree) or Tree()
         self._stats = self._by_path(tree.stats)
         self._links = self._by_path(tree.links)

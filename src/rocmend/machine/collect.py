@@ -22,7 +22,7 @@ from rocmend.machine.facts import ASKED_FACTS, COLLECTORS, Collector, FactSink, 
 from rocmend.machine.hardware.gpus import TOPOLOGY
 from rocmend.machine.live import LiveRoot
 from rocmend.machine.recording import Recording
-from rocmend.machine.root import Root
+from rocmend.machine.root import ChosenPython, Root
 
 CAPTURED_CHILDREN = 2
 """Children that share a captured machine's collectors: there a fork costs more than a collector."""
@@ -43,14 +43,18 @@ class _Outcome(msgspec.Struct):
     record: Recording | None = None
 
 
-def open_machine(directory: Path | None) -> Root:
+def open_machine(directory: Path | None, python: ChosenPython | None = None) -> Root:
     """Return the captured machine in ``directory``, or the running machine where that is None.
+
+    Args:
+        directory: The capture.
+        python: The Python environment of the running machine that was asked for.
 
     Raises:
         UsageError: The folder is no capture.
         DataError: The capture is damaged.
     """
-    return LiveRoot() if directory is None else CapturedRoot(directory)
+    return LiveRoot(python=python) if directory is None else CapturedRoot(directory)
 
 
 def fact_docs() -> list[tuple[str, str, str]]:

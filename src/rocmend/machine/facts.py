@@ -57,6 +57,24 @@ class Machine(msgspec.Struct, frozen=True, omit_defaults=True):
                 return gap
         return None
 
+    def matching(self, pattern: str) -> Machine:
+        """Return the machine with only those facts, and gaps, whose key begins with a text or fits a shell pattern.
+
+        A fact that is not known is there as its gap, that of its group included.
+        """
+        from fnmatch import fnmatchcase
+
+        glob = any(sign in pattern for sign in "*?[")
+
+        def fits(key: str) -> bool:
+            return fnmatchcase(key, pattern) if glob else key.startswith(pattern)
+
+        gaps = {key: gap for key, gap in self.gaps.items() if fits(key)}
+        facts = {key: fact for key, fact in self.facts.items() if fits(key)}
+        if not facts and not gaps and (gap := self.gap(pattern)) is not None:
+            gaps = {gap.key: gap}
+        return msgspec.structs.replace(self, facts=facts, gaps=gaps)
+
     def indices(self, group: str) -> list[int]:
         """Return the indices of a repeated group: ``indices("gpu")`` is [0, 1] with two GPUs."""
         found = {int(match[1]) for key in self.facts if (match := re.match(rf"{re.escape(group)}\.(\d+)\.", key))}

@@ -25,7 +25,7 @@ import msgspec
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError
 from rocmend.core.records import SCHEMA_VERSION
-from rocmend.machine.root import Stat
+from rocmend.machine.root import ChosenPython, Stat
 
 MANIFEST = "machine.json"
 ROOT = "root"
@@ -50,6 +50,7 @@ class Manifest(msgspec.Struct, frozen=True):
         name: What the machine is called; a placeholder where it was redacted.
         rocmend_version: What wrote it.
         redacted: Whether names and serial numbers were replaced.
+        python: The Python environment that was read; None where there was none, or an older rocmend wrote it.
         schema_version: Version of the layout.
     """
 
@@ -57,6 +58,7 @@ class Manifest(msgspec.Struct, frozen=True):
     name: str
     rocmend_version: str = ""
     redacted: bool = False
+    python: ChosenPython | None = None
     schema_version: int = SCHEMA_VERSION
 
 

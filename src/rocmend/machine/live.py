@@ -13,7 +13,7 @@ from rocmend.machine.files import clean_path, printable, read_error, read_regula
 from rocmend.machine.layout import command_slug, measurement_key
 from rocmend.machine.parse.environment import is_kept
 from rocmend.machine.recording import Recording
-from rocmend.machine.root import DEFAULT_MAX_BYTES, AbsentError, DeniedError, ReadError, Root, Stat, User
+from rocmend.machine.root import DEFAULT_MAX_BYTES, AbsentError, ChosenPython, DeniedError, ReadError, Root, Stat, User
 
 TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/rocm/bin"
 """Where tools are looked for; the user's own PATH could hold anything under a tool's name."""
@@ -38,6 +38,7 @@ class LiveRoot(Root):
 
     Args:
         recording: Keep what is read in ``record``, for a capture.
+        python: The Python environment that was asked for.
 
     Attributes:
         record: What was read so far, or None where nothing is recorded.
@@ -45,7 +46,8 @@ class LiveRoot(Root):
 
     live = True
 
-    def __init__(self, *, recording: bool = False) -> None:
+    def __init__(self, *, recording: bool = False, python: ChosenPython | None = None) -> None:
+        self.python = python
         self.record = Recording() if recording else None
 
     def read_bytes(self, path: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:

@@ -64,11 +64,28 @@ class User(msgspec.Struct, frozen=True):
     groups: tuple[str, ...]
 
 
+class ChosenPython(msgspec.Struct, frozen=True):
+    """A Python environment that was named, or that was chosen when a machine was captured.
+
+    Attributes:
+        executable: Its interpreter; empty for that of the prefix.
+        prefix: Its ``sys.prefix``; empty for that of the interpreter.
+        found_by: Why it is the one, in a few words.
+    """
+
+    executable: str
+    prefix: str
+    found_by: str
+
+
 class Root(ABC):
     """A machine as collectors read it. Paths are absolute paths *on that machine*, always with ``/``."""
 
     live: bool
     """True where this is the machine we run on."""
+
+    python: ChosenPython | None = None
+    """The Python environment to read; None where the machine's variables decide."""
 
     @abstractmethod
     def read_bytes(self, path: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:

@@ -1,5 +1,5 @@
-"""Proving which operations run on a device, each in its own supervised child process.
+"""Proving which operations run on a device, each a supervised attempt in a child process.
 
-`registry`, `case`, `oracle`, `child` and `catalogue/` run inside the child, in whatever environment holds the user's
-torch: they import the standard library, torch and each other, nothing else.
+`registry`, `case`, `oracle`, `child`, `state` and `catalogue/` run inside the child, in whatever environment holds the
+user's torch: they import the standard library, torch and each other, nothing else.
 """

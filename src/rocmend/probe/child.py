@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import statistics
 import traceback
@@ -11,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rocmend.probe import state
 from rocmend.probe.case import SEED, Case, Context, SkipProbe, UnsupportedError, missing
 from rocmend.probe.execute import (
+    Memory,
     Subject,
     Watch,
     fallback_warnings,
     identical,
-    peak_memory_bytes,
     poison,
     synchronize,
     timed,
@@ -50,7 +52,7 @@ _UNSUPPORTED = (
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED) -> dict[str, Any]:
+def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED, *, stays: bool = False) -> dict[str, Any]:
     """Run one probe in one dtype and return what came out as a JSON value.
 
     Args:
@@ -58,44 +60,46 @@ def run(probe: str, dtype: str, device: str = "auto", seed: int = SEED) -> dict[
         dtype: torch's name of the dtype.
         device: ``auto``, ``cpu``, ``cuda`` or a device such as ``cuda:1``.
         seed: Seed of the inputs.
+        stays: The process is to run others after it.
 
     Returns:
         ``outcome`` (pass, wrong-output, unsupported, silent-cpu-fallback, skipped, oom, error or infra), ``reason``,
-        and the figures.
+        and the figures; ``changed`` where it changed something in a process that stays.
     """
-    from rocmend.kernels.triton_cache import use_trusted_cache
     from rocmend.runner.child import phase as tell
 
-    use_trusted_cache()
-    tell("import")
-    try:
-        import torch  # noqa: F401  to have it imported in its own phase
-    except (ImportError, OSError) as error:
-        return {"outcome": "infra", "reason": f"torch cannot be imported: {error}", "trace": traceback.format_exc()}
+    found = begun(device)
+    if found["error"]:
+        outcome_of_start = {"outcome": "infra", "reason": found.pop("error")}
+        return outcome_of_start | found
     tell("setup")
-    try:
-        where = _device(device)
-    except UnsupportedError as error:
-        return {"outcome": "infra", "reason": str(error), "versions": _versions()}
-    found = registry.get(probe)
+    chosen = registry.get(probe)
+    where = _device(device)
 
     def phase(name: str) -> None:
-        tell(name, slow=found.slow if name in {"compile", "first-run"} else "")
+        tell(name, slow=chosen.slow if name in {"compile", "first-run"} else "")
 
-    figures: dict[str, Any] = {"device": str(where), "device_name": device_name(where), "versions": _versions()}
-    figures["gfx_target"] = gfx_target(where)
-    _plain_arithmetic()
+    state.seed_all(seed)
+    before = state.snapshot() if stays else {}
+    figures: dict[str, Any] = {name: value for name, value in found.items() if name != "error"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        figures |= outcome(found, dtype, where, seed, phase)
+        figures |= outcome(chosen, dtype, where, seed, phase)
     texts = fallback_warnings([str(item.message) for item in caught])
     if texts and where.type != "cpu" and figures["outcome"] == "pass":
         figures |= {"outcome": "silent-cpu-fallback", "reason": texts[0]}
+    if stays and figures["outcome"] in CLEAN:
+        tell("tidying")
+        figures["changed"] = [text for text in (*state.changed(before), state.tidied(where)) if text]
     return figures
 
 
-def describe(device: str = "auto") -> dict[str, Any]:
-    """Return what the interpreter's torch is and which device it offers, as a JSON value.
+CLEAN = frozenset({"pass", "skipped", "wrong-output", "unsupported"})
+"""Outcomes after which a process may run another probe, where nothing in it was changed."""
+
+
+def begun(device: str = "auto") -> dict[str, Any]:
+    """Import torch, use the device for the first time and return what both are, as a JSON value.
 
     Args:
         device: As for `run`.
@@ -103,19 +107,25 @@ def describe(device: str = "auto") -> dict[str, Any]:
     Returns:
         ``error`` (empty where all is well), ``device``, ``device_name``, ``gfx_target``, ``versions``.
     """
+    from rocmend.kernels.triton_cache import use_trusted_cache
     from rocmend.runner.child import phase
 
+    use_trusted_cache()
     phase("import")
     try:
         import torch
     except (ImportError, OSError) as error:
-        return {"error": f"torch cannot be imported: {error}"}
-    phase("setup")
+        return {"error": f"torch cannot be imported: {error}", "trace": traceback.format_exc()}
+    phase("context")
     try:
         where = _device(device)
         torch.zeros(1, device=where)
+        synchronize(where)
     except (UnsupportedError, RuntimeError) as error:
         return {"error": str(error).strip(), "versions": _versions()}
+    _plain_arithmetic()
+    gc.freeze()  # torch's own objects stay: collecting after each probe need not look at them
+    torch.set_warn_always(True)  # a warning that is given once in a process would be missed by all but the first probe
     return {
         "error": "",
         "device": str(where),
@@ -156,10 +166,10 @@ def _measure(case: Case, dtype: str, device: torch.device, phase: Phase) -> dict
     import torch
 
     expected = None if case.check else Subject(case, torch.device("cpu"), wide=True).run()
+    memory = Memory(device)
     subject = Subject(case, device)
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
     poison(device)
+    memory.begin()
     figures: dict[str, Any] = {}
     if case.compile is not None:
         phase("compile")
@@ -174,7 +184,7 @@ def _measure(case: Case, dtype: str, device: torch.device, phase: Phase) -> dict
         repeats.append(results)
         times.append(time_ms)
     figures["steady_ms"] = statistics.median(times)
-    figures["peak_memory_bytes"] = peak_memory_bytes(device)
+    figures |= memory.peak()
     phase("compare")
     figures["output_devices"] = sorted({str(tensor.device) for tensor in first})
     figures["repeat_identical"] = all(identical(first, other) for other in repeats)

@@ -8,7 +8,7 @@ from typing import Any
 from rocmend.core.evidence import Evidence, identity_of
 from rocmend.core.verdict import Verdict
 from rocmend.probe.case import SEED
-from rocmend.probe.records import KIND, Subject, subject_of
+from rocmend.probe.records import KIND, Subject, Tried, subject_of
 from rocmend.probe.registry import Probe
 from rocmend.runner.result import AttemptResult
 
@@ -27,8 +27,13 @@ _OWN = ("outcome", "reason", "versions", "gfx_target")
 """Parts of what the child returns that have a place of their own in the record."""
 
 
+def returned_by(result: AttemptResult) -> dict[str, Any]:
+    """Return what the child returned; nothing where it did not live to."""
+    return result.python_result if isinstance(result.python_result, dict) else {}
+
+
 def evidence_of(  # noqa: PLR0913, PLR0917  a record is made of that many things
-    result: AttemptResult,
+    tried: Tried,
     probe: Probe,
     dtype: str,
     subject: Subject,
@@ -38,19 +43,23 @@ def evidence_of(  # noqa: PLR0913, PLR0917  a record is made of that many things
     """Return the record of a probe's attempt.
 
     Args:
-        result: How the attempt ended.
+        tried: How the probe ended.
         probe: The probe.
         dtype: The dtype that it ran in.
         subject: What was probed.
         settings: What was set besides: variables of the environment, limits.
         group: Id of the run of probes.
     """
-    returned = result.python_result if isinstance(result.python_result, dict) else {}
+    result, returned = tried.result, returned_by(tried.result)
     verdict, reason = judged(result, returned)
     detail: dict[str, Any] = {"family": probe.family, "title": probe.title, "tags": probe.tags, "dtype": dtype}
     detail |= {"device_name": subject.device_name}
     detail |= {name: value for name, value in returned.items() if name not in _OWN}
-    detail |= _observed(result)
+    detail |= _observed(result, shared=tried.shared)
+    detail["process"] = "shared" if tried.shared else "own"
+    if tried.earlier is not None:
+        detail["shared_attempt"] = earlier = _in_shared(tried.earlier, tried.after)
+        reason = "; ".join(text for text in (reason, _difference(verdict, earlier)) if text)
     return Evidence(
         kind=KIND,
         subject=subject_of(probe.id, dtype),
@@ -106,7 +115,29 @@ def _supervised(result: AttemptResult) -> tuple[Verdict, str]:
     return result.verdict, f"{result.reason}{after}"
 
 
-def _observed(result: AttemptResult) -> dict[str, Any]:
+def _in_shared(result: AttemptResult, after: tuple[str, ...]) -> dict[str, Any]:
+    """Return how the first attempt ended, in a process that others had run in."""
+    verdict, reason = judged(result, returned_by(result))
+    return {
+        "verdict": verdict.value,
+        "reason": reason,
+        "last_phase": result.last_phase,
+        "time_ms": result.time_ms,
+        "after": after,
+    }
+
+
+def _difference(verdict: Verdict, earlier: Mapping[str, Any]) -> str:
+    """Say how the attempt in a shared process differed; nothing where it did not."""
+    if earlier["verdict"] == verdict.value:
+        return ""
+    others = len(earlier["after"])
+    where = f"after {others} other{'s' if others > 1 else ''} in one process" if others else "in an earlier attempt"
+    text = f"{where} it ended otherwise: {earlier['verdict']} ({earlier['reason']})"
+    return f"passed in a process of its own, but {text}" if verdict is Verdict.PASS else text
+
+
+def _observed(result: AttemptResult, *, shared: bool) -> dict[str, Any]:
     """Return what the supervisor saw that explains an end."""
     seen: dict[str, Any] = {
         "exit_code": result.exit_code,
@@ -116,7 +147,7 @@ def _observed(result: AttemptResult) -> dict[str, Any]:
         "silent_s": result.silent_s,
         "stalled_s": result.stalled_s,
         "notes": result.notes,
-        "rss_max_bytes": result.samples.rss_max_bytes,
+        "process_rss_max_bytes" if shared else "rss_max_bytes": result.samples.rss_max_bytes,
         "gpu_busy_max_percent": result.samples.gpu_busy_max_percent,
     }
     if result.python_error is not None:

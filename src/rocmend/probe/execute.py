@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmend.probe.oracle import flatten
@@ -201,12 +203,58 @@ def identical(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
     )
 
 
-def peak_memory_bytes(device: torch.device) -> int:
-    """Return the most device memory that was in use; on the CPU the most that the process ever held."""
-    import resource
+class Memory:
+    """The memory that an operation needs beyond what its process held before.
 
-    import torch
+    Args:
+        device: Whose memory. Of a GPU it is what torch's allocator has handed out, the inputs included; of the CPU what
+            became resident, where the kernel counts it afresh: blocks that were free before and are used again are not
+            in it.
+    """
 
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    def __init__(self, device: torch.device) -> None:
+        import torch
+
+        self._device = device
+        self._held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+        self._counts = True
+
+    def begin(self) -> None:
+        """Count from now on."""
+        import ctypes
+
+        import torch
+
+        if self._device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self._device)
+            return
+        with contextlib.suppress(AttributeError):  # a libc without it keeps what was freed
+            ctypes.CDLL(None).malloc_trim(0)
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak becomes what is resident now
+            self._held = _resident_bytes("VmRSS")
+        except (OSError, ValueError):
+            self._counts = False
+
+    def peak(self) -> dict[str, int]:
+        """Return the most since then as ``peak_memory_bytes``; nothing where it cannot be told apart."""
+        import torch
+
+        if self._device.type == "cuda":
+            return {"peak_memory_bytes": max(0, int(torch.cuda.max_memory_allocated(self._device)) - self._held)}
+        if not self._counts:
+            return {}
+        return {"peak_memory_bytes": max(0, _resident_bytes("VmHWM") - self._held)}
+
+
+def _resident_bytes(field_name: str) -> int:
+    """Return a size from this process's status.
+
+    Raises:
+        ValueError: It is not there.
+    """
+    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name == field_name:
+            return int(value.split()[0]) * 1024
+    raise ValueError(field_name)

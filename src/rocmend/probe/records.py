@@ -6,6 +6,7 @@ import msgspec
 
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
+from rocmend.runner.result import AttemptResult
 
 KIND = "probe"
 """The kind of evidence that probes leave."""
@@ -32,6 +33,22 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     versions: dict[str, str]
 
 
+class Tried(msgspec.Struct, frozen=True):
+    """How a probe ended, and in what process.
+
+    Attributes:
+        result: Its attempt, the one that counts.
+        shared: Others ran in the process before it, or could have.
+        after: Those that did, the last of them where there were many.
+        earlier: The attempt in a shared process that failed, where the one that counts is its repetition alone.
+    """
+
+    result: AttemptResult
+    shared: bool = False
+    after: tuple[str, ...] = ()
+    earlier: AttemptResult | None = None
+
+
 class ProbeRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A run of probes.
 
@@ -43,6 +60,7 @@ class ProbeRun(msgspec.Struct, frozen=True, omit_defaults=True):
         not_run: Subjects that were not started.
         quarantine: Why nothing more was started on this host; empty where all was.
         problems: Modules of the catalogue that could not be loaded.
+        notes: What else is to be known about the run.
     """
 
     group: str
@@ -52,6 +70,12 @@ class ProbeRun(msgspec.Struct, frozen=True, omit_defaults=True):
     not_run: tuple[str, ...] = ()
     quarantine: str = ""
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def order_dependent(self) -> tuple[Evidence, ...]:
+        """The results that were worse in a process that other probes had run in than in one of their own."""
+        return tuple(result for result in self.results if result.verdict in QUIET and "shared_attempt" in result.detail)
 
     @property
     def failed(self) -> tuple[Evidence, ...]:

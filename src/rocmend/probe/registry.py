@@ -42,7 +42,16 @@ ALIASES = {
 }
 
 SILENCE_S = {
-    "quick": {"import": 180.0, "setup": 120.0, "compile": 120.0, "first-run": 120.0, "steady": 120.0, "compare": 120.0},
+    "quick": {
+        "import": 180.0,
+        "context": 120.0,
+        "setup": 120.0,
+        "compile": 120.0,
+        "first-run": 120.0,
+        "steady": 120.0,
+        "compare": 120.0,
+        "tidying": 60.0,
+    },
     "library": {"first-run": 300.0, "steady": 180.0},
     "jit": {"compile": 900.0, "first-run": 900.0, "steady": 300.0},
 }
@@ -68,6 +77,7 @@ class Probe:
         tags: What it exercises, in the words that knowledge entries are tagged with.
         smoke: It belongs to the quick selection, in its first dtype.
         slow: The kind of slow first run that it may meet, by its id among the supervisor's.
+        alone: It changes its process for good (compilers, process groups), and gets one of its own.
     """
 
     id: str
@@ -80,6 +90,7 @@ class Probe:
     tags: tuple[str, ...] = ()
     smoke: bool = False
     slow: str = ""
+    alone: bool = False
 
     def silence_s(self) -> dict[str, float]:
         """Return the silence that each phase is allowed, in seconds."""
@@ -98,12 +109,14 @@ class Family:
         tags: Tags of every probe of it.
         allowance: Time allowances of its probes.
         slow: The kind of slow first run that its probes may meet.
+        alone: Its probes change their process for good, and get one of their own.
     """
 
     name: str
     tags: tuple[str, ...] = ()
     allowance: str = "quick"
     slow: str = ""
+    alone: bool = False
 
     def probe(  # noqa: PLR0913  each but the first two has a default
         self,
@@ -134,6 +147,7 @@ class Family:
                 tuple(dict.fromkeys((*self.tags, *tags))),
                 smoke,
                 self.slow,
+                self.alone,
             )
             registry.register(probe_id)(made)
             return build

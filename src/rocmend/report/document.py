@@ -267,6 +267,7 @@ class Step(msgspec.Struct, frozen=True):
         needs: ``root``, ``reboot``, ``reinstall`` …
         risk: How high it is, and what it is; empty where there is none.
         check: The command that shows afterwards whether it worked.
+        check_when: When to check: ``Then``, ``After the reboot``.
         expect: What that prints then.
         undo: How to take it back, in Markdown.
         settles: Ids of the findings that it settles.
@@ -280,6 +281,7 @@ class Step(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()
     risk: str = ""
     check: str = ""
+    check_when: str = "Then"
     expect: str = ""
     undo: str = ""
     settles: tuple[str, ...] = ()
@@ -293,12 +295,21 @@ class Steps(msgspec.Struct, frozen=True, tag="steps"):
 
 
 class Section(msgspec.Struct, frozen=True, tag="section"):
-    """A titled part of a document; HTML shows one that is folded as its title until the reader opens it."""
+    """A titled part of a document.
+
+    Attributes:
+        title: One line.
+        blocks: What is in it.
+        tone: How it is meant.
+        folded: HTML shows the title alone until the reader opens it.
+        beside: HTML puts it beside the section before it where the page is wide.
+    """
 
     title: str
     blocks: tuple[Block, ...] = ()
     tone: Tone = Tone.PLAIN
     folded: bool = False
+    beside: bool = False
 
 
 Picture = Bars | Ranges | Stacks | Topology | Timeline

@@ -9,15 +9,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
 from rocmend import __version__
-from rocmend.report.document import Block, Document, Picture, Section
+from rocmend.report.document import Block, Card, Document, Picture, Section
 from rocmend.report.pictures.draw import draw
 from rocmend.report.pictures.tables import table_of
 from rocmend.report.visible import visible_in
@@ -31,20 +33,18 @@ def render(document: Document) -> str:
     """Return the document as HTML text."""
     document = visible_in(document)
     environment = _environment()
-    macros = environment.get_template("blocks.html.j2").module
+    sections = [block for block in document.blocks if isinstance(block, Section)]
+    ids = _Ids(document)
+    macros = environment.get_template("blocks.html.j2").make_module({"ids": ids})
 
     def block_html(block: Block, level: int) -> Markup:
         return Markup(macros.block(block, level))  # type: ignore[attr-defined]  # noqa: S704  the template escapes
 
-    sections = [
-        {"title": block.title, "anchor": anchor(block.title)} for block in document.blocks if isinstance(block, Section)
-    ]
     style, style_hash = _asset("style.css")
     script, script_hash = _asset("report.js")
-    page = environment.get_template("report.html.j2")
-    return page.render(
+    return environment.get_template("report.html.j2").render(
         document=document,
-        sections=sections,
+        sections=[{"title": section.title, "anchor": ids.of(section)} for section in sections],
         version=__version__,
         mark=Markup(MARK.decode()),  # noqa: S704  our own
         style=style,
@@ -53,6 +53,39 @@ def render(document: Document) -> str:
         script_hash=script_hash,
         render=block_html,
     )
+
+
+class _Ids:
+    """The ids of a page: each is given once, and a link leads somewhere."""
+
+    def __init__(self, document: Document) -> None:
+        self._counts = dict.fromkeys(("main", "tools", "find"), 1)
+        self._of: dict[int, str] = {}
+        self._find(document.blocks)
+
+    def _find(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            if isinstance(block, Section):
+                self._of.setdefault(id(block), self.new(block.title))
+            elif isinstance(block, Card) and block.ref:
+                self._of.setdefault(id(block), self.new(block.ref))
+        for block in blocks:
+            if isinstance(block, Section | Card):
+                self._find((*block.blocks, *(block.details if isinstance(block, Card) else ())))
+
+    def new(self, text: str) -> str:
+        """Return an id for a text that no other has."""
+        name = anchor(text)
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return name if count == 1 else self.new(f"{name}-{count}")
+
+    def of(self, block: Section | Card) -> str:
+        """Return the id of a block of the document."""
+        return self._of[id(block)]
+
+    def known(self, text: str) -> str:
+        """Return the id that a text leads to; empty where there is none."""
+        return name if (name := anchor(text)) in self._counts else ""
 
 
 MARK = b'<meta name="generator" content="rocmend '
@@ -79,6 +112,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("rocmend.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["groupby_run"] = _runs
     environment.globals.update(
         markdown=_markdown,
         anchor=anchor,
@@ -89,6 +123,12 @@ def _environment() -> Environment:
         table_of=table_of,
     )
     return environment
+
+
+def _runs(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
+    """Return blocks in runs, each with whether it is of several pictures, to be put side by side."""
+    runs = [list(run) for _, run in groupby(blocks, lambda block: isinstance(block, Picture))]
+    return [(len(run) > 1 and isinstance(run[0], Picture), run) for run in runs]
 
 
 def _is_web_address(url: str) -> bool:

@@ -121,10 +121,10 @@ def _step(step: Step, level: int) -> str:
     number = f"{step.number}. " if step.number else ""
     parts = [f"{'#' * min(level, 6)} {number}{_line(step.title)}", harmless(step.text.strip()), *_how(step)]
     if step.check:
-        parts.append(f"Then check{f' (expected: {_line(step.expect)})' if step.expect else ''}:")
+        parts.append(f"{_line(step.check_when)} check{f' (expected: {_line(step.expect)})' if step.expect else ''}:")
         parts.append(_fence(step.check, "bash"))
     elif step.expect:
-        parts.append(f"Then check: {_line(step.expect)}")
+        parts.append(f"{_line(step.check_when)} check: {_line(step.expect)}")
     if step.undo:
         parts.append(f"Undo: {harmless(step.undo)}")
     for option in step.options:

@@ -181,14 +181,14 @@ class _Printer:
         self.console.print(Padding(grid, (0, 0, 0, indent)))
 
     def _tiles(self, block: Tiles, indent: int) -> None:
+        """Print a line for each; what they lead to follows in a terminal anyway."""
         from rich.padding import Padding
         from rich.table import Table as RichTable
         from rich.text import Text as RichText
 
         grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=False)
         for tile in block.tiles:
-            text = f"{tile.text} ({tile.note})" if tile.note else tile.text
-            grid.add_row(RichText(tile.label), RichText(tile.word, style=_STYLE[tile.tone]), RichText(text))
+            grid.add_row(RichText(tile.label), RichText(tile.word, style=_STYLE[tile.tone]), RichText(tile.text))
         self.console.print(Padding(grid, (0, 0, 0, indent)))
 
     def _picture(self, block: Picture, indent: int) -> None:
@@ -232,10 +232,10 @@ class _Printer:
             self._text(Text(step.text), indent)
         self._commands(step, indent)
         if step.check:
-            self._wrapped(f"Then check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
+            self._wrapped(f"{step.check_when} check{f' (expected: {step.expect})' if step.expect else ''}:", "", indent)
             self._code(Code(step.check), indent)
         elif step.expect:
-            self._wrapped(f"Then check: {_plain(step.expect)}", "", indent)
+            self._wrapped(f"{step.check_when} check: {_plain(step.expect)}", "", indent)
         if step.undo:
             self._wrapped(f"Undo: {_plain(step.undo)}", "dim", indent, _INDENT)
         for option in step.options:

@@ -4,6 +4,9 @@ Run as ``python -m rocmend.runner.child [--channel FD] [--stack FD] REQUEST`` wh
 ``{"target": "module:function", "arguments": {…}, "path": […]}``, or ``-`` to read it from standard input. It uses the
 standard library alone, so that this file can be copied to where rocmend is not installed.
 
+With ``--serve 1`` the channel is a socket: requests come by it, one JSON line each, and are answered one after the
+other until it ends. Each has an ``id`` which is in every message about it; ``{"done": true}`` is the last of them.
+
 What it says are JSON lines on the channel descriptor. Where there is none they go to standard output behind ``MARK``.
 A SIGUSR1 prints the Python stacks of all threads to the stack descriptor (standard error where there is none), even
 while the interpreter waits in foreign code.
@@ -28,13 +31,15 @@ MARK = "\x1erocmend "
 MAX_ERROR_CHARS = 20_000
 
 _state: dict[str, int | None] = {"channel": None, "active": 0}
+_request: dict[str, str] = {}
+"""The ``id`` of the request that is being answered, while serving."""
 _lock = threading.Lock()
 
 
 def _say(message: dict[str, Any]) -> None:
     if not _state["active"]:
         return  # the target is being run by hand
-    text = json.dumps(message, default=str)
+    text = json.dumps({**message, **_request}, default=str)
     channel = _state["channel"]
     with _lock:
         if channel is None:
@@ -42,7 +47,8 @@ def _say(message: dict[str, Any]) -> None:
             data = f"{MARK}{text}\n".encode()
             channel = 1
         else:
-            data = f"{text}\n".encode()
+            # a line of its own, whatever the target has written there
+            data = f"\n{text}\n".encode() if _request else f"{text}\n".encode()
         view = memoryview(data)
         while view:
             view = view[os.write(channel, view) :]
@@ -106,9 +112,29 @@ def _call(request: dict[str, Any]) -> int:
     return 0
 
 
+def _serve(channel: int) -> int:
+    """Answer requests until the channel ends; what the target has printed is in its pipes before ``done`` is said."""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    with os.fdopen(os.dup(channel), "rb") as requests:
+        for line in requests:
+            request = json.loads(line)
+            _request["id"] = request["id"]
+            _state["active"] = 1
+            _call(request)
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError, AttributeError):
+                    stream.flush()
+            libc.fflush(None)
+            _say({"done": True})
+            _state["active"] = 0  # a thread that was left behind has nothing to say about the next request
+    return 0
+
+
 def main(argv: list[str]) -> int:
     """Run the call that the arguments name; return the exit status."""
-    options = {"--channel": -1, "--stack": -1}
+    options = {"--channel": -1, "--stack": -1, "--serve": 0}
     while len(argv) > 1 and argv[0] in options:
         options[argv[0]] = int(argv[1])
         argv = argv[2:]
@@ -124,6 +150,8 @@ def main(argv: list[str]) -> int:
             os.set_inheritable(descriptor, False)  # ours alone, not our children's
     faulthandler.enable(file=2)
     faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
+    if options["--serve"]:
+        return _serve(options["--channel"])
     request = json.loads(sys.stdin.buffer.read() if argv[0] == "-" else argv[0])
     status = _call(request)
     with contextlib.suppress(OSError, ValueError):

@@ -51,12 +51,19 @@ class Handle(ABC):
         on_this_host: It runs on this machine, so that this machine's GPU and kernel log speak of it.
         pid: The main process, where it has one here; else 0.
         left_behind: Processes that ``settle`` had to end.
+        stays: The process goes on after ``settle``, so that its streams do not end.
     """
 
     streams: Mapping[str, int]
     on_this_host: bool = False
     pid: int = 0
     left_behind: int = 0
+    stays: bool = False
+
+    def admits(self, message: dict[str, Any]) -> bool:
+        """Whether a message on the channel is about this attempt; sees each before it is taken in."""
+        del message
+        return True
 
     def wake(self) -> int | None:
         """Return a descriptor that becomes readable when ``exit`` may answer, or None: then it is asked often."""

@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +58,7 @@ class Launch(msgspec.Struct, frozen=True):
         processes: Processes that its user may have beyond those of now; 0 for no limit.
         side: Side streams it writes to besides stdout and stderr; each is passed as ``--NAME FD`` behind ``argv``, with
             ``-`` behind them all.
+        serves: ``channel`` is a socket, by which requests are sent to it too.
     """
 
     argv: tuple[str, ...]
@@ -67,6 +69,24 @@ class Launch(msgspec.Struct, frozen=True):
     file_bytes: int = 0
     processes: int = 0
     side: tuple[str, ...] = ()
+    serves: bool = False
+
+
+def launch_of(spec: AttemptSpec, call: PythonCall, *, serves: bool = False) -> Launch:
+    """Return how the child of a Python call is started; one that serves is given the call later."""
+    limits = spec.limits
+    argv = (call.python or sys.executable, "-u", "-m", "rocmend.runner.child", *(("--serve", "1") if serves else ()))
+    return Launch(
+        argv,
+        environment(spec.env),
+        call.cwd,
+        b"" if serves else request_of(call),
+        limits.memory_bytes,
+        limits.file_bytes,
+        limits.processes,
+        ("channel", "stack"),
+        serves,
+    )
 
 
 class LocalExecutor(Executor):
@@ -78,12 +98,12 @@ class LocalExecutor(Executor):
         Raises:
             NotStartedError: There is no such program or folder, or no process could be made.
         """
-        command, env, limits = spec.command, environment(spec.env), spec.limits
+        command, limits = spec.command, spec.limits
+        if not isinstance(command, Command):
+            return LocalHandle(launch_of(spec, command))
         bounds = (limits.memory_bytes, limits.file_bytes, limits.processes)
-        if isinstance(command, Command):
-            return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), *bounds))
-        argv = (command.python or sys.executable, "-u", "-m", "rocmend.runner.child")
-        return LocalHandle(Launch(argv, env, command.cwd, request_of(command), *bounds, ("channel", "stack")))
+        env = environment(spec.env)
+        return LocalHandle(Launch(command.argv, env, command.cwd, command.stdin.encode(), *bounds))
 
 
 class LocalHandle(Handle):
@@ -118,7 +138,7 @@ class LocalHandle(Handle):
         theirs: list[int] = []
         try:
             for name in ("stdout", "stderr", *side):
-                streams[name], write_end = _pipe()
+                streams[name], write_end = _socket() if launch.serves and name == "channel" else _pipe()
                 theirs.append(write_end)
             arguments = [part for name, fd in zip(side, theirs[2:], strict=True) for part in (f"--{name}", str(fd))]
             self.streams = streams
@@ -274,6 +294,10 @@ class LocalHandle(Handle):
         """Seconds that the last sample took."""
         return self._sampler.cost_s
 
+    def others(self) -> int:
+        """Return how many processes there are besides the main one."""
+        return sum(process.pid != self.pid for process in self._sampler.members())
+
     def seen_pids(self) -> frozenset[int]:
         """Return the processes seen so far, the main one among them."""
         return frozenset({*self._sampler.seen, self.pid})
@@ -352,6 +376,13 @@ def _pipe() -> tuple[int, int]:
     with contextlib.suppress(OSError):
         fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return read_end, write_end
+
+
+def _socket() -> tuple[int, int]:
+    """Make a pair of connected sockets, ours non-blocking."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    return ours.detach(), theirs.detach()
 
 
 @contextlib.contextmanager

@@ -240,7 +240,7 @@ class Supervisor:
             for name in list(streams):
                 while self.clock.now() < deadline and self._read(name):
                     pass
-                if name not in self.handle.streams or not self._open(name):
+                if self.handle.stays or not self._open(name):
                     del streams[name]
             if streams:
                 self.clock.sleep(0.005)
@@ -348,7 +348,7 @@ class Supervisor:
             message = json.loads(self._scrubbers["stdout"].text(line.decode(errors="replace")))
         except (ValueError, RecursionError):
             return
-        if not isinstance(message, dict) or not _can_be_kept(message):
+        if not isinstance(message, dict) or not _can_be_kept(message) or not self.handle.admits(message):
             return
         if "phase" in message:
             name, slow = str(message["phase"])[:_MAX_NAME], str(message.get("slow", ""))[:_MAX_NAME]

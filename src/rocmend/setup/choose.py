@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 
 import msgspec
 
 from rocmend.core.gfx import GfxTarget, find
 from rocmend.core.records import Source
-from rocmend.kb.entry import Entry, Install
+from rocmend.kb.entry import Entry, Install, Scope
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Matcher
 from rocmend.machine.facts import Machine
 from rocmend.setup.environment import STANDING
+
+_LISTED = 6
+_SITE = re.compile(r"https?://([^/\s\"]+)")
+_CHECKS = {
+    "torch": (
+        "rocmend wheel inspect torch",
+        "python -c 'import torch; print(torch.version.hip, torch.cuda.get_device_name())'",
+        "rocmend probe",
+    ),
+    "rocm": ("rocminfo | grep gfx",),
+    "jax": ("python -c 'import jax; print(jax.devices())'",),
+    "onnxruntime": ("python -c 'import onnxruntime; print(onnxruntime.get_available_providers())'",),
+    "cupy": ("rocmend wheel inspect cupy", "python -c 'import cupy; print(cupy.arange(3).sum())'"),
+    "bitsandbytes": ("rocmend wheel inspect bitsandbytes", "python -m bitsandbytes"),
+    "flash-attn": ("rocmend wheel inspect flash-attn", "python -c 'import flash_attn; print(flash_attn.__version__)'"),
+    "llama.cpp": ("llama-cli --list-devices",),
+    "vllm": ("python -c 'import torch, vllm; print(vllm.__version__, torch.cuda.get_device_name())'",),
+    "aiter": ("python -c 'import aiter'",),
+}
+"""Package to commands that show whether what was installed works on the GPU, the quickest first."""
 
 
 class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,11 +46,12 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
         channel: stable, preview, nightly, community.
         serves: True where it carries code for the target, False where it does not, None where the entries do not say.
         reason: Why it ranks where it does, or why it does not serve.
-        caution: What speaks against it.
+        caution: What speaks against it for this GPU on this machine.
         entry_id: The knowledge entry it comes from.
         status: The entry's status.
         sources: Who says so.
         rank: Lower is better.
+        check: Commands that show afterwards whether it works.
     """
 
     command: str
@@ -41,6 +64,16 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
     rank: int
     caution: str = ""
     sources: tuple[Source, ...] = ()
+    check: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it comes from, in a word or a few: the index or site, else how its command begins."""
+        site = _SITE.search(self.command)
+        if site:
+            return site[1]
+        words = itertools.dropwhile(lambda word: "=" in word or word == "sudo", self.command.split())
+        return " ".join(itertools.islice((word for word in words if not word.startswith("-")), 3))
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -57,6 +90,16 @@ class Choices(msgspec.Struct, frozen=True):
     target: str
     choices: tuple[Choice, ...]
     known_packages: tuple[str, ...]
+
+    @property
+    def serving(self) -> tuple[Choice, ...]:
+        """Those that carry code for the target, or may; the first is the one to take."""
+        return tuple(choice for choice in self.choices if choice.serves is not False)
+
+    @property
+    def refused(self) -> tuple[Choice, ...]:
+        """Those that cannot run on the target, or not on this machine."""
+        return tuple(choice for choice in self.choices if choice.serves is False)
 
 
 def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, workload: str | None = None) -> Choices:
@@ -96,27 +139,54 @@ def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, 
         entry_id=entry.id,
         status=entry.status.value,
         rank=install.rank,
-        caution=install.caution,
+        caution=" ".join(_cautions(entry, install, target, gfx, matcher)),
         sources=entry.source,
+        check=_CHECKS.get(install.package, ()),
     )
 
 
 def _serves(
     entry: Entry, install: Install, target: str, gfx: GfxTarget | None, matcher: Matcher
 ) -> tuple[bool | None, str]:
-    generic = gfx.generic_class if gfx is not None else None
     named = install.gfx or entry.scope.gfx
-    if named and target not in named and generic not in named:
-        return False, f"it carries no code for {target or 'an unknown GPU'} (it is for {', '.join(named)})"
+    if not _concerns(named, target, gfx):
+        return False, f"it carries no code for {target or 'an unknown GPU'} (it is for {_listed(named)})"
     if install.when:
-        scoped = msgspec.structs.replace(entry, when=install.when, subject="", scope=type(entry.scope)())
-        outcomes = [match.applies for match in matcher.match(scoped)]
-        if not any(outcomes):
-            unknown = any(outcome is None for outcome in outcomes)
-            return (None, f"it depends on: {install.when}") if unknown else (False, f"not here: {install.when}")
+        holds = _holds(entry, install.when, matcher)
+        if holds is False:
+            return False, f"not here: {install.when}"
+        if holds is None:
+            return None, f"{install.why} (it depends on: {install.when})"
     if named:
         return True, install.why
     return (True if install.when else None), install.why
+
+
+def _cautions(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, matcher: Matcher) -> Iterator[str]:
+    """Yield what speaks against it for this GPU, or may where a condition cannot be decided."""
+    for caution in install.caution:
+        if _concerns(caution.gfx, target, gfx) and _holds(entry, caution.when, matcher) is not False:
+            yield caution.text
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def _concerns(named: tuple[str, ...], target: str, gfx: GfxTarget | None) -> bool:
+    generic = gfx.generic_class if gfx is not None else None
+    return not named or target in named or generic in named
+
+
+def _holds(entry: Entry, when: str, matcher: Matcher) -> bool | None:
+    """Evaluate a predicate over the machine; None where the facts do not suffice."""
+    if not when:
+        return True
+    outcomes = [
+        match.applies for match in matcher.match(msgspec.structs.replace(entry, when=when, subject="", scope=Scope()))
+    ]
+    return True if any(outcomes) else None if None in outcomes else False
 
 
 def _filled(command: str, target: str, gfx: GfxTarget | None) -> str:

@@ -70,6 +70,10 @@ def test_ways_to_set_a_variable(source: str, count: int) -> None:
         "isinstance(t.version.cuda, str)",
         "not self.is_rocm_pytorch()",
         "not IS_HIP_EXTENSION",
+        "not TEST_WITH_ROCM",
+        "ROCM_HOME is None\nfrom torch.utils.cpp_extension import ROCM_HOME",
+        "fast_path()\ndef fast_path():\n    return t.version.hip is None and t.cuda.is_available()",
+        'driver.active.get_current_target().backend == "cuda"',
     ],
 )
 def test_ways_to_keep_it_for_cuda(test: str) -> None:
@@ -77,6 +81,11 @@ def test_ways_to_keep_it_for_cuda(test: str) -> None:
     source = f'import torch as t\n{more}\nif {test}:\n    t.compile(f, mode="reduce-overhead")\n'
     assert found(source, "PY01") == []
     assert len(found(source.replace(f"if {test}", "if other"), "PY01")) == 1
+
+
+@pytest.mark.parametrize("loop", ["a = not a", "a = b and x\nb = a and x", "def a():\n    return a()\na = a()"])
+def test_names_bound_to_themselves_say_nothing(loop: str) -> None:
+    assert len(found(f'import torch\n{loop}\nif a:\n    torch.compile(f, mode="reduce-overhead")\n', "PY01")) == 1
 
 
 def test_dicts_made_of_each_other_are_followed_to_an_end() -> None:

@@ -71,6 +71,92 @@ def leave(ctx: Context) -> Case:
     return Case(call, (ctx.randn(100),), reference=_doubled)
 
 
+def _changing(change: Any) -> Case:
+    """Return a case that is right, and leaves its process changed."""
+
+    def call(x: Any) -> Any:
+        change()
+        return x * 2
+
+    return Case(call, reference=_doubled)
+
+
+@family.probe("state-a-settings", "it leaves another default dtype, a variable and another number of threads", FLOAT)
+def settings(ctx: Context) -> Case:
+    import torch
+
+    def change() -> None:
+        torch.set_default_dtype(torch.float64)
+        os.environ["ROCMEND_TEST_LEFT"] = "1"
+        torch.set_num_threads(torch.get_num_threads() + 1)
+
+    case = _changing(change)
+    case.inputs = (ctx.randn(100),)
+    return case
+
+
+@family.probe("state-b-seed", "it leaves its seeds used up", FLOAT)
+def seed(ctx: Context) -> Case:
+    import random
+
+    import torch
+
+    case = _changing(lambda: (random.random(), torch.randn(7)))  # noqa: S311  not for secrets
+    case.inputs = (ctx.randn(100),)
+    return case
+
+
+@family.probe("state-c-fresh", "it fails where something is left of the others", FLOAT)
+def fresh(ctx: Context) -> Case:
+    import random
+
+    import torch
+
+    def call(x: Any) -> Any:
+        left = os.environ.get("ROCMEND_TEST_LEFT"), torch.get_default_dtype(), torch.initial_seed()
+        if left != (None, torch.float32, 20_260_101):
+            raise ValueError(left)
+        return x * 2
+
+    if random.random() != random.Random(20_260_101).random():  # noqa: S311  not for secrets
+        raise ValueError("the seed is another")
+    return Case(call, (ctx.randn(100),), reference=_doubled)
+
+
+@family.probe("order-a", "it leaves a change that nobody looks for", FLOAT)
+def order_a(ctx: Context) -> Case:
+    import torch
+
+    case = _changing(lambda: setattr(torch, "rocmend_test_order", 1))
+    case.inputs = (ctx.randn(100),)
+    return case
+
+
+@family.probe("order-b", "it fails after the other", FLOAT)
+def order_b(ctx: Context) -> Case:
+    def call(x: Any) -> Any:
+        import torch
+
+        return x * (3 if hasattr(torch, "rocmend_test_order") else 2)
+
+    return Case(call, (ctx.randn(100),), reference=_doubled)
+
+
+@family.probe("memory-large", "it needs 64 MiB", FLOAT)
+def large(ctx: Context) -> Case:
+    def call(x: Any) -> Any:
+        import torch
+
+        return x + torch.ones(16 << 20).sum() / (16 << 20)
+
+    return Case(call, (ctx.randn(100),), reference=lambda x: x + 1)
+
+
+@family.probe("memory-small", "it needs next to nothing", FLOAT)
+def small(ctx: Context) -> Case:
+    return Case(_doubled, (ctx.randn(100),))
+
+
 @family.probe("fault-counted", "it notes each start", FLOAT)
 def counted(ctx: Context) -> Case:
     folder = os.environ.get("ROCMEND_TEST_COUNT")

@@ -10,7 +10,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown
-from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rocmend.core.evidence import Evidence
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
+    from rocmend.machine.root import ChosenPython
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
     from rocmend.report.junit import Suite
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @click.argument("project", type=click.Path(path_type=Path), default=None, required=False)
 @machine_option
 @target_option
+@python_option
 @workload_option()
 @click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
 @click.option(
@@ -65,6 +67,7 @@ def command(
     project: Path | None,
     machine_dir: Path | None,
     target: str | None,
+    python: ChosenPython | None,
     workload: str | None,
     model_size: str | None,
     wheels: tuple[Path, ...],
@@ -74,18 +77,19 @@ def command(
     no_store: bool,
     output_format: str,
 ) -> None:
-    """Do everything: diagnose the machine, try quick operations on it, inspect wheels, advise what to install and set.
+    """Diagnose this machine and write one HTML report.
 
-    With a PROJECT, the folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one
-    HTML report: one file that needs no network and holds no names, addresses, serial numbers or secrets, unless
-    --no-redact is given. Operations are tried where the active Python environment has torch,
-    each in a process of its own. Exit code 1 means that there is an error or a warning. Nothing on the machine, or in
-    the project, is changed.
+    It tries quick operations on the GPU, inspects wheels, and says what to install and what to set. With a PROJECT, the
+    folder of a CUDA project, it plans the project's port and proves it in a copy. It leaves one HTML report: one file
+    that needs no network and holds no names, addresses, serial numbers or secrets, unless --no-redact is given.
+    Operations are tried under supervision where the active Python environment has torch. Exit code 1 means that there
+    is an error or a warning. Nothing on the machine, or in the project, is changed.
     """
     check(
         project=project,
         machine_dir=machine_dir,
         target=target,
+        python=python,
         workload=workload,
         model_size=model_size,
         wheels=wheels,
@@ -104,6 +108,7 @@ def check(
     project: Path | None = None,
     machine_dir: Path | None = None,
     target: str | None = None,
+    python: ChosenPython | None = None,
     workload: str | None = None,
     model_size: str | None = None,
     wheels: tuple[Path, ...] = (),
@@ -119,13 +124,13 @@ def check(
 
     file = report_file(output, project=project)
     progress("rocmend check: reading the machine …")
-    machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
+    machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
     knowledge = load_entries()
 
     store = None if no_store else store_or_warning(store_path)
 
     def run_probes() -> ProbeRun | str:
-        return _probe(machine, knowledge, machine_dir, target, store) if probe else "Not tried: --no-probe was given."
+        return _probe(machine, knowledge, machine_dir, store) if probe else "Not tried: --no-probe was given."
 
     def run_port(targets: Sequence[str]) -> CheckedProject:
         from rocmend.cli.port_check import check_project
@@ -142,7 +147,7 @@ def check(
         project=run_port if project is not None else None,
         progress=progress,
     )
-    report = check_report(result)
+    report = check_report(result, machine)
     progress_done()
     file.write(shown(report, "html"))
     if store is not None:
@@ -165,15 +170,14 @@ def _sarif(result: Check) -> str:
     return sarif.joined(found, port_sarif.render(result.project.port.analysis))
 
 
-def _probe(
-    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, target: str | None, store: Store | None
-) -> ProbeRun | str:
+def _probe(machine: Machine, knowledge: Knowledge, machine_dir: Path | None, store: Store | None) -> ProbeRun | str:
     """Try the quick operations, or say why not."""
     if machine_dir is not None:
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
-    if target is not None:
-        return f"Not tried: no {target} is here."
-    from rocmend.probe.run import ProbeError, run_probes
+    if machine.hypothetical_target:
+        return f"Not tried: no {machine.hypothetical_target} is here."
+    from rocmend.probe.launch import ProbeError
+    from rocmend.probe.run import run_probes
 
     def tell(result: Evidence, done: int, total: int) -> None:
         progress(f"rocmend check: probing operations, {done} of {total}: {result.subject} {result.verdict}")
@@ -181,4 +185,4 @@ def _probe(
     try:
         return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_result=tell)
     except ProbeError as error:
-        return f"Not tried: {error.message} {error.next_step}".strip()
+        return f"Not tried with {error.subject}: {error.message} {error.next_step}".strip()

@@ -11,9 +11,10 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.core.errors import RocmendError, UsageError, did_you_mean
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.examples import EXPERIMENTS, PROJECT, example_machines
 from rocmend.core.files import naming
+from rocmend.core.suggest import unknown
 from rocmend.report.document import Code, Document, Section, Text, Tone, table
 from rocmend.report.envelope import Outcome
 
@@ -61,10 +62,11 @@ _COPIES = {
 )
 @output_options("md")
 def command(name: str, directory: Path | None, output: Path, output_format: str) -> None:
-    """Try rocmend on the examples that come with it; no AMD GPU is needed.
+    """Try rocmend on the examples that come with it.
 
-    Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine NAME` does, and keeps
-    no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies experiments.
+    No AMD GPU is needed. Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine
+    NAME` does, and keeps no evidence. `port DIR` copies a CUDA project to the new folder DIR, `lab DIR` copies
+    experiments.
 
     The machines are made up: the formats are those of Linux and ROCm, the values were not read from real hardware.
     """
@@ -74,13 +76,7 @@ def command(name: str, directory: Path | None, output: Path, output_format: str)
     elif name in _COPIES:
         _copy(name, directory, output_format)
     elif name not in machines:
-        known = (*machines, *_COPIES)
-        raise UsageError(
-            "demo",
-            f"There is no example {name!r}.",
-            why=did_you_mean(name, known),
-            next_step=f"The examples are {', '.join(known)}.",
-        )
+        raise unknown("demo", "example", name, (*machines, *_COPIES), listed="rocmend demo")
     elif directory is not None:
         raise UsageError(
             "demo", f"{name} is a machine: it is diagnosed, not copied.", next_step=f"`rocmend demo {name}` does it."

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
+from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.machine.root import ChosenPython
 
 
 @rocmend_command(
@@ -19,37 +23,43 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend doctor", "what is wrong with this machine, and what to do about it"),
         ("rocmend doctor --for llama.cpp --model-size 60GiB", "for one workload and a model of this size"),
         ("rocmend doctor --machine strix-halo", "a captured machine"),
-        ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "all about one finding"),
+        ("rocmend doctor --explain gfx1151-cwsr-save-area-too-small", "one finding explained"),
     ),
 )
 @machine_option
 @target_option
+@python_option
 @workload_option()
 @click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
-@click.option("--explain", "entry_id", metavar="ID", default=None, help="Tell all about one finding and stop.")
+@click.option("--explain", "entry_id", metavar="ID", default=None, help="Explain one finding in detail and stop.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
 @output_options("jsonl", "md", "sarif")
 def command(
     machine_dir: Path | None,
     target: str | None,
+    python: ChosenPython | None,
     workload: str | None,
     model_size: str | None,
     entry_id: str | None,
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Diagnose a machine: what is wrong with it for machine learning on AMD, what to do, and who says so.
+    """Say what is wrong with this machine, and what to do.
 
-    Exit code 1 means that there is an error or a warning. Nothing is ever changed.
+    Each finding has its evidence, remedy, risk and source. Exit code 1 means that there is an error or a warning.
+    Nothing is ever changed.
     """
+    from rocmend.cli.plan import with_installs
     from rocmend.doctor.diagnose import diagnose
     from rocmend.kb.load import load_entries
+    from rocmend.machine.hypothetical import target_alone
 
     if entry_id is not None:
         _explain(entry_id, output_format)
     knowledge = load_entries()
-    machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size)
-    diagnosis = diagnose(machine, knowledge)
+    machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
+    machine = target_alone(machine)
+    diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
 
     def sarif_text() -> str:
@@ -67,7 +77,7 @@ def command(
     judged = not diagnosis.hypothetical_target
     outcome = Outcome("doctor", diagnosis, FINDINGS if serious else CLEAN, judged=judged)
     others = {"sarif": sarif_text, "jsonl": lines}
-    finish(outcome, output_format, lambda: diagnosis_document(diagnosis), details=verbose, others=others)
+    finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
 
 
 def _explain(entry_id: str, output_format: str) -> None:

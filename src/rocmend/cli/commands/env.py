@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.output import tell
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.cli.streams import write_data, write_text
@@ -24,7 +24,7 @@ from rocmend.setup.shells import IMAGES, SHELLS
     ),
 )
 @workload_option(required=True)
-@click.option("--shell", type=click.Choice(SHELLS), default="bash", show_default=True, help="What will read it.")
+@click.option("--shell", type=OneOf(SHELLS), default="bash", show_default=True, help="What will read it.")
 @click.option(
     "--rocm-path",
     type=click.Path(path_type=Path),
@@ -38,7 +38,7 @@ from rocmend.setup.shells import IMAGES, SHELLS
 def command(
     workload: str, shell: str, rocm_path: Path | None, machine_dir: Path | None, target: str | None, as_json: bool
 ) -> None:
-    """Print the environment variables for this machine and a workload.
+    """Print the environment variables for a workload.
 
     Every line says why, and who says so. Lines that are commented out are worth measuring and not known to help.
     Nothing is changed: the text is for you to read and to source.

@@ -31,9 +31,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @output_options("md", private=False)
 def command(ids: tuple[str, ...], entries: Path | None, today: dt.datetime | None, output_format: str) -> None:
-    """Check the knowledge entries: sources, reviews, links, scope, and that predicates come out as their cases say.
+    """Check the knowledge entries.
 
-    Exit code 1 means that something is wrong. The codes are explained in the documentation's page on writing an entry.
+    Checked are sources, reviews, links, scope, and that predicates give what their cases say. Exit code 1 means that
+    something is wrong. The codes are explained in the documentation's page on writing an entry.
     """
     from rocmend.cli.views.knowledge import lint_document
     from rocmend.kb.lint import lint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
@@ -18,7 +18,7 @@ from rocmend.report.envelope import Outcome
         ("rocmend kb matrix pytorch-source --format md", "PyTorch sources by target, as Markdown"),
     ),
 )
-@click.argument("name", type=click.Choice(["release", "library", "pytorch-source"]))
+@click.argument("name", type=OneOf(["release", "library", "pytorch-source"]))
 @click.option(
     "--target",
     "targets",
@@ -29,7 +29,10 @@ from rocmend.report.envelope import Outcome
 )
 @output_options("md", private=False)
 def command(name: str, targets: tuple[str, ...], output_format: str) -> None:
-    """Print a compatibility table put together from the entries: who says so stands with each cell in the JSON."""
+    """Print a compatibility table made from the entries.
+
+    The JSON output has the source of each cell.
+    """
     from rocmend.cli.views.knowledge import matrix_document
     from rocmend.core.gfx import lookup
     from rocmend.kb.load import load_entries

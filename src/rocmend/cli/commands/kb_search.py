@@ -20,7 +20,10 @@ from rocmend.report.envelope import Outcome
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Most entries to show.")
 @output_options("md", private=False)
 def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
-    """Search the knowledge entries by words in their titles, tags and texts."""
+    """Search the knowledge entries.
+
+    The words are looked up in titles, tags and texts.
+    """
     from rocmend.cli.views.knowledge import hits_document
     from rocmend.kb.load import load_entries
     from rocmend.kb.search import search

@@ -19,7 +19,10 @@ from rocmend.report.envelope import Outcome
 @click.argument("entry_id", metavar="ID")
 @output_options("md", private=False)
 def command(entry_id: str, output_format: str) -> None:
-    """Show a knowledge entry: the claim, its scope, figures, remedies, contradictions and sources."""
+    """Show a knowledge entry.
+
+    It has the claim, its scope, figures, remedies, contradictions and sources.
+    """
     from rocmend.cli.views.entry import entry_document
     from rocmend.doctor.explain import explain
     from rocmend.kb.load import load_entries

@@ -69,12 +69,13 @@ def command(
     no_store: bool,
     output_format: str,
 ) -> None:
-    """Check kernels on this machine against their references in float64, and keep what came out as evidence.
+    """Check kernels on this machine.
 
-    Each op's suite runs in a child process: a case that hangs or crashes takes nothing with it. Outputs are filled with
-    NaN before a kernel writes them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the
-    ladder. Where kernels are not compiled yet, most of the time is the compiler's: --jobs lets several processes share
-    it. Exit code 1 means that something did not pass.
+    Each is compared with a float64 reference, and the results are kept as evidence. Each op's suite runs in a child
+    process: a case that hangs or crashes takes nothing with it. Outputs are filled with NaN before a kernel writes
+    them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the ladder. Where kernels are
+    not compiled yet, most of the time is the compiler's: --jobs lets several processes share it. Exit code 1 means that
+    something did not pass.
     """
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.kernels import check_document, check_rows

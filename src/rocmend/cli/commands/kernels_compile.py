@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import OTHER_MAKERS, GpuNames
 from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done
 from rocmend.core.errors import UsageError
@@ -37,7 +37,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.option(
     "--subset",
-    type=click.Choice(["all", "table", "fast"]),
+    type=OneOf(["all", "table", "fast"]),
     default="all",
     help="table: one case a kernel, tuning record and width of elements. fast: one a kernel, gfx1100 and gfx942.",
 )
@@ -81,12 +81,12 @@ def command(
     rows: bool,
     output_format: str,
 ) -> None:
-    """Compile the Triton kernels for GPUs that are not there, and check what came out.
+    """Compile the kernels for GPUs that are not here.
 
-    Every launch that the representative cases of an op make is compiled for each target with the tuning record that
-    applies there. Checked are: spills and scratch, LDS, matrix instructions where a dot can have them, full precision
-    of fp32, and that every record is used. Exit code 1 means that something is wrong; with --diff, that something
-    is not as in the file.
+    The code that comes out is checked. Every launch that the representative cases of an op make is compiled for each
+    target with the tuning record that applies there. Checked are: spills and scratch, LDS, matrix instructions where a
+    dot can have them, full precision of fp32, and that every record is used. Exit code 1 means that something is wrong;
+    with --diff, that something is not as in the file.
     """
     from rocmend.cli.views.compiled import compiled_document, fetched_document
     from rocmend.kernels.compiled import run

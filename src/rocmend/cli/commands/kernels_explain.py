@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 @click.option("--product", metavar="NAME", default=None, help="For the least time: a product of the target.")
 @output_options("md")
 def command(op: str, fields: tuple[str, ...], target: str | None, product: str | None, output_format: str) -> None:
-    """Say which implementation an op takes for a problem, why, and why not the others.
+    """Explain which implementation an op takes, and why.
 
-    It shows the tuning records that apply, where each comes from, and what the problem costs at least. With --target it
-    needs neither torch nor a GPU.
+    It says why the others are not taken, too. It shows the tuning records that apply, where each comes from, and what
+    the problem costs at least. With --target it needs neither torch nor a GPU.
     """
     from rocmend.cli.views.kernels import explain_document
     from rocmend.kernels import registry

@@ -24,7 +24,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @store_option
 @output_options("md", private=False)
 def command(ops: tuple[str, ...], store_path: Path | None, output_format: str) -> None:
-    """List the ops that there are kernels for, and what is recorded of each having run.
+    """List the ops and the recorded runs of each.
 
     Runs are those whose records ship with rocmend, and your own (`rocmend kernels check`). Nothing is claimed of a
     target without one. Exit code 1 means that an op could not be loaded.

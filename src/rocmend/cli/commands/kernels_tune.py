@@ -55,11 +55,12 @@ def command(
     fresh: bool,
     output_format: str,
 ) -> None:
-    """Find the fastest configurations of an op's kernels, and its fastest implementation, on this machine's GPU.
+    """Find the fastest kernel configurations on this GPU.
 
-    Each configuration is checked against the reference first, and timed only where it is right, in a child process: one
-    that hangs or crashes is dropped. What is kept is used from then on with the same Triton (`rocmend kernels explain`
-    shows it). What was tried is remembered, so that the next run goes on.
+    Implementations of the op are compared, too. Each configuration is checked against the reference first, and timed
+    only where it is right, in a child process: one that hangs or crashes is dropped. What is kept is used from then on
+    with the same Triton (`rocmend kernels explain` shows it). What was tried is remembered, so that the next run goes
+    on.
     """
     from rocmend.cli.views.tuning import tune_document
     from rocmend.kernels import registry

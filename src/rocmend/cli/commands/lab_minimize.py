@@ -35,10 +35,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(
     path: Path, first: str, second: str, repeats: int | None, store_path: Path | None, output_format: str
 ) -> None:
-    """Find the smallest difference of settings between two trials that turns FIRST's outcome into SECOND's.
+    """Find the settings that change a trial's outcome.
 
-    Delta debugging over the factors in which they differ; trials that were run before are not run again. Exit code 1
-    means that a trial on the way could not be run, so that the difference may not be the smallest.
+    These are the fewest differences between two trials that turn FIRST's outcome into SECOND's. Delta debugging
+    finds them; trials that were run before are not run again. Exit code 1 means that a trial on
+    the way could not be run, so that the difference may not be the smallest.
     """
     from rocmend.cli.views.lab import minimized_document
     from rocmend.lab.minimize import minimize

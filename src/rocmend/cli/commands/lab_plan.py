@@ -20,11 +20,11 @@ from rocmend.report.envelope import Outcome
 @experiment_argument
 @output_options("md")
 def command(path: Path, output_format: str) -> None:
-    """Check an experiment's file and show its trials in order, with what knowledge entries predict.
+    """Check an experiment's file and show its trials.
 
-    It shows what a run in a container, over SSH or on Kubernetes is denied and given, each with its reason. For trials
-    that need another boot it says what to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is run, and
-    nothing is changed.
+    They are in the order in which they run, with what knowledge entries predict. It shows what a run in a container,
+    over SSH or on Kubernetes is denied and given, each with its reason. For trials that need another boot it says what
+    to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is run, and nothing is changed.
     """
     from rocmend.cli.views.lab import plan_document
     from rocmend.lab.service import plan_of

@@ -22,9 +22,10 @@ from rocmend.report.envelope import Outcome
 @store_option
 @output_options("md", "html")
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
-    """Report an experiment: conclusion in words, table of strategies, phases of each trial, what to try next.
+    """Report what an experiment has shown.
 
-    Everything in it follows from the records in the store. Trials whose definition has changed since do not count.
+    It has the conclusion in words, a table of strategies, the phases of each trial, and what to try next. Everything in
+    it follows from the records in the store. Trials whose definition has changed since do not count.
     """
     from contextlib import ExitStack
 

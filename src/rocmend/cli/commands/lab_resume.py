@@ -28,11 +28,11 @@ from rocmend.core.errors import UsageError
 @store_option
 @output_options("md")
 def command(path: Path, repeats: int | None, release: bool, store_path: Path | None, output_format: str) -> None:
-    """Go on with an experiment after an interruption or a reboot.
+    """Go on with an interrupted experiment.
 
-    What had finished is recorded, what had not is run again. After a reboot a trial of a kernel parameter runs only
-    where /proc/cmdline carries it; otherwise that boot is recorded with the verdict infra. Exit code 1 means that a
-    trial failed.
+    The interruption may have been a reboot. What had finished is recorded, what had not is run again. After a reboot a
+    trial of a kernel parameter runs only where /proc/cmdline carries it; otherwise that boot is recorded with the
+    verdict infra. Exit code 1 means that a trial failed.
     """
     from rocmend.lab.plan import make_plan
     from rocmend.lab.service import status_of

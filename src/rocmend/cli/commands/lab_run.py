@@ -30,11 +30,11 @@ from rocmend.cli.stored import store_option
 def command(
     path: Path, only: tuple[str, ...], repeats: int | None, release: bool, store_path: Path | None, output_format: str
 ) -> None:
-    """Run an experiment's trials under supervision, the baseline first, and keep what comes out in the store.
+    """Run an experiment's trials under supervision.
 
-    What has been run is not run again, and what finished is never lost, whatever is killed. Trials that need another
-    boot are left out, and said. It stops where the GPU was reset or a process could not be ended. Exit code 1 means
-    that a trial failed.
+    The baseline runs first. The results are kept in the store. What has been run is not run again, and what finished is
+    never lost, whatever is killed. Trials that need another boot are left out, and said. It stops where the GPU was
+    reset or a process could not be ended. Exit code 1 means that a trial failed.
     """
     from rocmend.lab.plan import make_plan
     from rocmend.lab.service import status_of, trial_named

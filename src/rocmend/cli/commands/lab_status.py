@@ -22,9 +22,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @store_option
 @output_options("md")
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
-    """Show how far an experiment is: runs made and wanted, verdicts, what waits for a reboot.
+    """Show how far an experiment is.
 
-    Exit code 1 means that a trial failed, or that nothing may be run.
+    It lists the runs made and wanted, the verdicts, and what waits for a reboot. Exit code 1 means that a trial failed,
+    or that nothing may be run.
     """
     from contextlib import ExitStack
 

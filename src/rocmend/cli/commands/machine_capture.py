@@ -9,11 +9,13 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.source import python_option
 from rocmend.report.document import Document, Pairs, Tone
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
     from rocmend.machine.capture import Capture
+    from rocmend.machine.root import ChosenPython
 
 
 @rocmend_command(
@@ -26,18 +28,22 @@ if TYPE_CHECKING:
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace a capture, in a folder that holds nothing else.")
+@python_option
 @output_options("md")
-def command(directory: Path, force: bool, output_format: str) -> None:
-    """Capture this machine's facts into a folder that can be shared.
+def command(directory: Path, force: bool, python: ChosenPython | None, output_format: str) -> None:
+    """Capture this machine's facts into a folder.
 
-    Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses, unique ids, passwords, keys
-    and tokens are replaced by placeholders. Read the folder before you share it: it holds plain files.
+    The folder can be shared. Names of people, hosts and networks, home paths, serial numbers, MAC and IP addresses,
+    unique ids, passwords, keys and tokens are replaced by placeholders. Read the folder before you share it: it holds
+    plain files.
 
     The folder has to be new or empty; with --force it may hold an earlier capture, and nothing else.
     """
     from rocmend.machine.capture import capture
+    from rocmend.machine.live import LiveRoot
 
-    result = capture(directory, progress=progress, force=force)
+    root = LiveRoot(recording=True, python=python)
+    result = capture(directory, progress=progress, root=root, force=force)
     progress_done()
     data = {
         "directory": result.directory,

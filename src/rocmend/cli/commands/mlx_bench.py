@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.mlx import check_device, check_environment, check_model, device_option
 from rocmend.cli.output import finish, output_options, progress, progress_done, tell
 from rocmend.cli.stored import store_option
@@ -39,7 +39,7 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
     ),
 )
 @click.option("--model", default="", metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
-@click.option("--shape", type=click.Choice(SHAPES), default=None, help="A built-in shape, with random 4-bit weights.")
+@click.option("--shape", type=OneOf(SHAPES), default=None, help="A built-in shape, with random 4-bit weights.")
 @device_option
 @click.option(
     "--depth",
@@ -87,11 +87,12 @@ def command(
     no_store: bool,
     output_format: str,
 ) -> None:
-    """Time a language model: tokens a second of the prompt and of generation, beside what reading alone would take.
+    """Measure the speed of a language model.
 
-    The model runs through mlx_lm's generate_step in a child process: one that hangs or crashes keeps what it measured
-    until then. Printed beside it is how steps were computed: by plans, captured graphs, recording in C, or why not.
-    The result is kept as evidence. Exit code 1 means that not all could be measured.
+    It prints the tokens a second of the prompt and of generation, and what reading the weights alone would take. The
+    model runs through mlx_lm's generate_step in a child process: one that hangs or crashes keeps what it measured until
+    then. Printed beside it is how steps were computed: by plans, captured graphs, recording in C, or why not. The
+    result is kept as evidence. Exit code 1 means that not all could be measured.
     """
     from rocmend.cli.views.bench import bench_document
     from rocmend.mlx.programs.bench import Request, bench

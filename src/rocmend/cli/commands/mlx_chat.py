@@ -20,7 +20,7 @@ from rocmend.cli.mlx import device_option, start_program
 @device_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[MLX_LM OPTION]...")
 def command(model: str, device: str, arguments: tuple[str, ...]) -> None:
-    """Talk with a language model in the terminal.
+    """Chat with a language model in the terminal.
 
     This is mlx_lm's own program on rocmend's mlx.core; it takes all of that program's options. Before anything is
     loaded, the files of the model and the free memory are checked.

@@ -20,9 +20,10 @@ from rocmend.core.optional import need
 @device_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[-m MODULE|SCRIPT] [ARGUMENT]...")
 def command(device: str, program: tuple[str, ...]) -> None:
-    """Run a Python program with mlx.core replaced by rocmend's.
+    """Run a Python program with rocmend's mlx.core.
 
-    The same as `python -m rocmend.mlx`. Python processes that the program starts have it too.
+    It takes the place of MLX's own, as with `python -m rocmend.mlx`. Python processes that the program starts have it,
+    too.
     """
     check_environment()
     need("mlx", "torch", "mlx")

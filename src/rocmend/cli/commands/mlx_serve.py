@@ -20,9 +20,9 @@ from rocmend.cli.mlx import device_option, start_program
 @device_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[MLX_LM OPTION]...")
 def command(model: str, device: str, arguments: tuple[str, ...]) -> None:
-    """Serve a language model over HTTP, with an interface like OpenAI's.
+    """Serve a language model over HTTP.
 
-    This is mlx_lm's own program on rocmend's mlx.core; it takes all of that program's options. Before anything is
-    loaded, the files of the model and the free memory are checked.
+    The interface is like OpenAI's. This is mlx_lm's own program on rocmend's mlx.core; it takes all of that program's
+    options. Before anything is loaded, the files of the model and the free memory are checked.
     """
     start_program("server", model, device, arguments)

@@ -23,7 +23,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend port audit . --script install-rocm.sh", "and write the install plan as a script"),
     ),
 )
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--python", metavar="PATH", default=sys.executable, help="The interpreter [default: the one that runs].")
 @click.option(
     "--script",
@@ -33,16 +33,19 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @output_options("md", "sarif")
 def command(path: Path, python: str, script: Path | None, output_format: str) -> None:
-    """Say what installing a project would do to a ROCm environment, before anything is installed.
+    """Say what installing a project would change.
 
-    The plan never replaces a PyTorch for ROCm: what a project pins for CUDA is left out, with the reason. Nothing is
-    installed, and nothing of the project is imported. What could not be read, and what lies outside of the project, is
-    named: what it asks for is not in the plan. Exit code 1 means that there is an error or a warning, such a file too.
+    This is about the ROCm environment, before anything is installed. The plan never replaces a PyTorch for ROCm: what a
+    project pins for CUDA is left out, with the reason. Nothing is installed, and nothing of the project is imported.
+    What could not be read, and what lies outside of the project, is named: what it asks for is not in the plan. Exit
+    code 1 means that there is an error or a warning, such a file too.
     """
+    from rocmend.cli.porting import project_folder
     from rocmend.cli.views.port_audit import audit_document, audit_sarif
     from rocmend.port.build.audit import audit
     from rocmend.port.build.install import install_plan
 
+    project_folder("port audit", path)
     file = OutputFile(script, "script", project=path) if script is not None and str(script) != "-" else None
     found = audit(path, python)
     plan = install_plan(found)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import Listing, announce, execution_of, execution_options, listing
 from rocmend.cli.output import finish, output_options
 from rocmend.core.errors import DataError, UsageError
@@ -27,11 +27,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend port verify . --level python --run", "on the AMD machine: compare with what was kept"),
     ),
 )
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--name", metavar="NAME", required=True, help="What the vectors are called: NAME.json.")
 @click.option("--machine", metavar="TEXT", default="", help="What they are from, for the reader [default: this host].")
 @click.option(
-    "--device", type=click.Choice(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
+    "--device", type=OneOf(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
 )
 @execution_options
 @output_options("md")
@@ -46,11 +46,12 @@ def command(
     pass_env: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Keep what a project's functions give on this machine, to be compared with what a port gives on another.
+    """Record the outputs of a project's functions.
 
-    The functions stand in the project's pyproject.toml: [tool.rocmend.port] golden = ["package.module:function"]. They
-    are called with tensors of fixed seeds, in the shapes and types that the page on porting names. The vectors go to
-    .rocmend/golden in the project; carry them along to the other machine.
+    They are compared with those of a port on another machine. The functions stand in the project's pyproject.toml:
+    [tool.rocmend.port] golden = ["package.module:function"]. They are called with tensors of fixed seeds, in the shapes
+    and types that the page on porting names. The vectors go to .rocmend/golden in the project; carry them along to the
+    other machine.
 
     That executes the project's code, a copy of it, and only with --run; --list shows what is called. Exit code 1 means
     that some functions could not be called.
@@ -59,10 +60,12 @@ def command(
         raise UsageError(
             "port golden", f"{name!r} is no name of a file.", next_step="Use letters, digits, dots, - and _."
         )
+    from rocmend.cli.porting import project_folder
     from rocmend.port.verify import golden
     from rocmend.port.verify.job import Job
     from rocmend.port.verify.python_run import capture, golden_steps
 
+    project_folder("port golden", path)
     execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
     with Job(path, execution=execution if run or listed else None) as job:
         steps = listing(str(path), golden_steps(job), execution)

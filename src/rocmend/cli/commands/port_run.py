@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
 from rocmend.cli.streams import write_bytes
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--suggestions", is_flag=True, help="Make suggested rewrites too.")
 @click.option(
     "--style",
-    type=click.Choice(("inplace", "tree")),
+    type=OneOf(("inplace", "tree")),
     default=None,
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
@@ -91,24 +91,24 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Port a CUDA project to ROCm, with the NVIDIA path provably unchanged.
+    """Port a CUDA project to ROCm.
 
-    Without --apply nothing is written: the plan, what was found, and what would be done about it. With it, every
-    changed file is proven to be the original where ROCm is not, before anything is written; then all of it is
-    written, or nothing. Exit code 1 means that something needs a port, or a person.
+    The NVIDIA path stays provably unchanged. Without --apply nothing is written: the plan, what was found, and what
+    would be done about it. With it, every changed file is proven to be the original where ROCm is not, before anything
+    is written; then all of it is written, or nothing. Exit code 1 means that something needs a port, or a person.
     """
     if list_rules or rule_id is not None:
         _tell_rules(rule_id, output_format)
     if write and show_diff:
         raise UsageError("port", "--apply writes the port, --diff prints it.", next_step="Use one of them.")
-    if write and not path.is_dir():
-        raise UsageError("port", f"{path} is no folder.", next_step="--apply takes the project's folder.")
     if show_diff and output_format != "human":
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported, style_of
+    from rocmend.cli.porting import analysed, ported, project_folder, require_sources, style_of
 
+    if write:
+        project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
     try:
@@ -123,6 +123,7 @@ def command(
         )
     finally:
         progress_done()
+    require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)
     if baseline is not None:

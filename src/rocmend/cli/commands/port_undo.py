@@ -18,7 +18,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend port undo . --keep-changed", "but for files that were changed by hand since"),
     ),
 )
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--keep-changed", is_flag=True, help="Leave files that were changed by hand since as they are.")
 @output_options("md")
 def command(path: Path, keep_changed: bool, output_format: str) -> None:
@@ -27,8 +27,10 @@ def command(path: Path, keep_changed: bool, output_format: str) -> None:
     Refused where a file was changed by hand since, and where the record of the port came with the project: git keeps
     it, another user owns it, or it leads out of the project. Exit code 1 means that such files were kept.
     """
+    from rocmend.cli.porting import project_folder
     from rocmend.port.undo import undo
 
+    project_folder("port undo", path)
     undone = undo(path, keep_changed=keep_changed)
     from rocmend.cli.views.port import undone_document
 

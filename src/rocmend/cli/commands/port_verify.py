@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import announce, execution_of, execution_options, listing
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import ProgressBar, finish, output_options, progress_done
@@ -25,10 +25,8 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
         ("rocmend port verify . --level compile --target gfx1151 --target gfx942", "that it compiles for these"),
     ),
 )
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
-@click.option(
-    "--level", type=click.Choice(_LEVELS), default=None, help="The last level to run [default: all that can run]."
-)
+@click.argument("path", type=click.Path(path_type=Path), default=".")
+@click.option("--level", type=OneOf(_LEVELS), default=None, help="The last level to run [default: all that can run].")
 @click.option(
     "--target",
     "targets",
@@ -55,18 +53,21 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Prove a port: level by level, and never more than was run.
+    """Prove a port, level by level.
 
-    The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
-    (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
+    No more is claimed than was run. The levels: identity (without ROCm the port is the original), static (nothing that
+    only CUDA has is left), compile (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code
+    there), python (both ways), amd.
 
     Levels python and amd, and the programs of nvidia, execute the project's code, and only with --run: a copy of the
     project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in
-    a container. --list shows what that is. Exit code 1 means that a level does not hold, that the one named with
-    --level did not run, or, where none is named, that the first was not passed: no port was applied here.
+    a container. --list shows what that is. Exit code 1 means that a level failed, that the one named with --level did
+    not run, or that level 1 of a port did not pass. Exit code 2 means that the project was not ported yet.
     """
+    from rocmend.cli.porting import project_folder, require_port
     from rocmend.port.verify.ladder import planned, up_to, verify
 
+    project_folder("port verify", path)
     levels = up_to(level) if level else ()
     execution = execution_of(asked=run or listed, container=container, pass_env=pass_env)
     if run or listed:
@@ -76,6 +77,7 @@ def command(
 
             finish(Outcome("port verify", steps, CLEAN), output_format, lambda: listing_document(steps))
         announce(steps)
+    require_port(path, targets)
     bars: dict[str, ProgressBar] = {}
 
     def told(name: str, done: int, of: int) -> None:
@@ -96,7 +98,7 @@ def command(
     from rocmend.cli.views.proof import proof_document
 
     if level is None:
-        missed = proof.reached is None
+        missed = bool(proof.generation) and proof.reached is None
     else:
         missed = any(one.name == level and (not one.ran or one.command) for one in proof.levels)
     outcome = Outcome("port verify", proof, FINDINGS if proof.failed or missed else CLEAN)

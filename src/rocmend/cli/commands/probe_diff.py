@@ -29,9 +29,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @output_options("jsonl", "md")
 def command(before: str, after: str, store_path: Path | None, other_store: Path | None, output_format: str) -> None:
-    """Compare two runs of probes: verdicts, errors and times that changed from BEFORE to AFTER.
+    """Compare two probe runs.
 
-    `last` stands for the newest run. Exit code 1 means that something that passed does not pass any more.
+    It shows the verdicts, errors and times that changed from BEFORE to AFTER. `last` stands for the newest run. Exit
+    code 1 means that something that passed does not pass any more.
     """
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.probe import diff_document

@@ -11,12 +11,14 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown, tell
+from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.cli.output import OutputFile
     from rocmend.core.evidence import Evidence
+    from rocmend.machine.root import ChosenPython
     from rocmend.probe.records import ProbeRun
     from rocmend.report.document import Document
     from rocmend.report.junit import Suite
@@ -41,6 +43,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
             "rocmend probe run --select convolution --select 'attention-*:bf16'",
             "a family, and some of another in one dtype",
         ),
+        ("rocmend probe run --isolate --select conv2d-forward", "one operation again, in a process of its own"),
         (
             "rocmend probe run --python ~/torch/bin/python -o report.html",
             "the torch of another environment, as a report",
@@ -60,12 +63,8 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes that run at the same time."
 )
-@click.option(
-    "--python",
-    metavar="PATH",
-    default=None,
-    help="Interpreter whose torch is probed [default: the active environment's].",
-)
+@click.option("--isolate", is_flag=True, help="Each probe in a process of its own: slower, and settles a doubt.")
+@python_option
 @click.option(
     "--env", "env", metavar="NAME=VALUE", multiple=True, callback=_variables, help="Set for the probes. Repeatable."
 )
@@ -99,7 +98,8 @@ def command(
     selection: tuple[str, ...],
     dtypes: tuple[str, ...],
     jobs: int,
-    python: str | None,
+    isolate: bool,
+    python: ChosenPython | None,
     env: dict[str, str],
     time_limit: float | None,
     silence: float | None,
@@ -111,16 +111,17 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Try operations one by one and compare each with a float64 reference: what works here, and what does not.
+    """Test operations against a float64 reference.
 
-    Each runs in a child process of its own, so one that hangs or crashes takes nothing with it. Results are kept in the
-    store. Exit code 1 means that something did not pass.
+    It shows what works on this device and what does not. They run under supervision, in a process that is replaced when
+    one of them hangs, crashes or changes its settings. What does not pass there is repeated in a process of its own,
+    and that result counts. Results are kept in the store. Exit code 1 means that something did not pass, or failed only
+    after other operations.
     """
     if list_only:
         _list(selection, dtypes, output_format)
     if no_store and (resume or store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
-    from rocmend.cli.source import take_snapshot
     from rocmend.kb.load import load_entries
     from rocmend.probe.registry import select
     from rocmend.probe.run import run_probes
@@ -131,18 +132,20 @@ def command(
     with contextlib.ExitStack() as stack:
         progress_line = stack.enter_context(_Progress(kept=not no_store))
         store = None if no_store else stack.enter_context(Store.open(store_path))
+        machine = take_snapshot(None, python=python)
         run = run_probes(
             selection,
             device=device,
             dtypes=dtypes,
             jobs=jobs,
-            python=python,
+            python=str(machine.value("python.executable", "")) if python is not None else None,
             store=store,
-            machine=take_snapshot(None),
+            machine=machine,
             knowledge=load_entries(),
             env=env,
             time_limit_s=time_limit or 0.0,
             silence_s=silence or 0.0,
+            isolate=isolate,
             on_result=progress_line.tell,
             resume=resume,
         )
@@ -187,7 +190,7 @@ def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbos
         started = min((result.started_at for result in run.results), default="")
         return Suite(tuple(map(junit_case, run.results)), "rocmend probe", started)
 
-    outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run else CLEAN)
+    outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run or run.order_dependent else CLEAN)
     others: dict[str, Callable[[], str | Document | Suite]] = {"junit": suite, "jsonl": lambda: json_lines(run.results)}
     finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
 

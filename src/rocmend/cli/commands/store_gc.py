@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 def command(
     dry_run: bool, yes: bool, every_artifact: bool, verify: bool, store_path: Path | None, output_format: str
 ) -> None:
-    """Drop artifacts and machine snapshots that no record names, and what killed writers left half-written.
+    """Remove artifacts that no record names.
 
-    No record is removed. Exit code 1 means that --verify found damage.
+    Machine snapshots that no record names and half-written files of killed writers go, too. No record is removed. Exit
+    code 1 means that --verify found damage.
     """
     from rocmend.cli.views.store import gc_document
     from rocmend.store.store import Store

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocmend.cli.base import rocmend_command
+from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import finish, json_lines, output_options, redactor
 from rocmend.cli.stored import existing_store, parse_time, store_option
@@ -32,7 +32,7 @@ from rocmend.report.redacted import json_lines as redacted_lines
     "verdicts",
     multiple=True,
     metavar="VERDICT",
-    type=click.Choice([verdict.value for verdict in Verdict]),
+    type=OneOf([verdict.value for verdict in Verdict]),
     help="With this verdict (can be given more than once): pass, wrong-output, hang, crash …",
 )
 @click.option(
@@ -62,7 +62,7 @@ def command(
     store_path: Path | None,
     output_format: str,
 ) -> None:
-    """List the records of the store, those of the newest runs first."""
+    """List the records of the store, newest first."""
     from rocmend.cli.views.store import groups_document, list_document
 
     start = None if since is None else parse_time(since, "--since")

@@ -38,7 +38,7 @@ def command(
     store_path: Path | None,
     output_format: str,
 ) -> None:
-    """Remove records: some by their ids, or all that are older, of a group, or both.
+    """Remove records by their ids, age or group.
 
     Their artifacts and machine snapshots stay until `rocmend store gc` runs.
     """

@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 def command(
     record_id: str, artifact_name: str | None, raw: bool, facts: bool, store_path: Path | None, output_format: str
 ) -> None:
-    """Show a record: what was run, what came out, the phases it went through, and what was kept of it.
+    """Show one record in detail.
 
-    ID may be cut, as long as no other record's id begins so.
+    It has what was run, what came out, the phases, and what was kept. ID may be cut, as long as no other record's id
+    begins so.
     """
     from rocmend.store.store import Store
 

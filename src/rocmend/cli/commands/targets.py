@@ -21,7 +21,7 @@ from rocmend.report.envelope import Outcome
 @click.argument("name", metavar="[GPU]", required=False, type=GpuName())
 @output_options("md", private=False)
 def command(name: str | None, output_format: str) -> None:
-    """List the AMD gfx targets, or explain one.
+    """List the AMD gfx targets, or show one in detail.
 
     GPU is a target (gfx1151) or a name that people use: 'RX 7900 XTX', strix-halo, 780M, 'steam deck'.
     """

@@ -18,40 +18,46 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "choose",
     examples=(
         ("rocmend wheel choose", "how to install PyTorch for the GPU in this machine"),
-        ("rocmend wheel choose jax --target gfx1100", "another package, another GPU"),
+        ("rocmend wheel choose jax --target 'RX 7900 XTX'", "another package, another GPU"),
+        ("rocmend wheel choose --all", "every way, with cautions and sources"),
     ),
 )
 @click.argument("package", default="torch")
+@click.option(
+    "--all", "everything", is_flag=True, help="Show every way, what is not for this GPU and why, and who says so."
+)
 @machine_option
 @target_option
 @workload_option()
 @output_options("md")
 def command(
-    package: str, machine_dir: Path | None, target: str | None, workload: str | None, output_format: str
+    package: str,
+    everything: bool,
+    machine_dir: Path | None,
+    target: str | None,
+    workload: str | None,
+    output_format: str,
 ) -> None:
-    """Print the install command for a package on this GPU, with the alternatives ranked and why.
+    """Print the install command for a package on this GPU.
 
-    PACKAGE is torch unless named. Exit code 1 means that no known way serves the GPU. Nothing is installed.
+    It says why, what to know, and how to check it afterwards. PACKAGE is torch unless named. Exit code 1 means that no
+    way is known for the GPU. Nothing is installed.
     """
     from rocmend.cli.views.choices import choices_document
-    from rocmend.core.gfx import lookup
     from rocmend.kb.load import load_entries
     from rocmend.setup.choose import choose
 
-    name = lookup(target).name if target is not None else None
-    machine = take_snapshot(machine_dir, target=name, workload=workload)
+    machine = take_snapshot(machine_dir, target=target, workload=workload)
     gpus = machine.indices("gpu")
-    if name is None:
-        name = str(machine.value(f"gpu.{gpus[0]}.gfx_target", "")) if gpus else ""
+    name = target or (str(machine.value(f"gpu.{gpus[0]}.gfx_target", "")) if gpus else "")
     if not name:
         raise UsageError(
             "wheel choose",
             "this machine has no AMD GPU that the driver shows.",
-            next_step="Name one: --target gfx1151.",
+            next_step="Name one: --target gfx1151, --target 'RX 7900 XTX'.",
         )
     result = choose(machine, load_entries(), package, name, workload)
     if package not in result.known_packages:
         raise unknown("wheel choose", "package with an install table", package, result.known_packages)
-    serves = any(choice.serves is not False for choice in result.choices)
-    outcome = Outcome("wheel choose", result, CLEAN if serves else FINDINGS)
-    finish(outcome, output_format, lambda: choices_document(result), details=True)
+    outcome = Outcome("wheel choose", result, CLEAN if result.serving else FINDINGS)
+    finish(outcome, output_format, lambda: choices_document(result, everything=everything), details=everything)

@@ -32,6 +32,12 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     metavar="GPU",
     help="A GPU to judge for: gfx1151, gfx90a:xnack-, 'RX 7900 XTX' …; can be repeated.",
 )
+@click.option(
+    "--hip",
+    default="",
+    metavar="VERSION",
+    help="HIP version of the PyTorch beside it, for packages with a library for each; otherwise that of this machine.",
+)
 @click.option("--files", "all_files", is_flag=True, help="List every file with device code, not only the largest.")
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
@@ -47,16 +53,18 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(
     subject: str,
     targets: tuple[str, ...],
+    hip: str,
     all_files: bool,
     shallow: bool,
     max_size: float,
     machine_dir: Path | None,
     output_format: str,
 ) -> None:
-    """Say whether a wheel, library, folder or installed package runs on a GPU, without one and without importing it.
+    """Say whether a wheel or library runs on a GPU.
 
-    Without --target the GPUs of the machine are judged. Exit code 1 means that one of them is not served, or that it
-    cannot be decided because files could not be read.
+    Folders and installed packages work, too. No GPU is needed, and nothing is imported. Without --target the GPUs of
+    the machine are judged. Exit code 1 means that one of them is not served, or that it cannot be decided because files
+    could not be read.
     """
     import msgspec
 
@@ -70,17 +78,28 @@ def command(
     limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=int(max_size * GIB), deep=not shallow)
 
     def told(name: str, done: int, total: int) -> None:
-        progress(f"{size_text(done)} of {size_text(total)}  {name[-60:]}")
+        progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
 
     inspection = inspect_path(subject, limits=limits, progress=told)
     progress_done()
-    services = [serve(inspection, target) for target in wanted]
+    has_variants = any(part.variant for part in inspection.components)
+    if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
+        hip = _hip_beside(machine_dir)
+    services = [serve(inspection, target, hip=hip) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
     refused = any(service.verdict in {Verdict.NONE, Verdict.UNKNOWN} for service in services)
     data = {"inspection": inspection, "services": services, "versions": versions}
     outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
     finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))
+
+
+def _hip_beside(machine_dir: Path | None) -> str:
+    """Return the HIP version of the machine's PyTorch; "" where it has none."""
+    from rocmend.machine.collect import default_name, open_machine, snapshot
+
+    machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), only=("torch",))
+    return str(machine.value("torch.hip_version") or "")
 
 
 def _asked(targets: tuple[str, ...], machine_dir: Path | None) -> tuple[list[str], str]:

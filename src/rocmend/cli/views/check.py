@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
-from rocmend.cli.views.diagnosis import TONE, finding_card, gpu_rows, undecided_blocks, verdict
+from rocmend.cli.views.diagnosis import (
+    finding_card,
+    finding_line,
+    machine_rows,
+    overview,
+    undecided_blocks,
+    verdict,
+)
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.overview import machine_pictures
+from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
 from rocmend.core.units import time_text
+from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Code, Document, Link, Links, Pairs, Section, Text, Tone
 from rocmend.setup.shells import write
 
@@ -32,20 +44,25 @@ _LABELS = {
     "kernel.cmdline": "Kernel command line",
 }
 _SHOWN_CHOICES = 4
-_NO_GPU = ("GPU", "no AMD GPU that the driver shows", "")
 
 
-def check_report(check: Check) -> Document:
-    """Lay out the whole report."""
+def check_report(check: Check, machine: Machine) -> Document:
+    """Lay out the whole report: the verdicts, what to do, the findings; the rest is folded."""
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
-    blocks: list[Block] = [Pairs(gpu_rows(check.diagnosis.gpus) or (_NO_GPU,))]
+    plan = check.diagnosis.plan
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
+    todo = plan_blocks(plan)
+    blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo[:1]]
+    pictures = machine_pictures(machine)
+    if pictures:
+        blocks.append(Section("In figures", pictures, beside=True))
+    blocks += map(folded, todo[1:])
     if serious or not check.diagnosis.hypothetical_target:
-        blocks.append(Section("Findings", tuple(finding_card(item) for item in serious) or (nothing,)))
+        blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
     if notes:
-        blocks.append(Section("Good to know", tuple(finding_card(item) for item in notes)))
+        blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes), folded=True))
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
@@ -56,22 +73,28 @@ def check_report(check: Check) -> Document:
         told, project_tone = project_line(check.project)
         summary = f"{summary} {told}"
         tone = project_tone if tone in {Tone.GOOD, Tone.INFO, Tone.ADVICE, Tone.PLAIN} else tone
-    blocks.append(Section("What works", _probes(check)))
-    blocks.append(Section("What to install", _install(check)))
-    blocks.append(Section("What to set", _settings(check)))
+    blocks.append(Section("What works", _probes(check), folded=check.probes is None))
+    blocks.append(Section("What to install", _install(check), folded=True))
+    blocks.append(Section("What to set", _settings(check), folded=True))
     if check.facts:
-        blocks.append(Section("The machine", (_machine(check),)))
-    blocks += undecided_blocks(check.diagnosis)
-    blocks.append(Section("How this was made", (_made(check),)))
-    footer = "`rocmend doctor --explain ID` tells all about a finding. Nothing on the machine was changed."
+        blocks.append(Section("The machine", (_machine(check),), folded=True))
+    blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
+    blocks.append(Section("How this was made", (_made(check),), folded=True))
+    footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
     return Document(_title(check), summary, tone, tuple(blocks), footer)
 
 
+def folded(block: Block) -> Block:
+    """Return a section that stands as its title until it is opened; any other block as it is."""
+    return msgspec.structs.replace(block, folded=True) if isinstance(block, Section) else block
+
+
 def check_summary(check: Check, report: str) -> Document:
-    """Lay out the few lines for the terminal: the verdict, what is serious, where the report is."""
+    """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    serious = [item for item in check.diagnosis.findings if item.severity in {Severity.ERROR, Severity.WARNING}]
-    cards = tuple(Card(item.title, TONE[item.severity], item.severity.value, item.entry_id) for item in serious)
+    plan = check.diagnosis.plan
+    lines = tuple(finding_line(item, plan) for item in check.diagnosis.findings)
+    cards: tuple[Block, ...] = (*plan_blocks(plan), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
     if check.probes is not None:
@@ -95,7 +118,8 @@ def _title(check: Check) -> str:
 
 
 def _machine(check: Check) -> Pairs:
-    return Pairs(tuple((_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items()))
+    rows = ((_LABELS[key], value_text(key, fact.value), fact.source) for key, fact in check.facts.items())
+    return Pairs((*machine_rows(check.diagnosis), *rows))
 
 
 def _wheel_cards(wheel: InspectedWheel) -> list[Card]:
@@ -107,7 +131,7 @@ def _install(check: Check) -> tuple[Block, ...]:
         return (Text("There is no AMD GPU to install for. Name one with `--target`, e.g. `--target gfx1151`."),)
     blocks: list[Block] = []
     for choices in check.choices:
-        serving = [choice for choice in choices.choices if choice.serves is not False][:_SHOWN_CHOICES]
+        serving = choices.serving[:_SHOWN_CHOICES]
         cards = tuple(choice_card(choice, number) for number, choice in enumerate(serving, 1))
         none_known = Text(f"No entry knows a way to install PyTorch for {choices.target}.", Tone.WARNING)
         blocks.append(Section(f"PyTorch for {choices.target}", cards or (none_known,)))

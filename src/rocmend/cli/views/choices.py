@@ -2,34 +2,66 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from rocmend.cli.views.entry import source_links
-from rocmend.report.document import Block, Card, Code, Document, Text, Tone
+from rocmend.core.units import count_text
+from rocmend.report.document import Block, Card, Code, Document, Section, Text, Tone, table
 from rocmend.setup.choose import Choice, Choices
 
 _TONE = {True: Tone.GOOD, None: Tone.INFO, False: Tone.MUTED}
 
 
-def choices_document(result: Choices) -> Document:
-    """Lay out the ways, best first, with the reasons."""
-    serving = [choice for choice in result.choices if choice.serves is not False]
-    target = result.target or "this machine (it has no AMD GPU)"
-    if serving:
-        summary, tone = f"{len(serving)} ways to install {result.package} for {target}, best first.", Tone.GOOD
-    else:
-        summary = f"No entry knows a way to install {result.package} for {target}."
-        tone = Tone.WARNING
-    blocks = tuple(choice_card(choice, number) for number, choice in enumerate(result.choices, 1))
-    footer = f"Packages with entries: {', '.join(result.known_packages)}. Nothing was installed."
-    return Document(f"{result.package} for {target}", summary, tone, blocks, footer)
+def choices_document(result: Choices, *, everything: bool = False) -> Document:
+    """Lay out the best way with what to know and how to check it; with ``everything`` all ways, with their sources."""
+    title = f"{result.package} for {result.target}"
+    if not result.serving:
+        summary = f"No way to install {result.package} for {result.target} is known."
+        return Document(title, summary, Tone.WARNING, _refused(result.refused), _footer(result))
+    if not everything:
+        return Document(title, blocks=_answer(result))
+    cards = tuple(choice_card(choice, number) for number, choice in enumerate(result.serving, 1))
+    summary = f"{count_text(len(cards), 'way')} to install it, best first."
+    return Document(title, summary, Tone.GOOD, (*cards, *_refused(result.refused)), _footer(result))
+
+
+def _answer(result: Choices) -> tuple[Block, ...]:
+    first, *others = result.serving
+    lines: list[Block] = [Code(first.command, "bash"), Text(f"**Why:** {_sentence(first.reason)}")]
+    if first.serves is None:
+        lines.append(Text(f"**Know:** no entry says whether it carries code for {result.target}."))
+    if first.channel != "stable":
+        lines.append(Text(f"**Know:** this is a {first.channel} build."))
+    if first.caution:
+        lines.append(Text(f"**Know:** {_sentence(first.caution)}"))
+    check = (Section("Check it afterwards", (Code("\n".join(first.check), "bash"),)),) if first.check else ()
+    names = ", ".join(f"{choice.place} ({choice.channel})" for choice in others)
+    more = f"{count_text(len(others), 'other way')}: {names}. " if others else ""
+    return (Section("Install", tuple(lines)), *check, Text(f"{more}Sources and more: `--all`.", Tone.MUTED))
+
+
+def _refused(choices: Sequence[Choice]) -> tuple[Block, ...]:
+    if not choices:
+        return ()
+    rows = [[choice.place, choice.reason, choice.entry_id] for choice in choices]
+    return (Section("Not for this GPU or machine", (table(["way", "because", "entry"], rows),)),)
+
+
+def _footer(result: Choices) -> str:
+    return f"Other packages: {', '.join(name for name in result.known_packages if name != result.package)}."
+
+
+def _sentence(text: str) -> str:
+    begin = text[:1] if re.match(r"\w*[A-Z0-9]", text) else text[:1].upper()  # vLLM is a name
+    return begin + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def choice_card(choice: Choice, number: int) -> Card:
     """Lay out one way to install."""
-    blocks: list[Block] = [Code(choice.command, "bash")] if choice.serves is not False else []
-    blocks.append(Text(choice.reason))
+    blocks: list[Block] = [Code(choice.command, "bash"), Text(_sentence(choice.reason))]
     if choice.caution:
-        blocks.append(Text(f"**But:** {choice.caution}"))
-    label = {True: choice.channel, None: f"{choice.channel}, not known", False: "not for this GPU"}[choice.serves]
+        blocks.append(Text(f"**But:** {_sentence(choice.caution)}"))
+    label = choice.channel if choice.serves else f"{choice.channel}, not known"
     details: tuple[Block, ...] = (source_links(choice.sources),) if choice.sources else ()
-    title = f"{number}. {choice.command.splitlines()[0]}" if choice.serves is False else f"Choice {number}"
-    return Card(title, _TONE[choice.serves], label, choice.entry_id, tuple(blocks), details, "Sources")
+    return Card(f"Choice {number}", _TONE[choice.serves], label, choice.entry_id, tuple(blocks), details, "Sources")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from rocmend.cli.views.entry import remedy_blocks, source_links
+from collections.abc import Sequence
+
+from rocmend.cli.views.entry import source_links
 from rocmend.cli.views.machine import value_text
+from rocmend.cli.views.overview import area_tiles, machine_pictures
+from rocmend.cli.views.plan import decide_blocks, joined, plan_blocks, steps_text
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
-from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
+from rocmend.doctor.areas import Area, areas
+from rocmend.doctor.records import Diagnosis, GpuSummary, Plan, Undecided
+from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
 TONE = {
@@ -17,15 +23,34 @@ TONE = {
 }
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> Document:
-    """Lay out a diagnosis: the GPUs, the findings by severity, what could not be told."""
-    blocks: list[Block] = [Pairs(gpu_rows(diagnosis.gpus))] if diagnosis.gpus else []
-    blocks += [finding_card(finding) for finding in diagnosis.findings]
+def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
+    """Lay out a diagnosis: the verdicts, what to do, the findings by severity, what could not be decided."""
+    blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
+    if not diagnosis.hypothetical_target:
+        blocks.append(Pairs(machine_rows(diagnosis)))
+    blocks += plan_blocks(diagnosis.plan)
+    if diagnosis.findings:
+        cards = tuple(finding_card(finding, diagnosis.plan) for finding in diagnosis.findings)
+        blocks.append(Section("What was found", cards))
+    pictures = machine_pictures(machine)
+    if pictures:
+        blocks.append(Section("In figures", pictures))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
-    footer = "Nothing was changed. `rocmend doctor --explain ID` tells all about a finding, `-v` about all of them."
+    footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
     title = diagnosis.about if diagnosis.hypothetical_target else f"Diagnosis of {diagnosis.machine}"
     return Document(title, summary, tone, tuple(blocks), footer)
+
+
+def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
+    """Return what comes first: the verdicts, or, of a GPU that is not here, what is known of it."""
+    return area_tiles(areas, diagnosis.findings) if areas else Pairs(machine_rows(diagnosis))
+
+
+def machine_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return a line for each GPU, and one for the Python environment that the facts are of."""
+    no_gpu = ("GPU", "no AMD GPU that the driver shows", "")
+    return (*(gpu_rows(diagnosis.gpus) or (no_gpu,)), *python_rows(diagnosis))
 
 
 def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
@@ -41,18 +66,18 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
     if diagnosis.hypothetical_target:
         return _of_a_target(diagnosis, named), next((TONE[level] for level in Severity if counts[level]), Tone.INFO)
     tone = next((TONE[level] for level in Severity if counts[level]), Tone.GOOD)
-    rest = f"{diagnosis.healthy} checks found nothing"
+    rest = f"{diagnosis.healthy} checks passed"
     if diagnosis.undecided:
         rest += f", {len(diagnosis.undecided)} could not be decided"
     if not named:
         return f"Nothing wrong was found: {rest}.", tone
-    return f"{_listed(named)}; {rest}.", tone
+    return f"{joined(named)}; {rest}.", tone
 
 
 def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
     """Say what is known of a target that is not here; nothing of a machine was judged, so nothing is called well."""
     target = diagnosis.hypothetical_target
-    found = f" {_listed(named)} from the target alone." if named else ""
+    found = f" {joined(named)} from the target alone." if named else ""
     count = len(_about_the_target(diagnosis))
     known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
     checks = count_text(len(diagnosis.undecided) - count, "general check")
@@ -74,16 +99,18 @@ def _target_blocks(diagnosis: Diagnosis) -> list[Block]:
     return [Section(title, (table(["severity", "explain with `rocmend doctor --explain`"], rows),))]
 
 
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
 def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
     """Return a line for each GPU; equal ones share a line."""
     groups: dict[tuple[str, str], list[int]] = {}
     for gpu in gpus:
         groups.setdefault(_gpu_text(gpu), []).append(gpu.index)
     return tuple((_gpu_label(indices), text, note) for (text, note), indices in groups.items())
+
+
+def python_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
+    """Return the line that says which Python environment was looked at, and why that one."""
+    python = diagnosis.python
+    return (("Python", f"{python.version}: {python.prefix}", f"({python.found_by})"),) if python else ()
 
 
 def _gpu_label(indices: list[int]) -> str:
@@ -108,39 +135,46 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
     return f"{gpu.name or 'AMD GPU'}: {', '.join(fact for fact in facts if fact)}", service
 
 
-def finding_card(finding: Finding) -> Card:
-    """Lay out one finding."""
-    evidence = Pairs(tuple((fact.key, value_text(fact.key, fact.value), fact.source) for fact in finding.evidence))
-    blocks: list[Block] = [*remedy_blocks(finding.remedies)]
+def finding_line(finding: Finding, plan: Plan) -> Card:
+    """Lay out one finding in a line: what it is, and where the plan deals with it."""
+    place = steps_text(finding.entry_id, plan)
+    title = f"{_titled(finding)}: {place}" if place else _titled(finding)
+    return Card(title, TONE[finding.severity], finding.severity.value, finding.entry_id)
+
+
+def _titled(finding: Finding) -> str:
+    return f"{finding.title} ({finding.subject})" if finding.subject.startswith("gpu.") else finding.title
+
+
+def finding_card(finding: Finding, plan: Plan) -> Card:
+    """Lay out one finding: what decided, and where the plan deals with it."""
+    place = steps_text(finding.entry_id, plan)
+    blocks: list[Block] = [Text(f"To do: {place}.")] if place else []
     if finding.evidence:
-        blocks.append(evidence)
-    if finding.sources:
-        blocks.append(source_links(finding.sources[:1]))
+        blocks.append(Pairs(tuple((fact.key, value_text(fact.key, fact.value), "") for fact in finding.evidence)))
     details: list[Block] = [Text(finding.explanation)] if finding.explanation else []
-    if len(finding.sources) > 1:
-        details.append(source_links(finding.sources[1:]))
+    if finding.evidence:
+        details.append(Pairs(tuple((fact.key, f"read from {fact.source}", "") for fact in finding.evidence)))
+    if finding.sources:
+        details.append(source_links(finding.sources))
     if finding.see:
         details.append(Text("See also: " + ", ".join(f"`{other}`" for other in finding.see)))
     label = finding.severity.value if finding.status == "active" else f"{finding.severity}, {finding.status}"
-    title = f"{finding.title} ({finding.subject})" if finding.subject.startswith("gpu.") else finding.title
     return Card(
-        title,
+        _titled(finding),
         TONE[finding.severity],
         label,
         finding.entry_id,
         tuple(blocks),
         tuple(details),
-        "Why, and who else says so",
+        "Why, where it was read, and sources",
+        folded=True,
     )
 
 
 def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
     """Lay out what could not be told, and what did not work."""
-    blocks: list[Block] = []
-    if diagnosis.hypothetical_target:
-        blocks += _target_blocks(diagnosis)
-    elif diagnosis.undecided:
-        blocks.append(Section("Could not be decided", _undecided_texts(diagnosis.undecided)))
+    blocks = _target_blocks(diagnosis) if diagnosis.hypothetical_target else decide_blocks(diagnosis.plan)
     if diagnosis.collector_problems:
         rows = [[run.name, run.status.value, run.reason] for run in diagnosis.collector_problems]
         blocks.append(Section("Collectors that did not finish", (table(["collector", "ended", "why"], rows),)))
@@ -148,17 +182,3 @@ def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
         lines = "\n".join(f"- {problem}" for problem in diagnosis.knowledge_problems)
         blocks.append(Section("Entries that could not be used", (Text(lines),)))
     return blocks
-
-
-def _undecided_texts(undecided: tuple[Undecided, ...]) -> tuple[Text, ...]:
-    """Group by what stood in the way: one unreadable file usually leaves several questions open."""
-    groups: dict[str, list[Undecided]] = {}
-    for item in undecided:
-        reasons = dict.fromkeys(missing.reason for missing in item.missing if missing.reason)
-        groups.setdefault("; ".join([*reasons, *item.notes]), []).append(item)
-    texts = []
-    for reason, items in groups.items():
-        keys = dict.fromkeys(missing.key for item in items for missing in item.missing)
-        known = f"**{', '.join(keys)}** not known: {reason}." if keys else f"{reason}."
-        texts.append(Text(f"{known} Leaves open: {', '.join(f'`{item.entry_id}`' for item in items)}.", Tone.MUTED))
-    return tuple(texts)

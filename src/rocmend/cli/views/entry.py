@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocmend.core.records import Remedy, Source
-from rocmend.kb.entry import Effect, Entry, Scope, Status
+from rocmend.kb.entry import Caution, Effect, Entry, Scope, Status
 from rocmend.kb.load import Knowledge
 from rocmend.kb.template import plain
 from rocmend.report.document import Block, Cell, Code, Document, Link, Links, Pairs, Section, Text, Tone, table
@@ -73,8 +73,9 @@ def entry_document(entry: Entry, knowledge: Knowledge) -> Document:
     if entry.install:
         made: list[Block] = []
         for install in entry.install:
-            made += [Text(f"**{install.package}** ({install.channel}): {install.why} {install.caution}".strip())]
+            made += [Text(f"**{install.package}** ({install.channel}): {install.why}".strip())]
             made += [Code(install.command, "bash")]
+            made += [Text(f"**But:** {caution_text(caution)}") for caution in install.caution]
         blocks.append(Section("Install", tuple(made)))
     if entry.cell:
         rows = [[cell.table, cell.row, cell.target, cell.state, cell.note] for cell in entry.cell]
@@ -87,6 +88,14 @@ def entry_document(entry: Entry, knowledge: Knowledge) -> Document:
     blocks.append(Section("Sources", (source_links(entry.source),)))
     tone = Tone.PLAIN if entry.status is Status.ACTIVE else STATUS_TONE[entry.status]
     return Document(plain(entry.title), tone=tone, blocks=tuple(blocks))
+
+
+def caution_text(caution: Caution) -> str:
+    """Write a caution with whom it concerns."""
+    scope = ", ".join(caution.gfx)
+    condition = f"where `{caution.when}`" if caution.when else ""
+    concerns = "; ".join(part for part in (scope, condition) if part)
+    return f"{caution.text} ({concerns})" if concerns else caution.text
 
 
 def _status(entry: Entry) -> str:

@@ -14,9 +14,9 @@ from rocmend.report.document import Block, Document, Pairs, Section, Tone, table
 _MAX_VALUE_CHARS = 200
 
 
-def machine_document(machine: Machine, *, prefix: str = "") -> Document:
+def machine_document(machine: Machine) -> Document:
     """Lay out every fact with its source, what could not be read, and how the collectors ended."""
-    keys = sorted((key for key in machine.facts if key.startswith(prefix)), key=natural_key)
+    keys = sorted(machine.facts, key=natural_key)
     blocks: list[Block] = []
     for group, members in groupby(keys, key=_group):
         rows = tuple(
@@ -24,7 +24,7 @@ def machine_document(machine: Machine, *, prefix: str = "") -> Document:
             for key in members
         )
         blocks.append(Section(group, (Pairs(rows),)))
-    gaps = [[key, gap.reason] for key, gap in sorted(machine.gaps.items()) if key.startswith(prefix)]
+    gaps = [[key, gap.reason] for key, gap in sorted(machine.gaps.items())]
     if gaps:
         blocks.append(Section("Not known", (table(["fact", "why"], gaps),)))
     failed = [run for run in machine.collectors if run.status is not CollectorStatus.OK]

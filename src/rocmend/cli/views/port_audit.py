@@ -79,6 +79,8 @@ def _plan(plan: InstallPlan) -> Iterable[Block]:
     shown = tuple(row for row in rows if row[1])
     if shown:
         yield Pairs(shown)
+    elif not (plan.unread or plan.by_hand or plan.left_out):
+        yield Text("No requirements file, `pyproject.toml` or `setup.py` of the project names a package.")
     if plan.unread:
         rows_of = [[Cell(one.path), Cell(one.reason)] for one in plan.unread]
         yield Section("Not read, and not in the plan", (table(["file", "why"], rows_of),), Tone.WARNING)

@@ -58,6 +58,8 @@ def run_summary(run: ProbeRun) -> tuple[str, Tone]:
     if skipped:
         text += f", {skipped} did not apply"
     text += "."
+    if run.order_dependent:
+        text += f" {len(run.order_dependent)} of them failed only after other operations."
     if matrix.broken:
         text += f" Something is wrong with: {', '.join(matrix.broken)}."
     if run.subject.gfx_target == "cpu":
@@ -65,6 +67,8 @@ def run_summary(run: ProbeRun) -> tuple[str, Tone]:
     if run.quarantine:
         text += f" The run was stopped, with {count_text(len(run.not_run), 'probe')} to go: {run.quarantine}."
     worst = min((result.verdict for result in run.failed), key=rank, default=Verdict.PASS)
+    if run.order_dependent and worst is Verdict.PASS:
+        return text, Tone.WARNING
     return text, Tone.ERROR if run.quarantine else tone_of(worst)
 
 
@@ -73,6 +77,9 @@ def run_blocks(run: ProbeRun) -> list[Block]:
     matrix = matrix_of(run.results)
     blocks: list[Block] = [Pairs(_subject_rows(run.subject)), matrix_table(matrix)]
     blocks += [failure_card(alike) for alike in grouped(run.failed)]
+    if run.order_dependent:
+        blocks.append(order_card(run.order_dependent))
+    blocks += [Text(f"{_escaped(note)}.", Tone.WARNING) for note in run.notes]
     if run.problems:
         lines = "\n".join(f"- {problem}" for problem in run.problems)
         blocks.append(Section("Probes that could not be loaded", (Text(lines),)))
@@ -130,6 +137,14 @@ def failure_card(alike: Sequence[Evidence]) -> Card:
     ref = first.subject if len(alike) == 1 else str(first.detail.get("family", ""))
     details = (*_figures(first), *_trace(first))
     return Card(heading, tone_of(first.verdict), first.verdict.value, ref, tuple(blocks), details, "Figures and trace")
+
+
+def order_card(results: Sequence[Evidence]) -> Card:
+    """Lay out what passed in a process of its own and failed in one that other probes had run in."""
+    lines = "\n".join(f"- `{result.subject}`: {_escaped(result.reason)}" for result in results)
+    advice = "It may depend on what ran before, or on chance. `rocmend probe --isolate --select ID` tries it alone."
+    blocks = (Text(lines), Text(advice, Tone.ADVICE))
+    return Card("Failed only after other operations", Tone.WARNING, "order", "", blocks)
 
 
 def _figures(result: Evidence) -> list[Block]:

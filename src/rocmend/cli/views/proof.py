@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from rocmend.cli.views.port import project_name
 from rocmend.port.verify.records import Evidence, Level, Outcome, Proof, Status
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
@@ -34,16 +32,19 @@ def proof_document(proof: Proof, *, everything: bool = False) -> Document:
         everything: Whether all evidence is shown, not the first pieces that matter most.
     """
     reached = proof.reached
-    summary = f"Proven up to level {reached.number}: {reached.title}." if reached else "The first level was not passed."
+    if reached:
+        summary = f"Proven up to level {reached.number}: {reached.title}."
+    elif proof.generation:
+        summary = "Not proven: level 1, identity, did not pass."
+    else:
+        summary = "No port was applied here, and there is nothing to rewrite."
+        passed = [level.name for level in proof.levels if level.status is Status.PASSED]
+        summary += f" Passed as it is: {', '.join(passed)}." if passed else ""
     failed = [level.name for level in proof.levels if level.status is Status.FAILED]
     if failed:
-        summary = f"Does not hold: {', '.join(failed)}. {summary}"
-    tone = Tone.ERROR if failed else Tone.GOOD if reached else Tone.WARNING
+        summary = f"Failed: {', '.join(failed)}. {summary}"
+    tone = Tone.ERROR if failed else Tone.GOOD if reached or not proof.generation else Tone.WARNING
     blocks = ladder_blocks(proof, everything=everything)
-    if not proof.generation:
-        summary = f"No port was applied here. {summary}"
-        applied = shlex.join(["rocmend", "port", proof.root, "--apply"])
-        blocks[:0] = [Text("There is no port to prove yet. Apply it first, then verify again:"), Code(applied, "sh")]
     footer = f"For {', '.join(proof.targets)}." if proof.targets else ""
     return Document(f"Proofs of {project_name(proof.root)}", summary, tone, tuple(blocks), footer)
 

@@ -74,7 +74,7 @@ def _name(inspection: Inspection) -> str:
 def _summary(inspection: Inspection, services: Sequence[Service]) -> tuple[str, Tone]:
     if services:
         worst = max(services, key=lambda service: list(Verdict).index(service.verdict))
-        return "; ".join(f"{service.target}: {_WORDS[service.verdict]}" for service in services), _TONE[worst.verdict]
+        return "; ".join(f"{service.target}: {_words(service)}" for service in services), _TONE[worst.verdict]
     if inspection.targets:
         return f"Carries code for {count_text(len(inspection.targets), 'AMD target')}.", Tone.INFO
     if inspection.problems:
@@ -86,14 +86,23 @@ def _summary(inspection: Inspection, services: Sequence[Service]) -> tuple[str, 
 def service_card(inspection: Inspection, service: Service) -> Card:
     """Lay out the verdict for one target."""
     blocks: list[Block] = [Text(as_markdown(service.reason[:1].upper() + service.reason[1:]))]
+    if service.only_with:
+        which = service.only_with[-1]
+        blocks.append(Text(f"`--hip {which}` judges for a PyTorch of HIP {which} (`torch.version.hip` names it)."))
     if service.environment:
         blocks.append(Code("\n".join(f"export {name}={value}" for name, value in service.environment.items()), "bash"))
     blocks += [Text(f"**But:** {as_markdown(caution)}") for caution in service.cautions]
     if len(service.components) > 1:
         rows = [[_part_name(part), _verdict(part), Cell(part.reason)] for part in service.components]
         blocks.append(table(["part", "verdict", "why"], rows))
-    title = f"{_name(inspection)} on {service.target}: {_WORDS[service.verdict]}"
+    title = f"{_name(inspection)} on {service.target}: {_words(service)}"
     return Card(title, _TONE[service.verdict], service.verdict.value, "", tuple(blocks))
+
+
+def _words(service: Service) -> str:
+    if service.only_with:
+        return f"runs only beside PyTorch for HIP {', '.join(service.only_with)}"
+    return _WORDS[service.verdict]
 
 
 def _part_name(part: Component | ComponentService) -> Cell:

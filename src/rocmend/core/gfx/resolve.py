@@ -11,6 +11,7 @@ import msgspec
 from rocmend.core.errors import UsageError
 from rocmend.core.gfx import table
 from rocmend.core.gfx.names import MAX_NAME_CHARS, parse_target_id
+from rocmend.core.suggest import nearest
 
 __all__ = ["NamedGpu", "known_names", "resolve"]
 
@@ -232,13 +233,11 @@ def _candidate(gfx: str, names: Sequence[str]) -> str:
 
 
 def _unknown(name: str, words: Sequence[str]) -> UsageError:
-    from difflib import get_close_matches
-
     shown = name.strip() if len(name) <= 40 else f"{name[:40]}…"
     known = {"".join(item.words): f"{_short(item.shown)} ({item.gfx})" for item in reversed(_names())}
     known |= {"".join(_core(item.words)): f"{_short(item.shown)} ({item.gfx})" for item in reversed(_names())}
     other = bool(_OTHER_VENDORS.search(name.strip()))
-    near = [] if other or words == _GENERIC_NAME else get_close_matches("".join(words), known, n=4, cutoff=0.7)
+    near = [] if other or words == _GENERIC_NAME else nearest("".join(words), known, most=4)
     meant = f"Did you mean {' or '.join(list(dict.fromkeys(known[item] for item in near))[:3])}? " if near else ""
     generic = "It is the name that most APUs go by: the processor's name says more (`lscpu`)."
     return UsageError(

@@ -38,11 +38,11 @@ def is_ml(name: str) -> bool:
     "python",
     facts={
         "python.found": "Whether there is a Python environment at all.",
-        "python.executable": "The interpreter of the active environment.",
+        "python.executable": "The interpreter of the Python environment that the facts are about.",
         "python.version": "Its version.",
         "python.prefix": "Its prefix.",
         "python.kind": "venv, conda or system.",
-        "python.found_by": "What made it the active one: VIRTUAL_ENV, CONDA_PREFIX, PATH, or rocmend's own.",
+        "python.found_by": "Why it is the one: --python, VIRTUAL_ENV, python3 on PATH, .venv of this folder …",
         "python.site_packages": "Folders that packages are imported from, in order.",
         "packages": "Machine-learning distributions in it: canonical name to version.",
         "packages.duplicates": "Names installed more than once, with every version in import order.",

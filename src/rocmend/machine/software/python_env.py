@@ -1,23 +1,29 @@
 """The Python environment that the user works in, found by reading files; no interpreter is run.
 
-rocmend itself may live elsewhere (pipx, uv tool), so its own ``sys.prefix`` comes last.
+Every command takes the one that ``active_environment`` chooses. rocmend itself may live elsewhere (pipx, uv tool), so
+its own ``sys.prefix`` comes last.
 
 Source: https://docs.python.org/3/library/site.html, https://docs.python.org/3/library/sys_path_init.html
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 
 import msgspec
 
 from rocmend.machine.parse.distributions import parse_folder
 from rocmend.machine.parse.pyvenv import PyVenv, parse_pyvenv
-from rocmend.machine.root import Root, natural_key
+from rocmend.machine.root import ChosenPython, Root, natural_key
 from rocmend.machine.software.reading import final_path, is_dir, names, text
+
+IN_FOLDER = ".venv of this folder"
+"""Why an environment was chosen that may be a stranger's: nothing of it is run unasked."""
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LIB = re.compile(r"python(\d+\.\d+)t?\Z")
@@ -32,7 +38,8 @@ class Environment(msgspec.Struct, frozen=True):
         prefix: ``sys.prefix``.
         kind: venv, conda or system.
         site_packages: Folders that hold packages, in import order.
-        found_by: What made it the active one: VIRTUAL_ENV, CONDA_PREFIX, ``python3 on PATH`` or ``rocmend's own``.
+        found_by: Why it is the one: ``--python``, VIRTUAL_ENV, CONDA_PREFIX, ``python3 on PATH``, ``.venv of this
+            folder`` or ``rocmend's own``.
     """
 
     executable: str
@@ -60,20 +67,62 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 def active_environment(root: Root) -> Environment | None:
-    """Return the environment that ``python3`` would run in, or None where the machine has no Python."""
+    """Return the Python environment that all of a report is about, or None where the machine has no Python.
+
+    It is the one asked for; else the activated one (VIRTUAL_ENV, CONDA_PREFIX); else, of ``python3`` on PATH, ``.venv``
+    in the working folder and rocmend's own, the first that has PyTorch, or the first there is.
+    """
+    if root.python is not None:
+        return _chosen(root, root.python)
     variables = root.environ()
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = variables.get(variable, "").rstrip("/")
         if prefix.startswith("/") and is_dir(root, prefix):
             return _from_prefix(root, prefix, _interpreter(root, prefix), variable)
-    for folder in variables.get("PATH", DEFAULT_PATH).split(":"):
-        for name in ("python3", "python"):
-            executable = f"{folder.rstrip('/')}/{name}"
-            if folder.startswith("/") and root.exists(executable):
-                return _from_executable(root, executable)
-    if root.live:
-        return _from_prefix(root, sys.prefix, sys.executable, "rocmend's own")
-    return None
+    first = None
+    for found in _not_activated(root, variables):
+        if not root.live or _has_torch(root, found):
+            return found
+        first = first or found
+    return first
+
+
+def _chosen(root: Root, python: ChosenPython) -> Environment:
+    if python.prefix:
+        executable = python.executable or _interpreter(root, python.prefix)
+        return _from_prefix(root, python.prefix, executable, python.found_by)
+    return msgspec.structs.replace(_from_executable(root, python.executable), found_by=python.found_by)
+
+
+def _not_activated(root: Root, variables: Mapping[str, str]) -> Iterator[Environment]:
+    """Yield the environments that nobody activated or named, the likeliest first."""
+    executables = (
+        f"{folder.rstrip('/')}/{name}"
+        for folder in variables.get("PATH", DEFAULT_PATH).split(":")
+        for name in ("python3", "python")
+        if folder.startswith("/")
+    )
+    if (on_path := next(filter(root.exists, executables), None)) is not None:
+        yield _from_executable(root, on_path)
+    if not root.live:
+        return
+    folder = _working_folder()
+    if folder and root.exists(f"{folder}/.venv/pyvenv.cfg"):
+        yield _from_prefix(root, f"{folder}/.venv", _interpreter(root, f"{folder}/.venv"), IN_FOLDER)
+    yield _from_prefix(root, sys.prefix, sys.executable, "rocmend's own")
+
+
+def _has_torch(root: Root, environment: Environment) -> bool:
+    if environment.prefix == sys.prefix:
+        return find_spec("torch") is not None  # sees what .pth files add; a package at the top is found, not imported
+    return any(root.exists(f"{site}/torch/version.py") for site in environment.site_packages)
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  it is a path of the machine, as text
+    except OSError:  # it was removed
+        return ""
 
 
 def _interpreter(root: Root, prefix: str) -> str:

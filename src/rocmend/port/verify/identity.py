@@ -29,7 +29,7 @@ _HOW = {
 def run(job: Job) -> Level:
     """Prove every file that the port changed, then the inverse patch that it keeps."""
     if not job.generations:
-        return not_run("no port was applied to this project: `rocmend port --apply` makes one")
+        return not_run("no port was applied: there is no original to compare with")
     parts = job.parts
     evidence = []
     reaches = Reaches(job.root)

@@ -80,7 +80,7 @@ def find_nvcc() -> Nvcc | None:
 def run(job: Job) -> Level:
     """Compare cubins, then runs."""
     if not job.generations:
-        return not_run("no port was applied to this project: `rocmend port --apply` makes one")
+        return not_run("no port was applied: there is no original to compare with")
     nvcc = find_nvcc()
     if nvcc is None:
         return not_run("no nvcc: neither the PATH nor CUDA_HOME leads to one")

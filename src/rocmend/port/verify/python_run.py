@@ -319,7 +319,11 @@ def capture(job: Job, name: str, machine: str, *, device: str = "auto") -> str:
     """
     entries = settings(job.root).golden
     if not entries:
-        raise DataError("golden vectors", "the project names no functions in [tool.rocmend.port] golden.")
+        raise DataError(
+            "golden vectors",
+            "the project's pyproject.toml names no functions.",
+            next_step='Name them: [tool.rocmend.port] golden = ["package.module:function"].',
+        )
     paths = roots_of(job.root, [part.path for part in job.parts])
     path = f"{GOLDEN}/{name}.json"
     folder = _Folder(TreeSide.PRESENT, grow(job, TreeSide.PRESENT), paths, hides_gpu=device == "cpu")

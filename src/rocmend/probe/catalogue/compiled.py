@@ -9,7 +9,9 @@ from rocmend.probe.case import Case, Context
 from rocmend.probe.lazy import torch
 from rocmend.probe.registry import Family
 
-family = Family("compile", tags=("torch.compile", "inductor", "triton"), allowance="jit", slow="torch-compile")
+family = Family(
+    "compile", tags=("torch.compile", "inductor", "triton"), allowance="jit", slow="torch-compile", alone=True
+)
 
 
 def block(ctx: Context) -> torch.nn.Module:

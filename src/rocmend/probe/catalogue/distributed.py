@@ -6,7 +6,7 @@ from rocmend.probe.case import Case, Context
 from rocmend.probe.lazy import torch
 from rocmend.probe.registry import Family
 
-family = Family("distributed", tags=("rccl", "multigpu"), allowance="library")
+family = Family("distributed", tags=("rccl", "multigpu"), allowance="library", alone=True)
 
 
 @family.probe(

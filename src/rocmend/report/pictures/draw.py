@@ -77,7 +77,8 @@ def _stack(stack: Stack, end: float) -> Markup:
         drawn.append(box(at, width, 0, 24, kind))
         swatch = element("svg", {"class": "swatch", "width": 12, "height": 12, "aria-hidden": "true"},
                          box(0, 100, 0, 12, kind))  # fmt: skip
-        named.append(element("li", {}, swatch, " ", part.label, " ", element("b", {}, part.text)))
+        value = element("b", {}, part.text.replace(" ", "\N{NO-BREAK SPACE}"))
+        named.append(element("li", {}, swatch, " ", part.label, " ", value))
         at += width
     text = ", ".join(f"{part.label} {part.text}" for part in stack.parts)
     legend = element("ul", {"class": "legend"}, *named)

@@ -29,6 +29,7 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.conditions import Branch, Group
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Token
+from rocmend.port.cuda.treated import treats_rocm
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
@@ -60,6 +61,22 @@ _REMEDY = (
             "__device__ double atomicAdd(double *a, double b) { return b; }\n#endif\n"
         ),
         '// __CUDA_ARCH__\nconst char *s = "__CUDA_ARCH__";\n',
+        "#if defined(USE_ROCM) || __CUDA_ARCH__ >= 700\nint x;\n#endif\n",
+        "#if defined(USE_ROCM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800)\nint x;\n#else\nint y;\n#endif\n",
+        "#if __CUDA_ARCH__ >= 800 || defined(__HIP_PLATFORM_AMD__)\nint x;\n#endif\n",
+        "#if !defined(USE_ROCM) && __CUDA_ARCH__ >= 800\nint x;\n#else\nint y;\n#endif\n",
+        "#if !defined(__HIP_PLATFORM_AMD__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700\n#error old\n#endif\n",
+        "#if __CUDA_ARCH__ >= 800\nint x;\n#elif defined(USE_ROCM)\nint y;\n#else\n#error old\n#endif\n",
+        "#if __CUDA_ARCH__ >= 800\nint x;\n#elif !defined(USE_ROCM)\nint y;\n#endif\n",
+        "#if defined(BF16) && (defined(USE_ROCM) || __CUDA_ARCH__ >= 800)\nint x;\n#else\nint y;\n#endif\n",
+        "#if defined(__CUDA_ARCH__) && !defined(USE_ROCM)\nint x;\n#endif\n",
+        "#ifndef USE_ROCM\n#if __CUDA_ARCH__ >= 800\nint x;\n#endif\n#endif\n",
+        "#if defined(__gfx942__) || __CUDA_ARCH__ >= 900\nint x;\n#else\nint y;\n#endif\n",
+        "#ifdef USE_ROCM\n#define ON_AMD 1\n#endif\n#if defined(ON_AMD) || __CUDA_ARCH__ >= 700\nint x;\n#endif\n",
+        (
+            "#ifdef USE_ROCM\n#define ON_AMD 1\n#else\n#define ON_AMD 0\n#endif\n"
+            "#if !ON_AMD && __CUDA_ARCH__ >= 700\nint x;\n#endif\n"
+        ),
     ),
     invalid=(
         Case(
@@ -79,6 +96,11 @@ _REMEDY = (
             None,
         ),
         Case("__global__ void k(int *p) { *p = __CUDA_ARCH__; }\n", None),
+        # ROCm is named, and does not decide
+        Case("#if (defined(USE_CUDA) || defined(USE_ROCM)) && __CUDA_ARCH__ >= 700\nint x;\n#endif\n", None),
+        Case("#ifdef USE_ROCM\nint x;\n#endif\n#if __CUDA_ARCH__ >= 700\nint y;\n#endif\n", None),
+        Case("#if defined(USE_ROCM) || __CUDA_ARCH__ >= 600\n#if __CUDA_ARCH__ >= 700\nint x;\n#endif\n#endif\n", None),
+        Case("#define ON_AMD 1\n#if defined(ON_AMD) && __CUDA_ARCH__ >= 700\nint x;\n#endif\n", None),
     ),
 )
 def arch_guards(file: CudaFile) -> Iterator[Found]:
@@ -128,8 +150,8 @@ def _words(file: CudaFile, branch: Branch) -> list[bytes]:
 
 def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[Found]:
     members = file.members(number)
-    if not file.shared(group.start) or any(branch.chosen is True and branch.nvidia is False for branch in members):
-        return  # one side alone, or ROCm has a branch of its own
+    if not file.shared(group.start) or treats_rocm(file, number):
+        return
     words = [_words(file, branch) for branch in members]
     if any(b"__HIP_DEVICE_COMPILE__" in one for one in words):
         return

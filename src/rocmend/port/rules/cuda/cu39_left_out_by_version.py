@@ -32,6 +32,7 @@ from collections.abc import Iterator
 
 from rocmend.core.records import Severity
 from rocmend.port.cuda.file import CudaFile
+from rocmend.port.cuda.treated import treats_rocm
 from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.intrinsics import INTRINSICS, TRIGGERS
@@ -59,6 +60,7 @@ from rocmend.port.wave.intrinsics import INTRINSICS, TRIGGERS
             "#ifdef USE_ROCM\n  return warp32_ballot_sync(~0u, v);\n#else\n  return __ballot(v);\n#endif\n#endif\n}\n"
         ),
         "#if CUDART_VERSION < 9000\n#define __syncwarp()\n#endif\n",
+        "#if CUDART_VERSION >= 9000 && !defined(USE_ROCM)\n#define S() __syncwarp()\n#else\n#define S()\n#endif\n",
         "#if CUDART_VERSION >= 9000\n#define __shfl_up(v, d) __shfl_up_sync(~0u, v, d)\n#endif\n",
     ),
     invalid=(
@@ -75,6 +77,8 @@ def left_out_by_version(file: CudaFile) -> Iterator[Found]:
             continue
         first = bisect_left(places, branch.start)
         if first == len(places) or places[first] >= branch.end:
+            continue
+        if treats_rocm(file, branch.group):
             continue
         members = [one for one in file.members(branch.group) if one.rocm is not False]
         if any(bisect_left(places, one.start) < bisect_left(places, one.end) for one in members):

@@ -64,6 +64,11 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
         "#include <cstdio>\nint main() { return 0; }\n",
         "#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#else\n#include <cuda_runtime.h>\n#endif\n",
         "// #include <cuda_runtime.h>\n",
+        "#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#else\n#include <cuda.h>\n#endif\n__global__ void k();\n",
+        (
+            "#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#define cudaFree hipFree\n#else\n"
+            "#include <cuda_runtime.h>\n#endif\nvoid f(void *p) { cudaFree(p); }\n"
+        ),
     ),
     invalid=(
         Case(
@@ -86,6 +91,12 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
             "#if __has_include(\"math_functions.h\") // this project's own: CUDA's of that name is not needed\n"
             '#include "math_functions.h"\n#endif\n'
             '#else\n#include <cuda_runtime.h>\n#include "math_functions.h"\n#endif\n',
+        ),
+        Case(
+            "#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#else\n#include <cuda_runtime.h>\n#endif\n"
+            "void f(void *p) { cudaFree(p); }\n",
+            '#ifdef USE_ROCM\n#include "cuda_to_hip.h"\n#endif\n#ifdef USE_ROCM\n#include <hip/hip_runtime.h>\n#else\n'
+            "#include <cuda_runtime.h>\n#endif\nvoid f(void *p) { cudaFree(p); }\n",
         ),
         Case("#include <cudnn.h>\n", None),
     ),
@@ -150,15 +161,21 @@ def _covers(file: CudaFile, one: int, other: int) -> bool:
     return True
 
 
+_OF_HIP = (b"<hip/", b'"hip/')
 _LANGUAGE = (b"__global__", b"__device__", b"__shared__", b"threadIdx", b"blockIdx")
 
 
 def _missing(file: CudaFile) -> Iterator[Found]:
     """Yield the place for the compatibility header in a source that uses CUDA and includes none of its headers."""
     known = hip_names()
+    by_hand = any(
+        included.startswith(_OF_HIP) and file.on_rocm(file.directives[number].start)
+        for included, number in file.includes
+    )
+    language = () if by_hand else _LANGUAGE  # HIP's header brings it
     first = None
     for name in file.all_names:
-        if name in known or name in _LANGUAGE:
+        if (name in known and not (by_hand and name in file.macros)) or name in language:
             index = next(file.names(name), None)
             if index is not None and (first is None or index < first):
                 first = index

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from rocmend.core.records import Severity
 from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
-from rocmend.port.cuda.lexer import Token
+from rocmend.port.cuda.treated import treats_rocm
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 from rocmend.port.wave.intrinsics import INTRINSICS
@@ -45,10 +45,6 @@ _OLD = 9000
 _GIVEN = re.compile(rb"#define CUD(?:ART|A)_VERSION 9000\r?\n#endif\r?\n\Z")
 
 
-def _tokens_of(file: CudaFile, directive: int) -> list[Token]:
-    return file.tokens[file.directives[directive].first : file.directives[directive].last]
-
-
 @rule(
     "CU45",
     "Code chosen by the version of CUDA",
@@ -60,6 +56,10 @@ def _tokens_of(file: CudaFile, directive: int) -> list[Token]:
     valid=(
         "#if defined(USE_ROCM) || CUDART_VERSION >= 11000\nint x;\n#endif\n",
         "#ifdef USE_ROCM\nint x;\n#elif CUDA_VERSION >= 12000\nint y;\n#endif\n",
+        "#if CUDA_VERSION >= 11000 && !defined(USE_ROCM)\nint x;\n#endif\n",
+        "#if CUDA_VERSION >= 12000\nint x;\n#elif defined(USE_ROCM)\nint y;\n#endif\n",
+        "#if HIP_VERSION >= 50000000 || CUDA_VERSION >= 11000\nint x;\n#endif\n",
+        "#if defined(TORCH_HIP_VERSION) || CUDART_VERSION >= 11000\nint x;\n#endif\n",
     ),
     invalid=(
         Case("#if CUDART_VERSION >= 11000\nint x;\n#endif\n", None),
@@ -75,6 +75,7 @@ def _tokens_of(file: CudaFile, directive: int) -> list[Token]:
         Case("#if CUDART_VERSION >= 2020\n#if CUDART_VERSION >= 11000\nint x;\n#endif\n#endif\n", None),
         Case("#if CUDART_VERSION >= 2020 && CUDART_VERSION / 1000 > 2\nint x;\n#endif\n", None),
         Case("#if CUDA_VERSION >= 12000\nint x;\n#else\nint y;\n#endif\n", None),
+        Case("#if (defined(USE_CUDA) || defined(USE_ROCM)) && CUDA_VERSION >= 12000\nint x;\n#endif\n", None),
     ),
 )
 def cuda_versions(file: CudaFile) -> Iterator[Found]:
@@ -88,10 +89,7 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
         seen.add(branch.group)
         members = file.members(branch.group)
         group = file.groups[branch.group]
-        if not file.shared(group.start) or any(one.chosen is True and one.nvidia is False for one in members):
-            continue
-        words = {one.text for number in (member.directive for member in members) for one in _tokens_of(file, number)}
-        if b"USE_ROCM" in words or b"__HIP_PLATFORM_AMD__" in words or b"__HIPCC__" in words:
+        if not file.shared(group.start) or treats_rocm(file, branch.group):
             continue
         names = _of_old_releases(file, group)
         if names and _GIVEN.search(file.data, max(0, group.start - 120), group.start):

@@ -26,13 +26,13 @@ from rocmend.core.records import Severity
 from rocmend.port.cuda.conditions import Group
 from rocmend.port.cuda.file import CudaFile
 from rocmend.port.cuda.lexer import Token
+from rocmend.port.cuda.treated import treats_rocm
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _DEFINE = b"#ifdef __HIPCC__\n#define __NVCC__ 1\n#endif\n"
 _UNDEFINE = b"#undef __NVCC__\n"
 _NAME = b"__NVCC__"
-_ALREADY = (b"__HIPCC__", b"__HIP__", b"__HIP_PLATFORM_AMD__", b"USE_ROCM")
 
 
 @rule(
@@ -45,6 +45,7 @@ _ALREADY = (b"__HIPCC__", b"__HIP__", b"__HIP_PLATFORM_AMD__", b"USE_ROCM")
     sources=("https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html", "measured: clang 21"),
     valid=(
         "#if defined(__NVCC__) || defined(__HIPCC__)\nint x;\n#endif\n",
+        "#if defined(__NVCC__) && !defined(USE_ROCM)\nint x;\n#else\nint y;\n#endif\n",
         "#ifdef USE_ROCM\nint y;\n#else\n#ifdef __NVCC__\nint x;\n#endif\n#endif\n",
     ),
     invalid=(
@@ -85,7 +86,6 @@ def _asks(file: CudaFile, token: Token) -> Group | None:
     if branch is None:
         return None
     group = file.groups[branch.group]
-    words = file.tokens[file.directives[token.directive].first : file.directives[token.directive].last]
-    if group.last < 0 or not file.shared(group.start) or any(one.text in _ALREADY for one in words):
+    if group.last < 0 or not file.shared(group.start) or treats_rocm(file, branch.group):
         return None
     return group

@@ -1,0 +1,47 @@
+"""A plan with what other rooms know put in: the install commands that ``rocmend wheel choose`` prints."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocmend.doctor.records import Diagnosis, Step
+from rocmend.kb.load import Knowledge
+from rocmend.machine.facts import Machine
+from rocmend.setup.choose import choose
+
+_CHOOSE = "rocmend wheel choose"
+
+
+def with_installs(
+    diagnosis: Diagnosis, machine: Machine, knowledge: Knowledge, workload: str | None = None
+) -> Diagnosis:
+    """Return a diagnosis whose plan has the best install command for its GPU in place of ``rocmend wheel choose``.
+
+    Args:
+        diagnosis: As doctor made it.
+        machine: The facts.
+        knowledge: The entries, which say how to install.
+        workload: What the machine is for.
+    """
+    targets = [str(gpu.gfx_target) for gpu in diagnosis.gpus if gpu.gfx_target]
+    if not targets:
+        return diagnosis
+
+    def filled(step: Step) -> Step:
+        asked = [line for line in step.commands if line == _CHOOSE or line.startswith(f"{_CHOOSE} ")]
+        if not asked or asked[0].removeprefix(_CHOOSE).strip().startswith("-"):
+            return step
+        package = asked[0].removeprefix(_CHOOSE).strip() or "torch"
+        ways = choose(machine, knowledge, package, targets[0], workload).choices
+        best = next((way for way in ways if way.serves is not False), None)
+        if best is None:
+            return step
+        commands = tuple(
+            part for line in step.commands for part in (best.command.splitlines() if line == asked[0] else [line])
+        )
+        text = f"{step.text} Other ways: `{_CHOOSE} {package}`.".strip()
+        return msgspec.structs.replace(step, commands=commands, text=text)
+
+    plan = diagnosis.plan
+    made = {name: tuple(filled(step) for step in getattr(plan, name)) for name in ("steps", "optional")}
+    return msgspec.structs.replace(diagnosis, plan=msgspec.structs.replace(plan, **made))

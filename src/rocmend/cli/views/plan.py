@@ -1,0 +1,102 @@
+"""How a plan is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocmend.core.records import Phase, Risk
+from rocmend.core.units import count_text
+from rocmend.doctor import records
+from rocmend.doctor.records import Alternative, Plan
+from rocmend.report.document import Block, Code, Option, Section, Step, Steps, Text, Tone
+
+TITLE = "Do this, in order"
+
+
+def plan_blocks(plan: Plan) -> list[Block]:
+    """Lay out what to do: the steps in order, what is optional, and what to look at."""
+    blocks: list[Block] = []
+    if plan.steps:
+        blocks.append(Section(TITLE, (Steps(tuple(_step(step, plan) for step in plan.steps)),)))
+    if plan.optional:
+        blocks.append(Section("Optional", (Steps(tuple(_step(step, plan) for step in plan.optional)),)))
+    if plan.investigate:
+        title = "If it still fails, investigate" if plan.steps else "Investigate"
+        blocks.append(Section(title, (Steps(tuple(_step(step, plan) for step in plan.investigate)),)))
+    return blocks
+
+
+def decide_blocks(plan: Plan) -> list[Block]:
+    """Lay out what could not be decided, and what would decide it."""
+    if not plan.decide:
+        return []
+    blocks: list[Block] = []
+    for one in plan.decide:
+        count = count_text(len(one.entries), "question")
+        why = f"{count} open: {one.reason or ', '.join(one.keys)}.".replace("..", ".")
+        blocks.append(Text(why, Tone.MUTED))
+        if one.command:
+            blocks += [
+                Text(f"To decide, run this ({one.how}), then `rocmend doctor` again:"),
+                Code(one.command, "bash"),
+            ]
+        elif one.how:
+            blocks.append(Text(f"To decide: {one.how}"))
+    return [Section("Could not be decided", tuple(blocks))]
+
+
+def steps_text(entry_id: str, plan: Plan) -> str:
+    """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``see Investigate``."""
+    numbers = [str(step.number) for step in plan.steps if entry_id in step.settles]
+    if numbers:
+        return f"step {numbers[0]}" if len(numbers) == 1 else f"steps {joined(numbers)}"
+    if any(entry_id in step.settles for step in plan.optional):
+        return "optional"
+    return "investigate" if any(entry_id in step.settles for step in plan.investigate) else ""
+
+
+def joined(parts: list[str]) -> str:
+    """Return ``1``, ``1 and 2``, ``1, 2 and 3``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _step(step: records.Step, plan: Plan) -> Step:
+    text = step.text
+    if step.phase is Phase.REBOOT and step.after:
+        text = f"Once, for {_steps(step.after)}. {text}".strip()
+    return Step(
+        number=step.number,
+        title=step.title,
+        text=text,
+        commands=step.commands,
+        needs=tuple(need for need in step.needs if step.phase is not Phase.REBOOT or need != "reboot"),
+        risk=_risk(step),
+        check=step.check,
+        check_when=_when(step, plan),
+        expect=step.expect,
+        undo=step.undo,
+        settles=step.settles,
+        options=tuple(map(_option, step.alternatives)),
+    )
+
+
+def _when(step: records.Step, plan: Plan) -> str:
+    reboot = next((other.number for other in plan.steps if other.phase is Phase.REBOOT), 0)
+    return f"After the reboot (step {reboot})" if "reboot" in step.needs and step.number and reboot else "Then"
+
+
+def _steps(numbers: Iterable[int]) -> str:
+    told = [str(number) for number in numbers]
+    return f"step {told[0]}" if len(told) == 1 else f"steps {joined(told)}"
+
+
+def _risk(item: records.Step | Alternative) -> str:
+    if item.risk is Risk.NONE:
+        return item.risk_note
+    return f"{item.risk}: {item.risk_note}" if item.risk_note else f"{item.risk}."
+
+
+def _option(item: Alternative) -> Option:
+    label = "Until then" if item.interim else "Or"
+    undo = f" Undo: {item.undo}" if item.undo else ""
+    return Option(label, item.title, f"{item.text}{undo}".strip(), item.commands, item.needs, _risk(item))

@@ -1,0 +1,320 @@
+"""One plan out of all findings: each thing to do once, in an order in which no step needs or undoes a later one."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from rocmend.core.records import Finding, Phase, Remedy, Risk, Severity
+from rocmend.doctor.records import Alternative, Decide, Plan, Step, Undecided
+from rocmend.kb.action import Action, action_name, setting_of, with_argument
+
+REBOOT = "reboot"
+_RISKS = list(Risk)
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """A remedy that a finding asks for."""
+
+    finding: Finding
+    remedy: Remedy
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """Most severe first."""
+        return self.finding.severity.rank, self.finding.entry_id, self.finding.subject
+
+
+def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actions: Mapping[str, Action]) -> Plan:
+    """Return what to do about findings.
+
+    An action that several ask for is one step. Where two set the same thing differently, the more severe finding's
+    stands and the other becomes an alternative. Steps that only notes (``info``) ask for are optional.
+
+    Args:
+        findings: What was found.
+        undecided: What could not be decided.
+        actions: The actions that remedies name.
+    """
+    wishes = sorted((_Wish(one, remedy) for one in findings for remedy in one.remedies), key=lambda wish: wish.rank)
+    main, others, looks = _sorted_out(wishes)
+    _drop_conflicts(main, others)
+    steps = {action: _step(action, asked, actions) for action, asked in main.items()}
+    needed = {
+        action: step
+        for action, step in steps.items()
+        if any(wish.finding.severity is not Severity.INFO for wish in main[action])
+    }
+    optional = {action: step for action, step in steps.items() if action not in needed}
+    if REBOOT not in needed and any("reboot" in step.needs for step in needed.values()) and REBOOT in actions:
+        optional.pop(REBOOT, None)
+        needed[REBOOT] = _from_action(actions[REBOOT], REBOOT)
+        main.setdefault(REBOOT, [])
+    after = _order_of(needed, main)
+    ordered = [needed[action] for action in _topological(needed, main, after)]
+    numbers = {step.action: number for number, step in enumerate(ordered, 1)}
+    made = [
+        msgspec.structs.replace(
+            step,
+            number=numbers[step.action],
+            after=tuple(sorted(numbers[other] for other in after[step.action])),
+            alternatives=_alternatives(step.action, others, actions),
+        )
+        for step in ordered
+    ]
+    extra = sorted(optional.values(), key=lambda step: (step.phase.rank, step.action))
+    return Plan(
+        steps=tuple(made),
+        optional=(
+            *(msgspec.structs.replace(one, alternatives=_alternatives(one.action, others, actions)) for one in extra),
+            *_looks([wish for wish in looks if wish.finding.severity is Severity.INFO]),
+        ),
+        investigate=_looks([wish for wish in looks if wish.finding.severity is not Severity.INFO]),
+        decide=_decide(undecided),
+    )
+
+
+def names_action(pattern: str, action: str) -> bool:
+    """Whether ``after``, ``until`` or ``instead_of`` means this action; without an argument or value it means any."""
+    return action == pattern or action.startswith(f"{pattern}=" if ":" in pattern else f"{pattern}:")
+
+
+_Wishes = dict[str, list[_Wish]]
+
+
+def _sorted_out(wishes: Iterable[_Wish]) -> tuple[_Wishes, _Wishes, list[_Wish]]:
+    """Return what is to be done, the alternatives to it, and what only looks; each most severe first."""
+    main: _Wishes = {}
+    waiting: list[_Wish] = []
+    looks: list[_Wish] = []
+    for wish in wishes:
+        remedy = wish.remedy
+        if remedy.instead_of or remedy.until:
+            waiting.append(wish)
+        elif remedy.action and remedy.phase is not Phase.INVESTIGATE:
+            main.setdefault(remedy.action, []).append(wish)
+        else:
+            looks.append(wish)
+    others: _Wishes = {}
+    for wish in waiting:
+        pattern = wish.remedy.until or wish.remedy.instead_of
+        target = next((action for action in main if names_action(pattern, action)), None)
+        if target is not None and wish.remedy.action not in main:
+            others.setdefault(target, []).append(wish)
+        elif target is None and wish.remedy.action:
+            main.setdefault(wish.remedy.action, []).append(wish)
+        elif target is None:
+            looks.append(wish)
+        else:
+            main[wish.remedy.action].append(wish)
+    return main, others, looks
+
+
+def _drop_conflicts(main: _Wishes, others: _Wishes) -> None:
+    """Of two actions that set one thing differently, keep the more severe finding's."""
+    kept: dict[str, str] = {}
+    for action in sorted(main, key=lambda action: (main[action][0].rank, action)):
+        setting = setting_of(action)
+        first = kept.setdefault(setting, action) if setting else action
+        if first != action:
+            moved = [
+                _Wish(wish.finding, msgspec.structs.replace(wish.remedy, instead_of=first, until=""))
+                for wish in main.pop(action)
+            ]
+            others.setdefault(first, []).extend(moved)
+            others[first] += others.pop(action, [])
+
+
+def _title(action: str, remedy: Remedy, actions: Mapping[str, Action]) -> str:
+    known = actions.get(action_name(action)) if action else None
+    return with_argument(known.title, action) if known is not None else remedy.text.rstrip(".")
+
+
+def _detail(title: str, remedy: Remedy) -> str:
+    """Return what a remedy says beyond its title."""
+    return remedy.text.removeprefix(title).lstrip(".").strip()
+
+
+def _step(action: str, asked: Sequence[_Wish], actions: Mapping[str, Action]) -> Step:
+    """Merge what several findings say of one action."""
+    remedies = [wish.remedy for wish in asked]
+    title = _title(action, remedies[0], actions)
+    known = actions.get(action_name(action))
+    usual = (with_argument(known.check, action), with_argument(known.expect, action)) if known is not None else ("", "")
+    checked = next((one for one in remedies if (one.check, one.expect) != usual), remedies[0])
+    details = dict.fromkeys(detail for one in remedies if (detail := _detail(title, one)))
+    if known is not None and known.text:
+        details[with_argument(known.text, action)] = None
+    return Step(
+        number=0,
+        action=action,
+        title=title,
+        phase=min((one.phase or Phase.ENVIRONMENT for one in remedies), key=lambda phase: phase.rank),
+        text=" ".join(details),
+        commands=next((one.commands for one in remedies if one.commands), ()),
+        needs=tuple(dict.fromkeys(need for one in remedies for need in one.needs)),
+        risk=max((one.risk for one in remedies), key=_RISKS.index),
+        risk_note=" ".join(dict.fromkeys(one.risk_note for one in remedies if one.risk_note)),
+        check=checked.check,
+        expect=checked.expect,
+        undo=next((one.undo for one in remedies if one.undo), ""),
+        by_hand=any(one.by_hand for one in remedies),
+        settles=tuple(dict.fromkeys(wish.finding.entry_id for wish in asked)),
+    )
+
+
+def _from_action(known: Action, action: str) -> Step:
+    return Step(
+        number=0,
+        action=action,
+        title=known.title,
+        phase=known.phase,
+        text=known.text,
+        commands=known.commands,
+        needs=known.needs,
+        risk=known.risk,
+        risk_note=known.risk_note,
+        check=known.check,
+        expect=known.expect,
+        undo=known.undo,
+        by_hand=known.by_hand,
+    )
+
+
+def _order_of(steps: Mapping[str, Step], main: _Wishes) -> dict[str, set[str]]:
+    """Return for each action those that come before it; an order that would close a circle is left out.
+
+    What the more severe finding says is taken first, so that of two orders that exclude each other, its stands. An
+    action that needs a reboot takes effect with it: what comes after such a one comes after the reboot.
+    """
+    after: dict[str, set[str]] = {action: set() for action in steps}
+
+    def add(first: str, then: str) -> None:
+        if first != then and not _reaches(after, first, then):
+            after[then].add(first)
+
+    reboots = {action for action, step in steps.items() if "reboot" in step.needs} - {REBOOT}
+    if REBOOT in steps:
+        for action in sorted(reboots):
+            add(action, REBOOT)
+        for action, step in sorted(steps.items()):
+            if step.phase is Phase.RUNTIME:
+                add(REBOOT, action)
+    said = sorted(
+        (wish.rank, action, pattern) for action in steps for wish in main[action] for pattern in wish.remedy.after
+    )
+    for _, action, pattern in said:
+        for other in sorted(other for other in steps if names_action(pattern, other)):
+            effective = REBOOT if other in reboots and action not in reboots and action != REBOOT else other
+            add(effective if effective in steps else other, action)
+    return after
+
+
+def _reaches(after: Mapping[str, set[str]], start: str, goal: str) -> bool:
+    """Whether ``goal`` comes before ``start`` already, in so many steps."""
+    seen: set[str] = set()
+    open_ = [start]
+    while open_:
+        action = open_.pop()
+        if action == goal:
+            return True
+        if action not in seen:
+            seen.add(action)
+            open_ += after[action]
+    return False
+
+
+def _topological(steps: Mapping[str, Step], main: _Wishes, after: Mapping[str, set[str]]) -> list[str]:
+    """Return the actions in order: by phase and severity where nothing else is said."""
+
+    def key(action: str) -> tuple[int, int, str]:
+        severities = [wish.finding.severity.rank for wish in main[action]]
+        return steps[action].phase.rank, min(severities, default=0), action
+
+    missing = {action: set(before) for action, before in after.items()}
+    ready = [key(action) for action, before in missing.items() if not before]
+    heapq.heapify(ready)
+    ordered: list[str] = []
+    while ready:
+        action = heapq.heappop(ready)[-1]
+        ordered.append(action)
+        for other, before in missing.items():
+            if action in before:
+                before.remove(action)
+                if not before:
+                    heapq.heappush(ready, key(other))
+    return ordered
+
+
+def _alternatives(action: str, others: _Wishes, actions: Mapping[str, Action]) -> tuple[Alternative, ...]:
+    made: dict[tuple[str, str, bool], Alternative] = {}
+    for wish in others.get(action, ()):
+        remedy = wish.remedy
+        title = _title(remedy.action, remedy, actions)
+        interim = bool(remedy.until)
+        before = made.get((remedy.action, title, interim))
+        settles = (*(before.settles if before is not None else ()), wish.finding.entry_id)
+        made[remedy.action, title, interim] = Alternative(
+            title=title,
+            interim=interim,
+            action=remedy.action,
+            text=_detail(title, remedy),
+            commands=remedy.commands,
+            needs=remedy.needs,
+            risk=remedy.risk,
+            risk_note=remedy.risk_note,
+            undo=remedy.undo,
+            settles=tuple(dict.fromkeys(settles)),
+        )
+    return tuple(made.values())
+
+
+def _looks(wishes: Iterable[_Wish]) -> tuple[Step, ...]:
+    """Return what only looks, each text once."""
+    made: dict[tuple[str, tuple[str, ...]], Step] = {}
+    for wish in wishes:
+        remedy = wish.remedy
+        key = (remedy.text, remedy.commands)
+        before = made.get(key)
+        settles = (*(before.settles if before is not None else ()), wish.finding.entry_id)
+        made[key] = Step(
+            number=0,
+            action=remedy.action,
+            title=remedy.text.rstrip("."),
+            phase=Phase.INVESTIGATE,
+            commands=remedy.commands,
+            needs=remedy.needs,
+            risk=remedy.risk,
+            risk_note=remedy.risk_note,
+            settles=tuple(dict.fromkeys(settles)),
+        )
+    return tuple(made.values())
+
+
+_WAYS = (
+    ("dmesg.", "sudo sysctl kernel.dmesg_restrict=0", "lets every user read the kernel log until the next reboot"),
+    ("ask.workload", "", "say what the machine is for: `--for WORKLOAD`"),
+    ("ask.model_bytes", "", "give the size of the model: `--model-size SIZE`"),
+)
+"""What establishes the facts of a key: a command to be run before `rocmend doctor`, and what it does."""
+
+
+def _decide(undecided: Iterable[Undecided]) -> tuple[Decide, ...]:
+    """Return what would decide the rest, each way once."""
+    made: dict[tuple[str, str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    for item in undecided:
+        for missing in item.missing:
+            found = next((way for way in _WAYS if missing.key.startswith(way[0])), None)
+            command, how = (found[1], found[2]) if found is not None else ("", missing.establishes)
+            reason = "" if found is not None and not command else missing.reason
+            keys, entries = made.setdefault((command, how, reason), ({}, {}))
+            keys[missing.key] = None
+            entries[item.entry_id] = None
+        if not item.missing:
+            made.setdefault(("", "", "; ".join(item.notes)), ({}, {}))[1][item.entry_id] = None
+    return tuple(
+        Decide(reason=reason, command=command, how=how, keys=tuple(keys), entries=tuple(entries))
+        for (command, how, reason), (keys, entries) in made.items()
+    )

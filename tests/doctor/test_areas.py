@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.doctor.conftest import build_machine
+
+from rocmend.core.records import Fact, Finding, Severity
+from rocmend.doctor.areas import Area, AreaState, areas
+from rocmend.doctor.records import Diagnosis, GpuSummary
+
+GPU = {"gpu.0.gfx_target": "gfx1151", "gpu.0.mes_version": 0x83}
+
+
+def _found(severity: Severity, *keys: str) -> Finding:
+    return Finding(f"about-{keys[-1]}", "t", severity, evidence=tuple(Fact(key, 1, "s") for key in keys))
+
+
+def _areas(facts: dict[str, Any], findings: tuple[Finding, ...] = (), **gpu: Any) -> dict[str, Area]:
+    gpus = (GpuSummary(0, "Radeon 8060S", "gfx1151", **gpu),) if "gpu.0.gfx_target" in facts else ()
+    diagnosis = Diagnosis("m", "", None, gpus, findings, (), 0)
+    return {area.name: area for area in areas(build_machine(facts), diagnosis)}
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        (("gpu.0.gfx_target", "gpu.0.mes_version"), "Firmware"),
+        (("gpu.0.cwsr_size_bytes", "gpu.0.gfx_target"), "Driver"),
+        (("ask.workload", 'kernel.params["amdgpu.cwsr_enable"]'), "Driver"),
+        (('kernel.params["amdgpu.gttsize"]',), "Memory"),
+        (("gpus.targets", "gpu.3.sclk_mhz"), "GPU"),
+        (("gpu.0.override_target",), "PyTorch"),
+        (("vllm.backend",), "PyTorch"),
+        (("rocm.count",), "ROCm"),
+        (("gpu.0.gfx_target",), "GPU"),
+    ],
+)
+def test_a_finding_is_about_what_it_was_seen_in(keys: tuple[str, ...], name: str) -> None:
+    found = _areas(GPU, (_found(Severity.ERROR, *keys),))
+    assert {area.name for area in found.values() if area.findings} == {name}
+    assert found[name].state is AreaState.PROBLEM
+
+
+def test_the_state_is_the_worst_of_what_was_found_and_notes_do_not_count() -> None:
+    findings = (
+        _found(Severity.WARNING, "rocm.version"),
+        _found(Severity.ADVICE, "rocm.path"),
+        _found(Severity.INFO, "rocm.kind"),
+        _found(Severity.ADVICE, "gpu.0.mes_version"),
+    )
+    found = _areas(GPU | {"rocm.version": "7.2"}, findings)
+    assert found["ROCm"] == Area("ROCm", AreaState.ATTENTION, "ROCm 7.2", ("about-rocm.version", "about-rocm.path"))
+    assert found["Firmware"].state is AreaState.OK
+    assert found["Firmware"].text == "MES 0x83"
+
+
+@pytest.mark.parametrize(
+    ("service", "state"),
+    [
+        ("native", AreaState.OK),
+        ("override", AreaState.ATTENTION),
+        ("none", AreaState.PROBLEM),
+        (None, AreaState.UNKNOWN),
+    ],
+)
+def test_pytorch_is_as_well_as_it_serves_the_gpu(service: str | None, state: AreaState) -> None:
+    found = _areas(GPU | {"torch.installed": True, "torch.version": "2.9"}, torch_service=service)
+    assert found["PyTorch"].state is state
+
+
+def test_what_nothing_is_known_of_is_unknown_and_never_well() -> None:
+    assert {area.state for area in _areas({}).values()} == {AreaState.UNKNOWN}
+
+
+def test_a_gpu_without_driver_is_a_problem_of_both() -> None:
+    found = _areas({"pci.amd_gpus": [{"name": "Radeon RX 9070 XT"}] * 2, "amdgpu.loaded": False})
+    assert found["GPU"].state is found["Driver"].state is AreaState.PROBLEM
+    assert found["GPU"].text == "2 x Radeon RX 9070 XT: the driver does not show it"
