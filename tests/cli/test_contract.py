@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shlex
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ import pytest
 from rocmend import __version__
 from rocmend.cli.base import OneOf, RocmendCommand
 from rocmend.cli.main import cli, command_modules, with_default
+from rocmend.cli.quantities import MODEL_SIZE, SIZE, Duration
 
 Run = Callable[..., Any]
 
@@ -103,6 +105,7 @@ def test_json_is_one_envelope(arguments: list[str], rocmend: Run, machines: obje
     assert envelope["errors"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -208,3 +211,61 @@ def test_every_choice_suggests() -> None:
         for parameter in importlib.import_module(module).command.params:
             if isinstance(parameter.type, click.Choice):
                 assert isinstance(parameter.type, OneOf), f"{path} {parameter.opts}"
+
+
+def _options(kind: type | object) -> list[Any]:
+    """Return (path, option) of every option of a type."""
+    return [
+        pytest.param(path, parameter.opts[0], id=f"{path} {parameter.opts[0]}")
+        for path, module in command_modules().items()
+        for parameter in importlib.import_module(module).command.params
+        if parameter.type is kind or (isinstance(kind, type) and isinstance(parameter.type, kind))
+    ]
+
+
+@pytest.mark.parametrize(("path", "option"), [*_options(SIZE), *_options(MODEL_SIZE), *_options(Duration)])
+def test_a_number_without_a_unit_is_answered_with_the_forms(path: str, option: str, rocmend: Run) -> None:
+    done = rocmend(*path.split(" "), option, "18")
+    assert done.code == 2
+    assert done.err.startswith(f"rocmend: [{option}] '18' has no unit.\n  Write ")
+
+
+def test_no_option_takes_seconds_or_bytes_without_a_unit() -> None:
+    for path, module in command_modules().items():
+        for parameter in importlib.import_module(module).command.params:
+            assert not isinstance(parameter.type, click.types.FloatParamType), f"{path} {parameter.opts}"
+
+
+def test_parameters_are_a_size_and_what_was_assumed_is_said(rocmend: Run, machines: object) -> None:
+    done = rocmend("doctor", "--machine", f"{machines}/strix-halo", "--model-size", "45B", "--json")
+    assert "45 billion parameters at 16 bits each, which is assumed: 83.8 GiB of weights" in done.err
+    assert "at 16 bits each, which is assumed" in done.out
+    plain = rocmend("doctor", "--machine", f"{machines}/strix-halo", "--model-size", "160GB", "--json")
+    assert plain.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["store", "ls"], (0, "Nothing was kept yet.")),
+        (["store", "ls", "--groups"], (0, "Nothing was kept yet.")),
+        (["store", "ls", "--kind", "probe"], (0, "No record fits all of these options.")),
+        (["store", "ls", "--kind", "foo"], (2, "no kind of evidence is called 'foo'")),
+        (["store", "ls", "--kind", "prob"], (2, "Did you mean probe?")),
+        (["store", "show", "x"], (2, "there is no store at")),
+        (["store", "gc"], (2, "there is no store at")),
+        (["store", "rm", "x"], (2, "there is no store at")),
+        (["probe", "diff", "last", "last"], (2, "there is no store at")),
+        (["kb", "search", "zzzxx"], (0, "No entry has all of these words.")),
+        (["machine", "show", "gpuu", "--machine", "strix-halo"], (2, "Did you mean gpu")),
+        (["lab", "status", "none.toml"], (2, "cannot be read")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_nothing_there_is_never_silent(
+    arguments: list[str], told: tuple[int, str], rocmend: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ROCMEND_HOME", str(tmp_path / "home"))
+    done = rocmend(*arguments)
+    assert done.code == told[0]
+    assert told[1] in done.out + done.err

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import os
-import pty
+import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import msgspec
 import pytest
 import yaml
 from tests.codeobject.conftest import Build
-
-from rocmend.core.units import size_text
 
 Run = Callable[..., Any]
 
@@ -24,6 +21,35 @@ def test_bash_can_source_what_env_prints(rocmend: Run, machines: Path, machine: 
     done = rocmend("env", "--for", workload, "--machine", machines / machine)
     assert done.code == 0
     subprocess.run(["bash", "-euc", done.out], check=True, env={"PATH": os.environ["PATH"]})
+
+
+def test_tuning_is_two_steps_and_what_has_to_be_set_comes_first(rocmend: Run) -> None:
+    text = rocmend("env", "--for", "pytorch", "--target", "mi300x").out
+    firm, optional = text.split("# --- Optional")
+    assert "\nexport HIP_FORCE_DEV_KERNARG=1" in firm
+    assert "export" not in optional.replace("# export", "")
+    first, second = optional.split("# Step 2 of 2")
+    assert "TUNABLEOP_TUNING" not in first
+    assert "# export PYTORCH_TUNABLEOP_ENABLED=1" in first.split("# Step 1 of 2")[1]
+    assert "# export PYTORCH_TUNABLEOP_ENABLED=1" in second
+    assert "# export PYTORCH_TUNABLEOP_TUNING=0" in second
+
+
+@pytest.mark.parametrize("machine", ["mi300x", "strix-halo", "rx-5600-xt", "rx-7900-xtx"])
+@pytest.mark.parametrize("shell", ["bash", "docker"])
+def test_no_setting_of_another_gpu_or_version(rocmend: Run, machine: str, shell: str) -> None:
+    text = "".join(
+        rocmend("env", "--for", workload, "--shell", shell, "--machine", machine).out
+        for workload in ("pytorch", "training", "vision", "inference", "llama.cpp", "vllm", "mlx")
+    )
+    if machine != "rx-5600-xt":
+        assert "RDNA1" not in text
+    if machine != "strix-halo":
+        assert "gfx1151" not in text
+    if machine != "mi300x":
+        assert "MI300" not in text
+    assert "TheRock 7.11" not in text  # none of them has it
+    assert "expandable_segments" not in text or machine == "strix-halo"  # mi300x has an older PyTorch
 
 
 def test_kubernetes_gets_yaml(rocmend: Run, machines: Path) -> None:
@@ -102,18 +128,12 @@ def test_inspect_heads_a_package_of_variants_with_the_worst(rocmend: Run, tmp_pa
     assert done.code == 1
     assert done.out.splitlines()[1] == "gfx1010: runs only beside PyTorch for HIP 7.14"
     assert "native" in done.out
+    page = tmp_path / "page.html"
+    rocmend("wheel", "inspect", package, "--target", "rx 5600 xt", "-o", page)
+    gfx1100, gfx1010 = re.findall(r'width="([\d.]+)%" y="0" height="16" rx="2" class="fill (\w+)"', page.read_text())
+    assert gfx1100 == ("100", "plain")
+    assert gfx1010 == ("50", "good")  # what was asked about
     known = rocmend("wheel", "inspect", package, "--target", "rx 5600 xt", "--hip", "7.14")
     assert (known.code, known.out.splitlines()[1]) == (0, "gfx1010: runs natively")
-
-
-def test_progress_of_inspect_has_a_total(tmp_path: Path) -> None:
-    package = _package(tmp_path)
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rocmend", "wheel", "inspect", str(package), "--target", "gfx1100"]
-    subprocess.run(command, check=True, stderr=theirs, stdout=subprocess.DEVNULL, timeout=60)
-    os.close(theirs)
-    said = os.read(ours, 1 << 16).decode()
-    os.close(ours)
-    size = sum(file.stat().st_size for file in package.iterdir())
-    assert f"of {size_text(size)}" in said
-    assert "of 0 B" not in said
+    wrong = rocmend("wheel", "inspect", package, "--hip", "newest")
+    assert (wrong.code, "expected a version such as 7.2" in wrong.err) == (2, True)

@@ -18,7 +18,16 @@ from rocmend.kb.rules import RULES
 Make = Callable[..., Entry]
 Gather = Callable[..., Knowledge]
 
-DECLARED = ("kernel.version", "kernel.params", "gpu.*.gfx_target", "gpu.*.firmware", "env.*", "packages", "x.y")
+DECLARED = (
+    "kernel.version",
+    "kernel.params",
+    "gpu.*.gfx_target",
+    "gpu.*.firmware",
+    "env.*",
+    "packages",
+    "rocm.version",
+    "x.y",
+)
 FINDING: dict[str, Any] = {
     "severity": Severity.WARNING,
     "subject": "kernel",
@@ -49,7 +58,9 @@ def test_a_sound_entry_passes(entry_of: Make, knowledge_of: Gather, today: dt.da
         **{**FINDING, "case": cases},
         scope=Scope(gfx=("gfx1151", "gfx11-generic"), rocm=">=7.0,<7.2", workload=("pytorch",)),
         effect=(Effect("speed", Basis.REPORTED, 1.2, "x"), Effect("it hangs", Basis.REPORTED)),
-        setting=(Setting("A", "{kernel.version}", when="gpu.firmware.mes > 1"),),
+        setting=(
+            Setting("A", "{kernel.version}", when='gpu.firmware.mes > 1 and version(rocm.version) >= version("7.0")'),
+        ),
         cell=(Cell("release", "ROCm 7.2", "gfx1151", "full"),),
         claimed="2025-12",
     )
@@ -113,6 +124,11 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("KB029", {**FINDING, "id": "a", "remedy": (_other("set-variable:A=2"),)}),
     ("KB030", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, undo=""),)}),
     ("KB030", {**FINDING, "remedy": (msgspec.structs.replace(CHANGE, expect=""),)}),
+    ("KB031", {"scope": Scope(rocm=">=7.0"), "setting": (Setting("A", "1", when='kernel.version == "6.12"'),)}),
+    ("KB031", {"scope": Scope(package={"torch": ">=2.11"}), "setting": (Setting("A", "1"),)}),
+    ("KB032", {"setting": (Setting("A", "1", why="No search: RDNA1 has no database."),)}),
+    ("KB032", {"setting": (Setting("FORCE_RDNA1", unset=True),)}),
+    ("KB033", {"scope": Scope(workload=("pytorch",)), "setting": (Setting("A", "1", workload=("mlx",)),)}),
     ("KB013", {**FINDING, "remedy": (Remedy("Do it.", when="1 +"),)}),
     ("KB025", {"claimed": "last year"}),
     ("KB025", {"source": (Source("S", "https://example.org", "12/2025"),)}),

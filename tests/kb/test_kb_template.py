@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmend.kb.template import fill, placeholders, plain
+from rocmend.kb.template import fill, placeholders, plain, plain_code
 from rocmend.machine.facts import Machine
 
 Build = Callable[..., Machine]
@@ -45,9 +45,26 @@ def test_placeholders_are_filled_in(text: str, filled: str, machine_of: Build) -
 
 def test_placeholders_are_listed_once() -> None:
     assert placeholders('{gpu.name} {packages["a"]} {gpu.name} {gfx}') == ("gpu.name", 'packages["a"]')
-    assert plain("{gpu.name} on {kernel.release}") == "<gpu.name> on <kernel.release>"
+    assert plain("{gpu.name} on {kernel.release}") == "The GPU on"
+    assert plain("amdgpu failed (lines in the log: {dmesg.mes_hang})") == "amdgpu failed"
+    assert plain("X={env.X} on PyTorch {torch.version}: {a.b} bytes (f(x)) {gfx} ${HOME}") == (
+        "X on PyTorch (f(x)) {gfx} ${HOME}"
+    )
+
+
+def test_a_command_without_a_machine_has_words_to_replace() -> None:
+    command = 'a {ttm.suggested_pages_limit} {packages["x"]} {env.X} [{gfx}] {family} ${HOME}'
+    assert plain_code(command) == "a SUGGESTED_PAGES_LIMIT VERSION OLD_VALUE [GFX_TARGET] GFX_FAMILY ${HOME}"
 
 
 @given(st.text(alphabet='{}.gpuname["]$x \\', max_size=60))
 def test_any_text_can_be_filled(machine_of: Build, text: str) -> None:
     assert isinstance(fill(text, machine_of(FACTS), 0), str)
+
+
+def test_a_value_cannot_act_in_a_shell(machine_of: Build) -> None:
+    machine = machine_of({"env.X": "1; rm -rf ~ $(id) `id` 'a' \"b\"\n|&<>", "kernel.release": "6.17.0-5+x,y:z=1/@%"})
+    filled = fill("export X='{env.X}' Y={kernel.release}", machine, for_shell=True)
+    value, _, rest = filled.removeprefix("export X='").partition("' Y=")
+    assert not set(value) & set(";$()`'\"\n|&<>~")
+    assert rest == "6.17.0-5+x,y:z=1/@%"

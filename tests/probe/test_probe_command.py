@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -10,13 +15,15 @@ from click.testing import CliRunner, Result
 
 from rocmend.cli.main import cli
 from rocmend.cli.views.probe import diff_document, grouped, run_document
-from rocmend.core.evidence import Evidence
+from rocmend.core.evidence import Evidence, PhaseSpan
 from rocmend.core.verdict import Verdict
 from rocmend.probe.diff import diff
 from rocmend.probe.records import ProbeRun, Subject
 from rocmend.report import html, markdown
 from rocmend.report.document import Tone
 from rocmend.store.store import Store
+
+from .conftest import FAULTS
 
 Make = Callable[..., Evidence]
 
@@ -44,7 +51,7 @@ def test_the_group_has_a_help_of_its_own() -> None:
 
 
 def test_what_fits_nothing_is_said_before_anything_is_started() -> None:
-    result = invoke("probe", "--select", "no-such-probe", "--python", "/nowhere")
+    result = invoke("probe", "--select", "no-such-probe")
     assert result.exception is not None
     assert "no-such-probe" in str(result.exception)
 
@@ -54,6 +61,7 @@ def test_wrong_options(arguments: tuple[str, ...]) -> None:
     assert invoke("probe", *arguments).exit_code != 0
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -77,6 +85,37 @@ def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     assert json.loads(compared.stdout)["data"]["same"] == 1
 
 
+@pytest.mark.cpu
+def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "e.sqlite"
+    arguments = ["probe", "--device", "cpu", "--select", "memory-small", "--select", "test-wait", "--store", str(path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rocmend", *arguments],
+        env={**os.environ, "PYTHONPATH": str(FAULTS), "ROCMEND_TEST_COUNT": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not list(tmp_path.glob("waits-*")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said.startswith("rocmend probe: reading the machine (about ")
+    with Store.open(path) as store:
+        group = store.groups()[0].group
+        assert [row.evidence.subject for row in store.query(group=group)] == ["memory-small:float32"]
+    assert f"1 of 2 are done and kept. To go on: rocmend {' '.join(arguments)} --resume {group}" in said
+    (waiting,) = tmp_path.glob("waits-*")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(waiting.name.partition("-")[2]), 0)
+
+
 def test_a_run_reads_as_what_works_and_what_does_not(evidence: Make) -> None:
     run = made(
         evidence("matmul:float32"),
@@ -91,7 +130,19 @@ def test_a_run_reads_as_what_works_and_what_does_not(evidence: Make) -> None:
     assert "hang 0/1" in text
     assert "rdna1-conv" in text
     assert document.tone is Tone.ERROR
-    assert "<table" in html.render(document)
+
+
+def test_what_failed_is_a_hot_cell_that_leads_to_why_and_to_where_it_fell_silent(evidence: Make) -> None:
+    import msgspec
+
+    spans = (PhaseSpan("import", 0, 1000), PhaseSpan("launch", 1000, 9000))
+    hung = msgspec.structs.replace(evidence("conv:float16", Verdict.HANG), timeline=spans, last_phase="launch")
+    page = html.render(run_document(made(evidence("fft:float32"), hung)))
+    assert '<table class="heat">' in page
+    assert '<td class="error"><a href="#conv-float16">hang 0/1</a></td>' in page
+    assert 'id="conv-float16"' in page
+    assert '<b class="error">hang after launch</b>' in page
+    assert "<title>launch 8 s</title>" in page
 
 
 def test_a_run_on_the_cpu_claims_nothing_about_a_gpu(evidence: Make) -> None:

@@ -72,3 +72,20 @@ def test_unset_is_said_where_the_variable_is_set_or_where_an_image_may_set_it() 
     assert environment(clean, knowledge, "pytorch").lines == ()
     assert _names(environment(dirty, knowledge, "pytorch").lines) == ["BAD"]
     assert _names(environment(clean, knowledge, "pytorch", always_unset=True).lines) == ["BAD"]
+
+
+def test_a_variable_may_stand_in_several_steps() -> None:
+    steps = (
+        Setting("ON", "1", optional=True, step="Step 1"),
+        Setting("ON", "1", optional=True, step="Step 2"),
+        Setting("TUNE", "0", optional=True, step="Step 2"),
+    )
+    lines = environment(
+        make_machine(**STRIX), make_knowledge(make_entry("a", setting=(*steps, Setting("FIRM", "1")))), "pytorch"
+    ).lines
+    assert [(line.step, line.name) for line in lines] == [
+        ("", "FIRM"),
+        ("Step 1", "ON"),
+        ("Step 2", "ON"),
+        ("Step 2", "TUNE"),
+    ]

@@ -17,7 +17,7 @@ AWKWARD = 'it\'s a "value" with $HOME `id` \\ and spaces; # not a comment'
 
 def _lines() -> list[Line]:
     return [
-        Line("ROCMEND_A", AWKWARD, Action.SET, "why a", "entry-a", "Source, https://example.org/a"),
+        Line("ROCMEND_A", AWKWARD, Action.SET, "why a", "entry-a", "A page, https://example.org/a, 2026"),
         Line("ROCMEND_PATH", "/opt/rocm/bin", Action.PREPEND, "why path", "entry-b"),
         Line("ROCMEND_GONE", "", Action.UNSET, "why gone", "entry-c"),
         Line("ROCMEND_MAYBE", "1", Action.SET, "measure it", "entry-d", optional=True),
@@ -69,7 +69,25 @@ def test_systemd_and_docker_and_powershell_lines() -> None:
 def test_each_line_has_its_reason_and_source(shell: str) -> None:
     text = write(_lines(), shell, title="t")
     assert "# why a" in text
-    assert "# entry-a; Source, https://example.org/a" in text
+    assert "# Source: A page, 2026 (entry-a)" in text
+    assert "# https://example.org/a\n" in text
+
+
+def test_what_is_to_be_set_comes_first_and_steps_are_told_apart() -> None:
+    def step(number: int, name: str, value: str) -> Line:
+        return Line(name, value, Action.SET, "why", "tune", "P", optional=True, step=f"Step {number} of 2: do")
+
+    lines = [*_lines(), step(1, "ON", "1"), step(2, "ON", "1"), step(2, "TUNING", "0")]
+    text = write(lines, "bash", title="t")
+    firm, optional = text.split("# --- Optional")
+    assert "ROCMEND_MAYBE" in optional
+    assert "ROCMEND_A" in firm
+    first, second = optional.split("Step 2 of 2: do")
+    assert ("ON=1" in first, "TUNING=0" in first) == (True, False)
+    assert ("ON=1" in second, "TUNING=0" in second) == (True, True)
+    assert second.count("Source:") == 1
+    only = write([step(1, "ON", "1")], "bash", title="t")
+    assert "# Nothing has to be set." in only
 
 
 @pytest.mark.parametrize("shell", SHELLS)

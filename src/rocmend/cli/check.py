@@ -141,7 +141,7 @@ class _Stages:
 
     def run(self, name: str, function: Callable[P, R], *args: P.args, **settings: P.kwargs) -> R:
         """Call the function as a stage."""
-        self.progress(f"rocmend check: {name} …")
+        self.progress(name)
         start = time.perf_counter()
         result = function(*args, **settings)
         self.times[name] = round((time.perf_counter() - start) * 1000, 1)

@@ -11,8 +11,10 @@ import click
 from rocmend.core.units import time_text
 
 if TYPE_CHECKING:
+    from rocmend.cli.output import Progress
     from rocmend.lab.experiment import Experiment
-    from rocmend.lab.laboratory import Laboratory, Progress, RunReport
+    from rocmend.lab.laboratory import Laboratory, RunReport
+    from rocmend.lab.laboratory import Progress as Happened
     from rocmend.lab.predict import Prediction
     from rocmend.lab.service import LabStatus
     from rocmend.store.store import Store
@@ -40,30 +42,30 @@ def read_experiment(path: Path) -> tuple[Experiment, dict[str, tuple[Prediction,
     return experiment, predictions_of(experiment, load_entries())
 
 
-def open_laboratory(experiment: Experiment, store: Store) -> Laboratory:
-    """Return what runs an experiment's trials, telling on stderr what happens."""
+def open_laboratory(experiment: Experiment, store: Store, show: Progress) -> Laboratory:
+    """Return what runs an experiment's trials, telling what happens."""
     from rocmend.cli.source import take_snapshot
     from rocmend.lab.laboratory import Laboratory
 
     here = experiment.where.get("kind") in {"local", "container"}
-    return Laboratory(experiment, store, machine=take_snapshot(None) if here else None, tell=tell)
+    return Laboratory(
+        experiment,
+        store,
+        machine=take_snapshot(None) if here else None,
+        tell=lambda happened: tell(happened, show),
+    )
 
 
-def tell(progress: Progress) -> None:
-    """Print on stderr how a run ended, and on a terminal which phase one is in."""
-    from rocmend.cli.output import progress as show
-    from rocmend.cli.output import progress_done
-    from rocmend.cli.output import tell as say
+def tell(happened: Happened, show: Progress) -> None:
+    """Print how a run ended, and show which phase one is in."""
     from rocmend.core.visible import one_line
 
-    name = f"{progress.trial}, run {progress.number}"
-    if progress.evidence is not None:
-        progress_done()
-        ended = progress.evidence
-        line = f"{name}: {ended.verdict.value} after {time_text(ended.time_ms)}: {ended.reason}"
-        say(one_line(line))
-    elif progress.event is not None and progress.event.kind == "phase":
-        show(f"{name}: {progress.event.phase}")
+    name = f"{happened.trial}, run {happened.number}"
+    if happened.evidence is not None:
+        ended = happened.evidence
+        show.say(one_line(f"{name}: {ended.verdict.value} after {time_text(ended.time_ms)}: {ended.reason}"))
+    elif happened.event is not None and happened.event.kind == "phase":
+        show(f"{name}: {happened.event.phase}")
 
 
 def finish_run(report: RunReport, status: LabStatus, command: str, file: Path, output_format: str) -> None:

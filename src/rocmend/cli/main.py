@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from rocmend import __version__
 from rocmend.cli.base import parsed, summary
@@ -43,7 +44,7 @@ _GROUPS = {
     "kb": "Search and show the knowledge behind the advice.",
     "kernels": "List, check, tune and compile GPU kernels.",
     "lab": "Run experiments: which settings make it work?",
-    "machine": "Show or capture the facts of a machine.",
+    "machine": "Show, capture or compare the facts of a machine.",
     "store": "List, show and remove stored evidence.",
     "port": "Port a CUDA project to ROCm. `rocmend port PATH` stands for `rocmend port run PATH`.",
     "mlx": "Run MLX and mlx-lm programs on this GPU.",
@@ -148,6 +149,15 @@ class _LazyGroup(click.Group):
             return _LazyGroup(cmd_name, name=cmd_name, help=_GROUPS[cmd_name])
         del ctx
         return None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        default = self.get_command(ctx, _DEFAULTS[self.prefix]) if self.prefix in _DEFAULTS else None
+        if default is not None and incomplete.startswith("-"):
+            found += default.shell_complete(click.Context(default, ctx, resilient_parsing=True), incomplete)
+        elif self.prefix in _WITH_ARGUMENT and not found:
+            found.append(CompletionItem(incomplete, type="file"))
+        return found
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -27,19 +30,22 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_OUTPUT = "rocmend.output"
+"""Where a command's context keeps the file that its result goes to."""
 _REDACTION = "rocmend.redaction"
 """Where a command's context keeps whether, and by what, its output is redacted."""
 
 
-def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
-    """Add ``--format`` with these formats (``human`` and ``json`` always) and ``--json``; passes ``output_format``.
+def output_options(*formats: str, private: bool = True, file: bool = True) -> Callable[[F], F]:
+    """Add ``--format`` with human, json, md, html and these formats, ``--json`` and ``-o``; passes ``output_format``.
 
     Args:
         formats: Further formats.
         private: What is printed can hold names and numbers of a machine: it is redacted, but for ``human``, and
             ``--no-redact`` is added.
+        file: Whether ``-o`` is added; a command that has an option of that name takes care of it itself.
     """
-    known = ("human", "json", *formats)
+    known = ("human", "json", "md", "html", *formats)
 
     def decorate(function: F) -> F:
         if private:
@@ -50,6 +56,17 @@ def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
                 callback=lambda context, _option, value: context.meta.update({_REDACTION: not value}),
                 help="Leave names, addresses, serial numbers and secrets in. They are replaced in every format but "
                 "human, and in every file.",
+            )(function)
+        if file:
+            function = click.option(
+                "-o",
+                "--output",
+                "_output",
+                type=click.Path(path_type=Path, dir_okay=False),
+                expose_value=False,
+                is_eager=True,
+                callback=_keep_output_file,
+                help="Write the result to this file instead. Without --format its name says how: .html, .md or .json.",
             )(function)
         function = click.option(
             "--json",
@@ -63,10 +80,39 @@ def output_options(*formats: str, private: bool = True) -> Callable[[F], F]:
             type=OneOf(known),
             default="human",
             show_default=True,
+            callback=_named_by_file,
             help="How to print the result; data goes to stdout, progress to stderr.",
         )(function)
 
     return decorate
+
+
+_BY_NAME = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".jsonl": "jsonl", ".sarif": "sarif"}
+"""Formats by the end of a file's name."""
+
+
+def _keep_output_file(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_OUTPUT] = OutputFile(path, "result")
+
+
+def _named_by_file(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Return the format that was asked for; where none was, the one that the file's name says, if it does."""
+    file: OutputFile | None = context.meta.get(_OUTPUT)
+    if file is None or context.get_parameter_source("output_format") is not click.core.ParameterSource.DEFAULT:
+        return value
+    named = _BY_NAME.get(file.path.suffix.lower(), value)
+    return named if isinstance(option.type, click.Choice) and named in option.type.choices else value
+
+
+def no_output_file(what: str) -> None:
+    """Refuse ``-o`` where the result is no document.
+
+    Raises:
+        UsageError: It was given.
+    """
+    if _OUTPUT in click.get_current_context().meta:
+        raise UsageError("-o", f"{what} is written to standard output.", next_step="Redirect it: > FILE.")
 
 
 def finish(
@@ -78,38 +124,47 @@ def finish(
     advise: bool = False,
     others: Mapping[str, Callable[[], str | Document | Suite]] | None = None,
 ) -> None:
-    """Print an outcome in the format asked for and leave with its exit code.
+    """Print an outcome in the format asked for, or write it to the file asked for, and leave with its exit code.
 
     Args:
         outcome: What was computed.
-        output_format: ``human``, ``json``, ``jsonl``, ``md``, ``sarif``.
-        view: Lays the data out as a document; called for human and md only.
+        output_format: ``human``, ``json``, ``md``, ``html``, or one of the others.
+        view: Lays the data out as a document.
         details: Print cards' details in the terminal too.
         advise: Say in the terminal how to share it, where it holds something that would be redacted.
         others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
     """
-    if output_format == "json":
-        write_data(to_json(outcome, redactor=redactor()))
-    elif others and output_format in others:
-        text = _shown(others[output_format](), output_format)
-        write_data(text if output_format in {"html", "md"} else json_safe(text))
-    elif output_format == "md":
-        write_data(_shown(view(), output_format))
-    elif output_format == "human":
-        from rocmend.report import terminal
-
-        document = view()
-        if advise:
-            from rocmend.report.redacted import advised
-
-            document = advised(document, _redactor_here())
-        with naming(STDOUT):
-            terminal.render(document, sys.stdout, details=details)
+    file: OutputFile | None = click.get_current_context().meta.get(_OUTPUT)
+    if output_format == "human" and file is None:
+        _print(view(), details=details, advise=advise)
     else:
-        raise UsageError("output", f"this command has no {output_format} output.", next_step="Use --format json.")
+        text = _text(outcome, output_format, (others or {}).get(output_format, view))
+        if file is None:
+            write_data(text)
+        else:
+            file.write(text)
+            tell(f"Written: {file.path}")
     with naming(STDOUT):
         sys.stdout.flush()
     raise click.exceptions.Exit(outcome.exit_code)
+
+
+def _text(outcome: Outcome, output_format: str, made: Callable[[], str | Document | Suite]) -> str:
+    if output_format == "json":
+        return to_json(outcome, redactor=redactor())
+    text = _shown(made(), output_format)
+    return text if output_format in {"html", "md", "human"} else json_safe(text)
+
+
+def _print(document: Document, *, details: bool, advise: bool) -> None:
+    from rocmend.report import terminal
+
+    if advise:
+        from rocmend.report.redacted import advised
+
+        document = advised(document, _redactor_here())
+    with naming(STDOUT):
+        terminal.render(document, sys.stdout, details=details)
 
 
 def redactor() -> Redactor | None:
@@ -129,13 +184,26 @@ def _redactor_here() -> Redactor:
 
 
 def shown(document: Document, output_format: str) -> str:
-    """Return a document as ``md`` or ``html`` text that is redacted, unless it was asked not to be, and says which."""
-    from rocmend.report import html, markdown
+    """Return a document as text that is redacted, unless it was asked not to be, and says which.
+
+    Args:
+        document: What to show.
+        output_format: ``md``, ``html``, or ``human`` for what a terminal would show.
+    """
+    from rocmend.report import html, markdown, terminal
     from rocmend.report.redacted import redacted
 
     private = _REDACTION in click.get_current_context().meta
     made = redacted(document, redactor()) if private else document
+    if output_format == "human":
+        plain = io.StringIO()
+        terminal.render(made, plain, width=_FILE_COLUMNS, details=True)
+        return plain.getvalue()
     return html.render(made) if output_format == "html" else markdown.render(made)
+
+
+_FILE_COLUMNS = 100
+"""Width of a text file."""
 
 
 def _shown(made: str | Document | Suite, output_format: str) -> str:
@@ -212,44 +280,124 @@ def tell(text: str) -> None:
     click.echo(visible(text), err=True)
 
 
-def progress(text: str) -> None:
-    """Tell on stderr what long work is doing, on a terminal only."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{one_line(text)}")
-        sys.stderr.flush()
+class Progress:
+    """Says on stderr what a command is doing: at once, then in one line that changes, or a line now and then.
 
-
-class ProgressBar:
-    """How much of long work is done, on stderr: on a terminal only, in one line of it, ten times a second at most.
+    On a terminal the line is written over, and cleared at the end. Elsewhere a new line comes every few seconds, and
+    none where the result is for a program (``--json`` and the like).
 
     Args:
-        what: What is being done: ``rocmend port: reading``.
-        unit: What its parts are: ``files``.
+        what: The command: ``rocmend probe``.
+        first: What it begins with.
+        about_s: How long all of it is going to take, as far as that is known; 0 says nothing.
+        quick: It is mostly over at once: elsewhere than on a terminal nothing is said in the first second.
+        ticks: The time goes on while nothing is told. Off for work that forks, which no thread may disturb.
     """
 
-    def __init__(self, what: str, unit: str) -> None:
+    def __init__(
+        self, what: str, first: str = "", *, about_s: float = 0.0, quick: bool = False, ticks: bool = True
+    ) -> None:
+        context = click.get_current_context(silent=True)
         self._what = what
-        self._unit = unit
-        self._next = 0.0
+        self._about_s = about_s
+        self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._quiet = (
+            not self._terminal and context is not None and context.params.get("output_format", "human") != "human"
+        )
+        self._doing = (first, 0, 0, "")
+        self._begin = time.monotonic()
+        self._next = self._begin + 1.0 if quick and not self._terminal else 0.0
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True) if ticks and not self._quiet else None
 
-    def __call__(self, done: int, of: int) -> None:
-        """Tell how many parts are done, and of how many."""
+    def __enter__(self) -> Self:
+        if self._doing[0]:
+            self._show()
+        if self._ticker is not None:
+            self._ticker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        self._clear()
+
+    def __call__(self, text: str, done: int = 0, of: int = 0, unit: str = "") -> None:
+        """Tell what is being done now.
+
+        Args:
+            text: What.
+            done: Parts that are done,
+            of: of so many; 0 where nobody knows.
+            unit: What the parts are: ``files``.
+        """
+        self._doing = (text, done, of, unit)
+        self._show()
+
+    def expect(self, about_s: float) -> None:
+        """Take a better estimate of the time that all of it takes."""
+        self._about_s = about_s
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        with self._lock:
+            self._clear()
+            tell(text)
+            self._next = 0.0 if self._terminal else self._next
+
+    def _tick(self) -> None:
+        while not self._end.wait(_TICK_S):
+            self._show()
+
+    def _show(self) -> None:
         now = time.monotonic()
-        if not sys.stderr.isatty() or (now < self._next and done < of):
-            return
-        self._next = now + _EVERY_S
-        bar = ("#" * (_BAR * done // of if of else _BAR)).ljust(_BAR, ".")
-        text = f"{self._what} [{bar}] {done:,} of {of:,} {self._unit}"
-        progress(text[: shutil.get_terminal_size().columns - 1])
+        with self._lock:
+            if self._quiet or not self._doing[0] or now < self._next:
+                return
+            self._next = now + (_EVERY_S if self._terminal else _LINE_EVERY_S)
+            if self._terminal:
+                sys.stderr.write(f"\r\x1b[K{self.line(now)[: shutil.get_terminal_size().columns - 1]}")
+            else:
+                sys.stderr.write(f"{self.line(now)}\n")
+            sys.stderr.flush()
+
+    def line(self, now: float) -> str:
+        """Return the line as it is at a time."""
+        text, done, of, unit = self._doing
+        count = f"{done:,} of {of:,}{' ' + unit if unit else ''}, " if of else ""
+        return one_line(f"{self._what}: {count}{text}{self._times(now - self._begin, done, of)}")
+
+    def _times(self, passed_s: float, done: int, of: int) -> str:
+        """Return how long it has taken, and how long it will: by what is done, or else as expected."""
+        left_s = self._about_s - passed_s
+        if of > done >= _LEAST_DONE and passed_s >= 1:
+            left_s = passed_s / done * (of - done)
+        passed = f"{passed_s:.0f} s" if passed_s >= 1 else ""
+        left = f"about {_rounded(left_s)} left" if passed and left_s > 0 else ""
+        if not passed and self._about_s:
+            left = f"about {_rounded(self._about_s)}"
+        said = ", ".join(part for part in (passed, left) if part)
+        return f" ({said})" if said else ""
+
+    def _clear(self) -> None:
+        if self._terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
-_BAR = 20
-"""Columns of a bar."""
+def _rounded(seconds: float) -> str:
+    """Return a time as roughly as it is known."""
+    if seconds >= 90:
+        return f"{max(2, round(seconds / 60))} min"
+    return f"{max(5, 5 * round(seconds / 5))} s" if seconds >= 3 else "3 s"
+
+
 _EVERY_S = 0.1
-
-
-def progress_done() -> None:
-    """Clear the progress line."""
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+"""Between two changes of the line on a terminal."""
+_LINE_EVERY_S = 5.0
+"""Between two lines elsewhere."""
+_TICK_S = 0.5
+_LEAST_DONE = 3
+"""Parts after which the time that is left is told by those that are done."""

@@ -64,7 +64,7 @@ def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], 
         raise UsageError("check", f"{path} is no folder.", next_step="Name the folder of a project to port.")
 
     def read(done: int, of: int) -> None:
-        progress(f"rocmend check: reading the project, {done} of {of} files …")
+        progress(f"reading the project, {done} of {of} files")
 
     analysis = analysed(path, targets=targets, progress=read)
     planned = ported(path, analysis, write=False)
@@ -90,7 +90,7 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
         )
 
     def told(name: str, done: int, of: int) -> None:
-        progress(f"rocmend check: proving the port, {name} {done} of {of} …")
+        progress(f"proving the port, {name}: {done} of {of}")
 
     with ScratchFolder("port") as scratch:
         copy = scratch / (path.resolve().name or "project")

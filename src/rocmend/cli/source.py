@@ -10,10 +10,13 @@ import click
 
 from rocmend.cli.base import OneOf
 from rocmend.cli.gpu_names import GpuName
+from rocmend.cli.names import MACHINE
+from rocmend.cli.output import tell
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from rocmend.core.units import ModelSize
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
 
@@ -27,7 +30,7 @@ def machine_option(function: F) -> F:
     return click.option(
         "--machine",
         "machine_dir",
-        type=click.Path(path_type=Path),
+        type=MACHINE,
         default=None,
         callback=lambda _context, _option, value: None if value is None else machine_directory(value),
         metavar="DIR",
@@ -124,7 +127,7 @@ def take_snapshot(
     *,
     target: str | None = None,
     workload: str | None = None,
-    model_size: str | None = None,
+    model_size: ModelSize | None = None,
     python: ChosenPython | None = None,
 ) -> Machine:
     """Return the facts of the machine asked for.
@@ -133,7 +136,7 @@ def take_snapshot(
         machine_dir: A captured machine, or None for this one.
         target: Answer for this gfx target.
         workload: What is to run.
-        model_size: Size of the model to run, e.g. ``18GiB``.
+        model_size: Size of the model to run.
         python: The Python environment that was asked for.
 
     Raises:
@@ -141,7 +144,7 @@ def take_snapshot(
     """
     from rocmend.machine.collect import default_name, open_machine, snapshot
 
-    asked = {"workload": workload, "model_bytes": _model_bytes(model_size)}
+    asked = {"workload": workload, "model_bytes": model_size.size_bytes if model_size else None}
     if python is not None and machine_dir is not None:
         raise UsageError(
             "--python",
@@ -149,6 +152,10 @@ def take_snapshot(
             next_step="Leave out --python or --machine.",
         )
     machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), asked=asked)
+    if model_size is not None:
+        machine = _with_source(machine, model_size)
+        if "parameters" in model_size.text:
+            tell(f"rocmend: --model-size: {model_size.text}")
     if target is None:
         return machine
     from rocmend.machine.hypothetical import with_target
@@ -156,12 +163,9 @@ def take_snapshot(
     return with_target(machine, target)
 
 
-def _model_bytes(text: str | None) -> int | None:
-    if text is None:
-        return None
-    from rocmend.core.units import parse_size
+def _with_source(machine: Machine, model_size: ModelSize) -> Machine:
+    """Say in the fact what was assumed of the size, so that it stands in every report."""
+    import msgspec
 
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UsageError("--model-size", f"{error}.") from None
+    fact = msgspec.structs.replace(machine.facts["ask.model_bytes"], source=f"--model-size: {model_size.text}")
+    return msgspec.structs.replace(machine, facts={**machine.facts, fact.key: fact})

@@ -1,8 +1,7 @@
-"""Which store of evidence a command uses, and how its times are written."""
+"""Which store of evidence a command uses."""
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from rocmend.store.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def store_option(function: F) -> F:
@@ -73,23 +70,3 @@ def agreed(command: str, what: str, store: Store, *, yes: bool) -> bool:
             next_step="Look with --dry-run, then add --yes.",
         )
     return click.confirm(f"Remove {what} from {one_line(str(store.path))}?", err=True)
-
-
-def parse_time(text: str, option: str) -> dt.datetime:
-    """Return the time (UTC) that an option names: an age such as ``90d``, or an ISO date or time.
-
-    Raises:
-        UsageError: Neither.
-    """
-    number, unit = text[:-1], text[-1:]
-    try:
-        if number.isdecimal() and unit in _UNITS:
-            return dt.datetime.now(dt.UTC) - dt.timedelta(**{_UNITS[unit]: int(number)})
-        time = dt.datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            option,
-            f"{text!r} is neither an age nor a date.",
-            next_step="Write 30m, 12h, 90d or 2w, or a date such as 2026-01-31 (UTC).",
-        ) from None

@@ -11,6 +11,9 @@ import msgspec
 from rocmend.core.records import SCHEMA_VERSION
 from rocmend.core.verdict import Verdict
 
+KINDS = ("probe", "trial", "bench", "kernel-suite", "check")
+"""What is kept as evidence: what `rocmend store ls --kind` takes."""
+
 
 class Silence(StrEnum):
     """What a process did while it said nothing."""
@@ -63,7 +66,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record of one run of something.
 
     Attributes:
-        kind: probe, trial, bench, port-check or check.
+        kind: One of ``KINDS``.
         subject: What was run, e.g. a probe's or a strategy's id.
         identity: Hash of everything that defines the run; runs with the same identity are repeats.
         verdict: What came out.

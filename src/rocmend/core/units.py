@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+from typing import NamedTuple
+
 GIB = 1 << 30
 """Bytes in a gibibyte."""
 
@@ -34,19 +38,86 @@ def count_text(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
-def parse_size(text: str) -> int:
-    """Return a size in bytes: ``42``, ``18G``, ``18 GiB``, ``18GB`` (decimal), ``512MiB``.
+class ModelSize(NamedTuple):
+    """How large a model is.
 
-    A bare ``K``, ``M``, ``G`` or ``T`` is binary, as llama.cpp and free(1) use it.
+    Attributes:
+        size_bytes: The room that its weights take.
+        text: The size as it was given, and what was assumed of it.
+    """
+
+    size_bytes: int
+    text: str
+
+
+SIZE_FORMS = "18GB (18 x 10^9 bytes), 18GiB (18 x 2^30 bytes) or 512MiB"
+DURATION_FORMS = "30s, 5min, 2h or 7d"
+MODEL_FORMS = "18GB or 18GiB of weights, 8B (parameters, at 16 bits each) or 8B@4bit"
+PARAMETER_BITS = 16
+"""Bits of a parameter where a count of parameters says nothing of them: float16 or bfloat16."""
+
+_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
+_SIZE = re.compile(rf"{_NUMBER}\s*([KMGT])(I?)B|{_NUMBER}\s*B", re.IGNORECASE | re.ASCII)
+_PARAMETERS = re.compile(rf"{_NUMBER}\s*B(?:\s*@\s*(\d{{1,2}}(?:\.\d{{1,2}})?)[ -]?bits?)?", re.IGNORECASE | re.ASCII)
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PART = rf"{_NUMBER}\s*(ms|min|[smhdw])\s*"
+_DURATION = re.compile(rf"(?:{_PART})+", re.ASCII)
+_PARTS = re.compile(_PART, re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Return a size in bytes: ``18GB`` (decimal), ``18 GiB``, ``512MiB``, ``4096B``.
+
+    A number without a unit is refused, and so is a bare ``G``, which is 10^9 to some programs and 2^30 to others.
 
     Raises:
-        ValueError: Not a size.
+        ValueError: Not a size, or of no bytes.
     """
-    import re
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text[:40]!r} {_no_unit(text, 'size')}; write {SIZE_FORMS}")
+    number, prefix, binary, plain = match.groups()
+    base = 1024 if binary else 1000
+    size = int(Fraction(number or plain) * (base ** ("KMGT".index(prefix.upper()) + 1) if prefix else 1))
+    if size < 1:
+        raise ValueError(f"{text[:40]!r} is less than a byte")
+    return size
 
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?B)?\s*", text.upper())
-    if not match:
-        raise ValueError(f"{text!r} is not a size; write 18GiB, 18GB, 512MiB or a number of bytes")
-    number, prefix, suffix = match.groups()
-    base = 1000 if suffix == "B" and prefix else 1024
-    return int(float(number) * base ** ("KMGT".index(prefix) + 1 if prefix else 0))
+
+def parse_duration(text: str) -> float:
+    """Return a duration in seconds: ``250ms``, ``30s``, ``5min`` (or ``5m``), ``1h30min``, ``7d``, ``2w``.
+
+    Raises:
+        ValueError: Not a duration, or none that passes.
+    """
+    if _DURATION.fullmatch(text.strip()) is None:
+        raise ValueError(f"{text[:40]!r} {_no_unit(text, 'duration')}; write {DURATION_FORMS}")
+    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PARTS.findall(text))
+    if seconds <= 0:
+        raise ValueError(f"{text[:40]!r} is no time at all; write {DURATION_FORMS}")
+    return seconds
+
+
+def parse_model_size(text: str) -> ModelSize:
+    """Return the size of a model that is given in bytes, or in billions of parameters: ``8B@4bit``.
+
+    Raises:
+        ValueError: Neither.
+    """
+    match = _PARAMETERS.fullmatch(text.strip())
+    if match is None:
+        try:
+            return ModelSize(parse_size(text), text.strip())
+        except ValueError:
+            raise ValueError(f"{text[:40]!r} {_no_unit(text, 'size of a model')}; write {MODEL_FORMS}") from None
+    count, bits = match[1], match[2] or str(PARAMETER_BITS)
+    size = int(Fraction(count) * 10**9 * Fraction(bits) / 8)
+    if size < 1:
+        raise ValueError(f"{text[:40]!r} is less than a byte")
+    assumed = "" if match[2] else ", which is assumed"
+    return ModelSize(size, f"{count} billion parameters at {bits} bits each{assumed}: {size_text(size)} of weights")
+
+
+def _no_unit(text: str, what: str) -> str:
+    """Say what is wrong with a text: a number alone lacks the unit."""
+    return "has no unit" if re.fullmatch(_NUMBER, text.strip(), re.ASCII) else f"is not a {what}"

@@ -135,6 +135,8 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         prepend: The value is put before the variable's old value, separated by a colon.
         optional: Printed commented out: worth measuring, not known to help.
         why: One line, printed as the comment.
+        step: Where settings are not to be set at once but one after the other: which step it belongs to, as
+            ``Step 1 of 2: …``. A variable may stand in several steps.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     prepend: bool = False
     optional: bool = False
     why: str = ""
+    step: str = ""
 
 
 class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -225,6 +228,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     Attributes:
         id: Stable, kebab-case, equal to the file's name; never reused.
         title: What is the matter or what is so, in one line; ``{fact.key}`` is filled in for a finding.
+        headline: The title where there is no machine to fill it in from; empty where it reads well without values.
         kind: What it is about.
         status: Whether it stands.
         reviewed: The day somebody last checked it against its sources.
@@ -254,6 +258,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     reviewed: dt.date
     review_by: dt.date
     source: tuple[Source, ...]
+    headline: str = ""
     claimed: str = ""
     fixed_in: tuple[str, ...] = ()
     severity: Severity | None = None

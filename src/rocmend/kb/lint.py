@@ -13,6 +13,7 @@ from rocmend.kb.action import action_name
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.kb.remedy_rules import REMEDY_CHECKS
 from rocmend.kb.rules import CHECKS, Context
+from rocmend.kb.setting_rules import SETTING_CHECKS
 from rocmend.machine.facts import KeyPatterns, declared_facts
 
 
@@ -67,9 +68,8 @@ def lint(
         if wanted and entry.id not in wanted:
             continue
         path = knowledge.paths.get(entry.id, "")
-        found = {
-            (code, message): None for check in (*CHECKS, *REMEDY_CHECKS) for code, message in check(entry, context)
-        }
+        checks = (*CHECKS, *REMEDY_CHECKS, *SETTING_CHECKS)
+        found = {(code, message): None for check in checks for code, message in check(entry, context)}
         problems += [LintProblem(entry.id, code, message, path) for code, message in sorted(found)]
     return tuple(problems)
 

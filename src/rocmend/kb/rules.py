@@ -51,6 +51,9 @@ RULES = {
     "KB028": "No order of actions closes a circle, within an entry or between two of the same severity.",
     "KB029": "Two entries that can apply together do not set one thing to different values.",
     "KB030": "A remedy that changes something says how to check that it worked and how to undo it.",
+    "KB031": "A setting of an entry whose scope limits versions tests them in its own when.",
+    "KB032": "A setting for one family of GPUs is limited to it by scope.gfx or its own when.",
+    "KB033": "The workloads of a setting are among those of the entry's scope.",
 }
 """Code to what it demands."""
 
@@ -197,6 +200,8 @@ def _compiled(text: str) -> tuple[Predicate | None, PredicateError | None]:
 
 def check_placeholders(entry: Entry, context: Context) -> Findings:
     """Yield placeholders that can never be filled in."""
+    if entry.headline and placeholders(entry.headline):
+        yield "KB019", "headline: it is for readers without a machine, and has a placeholder"
     texts = [("title", entry.title)]
     texts += [("remedy", text) for remedy in entry.remedy for text in _texts(remedy)]
     texts += [("setting", item.value) for item in entry.setting]

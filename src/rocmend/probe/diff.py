@@ -9,7 +9,7 @@ import msgspec
 from rocmend.core.errors import UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
-from rocmend.probe.records import KIND
+from rocmend.probe.records import kept_run
 from rocmend.store.store import Store
 
 TIME_RATIO = 1.5
@@ -103,12 +103,7 @@ def load_group(store: Store, group: str) -> dict[str, Evidence]:
     Raises:
         UsageError: The store has no such run.
     """
-    if group == "last":
-        names = [found.group for found in store.groups() if found.group.startswith(f"{KIND}-")]
-        group = names[0] if names else group
-    found: dict[str, Evidence] = {}
-    for row in store.query(kind=KIND, group=group):
-        found.setdefault(row.evidence.subject, row.evidence)
+    group, found = kept_run(store, group)
     if not found:
         raise UsageError(
             "probe diff", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."

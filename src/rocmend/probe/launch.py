@@ -22,7 +22,7 @@ from rocmend.runner.warm import WarmExecutor
 TOTAL_S = {"quick": 600.0, "library": 1200.0, "jit": 2700.0}
 """Wall seconds that a probe may take in all, by allowance class."""
 
-START = "start-up"
+START = "starting torch"
 """What the import of torch and the first use of the device are called, where they fail."""
 
 _START_S = 300.0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from rocmend.core.evidence import Evidence
 from rocmend.core.verdict import Verdict
 from rocmend.runner.result import AttemptResult
+
+if TYPE_CHECKING:
+    from rocmend.store.store import Store
 
 KIND = "probe"
 """The kind of evidence that probes leave."""
@@ -86,3 +91,19 @@ class ProbeRun(msgspec.Struct, frozen=True, omit_defaults=True):
 def subject_of(probe_id: str, dtype: str) -> str:
     """Return what a probe in a dtype is called in the store: ``conv2d-forward:float16``."""
     return f"{probe_id}:{dtype}"
+
+
+def kept_run(store: Store, group: str) -> tuple[str, dict[str, Evidence]]:
+    """Return a run's id and its results by subject, the newest of each; none where the store has no such run.
+
+    Args:
+        store: Where they are.
+        group: The run's id, or ``last`` for the newest one.
+    """
+    if group == "last":
+        names = [found.group for found in store.groups() if found.group.startswith(f"{KIND}-")]
+        group = names[0] if names else group
+    found: dict[str, Evidence] = {}
+    for row in store.query(kind=KIND, group=group):
+        found.setdefault(row.evidence.subject, row.evidence)
+    return group, found

@@ -24,7 +24,7 @@ from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.probe.evidence import artifacts_of, evidence_of
 from rocmend.probe.knowledge import ids_for
 from rocmend.probe.launch import START, Launcher, ProbeError
-from rocmend.probe.records import KIND, QUIET, ProbeRun, Subject, subject_of
+from rocmend.probe.records import QUIET, ProbeRun, Subject, kept_run, subject_of
 from rocmend.probe.registry import Probe, problems, select
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
         isolate: Each probe gets a process of its own, torch's import included.
         on_start: Told of each probe as it begins, and of the start-up before them.
         on_result: Told of each result as it comes.
-        resume: Id of a run to go on with; what it has finished is not run again.
+        resume: Id of a run to go on with, or ``last``; what it has finished is not run again.
 
     Raises:
         UsageError: Nothing fits the selection; there is no such run.
@@ -83,8 +83,7 @@ def run_probes(  # noqa: PLR0913  each of them is an option of the command
     if jobs < 1:
         raise UsageError("probe", f"--jobs must be at least 1, got {jobs}.")
     pairs = select(selection, dtypes)
-    finished = _finished(store, resume)
-    group = resume or new_group()
+    group, finished = _finished(store, resume)
     tell = on_start or (lambda _name, _done, _total: None)
     with _home() as home:
         launcher = Launcher(
@@ -135,18 +134,18 @@ def _interpreter(asked: str | None, machine: Machine | None) -> str:
     return str(Path(found).absolute())
 
 
-def _finished(store: Store | None, group: str | None) -> dict[str, Evidence]:
-    """Return what a run has finished, by subject; what failed for the harness's own reasons is run again."""
+def _finished(store: Store | None, group: str | None) -> tuple[str, dict[str, Evidence]]:
+    """Return a run's id and what it has finished, by subject; what the harness failed at is run again."""
     if group is None:
-        return {}
+        return new_group(), {}
     if store is None:
         raise UsageError("--resume", "a run can only be resumed from a store.")
-    found = {row.evidence.subject: row.evidence for row in store.query(kind=KIND, group=group)}
+    group, found = kept_run(store, group)
     if not found:
         raise UsageError(
             "--resume", f"the store has no run {group!r}.", next_step="`rocmend store ls` lists what it has."
         )
-    return {name: evidence for name, evidence in found.items() if evidence.verdict is not Verdict.INFRA}
+    return group, {name: evidence for name, evidence in found.items() if evidence.verdict is not Verdict.INFRA}
 
 
 @contextmanager
@@ -218,7 +217,9 @@ class _Run:
         if self.knowledge is not None and evidence.verdict not in QUIET:
             entries = ids_for(probe, self.subject.gfx_target, self.knowledge, self.machine)
             evidence = msgspec.structs.replace(evidence, detail={**evidence.detail, "knowledge": entries})
-        if self.store is not None and not self._stop.is_set():
+        if self._stop.is_set():
+            return evidence  # it was cut short, and is run again when the run goes on
+        if self.store is not None:
             artifacts = artifacts_of(result) if evidence.verdict not in QUIET else {}
             self.store.add(evidence, machine=self.machine, artifacts=artifacts)
         with self._lock:

@@ -270,7 +270,7 @@ class Step(msgspec.Struct, frozen=True):
         check_when: When to check: ``Then``, ``After the reboot``.
         expect: What that prints then.
         undo: How to take it back, in Markdown.
-        settles: Ids of the findings that it settles.
+        settles: Ids of the findings that it settles, or that it is about where it has no number.
         options: Other ways.
     """
 
@@ -338,7 +338,9 @@ class Document(msgspec.Struct, frozen=True):
     footer: str = ""
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> Table:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption: str = "", *, heat: bool = False
+) -> Table:
     """Build a table from plain strings and toned cells."""
     made = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
-    return Table(tuple(columns), made, caption)
+    return Table(tuple(columns), made, caption, heat)

@@ -23,7 +23,7 @@ class Environment(msgspec.Struct, frozen=True):
     Attributes:
         machine: The machine's name.
         workload: The workload it is for.
-        lines: The variables, in the order of their names; ones to unset first.
+        lines: The variables to unset, those to set, those worth measuring; steps together and last.
         undecided: Entry ids whose settings could not be judged, with the facts that were missing.
     """
 
@@ -65,7 +65,7 @@ def environment(machine: Machine, knowledge: Knowledge, workload: str, *, always
         always_unset: Unset variables that this environment does not set, too: for an image that might set them.
     """
     matcher = Matcher(machine)
-    claims: dict[str, list[_Claim]] = {}
+    claims: dict[tuple[str, str], list[_Claim]] = {}
     undecided: dict[str, tuple[str, ...]] = {}
     for entry, setting in _settings(knowledge, workload):
         if setting.unset and not always_unset and not machine.value(f"env.{setting.name}"):
@@ -74,11 +74,11 @@ def environment(machine: Machine, knowledge: Knowledge, workload: str, *, always
         standing = next((match for match in matches if match.applies), None)
         if standing is not None:
             claim = _Claim(entry, setting, _line(entry, setting, machine, standing))
-            claims.setdefault(setting.name, []).append(claim)
+            claims.setdefault((setting.name, setting.step), []).append(claim)
         elif unknown := [gap.key for match in matches if match.applies is None for gap in match.missing]:
             undecided[entry.id] = tuple(dict.fromkeys(unknown))
-    lines = [line for name in claims for line in _settle(claims[name])]
-    lines.sort(key=lambda line: (line.optional, line.action is not Action.UNSET, line.name))
+    lines = [line for key in claims for line in _settle(claims[key])]
+    lines.sort(key=_place)
     return Environment(machine.name, workload, tuple(lines), undecided)
 
 
@@ -102,7 +102,13 @@ def _line(entry: Entry, setting: Setting, machine: Machine, match: Match) -> Lin
         entry_id=entry.id,
         source=", ".join(part for part in (first.title, first.url, first.date) if part),
         optional=setting.optional,
+        step=setting.step,
     )
+
+
+def _place(line: Line) -> tuple[bool, bool, str, str, str]:
+    """Sort key: firm before optional, unset before set; the steps of one procedure together, after the rest."""
+    return line.optional, line.action is not Action.UNSET, line.entry_id if line.step else "", line.step, line.name
 
 
 def _settle(claims: list[_Claim]) -> list[Line]:

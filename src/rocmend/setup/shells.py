@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
@@ -32,6 +34,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
         source: Title and address of who says so.
         optional: Worth measuring, not known to help here: written commented out.
         also: What other entries say of the same variable.
+        step: Which step it belongs to, where steps are taken one after the other and not at once.
     """
 
     name: str
@@ -42,8 +45,11 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
     optional: bool = False
     also: tuple[str, ...] = ()
+    step: str = ""
 
 
+_WIDTH = 76
+_OPTIONAL = "Optional: worth measuring here; take the # away to use a line"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -156,20 +162,53 @@ def write(lines: Sequence[Line], shell: str, *, title: str) -> str:
         raise UsageError("env", f"expected one of {', '.join(SHELLS)}, got {shell!r}.")
     form = _SHELLS[shell]
     out = [f"# {_one_line(title)}", *form.head]
-    for line in lines:
-        if not _NAME.match(line.name):
-            raise UsageError("env", f"{line.name!r} is no name of an environment variable.")
-        out += [form.indent + text for text in _with_comment(line, form.write(line))]
+    firm = [line for line in lines if not line.optional]
+    optional = [line for line in lines if line.optional]
+    body: list[str] = []
     if not lines:
-        out.append(form.indent + "# nothing to set: no entry has a setting for this machine and workload")
-    return "\n".join(out) + "\n"
+        body.append("# nothing to set: no entry has a setting for this machine and workload")
+    elif not firm:
+        body += ["", "# Nothing has to be set."]
+    body += [text for line in firm for text in _with_comment(line, form.write(line))]
+    if optional:
+        body += ["", f"# --- {_OPTIONAL} ---"]
+        for before, line in itertools.pairwise((None, *optional)):
+            if line is not None:
+                goes_on = _in_same_step(before, line)
+                body += ["", *_comment(line.step)] if line.step and not goes_on else []
+                body += _with_comment(line, form.write(line), cited=not goes_on)
+    return "\n".join([*out, *(form.indent + text if text else text for text in body)]) + "\n"
 
 
-def _with_comment(line: Line, text: str) -> list[str]:
-    comments = [line.why, f"{line.entry_id}; {line.source}" if line.source else line.entry_id, *line.also]
-    out = ["", *(f"# {_one_line(comment)}" for comment in comments if comment)]
+def _in_same_step(before: Line | None, line: Line) -> bool:
+    return before is not None and bool(line.step) and (before.entry_id, before.step) == (line.entry_id, line.step)
+
+
+def _with_comment(line: Line, text: str, *, cited: bool = True) -> list[str]:
+    if not _NAME.match(line.name):
+        raise UsageError("env", f"{line.name!r} is no name of an environment variable.")
+    comments = [line.why, *(_cited(line) if cited else ()), *line.also]
+    out = [] if line.step else [""]
+    out += [row for comment in comments if comment for row in _comment(comment)]
     rows = text.split("\n")
     return out + ([f"# {row}" for row in rows] if line.optional else rows)
+
+
+def _cited(line: Line) -> tuple[str, str]:
+    """Return who says so, and on a row of its own where."""
+    title, found, place = line.source.partition(", http")
+    url, _, date = place.partition(", ")
+    source = ", ".join(part for part in (title, date) if part)
+    return (
+        f"Source: {source} ({line.entry_id})" if source else f"Source: {line.entry_id}",
+        f"http{url}" if found else "",
+    )
+
+
+def _comment(text: str) -> list[str]:
+    """Return a text as rows of a comment; a word that is too long, such as an address, has a row of its own."""
+    rows = textwrap.wrap(_one_line(text), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [f"# {row}" for row in rows]
 
 
 def _one_line(text: str) -> str:

@@ -86,7 +86,8 @@ class Store:
             raise UsageError(
                 "store",
                 f"there is no store at {place.database}.",
-                next_step="It is made when something is first kept; --store and ROCMEND_HOME say where.",
+                why="It is made when something is first kept, by `rocmend check` or `rocmend probe` for example.",
+                next_step="--store or ROCMEND_HOME names another one.",
             )
         if not exists:
             place.create()
@@ -283,6 +284,10 @@ class Store:
     def repeats(self, identity: str) -> Iterator[StoredEvidence]:
         """Yield the records of one and the same run, the newest first."""
         return self.query(identity=identity)
+
+    def kinds(self) -> list[str]:
+        """Return the kinds that some record has."""
+        return [str(kind) for (kind,) in self._session.rows("SELECT DISTINCT kind FROM evidence ORDER BY kind", ())]
 
     def groups(self) -> list[StoredGroup]:
         """Return the probe runs and experiments that have records, the newest first."""

@@ -163,3 +163,13 @@ def counted(ctx: Context) -> Case:
     if folder:
         (Path(folder) / str(os.getpid())).touch()
     return Case(_doubled, (ctx.randn(100),))
+
+
+@family.probe("test-wait", "it says that it is there, and waits", FLOAT)
+def wait(ctx: Context) -> Case:
+    def call(x: Any) -> Any:
+        (Path(os.environ["ROCMEND_TEST_COUNT"]) / f"waits-{os.getpid()}").touch()
+        time.sleep(600)
+        return x
+
+    return Case(call, (ctx.randn(100),), reference=_doubled)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown
+from rocmend.cli.output import Progress, finish, output_options, report_file, shown
+from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -17,7 +18,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 if TYPE_CHECKING:
     from rocmend.cli.check import Check
     from rocmend.cli.port_check import CheckedProject
-    from rocmend.core.evidence import Evidence
+    from rocmend.core.units import ModelSize
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 @target_option
 @python_option
 @workload_option()
-@click.option("--model-size", metavar="SIZE", default=None, help="Size of the model to run, e.g. 18GiB.")
+@model_size_option
 @click.option(
     "--wheel",
     "wheels",
@@ -62,14 +63,14 @@ if TYPE_CHECKING:
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
-@output_options("md", "sarif")
+@output_options("sarif", file=False)
 def command(
     project: Path | None,
     machine_dir: Path | None,
     target: str | None,
     python: ChosenPython | None,
     workload: str | None,
-    model_size: str | None,
+    model_size: ModelSize | None,
     wheels: tuple[Path, ...],
     output: Path,
     probe: bool,
@@ -110,7 +111,7 @@ def check(
     target: str | None = None,
     python: ChosenPython | None = None,
     workload: str | None = None,
-    model_size: str | None = None,
+    model_size: ModelSize | None = None,
     wheels: tuple[Path, ...] = (),
     probe: bool = True,
     store_path: Path | None = None,
@@ -123,36 +124,41 @@ def check(
     from rocmend.kb.load import load_entries
 
     file = report_file(output, project=project)
-    progress("rocmend check: reading the machine …")
-    machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
-    knowledge = load_entries()
+    about_s = _about_s(probe, machine_dir, target)
+    with Progress("rocmend check", "reading the machine", about_s=about_s, quick=not about_s) as progress:
+        machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
+        knowledge = load_entries()
+        store = None if no_store else store_or_warning(store_path)
 
-    store = None if no_store else store_or_warning(store_path)
+        def run_probes() -> ProbeRun | str:
+            if not probe:
+                return "Not tried: --no-probe was given."
+            return _probe(machine, knowledge, machine_dir, store, progress)
 
-    def run_probes() -> ProbeRun | str:
-        return _probe(machine, knowledge, machine_dir, store) if probe else "Not tried: --no-probe was given."
+        def run_port(targets: Sequence[str]) -> CheckedProject:
+            from rocmend.cli.port_check import check_project
 
-    def run_port(targets: Sequence[str]) -> CheckedProject:
-        from rocmend.cli.port_check import check_project
+            return check_project(project or Path(), targets, progress)
 
-        return check_project(project or Path(), targets, progress)
-
-    begun = Begun()
-    result = run_check(
-        machine,
-        knowledge,
-        workload=workload,
-        wheels=wheels,
-        probe=run_probes,
-        project=run_port if project is not None else None,
-        progress=progress,
-    )
-    report = check_report(result, machine)
-    progress_done()
+        begun = Begun()
+        result = run_check(
+            machine,
+            knowledge,
+            workload=workload,
+            wheels=wheels,
+            probe=run_probes,
+            project=run_port if project is not None else None,
+            progress=progress,
+        )
+        progress("writing the report")
+        report = check_report(result, machine)
     file.write(shown(report, "html"))
     if store is not None:
         keep_check(store, result, machine, begun, output)
-    others: dict[str, Callable[[], str | Document | Suite]] = {"sarif": lambda: _sarif(result), "md": lambda: report}
+    others: dict[str, Callable[[], str | Document | Suite]] = {
+        "sarif": lambda: _sarif(result),
+        **dict.fromkeys(("md", "html"), lambda: report),
+    }
     judged = not result.diagnosis.hypothetical_target
     outcome = Outcome("check", result, FINDINGS if result.serious else CLEAN, judged=judged)
     finish(outcome, output_format, lambda: check_summary(result, str(output)), others=others)
@@ -170,7 +176,16 @@ def _sarif(result: Check) -> str:
     return sarif.joined(found, port_sarif.render(result.project.port.analysis))
 
 
-def _probe(machine: Machine, knowledge: Knowledge, machine_dir: Path | None, store: Store | None) -> ProbeRun | str:
+def _about_s(probe: bool, machine_dir: Path | None, target: str | None) -> float:
+    """Return how long a check takes, about; 0 where it is over at once."""
+    from rocmend.probe.estimate import about_s
+
+    return about_s(["smoke"]) if probe and machine_dir is None and target is None else 0.0
+
+
+def _probe(
+    machine: Machine, knowledge: Knowledge, machine_dir: Path | None, store: Store | None, progress: Progress
+) -> ProbeRun | str:
     """Try the quick operations, or say why not."""
     if machine_dir is not None:
         return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
@@ -179,10 +194,10 @@ def _probe(machine: Machine, knowledge: Knowledge, machine_dir: Path | None, sto
     from rocmend.probe.launch import ProbeError
     from rocmend.probe.run import run_probes
 
-    def tell(result: Evidence, done: int, total: int) -> None:
-        progress(f"rocmend check: probing operations, {done} of {total}: {result.subject} {result.verdict}")
+    def tell(name: str, done: int, total: int) -> None:
+        progress(f"trying operations: {name}", done, total)
 
     try:
-        return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_result=tell)
+        return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_start=tell)
     except ProbeError as error:
         return f"Not tried with {error.subject}: {error.message} {error.next_step}".strip()

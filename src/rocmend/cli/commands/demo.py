@@ -60,7 +60,7 @@ _COPIES = {
     show_default=True,
     help="Where the HTML report goes. The default replaces an earlier report only; links are not followed.",
 )
-@output_options("md")
+@output_options(file=False)
 def command(name: str, directory: Path | None, output: Path, output_format: str) -> None:
     """Try rocmend on the examples that come with it.
 

@@ -17,7 +17,7 @@ from rocmend.setup.shells import IMAGES, SHELLS
 @rocmend_command(
     "env",
     examples=(
-        ("rocmend env --for pytorch", "what to export in bash, with a reason and a source a line"),
+        ("rocmend env --for pytorch", "what to export in bash, each line with its reason and source"),
         ("rocmend env --for llama.cpp --shell k8s", "the same for a pod"),
         ("source <(rocmend env --for pytorch)", "use it in this shell"),
         ("rocmend env --for pytorch --rocm-path ~/therock/rocm-7.0", "with an extracted ROCm tarball"),
@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Print the environment variables for a workload.
 
-    Every line says why, and who says so. Lines that are commented out are worth measuring and not known to help.
-    Nothing is changed: the text is for you to read and to source.
+    Each line has its reason and source. What is to be set comes first; optional lines, which are worth measuring and
+    not known to help, follow commented out. Nothing is changed: the text is for you to read and to source.
     """
     from rocmend.kb.load import load_entries
     from rocmend.setup.environment import environment

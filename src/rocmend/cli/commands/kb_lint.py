@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -19,7 +20,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend kb lint my-entry --entries my-knowledge/", "check one of your own entries"),
     ),
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", type=ENTRY)
 @click.option(
     "--entries", type=click.Path(path_type=Path, file_okay=False, exists=True), help="A folder of further entries."
 )
@@ -29,7 +30,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Judge overdue reviews as of this day instead of today.",
 )
-@output_options("md", private=False)
+@output_options(private=False)
 def command(ids: tuple[str, ...], entries: Path | None, today: dt.datetime | None, output_format: str) -> None:
     """Check the knowledge entries.
 

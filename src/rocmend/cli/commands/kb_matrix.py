@@ -27,7 +27,7 @@ from rocmend.report.envelope import Outcome
     metavar="GPU",
     help="Only this GPU's column: gfx1151, 'RX 7900 XTX' …; can be repeated.",
 )
-@output_options("md", private=False)
+@output_options(private=False)
 def command(name: str, targets: tuple[str, ...], output_format: str) -> None:
     """Print a compatibility table made from the entries.
 

@@ -18,13 +18,14 @@ from rocmend.report.envelope import Outcome
 )
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Most entries to show.")
-@output_options("md", private=False)
+@output_options(private=False)
 def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
     """Search the knowledge entries.
 
     The words are looked up in titles, tags and texts.
     """
     from rocmend.cli.views.knowledge import hits_document
+    from rocmend.kb.general import headline
     from rocmend.kb.load import load_entries
     from rocmend.kb.search import search
 
@@ -33,7 +34,7 @@ def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
     data = [
         {
             "id": hit.entry.id,
-            "title": hit.entry.title,
+            "title": headline(hit.entry),
             "status": hit.entry.status,
             "score": hit.score,
             "found": hit.found,

@@ -14,7 +14,7 @@ from rocmend.report.envelope import Outcome
         ("rocmend kb sources --json", "as data, with the entries that cite each"),
     ),
 )
-@output_options("md", private=False)
+@output_options(private=False)
 def command(output_format: str) -> None:
     """List every source with the entries that cite it."""
     from rocmend.cli.views.knowledge import sources_document

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done, tell
+from rocmend.cli.names import OP
+from rocmend.cli.output import OutputFile, Progress, finish, output_options, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
@@ -39,12 +41,14 @@ SIZES = ("tiny", "small", "large")
         ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
     ),
 )
-@click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.argument("ops", nargs=-1, metavar="[OP]...", type=OP)
 @click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")
 @click.option(
     "--sizes", metavar="SIZES", default="", help="tiny, small, large; all on a GPU by default, else the first two."
 )
-@click.option("--case-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds for a case.")
+@click.option(
+    "--case-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each case."
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -57,7 +61,7 @@ SIZES = ("tiny", "small", "large")
 )
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing.")
-@output_options("md", "jsonl")
+@output_options("jsonl")
 def command(
     ops: tuple[str, ...],
     device: str,
@@ -93,9 +97,9 @@ def command(
     runs: list[OpRun] = []
     with contextlib.ExitStack() as stack:
         store = None if no_store else stack.enter_context(Store.open(store_path))
-        stack.callback(progress_done)
+        progress = stack.enter_context(Progress("rocmend kernels check"))
         for name in names:
-            progress(f"rocmend kernels check: {name} ({len(runs)} of {len(names)} done)")
+            progress(name, len(runs), len(names))
             run = check_op(name, where, chosen, case_s=case_limit, jobs=jobs)
             runs.append(run)
             if store is not None:

@@ -10,7 +10,9 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import OTHER_MAKERS, GpuNames
-from rocmend.cli.output import OutputFile, finish, output_options, progress, progress_done
+from rocmend.cli.names import OP
+from rocmend.cli.output import OutputFile, Progress, finish, output_options
+from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -27,8 +29,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ),
     ),
 )
-@click.argument("ops", nargs=-1, metavar="[OP]...")
-@click.option("--op", "more_ops", multiple=True, metavar="OP", help="An op, instead of naming it as an argument.")
+@click.argument("ops", nargs=-1, metavar="[OP]...", type=OP)
+@click.option(
+    "--op", "more_ops", multiple=True, metavar="OP", type=OP, help="An op, instead of naming it as an argument."
+)
 @click.option(
     "--targets",
     type=GpuNames(others=OTHER_MAKERS),
@@ -59,9 +63,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @click.option("--hidden", is_flag=True, help="Also the tuning records that a more specific record hides on a target.")
 @click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
-@click.option("--time-limit", type=click.FloatRange(1), default=180.0, show_default=True, help="Seconds a kernel.")
+@click.option(
+    "--time-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each kernel."
+)
 @click.option("--rows", is_flag=True, help="Show every row, as where an op is named.")
-@output_options("md")
+@output_options()
 def command(
     ops: tuple[str, ...],
     more_ops: tuple[str, ...],
@@ -118,10 +124,8 @@ def command(
     )
     if write is not None:
         OutputFile(write, "table")  # what is wrong with it is said before the work
-    try:
+    with Progress("rocmend kernels compile", f"recording for {', '.join(names)}") as progress:
         report = run.compile_ops(plan, progress)
-    finally:
-        progress_done()
     if wanted and report.unserved:
         lacking = report.unserved[0]
         raise UsageError(

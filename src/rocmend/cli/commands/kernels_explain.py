@@ -8,6 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import OTHER_MAKERS, GpuName
+from rocmend.cli.names import OP
 from rocmend.cli.output import finish, output_options
 from rocmend.report.envelope import Outcome
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         ),
     ),
 )
-@click.argument("op")
+@click.argument("op", type=OP)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option(
     "--target",
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     help="gfx1151, 'RX 7900 XTX', sm90, cpu … Otherwise this machine's device.",
 )
 @click.option("--product", metavar="NAME", default=None, help="For the least time: a product of the target.")
-@output_options("md")
+@output_options()
 def command(op: str, fields: tuple[str, ...], target: str | None, product: str | None, output_format: str) -> None:
     """Explain which implementation an op takes, and why.
 

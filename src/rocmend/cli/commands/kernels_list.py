@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import OP
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -20,9 +21,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ("rocmend kernels list --json", "the same as data"),
     ),
 )
-@click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.argument("ops", nargs=-1, metavar="[OP]...", type=OP)
 @store_option
-@output_options("md", private=False)
+@output_options(private=False)
 def command(ops: tuple[str, ...], store_path: Path | None, output_format: str) -> None:
     """List the ops and the recorded runs of each.
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.names import OP
+from rocmend.cli.output import Progress, finish, output_options
+from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import Outcome
 
@@ -15,36 +17,26 @@ if TYPE_CHECKING:
     from rocmend.kernels.tuning.tune import Tuning
 
 
-def _seconds(_ctx: click.Context, _parameter: click.Parameter, text: str) -> float:
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
-    try:
-        value = float(number) * units[unit]
-    except ValueError:
-        value = 0.0
-    if value <= 0:
-        raise UsageError("--budget", f"{text!r} is no time.", next_step="Write 90s, 10m or 2h.")
-    return value
-
-
 @rocmend_command(
     "tune",
     examples=(
         ("rocmend kernels tune rms_norm", "try configurations for a minute, keep what is faster here"),
-        ("rocmend kernels tune rms_norm dtype=bfloat16 --budget 10m", "only for some problems, and longer"),
-        ("rocmend kernels tune --all --budget 5m", "every op, five minutes each; run again to go on"),
+        ("rocmend kernels tune rms_norm dtype=bfloat16 --budget 10min", "only for some problems, and longer"),
+        ("rocmend kernels tune --all --budget 5min", "every op, five minutes each; run again to go on"),
     ),
 )
-@click.argument("op", required=False)
+@click.argument("op", required=False, type=OP)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--all", "every", is_flag=True, help="Every op.")
 @click.option(
-    "--budget", metavar="TIME", default="60s", show_default=True, callback=_seconds, help="For each op: 90s, 10m, 2h."
+    "--budget", type=Duration(), metavar="TIME", default="60s", show_default=True, help="For each op: 90s, 10min, 2h."
 )
-@click.option("--trial-limit", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one trial.")
+@click.option(
+    "--trial-limit", type=Duration(1), metavar="TIME", default="60s", show_default=True, help="For each trial."
+)
 @click.option("--device", metavar="DEVICE", default="cuda", show_default=True, help="The GPU: cuda, or e.g. cuda:1.")
 @click.option("--fresh", is_flag=True, help="Try again what was tried before.")
-@output_options("md")
+@output_options()
 def command(
     op: str | None,
     fields: tuple[str, ...],
@@ -75,10 +67,8 @@ def command(
     for one in ops:
         given(one, fields)  # what is wrong with them is said before anything is started
     found: list[Tuning] = []
-    try:
+    with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
         for one in ops:
             tuner = Tuner(one.name, device, budget_s=budget, trial_s=trial_limit, fresh=fresh, tell=progress)
             found.append(tuner.run(fields))
-    finally:
-        progress_done()
     finish(Outcome("kernels tune", {"ops": found}), output_format, lambda: tune_document(found))

@@ -8,7 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.experiments import experiment_argument, open_laboratory, read_experiment
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.stored import store_option
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -31,7 +31,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.argument("second")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each trial; thrice where flaky.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     path: Path, first: str, second: str, repeats: int | None, store_path: Path | None, output_format: str
 ) -> None:
@@ -48,7 +48,7 @@ def command(
 
     experiment, _ = read_experiment(path)
     trials = trial_named(experiment, first), trial_named(experiment, second)
-    with Store.open(store_path) as store:
-        found = minimize(open_laboratory(experiment, store), *trials, repeats=repeats)
+    with Progress("rocmend lab minimize", "reading the machine") as progress, Store.open(store_path) as store:
+        found = minimize(open_laboratory(experiment, store, progress), *trials, repeats=repeats)
     outcome = Outcome("lab minimize", found, FINDINGS if found.incomplete else CLEAN)
     finish(outcome, output_format, lambda: minimized_document(experiment, found))

@@ -18,7 +18,7 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @experiment_argument
-@output_options("md")
+@output_options()
 def command(path: Path, output_format: str) -> None:
     """Check an experiment's file and show its trials.
 

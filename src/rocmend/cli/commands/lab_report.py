@@ -15,12 +15,12 @@ from rocmend.report.envelope import Outcome
     "report",
     examples=(
         ("rocmend lab report demo-lab/local-demo.toml", "what follows from the trials, in the terminal"),
-        ("rocmend lab report demo-lab/local-demo.toml --format html > report.html", "as one page to share"),
+        ("rocmend lab report demo-lab/local-demo.toml -o report.html", "as one page to share"),
     ),
 )
 @experiment_argument
 @store_option
-@output_options("md", "html")
+@output_options()
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
     """Report what an experiment has shown.
 
@@ -40,4 +40,4 @@ def command(path: Path, store_path: Path | None, output_format: str) -> None:
         report = report_of(experiment, store, predictions, file=str(path))
 
     outcome = Outcome("lab report", report)
-    finish(outcome, output_format, lambda: report_document(report), others={"html": lambda: report_document(report)})
+    finish(outcome, output_format, lambda: report_document(report))

@@ -8,7 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.experiments import experiment_argument, finish_run, open_laboratory, read_experiment
-from rocmend.cli.output import output_options
+from rocmend.cli.output import Progress, output_options
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import UsageError
 
@@ -26,7 +26,7 @@ from rocmend.core.errors import UsageError
 )
 @click.option("--release", is_flag=True, help="Lift the quarantine after a GPU reset or an unkillable process.")
 @store_option
-@output_options("md")
+@output_options()
 def command(path: Path, repeats: int | None, release: bool, store_path: Path | None, output_format: str) -> None:
     """Go on with an interrupted experiment.
 
@@ -40,8 +40,11 @@ def command(path: Path, repeats: int | None, release: bool, store_path: Path | N
 
     experiment, predictions = read_experiment(path)
     trials = [step.trial for step in make_plan(experiment, predictions)]
-    with Store.open(store_path, create=False) as store:
-        lab = open_laboratory(experiment, store)
+    with (
+        Progress("rocmend lab resume", "reading the machine") as progress,
+        Store.open(store_path, create=False) as store,
+    ):
+        lab = open_laboratory(experiment, store, progress)
         if not lab.bench.folder.exists():
             raise UsageError(
                 "lab resume", f"{experiment.id} was never run.", next_step=f"`rocmend lab run {path}` begins it."

@@ -8,7 +8,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.experiments import experiment_argument, finish_run, open_laboratory, read_experiment
-from rocmend.cli.output import output_options
+from rocmend.cli.output import Progress, output_options
 from rocmend.cli.stored import store_option
 
 
@@ -26,7 +26,7 @@ from rocmend.cli.stored import store_option
 )
 @click.option("--release", is_flag=True, help="Lift the quarantine after a GPU reset or an unkillable process.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     path: Path, only: tuple[str, ...], repeats: int | None, release: bool, store_path: Path | None, output_format: str
 ) -> None:
@@ -43,8 +43,8 @@ def command(
     experiment, predictions = read_experiment(path)
     planned = [step.trial for step in make_plan(experiment, predictions)]
     trials = [trial_named(experiment, name) for name in only] or planned
-    with Store.open(store_path) as store:
-        lab = open_laboratory(experiment, store)
+    with Progress("rocmend lab run", "reading the machine") as progress, Store.open(store_path) as store:
+        lab = open_laboratory(experiment, store, progress)
         report = lab.run(trials, repeats=repeats, release=release)
         status = status_of(experiment, store, predictions)
     finish_run(report, status, "lab run", path, output_format)

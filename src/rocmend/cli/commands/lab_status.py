@@ -20,7 +20,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 )
 @experiment_argument
 @store_option
-@output_options("md")
+@output_options()
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
     """Show how far an experiment is.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.source import python_option
 from rocmend.report.document import Document, Pairs, Tone
 from rocmend.report.envelope import Outcome
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace a capture, in a folder that holds nothing else.")
 @python_option
-@output_options("md")
+@output_options()
 def command(directory: Path, force: bool, python: ChosenPython | None, output_format: str) -> None:
     """Capture this machine's facts into a folder.
 
@@ -43,8 +43,8 @@ def command(directory: Path, force: bool, python: ChosenPython | None, output_fo
     from rocmend.machine.live import LiveRoot
 
     root = LiveRoot(recording=True, python=python)
-    result = capture(directory, progress=progress, root=root, force=force)
-    progress_done()
+    with Progress("rocmend machine capture", quick=True, ticks=False) as progress:
+        result = capture(directory, progress=progress, root=root, force=force)
     data = {
         "directory": result.directory,
         "files": result.files,

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import THIS, THIS_OR_MACHINE
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.source import machine_directory, take_snapshot
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.machine.facts import Machine
-
-THIS = "this"
-"""What stands for the machine that rocmend runs on; a folder of that name is ``./this``."""
 
 
 @rocmend_command(
@@ -27,15 +25,15 @@ THIS = "this"
         ("rocmend machine diff mine theirs --all --json", "two captures, with clocks and counters, for a script"),
     ),
 )
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", type=THIS_OR_MACHINE)
+@click.argument("second", metavar="B", type=THIS_OR_MACHINE)
 @click.option("--all", "noise", is_flag=True, help="Compare also loads, clocks, counters and what restates others.")
-@output_options("md")
+@output_options()
 def command(first: str, second: str, noise: bool, output_format: str) -> None:
-    """Compare two machines: which facts differ, and which findings appear and vanish from A to B.
+    """Compare the facts and findings of two machines.
 
-    A and B are folders of captured machines, names that `rocmend demo` lists, or `this` for this machine. Exit code 1
-    means that they differ.
+    It shows the facts that differ, and the findings that appear and vanish from A to B. A and B are folders of captured
+    machines, names that `rocmend demo` lists, or `this` for this machine. Exit code 1 means that they differ.
     """
     from rocmend.cli.views.machine_diff import MachineDiff, diff_document, finding_changes
     from rocmend.doctor.diagnose import diagnose

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @machine_option
 @target_option
 @python_option
-@output_options("md")
+@output_options()
 def command(
     pattern: str, machine_dir: Path | None, target: str | None, python: ChosenPython | None, output_format: str
 ) -> None:

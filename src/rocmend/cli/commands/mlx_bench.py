@@ -11,7 +11,8 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.mlx import check_device, check_environment, check_model, device_option
-from rocmend.cli.output import finish, output_options, progress, progress_done, tell
+from rocmend.cli.output import Progress, finish, output_options, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.optional import need
@@ -63,15 +64,15 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
 @click.option("--layers", type=click.IntRange(1), default=None, help="Layers of a smaller model of the shape.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(1),
-    default=1800.0,
+    type=Duration(1),
+    default="30min",
     show_default=True,
-    metavar="SECONDS",
+    metavar="TIME",
     help="For all of it.",
 )
 @store_option
 @click.option("--no-store", is_flag=True, help="Keep nothing.")
-@output_options("md")
+@output_options()
 def command(
     model: str,
     shape: str | None,
@@ -109,11 +110,8 @@ def command(
     if model:
         check_model(model, device)
     request = Request(model, shape or "", device, depths, prompt, generate, reps, steps, layers or 0)
-    progress(f"rocmend mlx bench: {model or shape}")
-    try:
+    with Progress("rocmend mlx bench", str(model or shape)):
         run = bench(request, time_limit_s=time_limit)
-    finally:
-        progress_done()
     kept = "" if no_store else _keep(run, store_path)
     outcome = Outcome("mlx bench", {"group": kept, "run": run}, CLEAN if run.verdict is Verdict.PASS else FINDINGS)
     finish(outcome, output_format, lambda: bench_document(run, kept))

@@ -18,8 +18,8 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "audit",
     examples=(
-        ("rocmend port audit .", "what the project asks for, against the active Python environment"),
-        ("rocmend port audit . --python ~/rocm/bin/python", "against another one"),
+        ("rocmend port audit .", "the project's requirements against the active Python environment"),
+        ("rocmend port audit . --python ~/rocm/bin/python", "against another environment"),
         ("rocmend port audit . --script install-rocm.sh", "and write the install plan as a script"),
     ),
 )
@@ -31,7 +31,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="Write the install plan as a shell script; - prints it.",
 )
-@output_options("md", "sarif")
+@output_options("sarif")
 def command(path: Path, python: str, script: Path | None, output_format: str) -> None:
     """Say what installing a project would change.
 

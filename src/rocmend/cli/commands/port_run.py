@@ -10,7 +10,8 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import OutputFile, ProgressBar, finish, output_options, progress_done, tell
+from rocmend.cli.names import RULE
+from rocmend.cli.output import OutputFile, Progress, finish, no_output_file, output_options, tell
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 @rocmend_command(
     "run",
     examples=(
-        ("rocmend port .", "what the project is, what in it needs a port, and what is done about it; writes nothing"),
+        ("rocmend port .", "the plan: what the project is, what needs a port, what is rewritten; writes nothing"),
         ("rocmend port . --diff > rocm.patch", "the port as a patch"),
         ("rocmend port . --apply --target gfx1151", "write it; `rocmend port undo .` takes it back"),
-        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for a code-scanning service"),
-        ("rocmend port --explain CU13", "what a rule finds, why it matters and what is written instead"),
+        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for code scanning"),
+        ("rocmend port --explain CU13", "explain a rule: what it finds, why it matters, what is written instead"),
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
@@ -50,28 +51,30 @@ if TYPE_CHECKING:
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
-@click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01).")
-@click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use.")
+@click.option(
+    "--select", type=RULE, metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01)."
+)
+@click.option("--ignore", type=RULE, metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     default=None,
-    help="Known issues: only what is new is reported.",
+    help="A file of known findings: only new ones are reported.",
 )
 @click.option(
     "--write-baseline",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Write what is found down as known.",
+    help="Write the findings to a baseline file.",
 )
-@click.option("--explain", "rule_id", metavar="ID", default=None, help="Explain one rule in detail.")
+@click.option("--explain", "rule_id", type=RULE, metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
 )
-@click.option("--no-cache", is_flag=True, help="Read every file anew.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
-@output_options("jsonl", "md", "sarif")
+@click.option("--no-cache", is_flag=True, help="Do not use the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="List every place, file by file.")
+@output_options("jsonl", "sarif")
 def command(
     path: Path,
     targets: tuple[str, ...],
@@ -93,9 +96,9 @@ def command(
 ) -> None:
     """Port a CUDA project to ROCm.
 
-    The NVIDIA path stays provably unchanged. Without --apply nothing is written: the plan, what was found, and what
-    would be done about it. With it, every changed file is proven to be the original where ROCm is not, before anything
-    is written; then all of it is written, or nothing. Exit code 1 means that something needs a port, or a person.
+    Without --apply nothing is written: the plan and the findings are printed. With --apply, every changed file is
+    first proven to be unchanged for NVIDIA; then all changes are written, or none. Exit code 1 means that something
+    is left to do: a rewrite that is not written, a suggestion that is not taken, or a place to port by hand.
     """
     if list_rules or rule_id is not None:
         _tell_rules(rule_id, output_format)
@@ -105,24 +108,22 @@ def command(
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported, project_folder, require_sources, style_of
+    from rocmend.cli.porting import analysed, listed, ported, project_folder, require_sources, style_of
 
     if write:
         project_folder("port --apply", path)
     if write_baseline is not None:
         OutputFile(write_baseline, "baseline", project=path)  # what is wrong with it is said before the work
-    try:
+    with Progress("rocmend port", "reading the project", quick=True, ticks=False) as progress:
         analysis = analysed(
             path,
             targets=targets,
-            select=_listed(select),
-            ignore=_listed(ignore),
+            select=listed(select),
+            ignore=listed(ignore),
             jobs=jobs,
             cache=not no_cache,
-            progress=ProgressBar("rocmend port: reading", "files"),
+            progress=lambda done, of: progress("reading the project", done, of, "files"),
         )
-    finally:
-        progress_done()
     require_sources("port", path, analysis)
     if write_baseline is not None:
         _write_baseline(write_baseline, analysis)
@@ -137,11 +138,6 @@ def command(
     _finish(done, output_format, verbose=verbose)
 
 
-def _listed(names: tuple[str, ...]) -> list[str]:
-    """Return ids that were named one by one or with commas between them; an empty name, as of a variable, is none."""
-    return [one.strip() for name in names for one in name.split(",") if one.strip()]
-
-
 def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoReturn:
     """Print the port as a patch, say on stderr what is not in it, and leave."""
     from rocmend.cli.porting import needs_more
@@ -149,6 +145,7 @@ def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoRetu
     from rocmend.port.patch import patch
     from rocmend.port.plan import plan
 
+    no_output_file("a patch")
     planned = plan(analysis, style=style, suggestions=suggestions)
     data = patch(planned.changes)
     write_bytes(data)
@@ -183,7 +180,7 @@ def _write_baseline(path: Path, analysis: Analysis) -> None:
     from rocmend.port.baseline import write_baseline
 
     count = write_baseline(path, analysis)
-    tell(f"{path}: {count} known issues written down.")
+    tell(f"{path}: {count} known findings written.")
 
 
 def _tell_rules(rule_id: str | None, output_format: str) -> None:

@@ -27,7 +27,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     default=None,
     help="The store that holds AFTER, where it is another.",
 )
-@output_options("jsonl", "md")
+@output_options("jsonl")
 def command(before: str, after: str, store_path: Path | None, other_store: Path | None, output_format: str) -> None:
     """Compare two probe runs.
 

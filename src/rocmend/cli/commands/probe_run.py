@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, progress, progress_done, report_file, shown, tell
+from rocmend.cli.names import PROBE
+from rocmend.cli.output import Progress, finish, output_options, report_file, shown, tell
+from rocmend.cli.quantities import Duration
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -56,6 +60,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
     "--select",
     "selection",
     metavar="WHAT",
+    type=PROBE,
     multiple=True,
     help="An id, glob, family, tag or `smoke`; with :DTYPE. Repeatable.",
 )
@@ -70,29 +75,29 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=None,
-    metavar="SECONDS",
-    help="For each probe in all.",
+    metavar="TIME",
+    help="For each probe in all, e.g. 5min.",
 )
 @click.option(
     "--silence",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=None,
-    metavar="SECONDS",
-    help="For each phase of a probe.",
+    metavar="TIME",
+    help="For each phase of a probe, e.g. 30s.",
 )
 @click.option(
     "--store", "store_path", type=click.Path(path_type=Path), default=None, help="The store that keeps the results."
 )
 @click.option("--no-store", is_flag=True, help="Keep nothing.")
-@click.option("--resume", metavar="RUN", default=None, help="Go on with a run that was cut short.")
+@click.option("--resume", metavar="RUN", default=None, help="Go on with a run that was cut short: its id, or `last`.")
 @click.option("--list", "list_only", is_flag=True, help="List the probes that fit, and stop.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Write an HTML report too."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print tracebacks and figures.")
-@output_options("jsonl", "md", "junit")
+@output_options("jsonl", "junit", file=False)
 def command(
     device: str,
     selection: tuple[str, ...],
@@ -122,16 +127,21 @@ def command(
         _list(selection, dtypes, output_format)
     if no_store and (resume or store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
-    from rocmend.kb.load import load_entries
-    from rocmend.probe.registry import select
-    from rocmend.probe.run import run_probes
-    from rocmend.store.store import Store
+    from rocmend.probe.estimate import about_s
 
-    select(selection, dtypes)  # what is wrong with them is said before anything is opened or started
+    # what is wrong with them is said before anything is opened or started
+    expected_s = about_s(selection, dtypes, jobs=jobs, isolate=isolate)
     file = report_file(output) if output is not None else None
     with contextlib.ExitStack() as stack:
-        progress_line = stack.enter_context(_Progress(kept=not no_store))
+        begun = stack.enter_context(_Resumable(kept=not no_store))
+        progress = stack.enter_context(Progress("rocmend probe", "reading the machine", about_s=expected_s))
+        from rocmend.kb.load import load_entries
+        from rocmend.probe.run import run_probes
+        from rocmend.store.store import Store
+
         store = None if no_store else stack.enter_context(Store.open(store_path))
+        if store is not None:
+            progress.expect(about_s(selection, dtypes, jobs=jobs, isolate=isolate, store=store))
         machine = take_snapshot(None, python=python)
         run = run_probes(
             selection,
@@ -146,14 +156,15 @@ def command(
             time_limit_s=time_limit or 0.0,
             silence_s=silence or 0.0,
             isolate=isolate,
-            on_result=progress_line.tell,
+            on_start=progress,
+            on_result=begun.tell,
             resume=resume,
         )
     _print(run, output_format, file, verbose=verbose)
 
 
-class _Progress:
-    """Says how far a run is, and, where it is interrupted, how to go on with it.
+class _Resumable:
+    """Says, where a run is interrupted, how to go on with it.
 
     Args:
         kept: The results are kept.
@@ -165,16 +176,25 @@ class _Progress:
 
     def tell(self, result: Evidence, done: int, total: int) -> None:
         """Take note of a result."""
-        self.group = result.group
-        progress(f"{done} of {total}: {result.subject} {result.verdict.value}")
+        self.group, self.done, self.total = result.group, done, total
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        progress_done()
         if kind is KeyboardInterrupt and self.kept and self.group:
-            tell(f"What is finished is kept: `rocmend probe --resume {self.group}` goes on with it.")
+            tell(f"{self.done} of {self.total} are done and kept. To go on: {_again(self.group)}")
+
+
+def _again(group: str) -> str:
+    """Return the command line that goes on with a run: the same once more, with its id."""
+    words, given = [], iter(sys.argv[1:])
+    for word in given:
+        if word == "--resume":
+            next(given, None)
+        elif not word.startswith("--resume="):
+            words.append(word)
+    return shlex.join(["rocmend", *words, "--resume", group])
 
 
 def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbose: bool) -> None:

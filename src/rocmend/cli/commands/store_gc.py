@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--verify", is_flag=True, help="Then check every record and artifact against its hash; slow when large.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     dry_run: bool, yes: bool, every_artifact: bool, verify: bool, store_path: Path | None, output_format: str
 ) -> None:

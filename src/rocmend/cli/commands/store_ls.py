@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import finish, json_lines, output_options, redactor
-from rocmend.cli.stored import existing_store, parse_time, store_option
+from rocmend.cli.output import finish, json_lines, no_output_file, output_options, redactor
+from rocmend.cli.quantities import WHEN
+from rocmend.cli.stored import existing_store, store_option
 from rocmend.cli.streams import write_data
+from rocmend.core.evidence import KINDS
+from rocmend.core.suggest import unknown
 from rocmend.core.verdict import Verdict
 from rocmend.report.envelope import Outcome
 from rocmend.report.redacted import json_lines as redacted_lines
@@ -25,7 +29,7 @@ from rocmend.report.redacted import json_lines as redacted_lines
         ("rocmend store ls --limit 0 --format jsonl", "all that was kept, a record a line"),
     ),
 )
-@click.option("--kind", metavar="KIND", help="Of this kind: probe, trial, bench, port-check, check.")
+@click.option("--kind", metavar="KIND", help=f"Of this kind: {', '.join(KINDS)}.")
 @click.option("--subject", metavar="ID", help="Of this probe, strategy or workload.")
 @click.option(
     "--verdict",
@@ -43,20 +47,22 @@ from rocmend.report.redacted import json_lines as redacted_lines
     help="Run on this GPU: gfx1151, 'RX 7900 XTX' …",
 )
 @click.option("--group", metavar="ID", help="Of this probe run or experiment.")
-@click.option("--since", metavar="WHEN", help="Started since: an age (12h, 7d) or a date (2026-01-31, UTC).")
+@click.option(
+    "--since", "start", type=WHEN, metavar="WHEN", help="Started since: an age (12h, 7d) or a date (2026-01-31, UTC)."
+)
 @click.option(
     "--limit", default=50, show_default=True, type=click.IntRange(min=0), help="Most records to list; 0 for all."
 )
 @click.option("--groups", is_flag=True, help="List the probe runs and experiments instead of their records.")
 @store_option
-@output_options("jsonl", "md")
+@output_options("jsonl")
 def command(
     kind: str | None,
     subject: str | None,
     verdicts: tuple[str, ...],
     gfx_target: str | None,
     group: str | None,
-    since: str | None,
+    start: dt.datetime | None,
     limit: int,
     groups: bool,
     store_path: Path | None,
@@ -65,8 +71,10 @@ def command(
     """List the records of the store, newest first."""
     from rocmend.cli.views.store import groups_document, list_document
 
-    start = None if since is None else parse_time(since, "--since")
     store = existing_store(store_path)
+    known = list(dict.fromkeys((*KINDS, *(store.kinds() if store else ()))))
+    if kind is not None and kind not in known:
+        raise unknown("--kind", "kind of evidence", kind, known)
     if groups:
         found = store.groups() if store else []
         others = {"jsonl": lambda: json_lines(found)}
@@ -84,9 +92,11 @@ def command(
         else iter(())
     )
     if output_format == "jsonl":
+        no_output_file("JSON Lines")
         for record in itertools.islice(records, limit or None):
             write_data(redacted_lines(json_lines([record]), redactor()))
         raise click.exceptions.Exit(0)
+    narrowed = any((kind, subject, verdicts, gfx_target, group, start))
     listed = list(itertools.islice(records, limit or None))
     more = next(records, None) is not None
-    finish(Outcome("store ls", listed), output_format, lambda: list_document(listed, more=more))
+    finish(Outcome("store ls", listed), output_format, lambda: list_document(listed, more=more, narrowed=narrowed))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.output import finish, output_options
-from rocmend.cli.stored import agreed, parse_time, store_option
+from rocmend.cli.quantities import WHEN
+from rocmend.cli.stored import agreed, store_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import count_text
 from rocmend.report.envelope import Outcome
@@ -23,15 +25,17 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
-@click.option("--older-than", metavar="WHEN", help="Records of runs before: an age (90d, 2w) or a date (UTC).")
+@click.option(
+    "--older-than", "end", type=WHEN, metavar="WHEN", help="Records of runs before: an age (90d, 2w) or a date (UTC)."
+)
 @click.option("--group", metavar="ID", help="Records of this probe run or experiment.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     record_ids: tuple[str, ...],
-    older_than: str | None,
+    end: dt.datetime | None,
     group: str | None,
     yes: bool,
     dry_run: bool,
@@ -45,9 +49,8 @@ def command(
     from rocmend.cli.views.store import removal_document
     from rocmend.store.store import Store
 
-    if bool(record_ids) == bool(older_than or group):
+    if bool(record_ids) == bool(end or group):
         raise UsageError("store rm", "name records by their ids, or by --older-than and --group.")
-    end = None if older_than is None else parse_time(older_than, "--older-than")
     with Store.open(store_path, create=False) as store:
         if record_ids:
             ids = list(dict.fromkeys(map(store.find, record_ids)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options, redactor, tell
+from rocmend.cli.output import finish, no_output_file, output_options, redactor, tell
 from rocmend.cli.stored import store_option
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="With --artifact: as it is, on a terminal too.")
 @click.option("--facts", is_flag=True, help="Show the facts of the machine that it ran on.")
 @store_option
-@output_options("md")
+@output_options()
 def command(
     record_id: str, artifact_name: str | None, raw: bool, facts: bool, store_path: Path | None, output_format: str
 ) -> None:
@@ -77,6 +77,7 @@ def _show_facts(record_id: str, machine: Machine | None, output_format: str) -> 
 
 
 def _write_artifact(store: Store, record: StoredEvidence, name: str, *, raw: bool) -> None:
+    no_output_file("an artifact")
     for artifact in record.evidence.artifacts:
         if artifact.name == name:
             _copy(store, artifact, raw=raw)

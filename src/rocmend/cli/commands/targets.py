@@ -19,7 +19,7 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @click.argument("name", metavar="[GPU]", required=False, type=GpuName())
-@output_options("md", private=False)
+@output_options(private=False)
 def command(name: str | None, output_format: str) -> None:
     """List the AMD gfx targets, or show one in detail.
 

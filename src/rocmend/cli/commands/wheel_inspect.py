@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import finish, output_options, progress, progress_done
+from rocmend.cli.output import Progress, finish, output_options
+from rocmend.cli.quantities import SIZE
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
-from rocmend.core.units import GIB, size_text
+from rocmend.core.units import size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 
@@ -42,21 +44,21 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
     "--max-size",
-    type=click.FloatRange(min=1),
-    default=128.0,
+    type=SIZE,
+    default="128GiB",
     show_default=True,
-    metavar="GIB",
+    metavar="SIZE",
     help="Refuse an archive that inflates to more.",
 )
 @machine_option
-@output_options("md")
+@output_options()
 def command(
     subject: str,
     targets: tuple[str, ...],
     hip: str,
     all_files: bool,
     shallow: bool,
-    max_size: float,
+    max_size: int,
     machine_dir: Path | None,
     output_format: str,
 ) -> None:
@@ -74,14 +76,21 @@ def command(
     from rocmend.codeobject.service import Verdict, serve
     from rocmend.codeobject.versions import match_rocm
 
+    if hip and not re.match(r"\d+\.\d+", hip):
+        raise UsageError(
+            "--hip",
+            f"expected a version such as 7.2, got {hip!r}.",
+            next_step="`torch.version.hip` of that PyTorch names it.",
+        )
     wanted, system_rocm = _asked(targets, machine_dir)
-    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=int(max_size * GIB), deep=not shallow)
+    limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 
-    def told(name: str, done: int, total: int) -> None:
-        progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
+    with Progress("rocmend wheel inspect", "reading", quick=True) as progress:
 
-    inspection = inspect_path(subject, limits=limits, progress=told)
-    progress_done()
+        def told(name: str, done: int, total: int) -> None:
+            progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
+
+        inspection = inspect_path(subject, limits=limits, progress=told)
     has_variants = any(part.variant for part in inspection.components)
     if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
         hip = _hip_beside(machine_dir)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rocmend.cli.views.entry import STATUS_TONE, source_links
 from rocmend.core.units import count_text
+from rocmend.kb.general import headline
 from rocmend.kb.lint import LintProblem
 from rocmend.kb.matrix import Matrix, MatrixCell
 from rocmend.kb.search import Hit
 from rocmend.kb.sources import Citation
-from rocmend.kb.template import plain
 from rocmend.report.document import Block, Card, Cell, Document, Links, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
 
@@ -30,10 +30,10 @@ _STATE_TONE = {
 def hits_document(query: str, hits: Sequence[Hit]) -> Document:
     """Lay out what a search found."""
     if not hits:
-        return Document(f"Search: {query}", "No entry has these words.", Tone.WARNING)
+        summary = "No entry has all of these words. Try fewer, or others, such as a symptom or a package."
+        return Document(f"Search: {query}", summary, Tone.WARNING)
     cards = tuple(
-        Card(plain(hit.entry.title), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id)
-        for hit in hits
+        Card(headline(hit.entry), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id) for hit in hits
     )
     footer = "`rocmend kb show ID` prints an entry."
     return Document(f"Search: {query}", count_text(len(hits), "entry", "entries"), blocks=cards, footer=footer)
@@ -68,7 +68,7 @@ def _matrix_part(matrix: Matrix, columns: Sequence[str], *, with_notes: bool) ->
         rows.append([row, *(_cell(cell) for cell in cells)])
         for target, cell in zip(columns, cells, strict=True):
             notes += _notes(row, target, cell)
-    grid = table([matrix.table, *columns], rows)
+    grid = table([matrix.table, *columns], rows, heat=True)
     return (grid, Section("Notes", tuple(notes))) if with_notes and notes else (grid,)
 
 

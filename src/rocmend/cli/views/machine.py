@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+from rocmend.cli.views.overview import machine_pictures
 from rocmend.core.records import CollectorStatus
 from rocmend.core.units import count_text, size_text
 from rocmend.machine.facts import Machine
@@ -17,13 +18,14 @@ _MAX_VALUE_CHARS = 200
 def machine_document(machine: Machine) -> Document:
     """Lay out every fact with its source, what could not be read, and how the collectors ended."""
     keys = sorted(machine.facts, key=natural_key)
-    blocks: list[Block] = []
+    pictures = machine_pictures(machine)
+    blocks: list[Block] = [Section("In figures", pictures)] if pictures else []
     for group, members in groupby(keys, key=_group):
         rows = tuple(
             (key.removeprefix(f"{group}."), value_text(key, machine.facts[key].value), machine.facts[key].source)
             for key in members
         )
-        blocks.append(Section(group, (Pairs(rows),)))
+        blocks.append(Section(group, (Pairs(rows),), folded=True))
     gaps = [[key, gap.reason] for key, gap in sorted(machine.gaps.items())]
     if gaps:
         blocks.append(Section("Not known", (table(["fact", "why"], gaps),)))

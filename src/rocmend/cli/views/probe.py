@@ -12,7 +12,7 @@ from rocmend.probe.diff import Diff, Side
 from rocmend.probe.docs import ProbeRow
 from rocmend.probe.matrix import Cell, Matrix, matrix_of, rank
 from rocmend.probe.records import ProbeRun, Subject
-from rocmend.report.document import Block, Card, Code, Document, Pairs, Section, Table, Text, Tone, table
+from rocmend.report.document import Block, Card, Code, Document, Pairs, Section, Table, Text, Timeline, Tone, table
 from rocmend.report.document import Cell as TableCell
 from rocmend.report.junit import Case as JunitCase
 
@@ -74,9 +74,9 @@ def run_summary(run: ProbeRun) -> tuple[str, Tone]:
 
 def run_blocks(run: ProbeRun) -> list[Block]:
     """Lay out everything below the answer; a larger report puts it into a section of its own."""
-    matrix = matrix_of(run.results)
-    blocks: list[Block] = [Pairs(_subject_rows(run.subject)), matrix_table(matrix)]
-    blocks += [failure_card(alike) for alike in grouped(run.failed)]
+    groups = grouped(run.failed)
+    blocks: list[Block] = [Pairs(_subject_rows(run.subject)), matrix_table(matrix_of(run.results), groups)]
+    blocks += [failure_card(alike) for alike in groups]
     if run.order_dependent:
         blocks.append(order_card(run.order_dependent))
     blocks += [Text(f"{_escaped(note)}.", Tone.WARNING) for note in run.notes]
@@ -91,22 +91,36 @@ def _subject_rows(subject: Subject) -> tuple[tuple[str, str, str], ...]:
     return (("device", f"{subject.device_name} ({subject.device})", ""), ("software", versions, subject.python))
 
 
-def matrix_table(matrix: Matrix) -> Table:
-    """Lay out what works and what does not: families against dtypes."""
+def matrix_table(matrix: Matrix, groups: Sequence[Sequence[Evidence]]) -> Table:
+    """Lay out what works and what does not: families against dtypes; what failed leads to the card that says how.
+
+    Args:
+        matrix: The verdicts.
+        groups: The failures, in the groups that have a card.
+    """
+    refs: dict[tuple[str, str], str] = {}
+    for alike in groups:
+        for result in alike:
+            place = (str(result.detail.get("family", "")), str(result.detail.get("dtype", "")))
+            refs.setdefault(place, _ref(alike))
     rows: list[list[str | TableCell]] = [
-        [row.family, *(_cell(row.cells.get(dtype)) for dtype in matrix.dtypes)]
+        [row.family, *(_cell(row.cells.get(dtype), refs.get((row.family, dtype), "")) for dtype in matrix.dtypes)]
         for row in sorted(matrix.rows, key=lambda row: (not row.failed, row.family))
     ]
     caption = "What works, what does not: the gravest verdict of each family's probes, and how many of them passed"
-    return table(["", *matrix.dtypes], rows, caption)
+    return table(["", *matrix.dtypes], rows, caption, heat=True)
 
 
-def _cell(cell: Cell | None) -> TableCell:
+def _ref(alike: Sequence[Evidence]) -> str:
+    return alike[0].subject if len(alike) == 1 else str(alike[0].detail.get("family", ""))
+
+
+def _cell(cell: Cell | None, ref: str) -> TableCell:
     if cell is None:
         return TableCell("", Tone.MUTED)
     if not cell.count:
         return TableCell("skipped", Tone.MUTED)
-    return TableCell(f"{cell.worst.value} {cell.passed}/{cell.count}", tone_of(cell.worst))
+    return TableCell(f"{cell.worst.value} {cell.passed}/{cell.count}", tone_of(cell.worst), ref)
 
 
 def grouped(failed: Sequence[Evidence]) -> list[list[Evidence]]:
@@ -134,9 +148,19 @@ def failure_card(alike: Sequence[Evidence]) -> Card:
         blocks.append(Text(f"What is known about it: {known} (`rocmend kb show ID`).", Tone.ADVICE))
     title = str(first.detail.get("title") or first.subject)
     heading = f"{title} ({first.detail.get('dtype', '')})" if len(alike) == 1 else f"{title}, and {len(alike) - 1} more"
-    ref = first.subject if len(alike) == 1 else str(first.detail.get("family", ""))
-    details = (*_figures(first), *_trace(first))
-    return Card(heading, tone_of(first.verdict), first.verdict.value, ref, tuple(blocks), details, "Figures and trace")
+    details = (*_phases(first), *_figures(first), *_trace(first))
+    label = first.verdict.value
+    return Card(
+        heading, tone_of(first.verdict), label, _ref(alike), tuple(blocks), details, "Phases, figures and trace"
+    )
+
+
+def _phases(result: Evidence) -> list[Block]:
+    if not result.timeline:
+        return []
+    from rocmend.cli.views.store import phases
+
+    return [Timeline((phases(result, result.subject),), "Phases")]
 
 
 def order_card(results: Sequence[Evidence]) -> Card:

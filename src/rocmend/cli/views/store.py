@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 from rocmend.cli.views.machine import value_text
 from rocmend.core.units import count_text, size_text, time_text
 from rocmend.core.verdict import Verdict
-from rocmend.report.document import Block, Cell, Code, Document, Pairs, Section, Tone, table
+from rocmend.report.document import (
+    Block,
+    Cell,
+    Code,
+    Document,
+    Pairs,
+    Section,
+    Span,
+    Timeline,
+    TimelineRow,
+    Tone,
+    table,
+)
 from rocmend.report.visible import visible
 
 if TYPE_CHECKING:
@@ -34,10 +46,10 @@ _LONG_CHARS = 160
 _LISTED = 20
 
 
-def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
+def list_document(records: Sequence[StoredEvidence], *, more: bool, narrowed: bool) -> Document:
     """Lay out a list of records."""
     if not records:
-        return Document("Kept evidence", "No record fits.", Tone.MUTED)
+        return _nothing("Kept evidence", narrowed=narrowed)
     rows: list[list[str | Cell]] = [
         [
             record.id,
@@ -59,10 +71,19 @@ def list_document(records: Sequence[StoredEvidence], *, more: bool) -> Document:
     return Document("Kept evidence", f"{summary}.", blocks=(grid,), footer=footer)
 
 
+def _nothing(title: str, *, narrowed: bool) -> Document:
+    """Say why nothing is listed, and what to do."""
+    if narrowed:
+        summary = "No record fits all of these options. `rocmend store ls` without them lists the newest records."
+    else:
+        summary = "Nothing was kept yet. `rocmend check`, `rocmend probe` and `rocmend lab run` keep what they find."
+    return Document(title, summary, Tone.MUTED)
+
+
 def groups_document(groups: Sequence[StoredGroup]) -> Document:
     """Lay out the probe runs and experiments."""
     if not groups:
-        return Document("Kept probe runs and experiments", "There is none.", Tone.MUTED)
+        return _nothing("Kept probe runs and experiments", narrowed=False)
     rows = [
         [visible(group.group), str(group.count), _counts_text(group.verdicts), group.first[:15], group.last[:15]]
         for group in groups
@@ -88,7 +109,7 @@ def record_document(record: StoredEvidence, machine: Machine | None, repeats: Ma
     evidence = record.evidence
     blocks: list[Block] = [Pairs(_head(record, machine, repeats))]
     if evidence.timeline:
-        blocks.append(Section("Phases", (_timeline(evidence),)))
+        blocks.append(Section("Phases", _phase_blocks(evidence)))
     for title, values in (
         ("Settings", evidence.settings),
         ("Versions", evidence.versions),
@@ -134,17 +155,27 @@ def _machine_text(machine: Machine | None) -> str:
     return f"{machine.name}: {named or 'no AMD GPU'}, read {machine.captured_at}"
 
 
-def _timeline(evidence: Evidence) -> Block:
-    rows = [
-        [
-            visible(span.name),
-            time_text(span.begin_ms),
-            time_text(span.end_ms - span.begin_ms) + (", known to be slow" if span.slow else ""),
-            visible(span.mark),
-        ]
-        for span in evidence.timeline
-    ]
-    return table(["phase", "began at", "took", "mark"], rows)
+def phases(evidence: Evidence, label: str) -> TimelineRow:
+    """Lay out a run's phases; the last has the tone of what came out: where it fell silent, if it did."""
+    last = len(evidence.timeline) - 1
+    spans = tuple(
+        Span(
+            visible(span.name) + (" (known to be slow)" if span.slow else ""),
+            span.begin_ms / 1000,
+            span.end_ms / 1000,
+            VERDICT_TONE[evidence.verdict] if number == last else Tone.INFO,
+        )
+        for number, span in enumerate(evidence.timeline)
+    )
+    silent = f", {evidence.silence}" if evidence.silence else ""
+    after = f" after {visible(evidence.last_phase)}" if evidence.last_phase and evidence.verdict is Verdict.HANG else ""
+    return TimelineRow(visible(label), spans, f"{evidence.verdict}{after}{silent}")
+
+
+def _phase_blocks(evidence: Evidence) -> tuple[Block, ...]:
+    drawn = Timeline((phases(evidence, evidence.subject),))
+    marks = [[visible(span.name), visible(span.mark)] for span in evidence.timeline if span.mark]
+    return (drawn, table(["phase", "began with the line"], marks)) if marks else (drawn,)
 
 
 def _values(values: Mapping[str, Any]) -> tuple[Block, ...]:

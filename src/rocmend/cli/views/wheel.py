@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 from rocmend.codeobject.model import Component, FileReport, Inspection, TargetUse
 from rocmend.codeobject.service import ComponentService, Service, Verdict
 from rocmend.codeobject.versions import MatchState, VersionMatch
 from rocmend.core.units import count_text, size_text
-from rocmend.report.document import Block, Card, Cell, Code, Document, Pairs, Section, Text, Tone, table
+from rocmend.report.document import Bar, Bars, Block, Card, Cell, Code, Document, Pairs, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
 
 _TONE = {
@@ -35,6 +36,7 @@ _MATCH_TONE = {
 }
 _SHOWN_FILES = 25
 _SHOWN_TARGETS = 12
+_DRAWN_TARGETS = 24
 
 
 def inspection_document(
@@ -53,6 +55,9 @@ def inspection_document(
             )
         )
     blocks.append(Section("What it is", (Pairs(_about(inspection)),)))
+    code = _by_target(inspection, {service.target for service in services})
+    if code is not None:
+        blocks.append(Section("Device code by target", (code,)))
     if inspection.components:
         blocks.append(Section("Device code by part", (_components(inspection),)))
     if inspection.files:
@@ -136,6 +141,35 @@ def _targets_text(uses: Sequence[TargetUse]) -> str:
     names = [f"{use.target} ({use.objects})" for use in uses[:_SHOWN_TARGETS]]
     more = f" and {len(uses) - _SHOWN_TARGETS} more" if len(uses) > _SHOWN_TARGETS else ""
     return ", ".join(names) + more or "none"
+
+
+def _by_target(inspection: Inspection, asked: Collection[str]) -> Bars | None:
+    """Draw how much code there is for each target: bytes where they were read, else code objects."""
+    sizes: Counter[str] = Counter()
+    objects: Counter[str] = Counter()
+    for part in inspection.components:
+        for use in part.targets:
+            sizes[use.target] += use.size_bytes
+            objects[use.target] += use.objects
+    if not objects:
+        return None
+    measured = any(sizes.values())
+    amounts = sizes if measured else objects
+    bars = tuple(
+        Bar(
+            target,
+            amount,
+            f"{size_text(amount)}, {count_text(objects[target], 'object')}"
+            if measured
+            else count_text(amount, "object"),
+            Tone.GOOD if target.partition(":")[0] in asked else Tone.PLAIN,
+        )
+        for target, amount in amounts.most_common()
+    )
+    more = (
+        f"; {len(bars) - _DRAWN_TARGETS} more targets are in the table of parts" if len(bars) > _DRAWN_TARGETS else ""
+    )
+    return Bars(bars[:_DRAWN_TARGETS], f"{'Bytes' if measured else 'Code objects'} for each target{more}")
 
 
 def _components(inspection: Inspection) -> Block:

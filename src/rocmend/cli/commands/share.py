@@ -1,0 +1,98 @@
+"""``rocmend share``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocmend.cli.base import rocmend_command
+from rocmend.cli.output import OutputFile, Progress, tell
+from rocmend.cli.source import machine_option, python_option, workload_option
+from rocmend.cli.stored import existing_store, store_option
+from rocmend.cli.streams import write_data
+from rocmend.core.errors import RocmendError
+from rocmend.report.envelope import Outcome, to_json
+
+if TYPE_CHECKING:
+    from rocmend.cli.share import Probed
+    from rocmend.machine.root import ChosenPython
+
+
+@rocmend_command(
+    "share",
+    examples=(
+        ("rocmend share", "a text to paste into an issue"),
+        ("rocmend share -o issue.md --archive rocmend-share.zip", "the text as a file, and all that it rests on"),
+        ("rocmend share --machine my-machine", "from a captured machine"),
+    ),
+)
+@machine_option
+@python_option
+@workload_option()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Write the text to this file instead of standard output.",
+)
+@click.option(
+    "--archive",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE.zip",
+    help="Write an archive: the text, the HTML report, the diagnosis as JSON and a capture of the machine.",
+)
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="The text, and what was written and replaced, as data.")
+def command(
+    machine_dir: Path | None,
+    python: ChosenPython | None,
+    workload: str | None,
+    output: Path | None,
+    archive: Path | None,
+    store_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Write up this machine for an issue, redacted.
+
+    The text is Markdown and fits into an issue: the machine at a glance, versions, findings with their ids, the failing
+    operations of the newest probe run in the store of evidence, and the commands that reproduce it. Names, addresses,
+    serial numbers and secrets are always replaced. Nothing is sent anywhere. The exit code does not tell what was
+    found.
+    """
+    from rocmend.cli.share import newest_probes, share
+
+    text_file = OutputFile(output, "text") if output is not None else None
+    archive_file = OutputFile(archive, "archive") if archive is not None else None
+    probed: Probed | None = None
+    if machine_dir is None:  # what the store has was run on this machine
+        try:
+            store = existing_store(store_path)
+            probed = newest_probes(store) if store is not None else None
+        except RocmendError as error:
+            tell(f"rocmend: no probes are included: {error}")
+    packed = archive is not None
+    with Progress("rocmend share", "reading the machine", quick=True, ticks=False) as progress:
+        result = share(machine_dir, python=python, workload=workload, probed=probed, archive=packed, progress=progress)
+    if text_file is not None:
+        text_file.write(result.text)
+    if archive_file is not None and result.archive is not None:
+        archive_file.write(result.archive)
+    if as_json:
+        data = {
+            "text": result.text,
+            "output": output,
+            "archive": archive,
+            "replaced": result.redactor.replaced,
+        }
+        write_data(to_json(Outcome("share", data), redactor=result.redactor))
+    elif output is None and archive is None:
+        write_data(result.text)
+    for written in filter(None, (output, archive)):
+        tell(f"rocmend: wrote {written}")
+    tell(f"rocmend: {result.statement}")
+    tell("rocmend: nothing was sent anywhere: read it, then paste or attach it where you ask for help.")

@@ -1,0 +1,231 @@
+"""A machine written up for somebody else: a text that fits into an issue, and an archive of what it rests on."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocmend.core.errors import UsageError
+from rocmend.core.records import SCHEMA_VERSION
+from rocmend.core.redact import Redactor, redactor_here
+
+if TYPE_CHECKING:
+    from rocmend.cli.check import Check
+    from rocmend.core.evidence import Evidence
+    from rocmend.machine.facts import Machine
+    from rocmend.machine.root import ChosenPython
+    from rocmend.store.store import Store
+
+MAX_TEXT_CHARS = 60_000
+"""What a text may have: an issue takes 65,536."""
+
+_MOST_ROWS = (200, 60, 20, 5)
+"""Rows that a list has at most; the next number where the text would be too long."""
+
+_MAX_CAPTURE_BYTES = 64 << 20
+_FOLDER = "rocmend-share"
+
+
+class Probed(msgspec.Struct, frozen=True):
+    """A run of probes.
+
+    Attributes:
+        group: Its id.
+        count: How many operations it tried.
+        failed: Those that failed.
+    """
+
+    group: str
+    count: int
+    failed: tuple[Evidence, ...]
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """What can be passed on.
+
+    Attributes:
+        text: Markdown of at most ``MAX_TEXT_CHARS`` characters.
+        archive: A zip file; None where none was asked for.
+        redactor: What replaced names and numbers.
+        statement: What was replaced, in a sentence.
+    """
+
+    text: str
+    archive: bytes | None
+    redactor: Redactor
+    statement: str
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """What an archive says of itself: ``share.json``.
+
+    Attributes:
+        kind: Always ``rocmend-share``.
+        rocmend_version: What wrote it.
+        captured_at: When the machine was read.
+        parts: What is in it: path to what it is.
+        schema_version: Version of this record.
+    """
+
+    kind: str
+    rocmend_version: str
+    captured_at: str
+    parts: dict[str, str]
+    schema_version: int = SCHEMA_VERSION
+
+
+def newest_probes(store: Store) -> Probed | None:
+    """Return the newest run of probes that a store has."""
+    from rocmend.probe.records import KIND, QUIET
+
+    newest = next(iter(store.query(kind=KIND, limit=1)), None)
+    if newest is None:
+        return None
+    group = newest.evidence.group
+    records = [row.evidence for row in store.query(kind=KIND, group=group)]
+    return Probed(group, len(records), tuple(record for record in records if record.verdict not in QUIET))
+
+
+def share(
+    machine_dir: Path | None,
+    *,
+    python: ChosenPython | None = None,
+    workload: str | None = None,
+    probed: Probed | None = None,
+    archive: bool = False,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> Shared:
+    """Write a machine up, redacted.
+
+    Args:
+        machine_dir: A captured machine; None for this one.
+        python: The Python environment that was asked for.
+        workload: What the machine is for.
+        probed: A run of probes on it.
+        archive: Make an archive too.
+        progress: Told what is being done.
+
+    Raises:
+        UsageError: No capture; one that is not redacted, for an archive.
+    """
+    from rocmend.cli.check import run_check
+    from rocmend.cli.source import take_snapshot
+    from rocmend.cli.vocabulary import vocabulary
+    from rocmend.core.scratch import ScratchFolder
+    from rocmend.kb.load import load_entries
+
+    with ScratchFolder("share") as scratch:
+        capture = machine_dir
+        if archive and machine_dir is None:
+            capture = scratch / "capture"
+            machine = _captured(capture, python)
+        else:
+            machine = take_snapshot(machine_dir, python=python)
+        from rocmend.doctor.diagnose import asked
+
+        check = run_check(asked(machine, workload), load_entries(), workload=workload, progress=progress)
+        redactor = redactor_here(kept=vocabulary())
+        text = _text(check, machine, probed, redactor)
+        statement = f"replaced: {redactor.told()}." if redactor.replaced else "looked for what identifies: none found."
+        packed = _archive(text, check, machine, capture, redactor) if archive and capture is not None else None
+    return Shared(text, packed, redactor, statement)
+
+
+def _captured(directory: Path, python: ChosenPython | None) -> Machine:
+    from rocmend.machine.capture import capture
+    from rocmend.machine.live import LiveRoot
+
+    found = capture(directory, root=LiveRoot(recording=True, python=python))
+    return msgspec.structs.replace(found.machine, name="this machine")
+
+
+def _text(check: Check, machine: Machine, probed: Probed | None, redactor: Redactor) -> str:
+    """Return the text, with shorter lists where it would be too long for an issue."""
+    from rocmend.cli.views.share import share_document
+    from rocmend.report import markdown
+    from rocmend.report.redacted import redacted
+
+    text = ""
+    for most in _MOST_ROWS:
+        text = markdown.render(redacted(share_document(check, machine, probed, most=most), redactor))
+        if len(text) <= MAX_TEXT_CHARS:
+            return text
+    end = "\n\n(cut here: too long for an issue)\n"
+    return text[: text.rfind("\n", 0, MAX_TEXT_CHARS - len(end))] + end
+
+
+def _archive(text: str, check: Check, machine: Machine, capture: Path, redactor: Redactor) -> bytes:
+    from rocmend import __version__
+    from rocmend.cli.views.check import check_report
+    from rocmend.report import html
+    from rocmend.report.envelope import Outcome, to_json
+    from rocmend.report.redacted import redacted
+
+    report = html.render(redacted(check_report(check, machine), redactor))
+    diagnosis = to_json(Outcome("doctor", check.diagnosis, int(check.serious)), redactor=redactor)
+    parts = {
+        "share.md": "the text for an issue",
+        "report.html": "the report of rocmend check",
+        "diagnosis.json": "the diagnosis, as rocmend doctor --json prints it",
+        "capture": "the captured machine, for rocmend doctor --machine",
+    }
+    manifest = _Manifest("rocmend-share", __version__, check.diagnosis.captured_at, parts)
+    files = {
+        "share.json": msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n",
+        "share.md": text.encode(),
+        "report.html": report.encode(),
+        "diagnosis.json": diagnosis.encode(),
+        **{f"capture/{name}": data for name, data in _capture_files(capture)},
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            entry = zipfile.ZipInfo(f"{_FOLDER}/{name}", time.gmtime()[:6])
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+    return packed.getvalue()
+
+
+def _capture_files(capture: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the regular files of a redacted capture; no link is followed.
+
+    Raises:
+        UsageError: It is not redacted, or far larger than a capture is.
+    """
+    from rocmend.machine import layout
+
+    manifest: layout.Manifest | None = layout.load_json(capture, layout.MANIFEST, layout.Manifest)
+    if manifest is None or not manifest.redacted:
+        raise UsageError(
+            str(capture),
+            "this capture says that it is not redacted, so it is not put into an archive to share.",
+            next_step="Capture the machine again with `rocmend machine capture`.",
+        )
+    left = _MAX_CAPTURE_BYTES
+    known = {layout.MANIFEST, layout.TREE, layout.ENVIRON, layout.USER, layout.MEASUREMENTS}
+    for above, folders, names in os.walk(capture):
+        at = Path(above).relative_to(capture)
+        top = not at.parts
+        folders[:] = sorted(name for name in folders if name != "__pycache__" and (not top or name in _CAPTURED))
+        for name in sorted(names):
+            path = Path(above) / name
+            status = path.lstat()
+            if not S_ISREG(status.st_mode) or (top and name not in known):
+                continue
+            left -= status.st_size
+            if left < 0:
+                raise UsageError(str(capture), f"it holds more than {_MAX_CAPTURE_BYTES >> 20} MiB.")
+            yield str(at / name), path.read_bytes()
+
+
+_CAPTURED = frozenset({"root", "commands"})
+"""Folders of a capture."""

@@ -1,0 +1,221 @@
+"""A plan as a shell script: it explains each step, asks, runs nothing unasked, and goes on after a reboot."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Iterable
+
+from rocmend.core.records import Phase, Risk
+from rocmend.core.units import count_text
+from rocmend.core.visible import visible
+from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
+
+_WIDTH = 76
+_BLANK = re.compile(r"(?<![\w$./:-])(?:[A-Z]{2,}|your_\w+)\b(?![\w=])")
+"""A word that a person must replace: ``IMAGE``, ``your_script.py``."""
+_COMMENT = re.compile(r"\s{2,}# ")
+
+_HEAD = r"""#!/bin/sh
+# Plan for {machine}, from facts read on {date}; made by `rocmend doctor --plan sh`.
+#
+# It stops at each step, says what it will do, and asks. It runs nothing without a yes. Steps that it cannot do (a
+# variable of your shell, a file to edit, the BIOS) it explains, and waits. Finished steps are kept in
+# ~/.local/state/rocmend: after a reboot, or whenever you stopped, run it again and it goes on.
+#
+# Save it and run it: sh plan.sh
+# shellcheck disable=SC2024  # the files that sudo's output goes to are yours
+set -u
+"""
+_MAIN = r"""
+main() {{
+    state_dir=${{XDG_STATE_HOME:-$HOME/.local/state}}/rocmend
+    state=$state_dir/plan-{digest}
+    boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null || echo unknown)
+    mkdir -p "$state_dir" && touch "$state" || exit 2
+    printf '%s\n' {title} "Finished steps are kept in $state"
+"""
+_END = r"""
+    printf '\nThat was the last step. See what is left: rocmend doctor\n'
+}
+"""
+_TOOLS = r"""
+# ask QUESTION: succeed on yes, fail on skip, leave on quit or where there is nobody to answer
+ask() {
+    while :; do
+        printf '   %s [y]es, [s]kip, [q]uit: ' "$1"
+        IFS= read -r answer || { printf '\nNobody answers: stopped.\n'; exit 1; }
+        case $answer in
+            y | yes) return 0 ;;
+            s | skip) return 1 ;;
+            q | quit) printf 'Stopped. Run this again to go on.\n'; exit 1 ;;
+        esac
+    done
+}
+
+is_done() { grep -qxF "$1" "$state"; }
+remember() { is_done "$1" || printf '%s\n' "$1" >>"$state"; }
+rebooted() { grep -q '^reboot ' "$state" && ! is_done "reboot $boot"; }
+
+# passes NUMBER TEST: run a step's check, silently; one that needs root is only run after a question
+passes() {
+    case $2 in
+        none) return 1 ;;
+        root) ask 'Run its check as root?' && "check_$1" ;;
+        *) "check_$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+# step NUMBER KEY HOW TEST EFFECT: HOW is run or hand, TEST is none, user or root, EFFECT is now or reboot
+step() {
+    printf '\n'
+    "about_$1"
+    if is_done "$2"; then
+        if [ "$5" = reboot ] && ! rebooted; then
+            printf '   Done; it takes effect with the reboot.\n'
+            return
+        fi
+        if [ "$4" = none ] || passes "$1" "$4"; then
+            printf '   Done.\n'
+            return
+        fi
+        printf '   Done before, but its check does not pass.\n'
+    elif [ "$4" = user ] && passes "$1" "$4"; then
+        printf '   Nothing to do: its check passes.\n'
+        remember "$2"
+        return
+    fi
+    if [ "$3" = hand ]; then
+        ask 'This one is yours to do. Have you done it?' || return
+    else
+        ask 'Run the commands?' || return
+        if ! "do_$1"; then
+            printf '   A command failed: the step is not finished. Its undo is shown above.\n'
+            ask 'Go on with the next step?' || exit 1
+            return
+        fi
+    fi
+    remember "$2"
+    if [ "$5" = now ] && [ "$4" != none ] && ! passes "$1" "$4"; then
+        printf '   Its check does not pass here yet: see above what it expects.\n'
+    fi
+}
+
+# reboot_step NUMBER
+reboot_step() {
+    printf '\n'
+    "about_$1"
+    if rebooted; then
+        printf '   Done.\n'
+        return
+    fi
+    ask 'Reboot now? Run this again afterwards.' || return
+    printf 'reboot %s\n' "$boot" >>"$state"
+    "do_$1"
+    exit 0
+}
+"""
+
+
+def plan_script(diagnosis: Diagnosis) -> str:
+    """Return a diagnosis's plan as a POSIX shell script."""
+    plan = diagnosis.plan
+    head = _HEAD.format(machine=_one_line(diagnosis.about), date=_one_line(diagnosis.captured_at))
+    if not plan.steps:
+        return visible(f"{head}\nprintf 'There is nothing to do.\\n'\n{_rest(plan)}")
+    digest = hashlib.sha256("\n".join(step.action for step in plan.steps).encode()).hexdigest()[:8]
+    title = _quoted(f"Plan for {diagnosis.about}: {count_text(len(plan.steps), 'step')}.")
+    calls = "".join(f"    {_call(step)}\n" for step in plan.steps)
+    steps = "".join(_functions(step, len(plan.steps)) for step in plan.steps)
+    main = _MAIN.format(digest=digest, title=title)
+    return visible(f'{head}{main}{calls}{_END}{_TOOLS}{steps}{_rest(plan)}\nmain "$@"\n')
+
+
+def _call(step: Step) -> str:
+    if step.phase is Phase.REBOOT:
+        return f"reboot_step {step.number}"
+    how = "hand" if _by_hand(step) else "run"
+    test = "none" if not step.check else "root" if "sudo" in step.check else "user"
+    effect = "reboot" if "reboot" in step.needs else "now"
+    return f"step {step.number} {_quoted(step.action)} {how} {test} {effect}"
+
+
+def _by_hand(step: Step) -> bool:
+    return step.by_hand or not step.commands or any(_BLANK.search(_split(line)[0]) for line in step.commands)
+
+
+def _functions(step: Step, count: int) -> str:
+    lines = [f"{step.number} of {count}: {step.title}", *_told(step)]
+    needs = f" needs {', '.join(step.needs)};" if step.needs else ""
+    parts = [f"\n# Step {step.number}:{needs} risk {step.risk}\n", _about(step.number, lines)]
+    if not _by_hand(step):
+        body = "".join(f"    {_guarded(line)}\n" for line in step.commands)
+        parts.append(f"do_{step.number}() {{\n{body}}}\n")
+    if step.check and step.phase is not Phase.REBOOT:
+        parts.append(f"check_{step.number}() {{\n    {step.check}\n}}\n")
+    return "".join(parts)
+
+
+def _about(number: int, lines: Iterable[str]) -> str:
+    """Return a function that prints; only the first line begins with no blank, and that with the step's number."""
+    body = "\n".join(map(_one_line, lines))
+    return f"about_{number}() {{\n    cat <<'TEXT'\n{body}\nTEXT\n}}\n"
+
+
+def _told(step: Step) -> list[str]:
+    """Return what a person should know before a yes."""
+    lines = _wrapped(step.text)
+    lines += [f"     {line}" for line in step.commands]
+    lines += _wrapped(f"Needs {', '.join(step.needs)}." if step.needs else "")
+    lines += _wrapped(_risk(step))
+    expected = f"Expected afterwards: {step.expect}"
+    lines += _wrapped(f"{expected}, from" if step.check else expected if step.expect else "")
+    lines += [f"     {step.check}"] if step.check else []
+    lines += _wrapped(f"Undo: {step.undo}" if step.undo else "")
+    for other in step.alternatives:
+        lines += _wrapped(f"{'Until then' if other.interim else 'Or'}: {other.title}. {other.text}".rstrip())
+        lines += [f"     {line}" for line in other.commands]
+        lines += _wrapped(_risk(other))
+    return lines
+
+
+def _risk(item: Step | Alternative) -> str:
+    return f"Risk: {item.risk}. {item.risk_note}".rstrip() if item.risk is not Risk.NONE else ""
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False)
+
+
+def _rest(plan: Plan) -> str:
+    """Return as comments what the script does not do."""
+    made = ""
+    for heading, steps in (("Optional", plan.optional), ("If it still fails, investigate", plan.investigate)):
+        if steps:
+            made += f"\n# {heading}:\n"
+        for step in steps:
+            texts = textwrap.wrap(f"{step.title}. {step.text}".rstrip(), _WIDTH)
+            made += "".join(f"# {line}\n" for line in texts)
+            made += "".join(f"#     {_one_line(line)}\n" for line in step.commands)
+    return made
+
+
+def _guarded(command: str) -> str:
+    """Return a command that ends its function where it fails."""
+    line, comment = _split(command)
+    whole = f"{{ {line}; }}" if re.search(r"&&|\|\|", line) else line
+    return f"{whole} || return{comment}"
+
+
+def _split(command: str) -> tuple[str, str]:
+    found = _COMMENT.search(command)
+    return (command, "") if found is None else (command[: found.start()], f"  # {command[found.end() :]}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + _one_line(text).replace("'", "'\\''") + "'"
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\r", " ")

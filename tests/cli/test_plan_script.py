@@ -1,0 +1,137 @@
+"""``doctor --plan sh``: a script that asks, runs nothing unasked, remembers, and goes on after a reboot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocmend.cli.views.plan_script import plan_script
+from rocmend.core.records import Phase, Risk
+from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
+
+MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
+NAMES = sorted(path.name for path in MACHINES.iterdir() if path.is_dir())
+SHELLCHECK = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+
+
+def step(number: int, action: str, **fields: Any) -> Step:
+    return Step(number, action, f"Do {action}", fields.pop("phase", Phase.INSTALL), **fields)
+
+
+STEPS = (
+    step(1, "make-a", commands=("touch a  # a comment",), check="test -e a", expect="nothing", undo="`rm a`"),
+    step(2, "by-hand", by_hand=True, commands=("unset X",), text="It's yours: $(touch quoted) `touch ticked`"),
+    step(3, "make-b", commands=("false || touch b", "touch b2"), needs=("reboot",), check="test -e after-boot"),
+    step(4, "reboot", phase=Phase.REBOOT, commands=("touch rebooting",), needs=("reboot",)),
+    step(5, "last", commands=("touch last", "false", "touch never"), risk=Risk.HIGH, risk_note="It fails."),
+)
+
+
+def diagnosis(*steps: Step) -> Diagnosis:
+    return Diagnosis("bench", "2026-11-28", None, (), (), (), 0, plan=Plan(steps))
+
+
+Go = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> Go:
+    """Write and run the script of these steps, answering as told."""
+
+    def run(answers: str, *steps: Step, boot: str = "one") -> subprocess.CompletedProcess[str]:
+        text = plan_script(diagnosis(*(steps or STEPS))).replace(
+            "/proc/sys/kernel/random/boot_id", str(tmp_path / "boot")
+        )
+        (tmp_path / "boot").write_text(boot)
+        (tmp_path / "plan.sh").write_text(text)
+        given = "".join(f"{answer}\n" for answer in answers)
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        command = ["sh", "plan.sh"]
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        )
+
+    return run
+
+
+def test_nothing_runs_without_a_yes(go: Go, tmp_path: Path) -> None:
+    for answers in ("", "q", "sssss"):
+        done = go(answers)
+        assert not done.stderr
+        assert {path.name for path in tmp_path.iterdir()} == {"boot", "plan.sh", "state"}
+    assert "Nobody answers: stopped." in go("").stdout
+    assert go("").returncode == 1
+
+
+def test_it_goes_on_after_a_reboot(go: Go, tmp_path: Path) -> None:
+    first = go("yyyy")
+    assert first.returncode == 0, first.stderr
+    assert (tmp_path / "rebooting").exists()
+    assert not (tmp_path / "last").exists()
+    assert "1 of 5: Do make-a" in first.stdout
+    assert not (tmp_path / "quoted").exists()
+    assert not (tmp_path / "ticked").exists()
+    (tmp_path / "rebooting").unlink()
+    (tmp_path / "b").unlink()
+    before = go("")  # the machine was not booted: it asks for the reboot again
+    assert "it takes effect with the reboot" in before.stdout
+    assert "Reboot now?" in before.stdout
+    (tmp_path / "after-boot").touch()
+    after = go("yy", boot="two")
+    assert not (tmp_path / "rebooting").exists()
+    assert not (tmp_path / "b").exists()  # done, and its check passes
+    assert (tmp_path / "last").exists()
+    assert not (tmp_path / "never").exists()
+    assert "A command failed" in after.stdout
+
+
+def test_a_step_whose_check_fails_after_the_reboot_is_offered_again(go: Go, tmp_path: Path) -> None:
+    go("yyyy")
+    (tmp_path / "b").unlink()
+    again = go("yq", boot="two")
+    assert "Done before, but its check does not pass." in again.stdout
+    assert (tmp_path / "b").exists()
+
+
+def test_what_is_so_already_is_skipped(go: Go, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    done = go("", STEPS[0])
+    assert "Nothing to do: its check passes." in done.stdout
+    assert done.returncode == 0
+
+
+def test_words_that_a_person_must_replace_are_not_run(go: Go, tmp_path: Path) -> None:
+    blank = step(1, "pull", commands=("touch IMAGE",))
+    assert "Have you done it?" in go("y", blank).stdout
+    assert not (tmp_path / "IMAGE").exists()
+
+
+def test_text_of_a_machine_is_no_code(go: Go, tmp_path: Path) -> None:
+    bad = "TEXT\n'; touch owned; $(touch owned) `touch owned`\n"
+    other = Alternative(bad, interim=False, text=bad)
+    done = go("s", Step(1, bad, bad, Phase.INSTALL, text=bad, commands=("true",), undo=bad, alternatives=(other,)))
+    assert done.returncode == 0
+    assert not done.stderr
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scripts_of_all_captured_machines_are_clean(name: str, rocmend: Callable[..., Any], tmp_path: Path) -> None:
+    done = rocmend("doctor", "--machine", MACHINES / name, "--plan", "sh")
+    assert done.out.startswith("#!/bin/sh\n")
+    assert done.code in {0, 1}
+    path = tmp_path / "plan.sh"
+    path.write_text(done.out)
+    stopped = subprocess.run(["sh", str(path)], input="", capture_output=True, text=True, check=False,
+                             env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})  # fmt: skip
+    assert not stopped.stderr
+    if SHELLCHECK is None:
+        pytest.skip("shellcheck is not installed")
+    checked = subprocess.run([SHELLCHECK, "-s", "sh", str(path)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout

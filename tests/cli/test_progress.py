@@ -1,0 +1,82 @@
+"""Long commands say at once what they do, on stderr alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import click
+import pytest
+
+from rocmend.cli import output
+from rocmend.cli.output import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that stands; its one element is the time."""
+    now = [100.0]
+    monkeypatch.setattr("rocmend.cli.output.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_elsewhere_than_on_a_terminal_a_line_comes_at_once_and_then_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    with Progress("rocmend work", "starting", about_s=20, ticks=False) as progress:
+        assert stderr.getvalue() == "rocmend work: starting (about 20 s)\n"
+        for number in range(12):
+            clock[0] += 1
+            progress(f"part {number}", number, 24, "parts")
+    assert stderr.getvalue().splitlines()[1:] == [
+        "rocmend work: 4 of 24 parts, part 4 (5 s, about 25 s left)",
+        "rocmend work: 9 of 24 parts, part 9 (10 s, about 15 s left)",
+    ]
+
+
+def test_on_a_terminal_it_is_one_line_that_is_gone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := Terminal())
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress("rocmend work", ticks=False) as progress:
+        for text in ("one", "two", "a text that is longer than the terminal is wide"):
+            progress(text, 1, 2)
+            clock[0] += 1
+        progress.say("kept")
+    assert stderr.getvalue().split("\r\x1b[K")[1:] == [
+        "rocmend work: 1 of 2, one",
+        "rocmend work: 1 of 2, two (1 s)",
+        "rocmend work: 1 of 2, a text that is lo",
+        "kept\n",
+        "",
+    ]
+
+
+def test_what_hangs_is_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    monkeypatch.setattr(output, "_TICK_S", 0.01)
+    monkeypatch.setattr(output, "_LINE_EVERY_S", 0.02)
+    progress = Progress("rocmend work", "waiting")
+    with progress:
+        while stderr.getvalue().count("waiting") < 3:
+            progress._end.wait(0.01)
+
+
+@pytest.mark.parametrize(("output_format", "lines"), [("json", 0), ("junit", 0), ("human", 1)])
+def test_a_result_for_a_program_comes_without_lines(
+    monkeypatch: pytest.MonkeyPatch, output_format: str, lines: int
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    context = click.Context(click.Command("work"))
+    context.params["output_format"] = output_format
+    with context, Progress("rocmend work", "starting"):
+        pass
+    assert stderr.getvalue().count("\n") == lines

@@ -1,0 +1,95 @@
+"""``rocmend share``, through the installed command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocmend.core.evidence import Evidence
+from rocmend.core.examples import MACHINES
+from rocmend.core.verdict import Verdict
+from rocmend.store.store import Store
+
+
+def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocmend", *map(str, words)]
+    env = {**os.environ, "ROCMEND_HOME": str(cwd / "home"), "HSA_NOTE": "mail anna.planted@example.org"}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=env)
+
+
+def keep_probes(path: Path, count: int) -> None:
+    with Store.open(path) as store:
+        for number in range(count):
+            verdict = Verdict.CRASH if number else Verdict.PASS
+            why = f"SIGSEGV in /home/anna-planted/model.py, asked by anna.planted@example.org {'x' * 900}"
+            subject, identity, started = f"op-{number}:float16", f"{number:064x}", "2026-01-31T12:00:00+00:00"
+            record = Evidence("probe", subject, identity, verdict, why, started, 1.0, "gfx1151", group="probe-1")
+            store.add(record)
+
+
+def test_a_text_for_an_issue(tmp_path: Path) -> None:
+    done = run("share", "--machine", "strix-halo", cwd=tmp_path)
+    assert done.returncode == 0
+    for part in ("gfx1151-cwsr-save-area-too-small", "6.14.0-1013-oem", "2.5.1+rocm6.2", "HSA_OVERRIDE_GFX_VERSION"):
+        assert part in done.stdout
+    assert "nothing was sent anywhere" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_failing_probes_are_in_it_redacted_and_it_fits(count: int, tmp_path: Path) -> None:
+    keep_probes(tmp_path / "kept.sqlite", count)
+    done = run("share", "--store", tmp_path / "kept.sqlite", "-o", "issue.md", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    text = (tmp_path / "issue.md").read_text()
+    assert f"{count - 1} of {count} operations failed" in text
+    assert "crash" in text
+    assert "rocmend probe --select op-" in text
+    assert "planted" not in text
+    assert "replaced: " in done.stderr
+    assert 1000 < len(text) <= 60_000
+
+
+def test_an_archive_holds_all_of_it_and_diagnoses_the_same_elsewhere(tmp_path: Path) -> None:
+    done = run("share", "--archive", "kept.zip", "--json", cwd=tmp_path)
+    data = msgspec.json.decode(done.stdout)["data"]
+    assert data["archive"] == "kept.zip"
+    with zipfile.ZipFile(tmp_path / "kept.zip") as archive:
+        assert all(name.startswith("rocmend-share/") for name in archive.namelist())
+        archive.extractall(tmp_path)
+    folder = tmp_path / "rocmend-share"
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"planted" in path.read_bytes()]
+    assert "HSA_NOTE" in (folder / "capture" / "environ.json").read_text()
+    assert (folder / "share.md").read_text() == data["text"]
+    assert "<html" in (folder / "report.html").read_text()
+    kept = msgspec.json.decode((folder / "diagnosis.json").read_bytes())["data"]
+    again = msgspec.json.decode(run("doctor", "--machine", folder / "capture", "--json", cwd=tmp_path).stdout)["data"]
+    ids = [[item["entry_id"] for item in one["findings"]] for one in (kept, again)]
+    assert ids[0] == ids[1] != []
+
+
+def test_what_is_not_redacted_is_not_packed(tmp_path: Path) -> None:
+    shutil.copytree(MACHINES / "rx-7900-xtx", tmp_path / "raw")
+    manifest = tmp_path / "raw" / "machine.json"
+    manifest.write_text(manifest.read_text().replace('"redacted": true', '"redacted": false'))
+    done = run("share", "--machine", "raw", "--archive", "raw.zip", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not redacted" in done.stderr
+    assert not (tmp_path / "raw.zip").exists()
+
+
+def test_links_in_a_capture_are_not_followed(tmp_path: Path) -> None:
+    shutil.copytree(MACHINES / "rx-7900-xtx", tmp_path / "mine")
+    (tmp_path / "secret").write_text("planted")
+    (tmp_path / "mine" / "root" / "etc" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "mine" / "notes.txt").write_text("planted")
+    assert run("share", "--machine", "mine", "--archive", "a.zip", cwd=tmp_path).returncode == 0
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert not [name for name in archive.namelist() if b"planted" in archive.read(name)]
