@@ -193,7 +193,11 @@ def wait(ctx: Context) -> Case:
 def start_a(ctx: Context) -> Case:
     import torch
 
-    case = _changing(lambda: (_start.touch(), torch.set_num_threads(torch.get_num_threads() + 1)))
+    def change() -> None:
+        _start.touch()
+        torch.set_num_threads(torch.get_num_threads() + 1)
+
+    case = _changing(change)
     case.inputs = (ctx.randn(100),)
     return case
 
