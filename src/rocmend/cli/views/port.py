@@ -137,10 +137,10 @@ def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
         rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
         blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
     if done.added:
-        blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),)))
+        blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),), folded=True))
     skipped = [file for file in done.analysis.files if file.skipped]
     if skipped:
-        blocks.append(Section("Not read", _skipped(skipped, most[0] or _SHOWN_UNREAD)))
+        blocks.append(Section("Not read", _skipped(skipped, most[0] or _SHOWN_UNREAD), folded=True))
     notes = (*done.analysis.notes, *done.notes)
     if notes:
         blocks.append(Section("Notes", tuple(Text(as_markdown(note)) for note in notes)))
@@ -167,7 +167,8 @@ def _card(file: FileReport, most: int) -> Card:
         blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
     details = tuple(Code(f"{issue.line}: {issue.snippet}") for issue in shown)
     tone = Tone.WARNING if file.manual else Tone.ADVICE
-    return Card(file.path, tone, "by hand" if file.manual else "", "", tuple(blocks), details, "The lines")
+    label = "by hand" if file.manual else ""
+    return Card(file.path, tone, label, "", tuple(blocks), details, "The lines", folded=True)
 
 
 _ORDER = {Outcome.MANUAL: 0, Outcome.SUGGEST: 1, Outcome.AUTO: 2, Outcome.NOTE: 3}
