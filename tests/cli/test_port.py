@@ -51,7 +51,7 @@ def test_without_apply_nothing_is_written(rocmend: Rocmend, project: Path) -> No
     assert bytes_of(project) == before
     assert "PY01" in done.out
     assert "CU04" in done.out
-    assert "Nothing was written." in done.out
+    assert "Nothing was written" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
 
 
@@ -366,6 +366,42 @@ def test_a_folder_of_hip_beside_the_sources_is_what_is_proven(rocmend: Rocmend, 
     hip.write_text(hip.read_text().replace("void moon() { cudaFlyToTheMoon(); }\n", ""))
     assert rocmend("port", "undo", project).code == 0
     assert bytes_of(project) == before
+
+
+def test_one_decision_is_one_line_however_many_places_it_is_about(rocmend: Rocmend, project: Path) -> None:
+    guard = "__host__ __device__ int f() {\n#if __CUDA_ARCH__ >= 700\n  return 1;\n#endif\n  return 0;\n}\n"
+    for number in range(30):
+        (project / f"arch_{number:02}.cu").write_text(guard)
+    done = rocmend("port", project)
+    row = next(line for line in done.out.splitlines() if line.startswith("CU15"))
+    assert row.split()[1] == "30\N{MULTIPLICATION SIGN}"
+    assert "arch_00.cu:2" in done.out
+    assert "arch_29.cu" not in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert done.out.index("By hand: 30 places") < done.out.index("Rewritten: ")
+    assert "arch_29.cu" in rocmend("port", project, "-v").out
+
+
+def test_single_files_are_linted_by_the_projects_settings(
+    rocmend: Rocmend, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "pyproject.toml").write_text('[tool.rocmend.port]\nignore = ["PY01"]\nexclude = ["third_party/*"]\n')
+    (project / "third_party").mkdir()
+    (project / "third_party" / "other.cu").write_text(KERNEL)
+    (project / "README.md").write_text("cudaMalloc\n")
+    monkeypatch.chdir(project)
+    rest = ("README.md", "fast/train.py", "third_party/other.cu", "deleted.cu")
+    assert rocmend("port", "lint", *rest).code == 0
+    found = rocmend("port", "lint", "./kernel.cu", *rest, "--json")
+    assert (found.code, [file["path"] for file in data_of(found)["files"]]) == (1, ["kernel.cu"])
+    assert "CU04" in rocmend("port", "lint", project / "kernel.cu").out
+    assert rocmend("port", "lint", "../elsewhere.cu").code == 2
+    rocmend("port", ".", "--write-baseline", "known.json")
+    (project / "new.cu").write_text(KERNEL)
+    known = data_of(rocmend("port", "lint", "kernel.cu", "new.cu", "--baseline", "known.json", "--json"))
+    assert [file["path"] for file in known["files"]] == ["new.cu"]
+    rocmend("port", ".", "--apply")
+    assert rocmend("port", "lint", "kernel.cu", "new.cu").code == 0, "a guard is no finding"
 
 
 def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:

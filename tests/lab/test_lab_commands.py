@@ -71,7 +71,7 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     assert "FAKE_COPY_ENGINE=0 and FAKE_GRAPHS=0 together turn the hang after upload of baseline" in least.out
 
     page = rocmend("lab", "report", DEMO, "--format", "html").out
-    assert '<figure class="timeline">' in page
+    assert '<figure class="picture timeline">' in page
     report = rocmend("lab", "report", DEMO, "--format", "md").out
     assert "FAKE_COPY_ENGINE=0 moves the hang from upload to reserve" in report
     assert "the target override and flash attention make no difference." in report

@@ -270,7 +270,7 @@ class Step(msgspec.Struct, frozen=True):
         check_when: When to check: ``Then``, ``After the reboot``.
         expect: What that prints then.
         undo: How to take it back, in Markdown.
-        settles: Ids of the findings that it settles.
+        settles: Ids of the findings that it settles, or that it is about where it has no number.
         options: Other ways.
     """
 
@@ -302,7 +302,7 @@ class Section(msgspec.Struct, frozen=True, tag="section"):
         blocks: What is in it.
         tone: How it is meant.
         folded: HTML shows the title alone until the reader opens it.
-        beside: HTML puts it beside the section before it where the page is wide.
+        beside: HTML puts it beside the section before it where the page is wide; a terminal shows it last.
     """
 
     title: str

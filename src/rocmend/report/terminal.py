@@ -76,7 +76,7 @@ class _Printer:
         self._wrapped(document.title, "bold")
         if document.summary:
             self._wrapped(document.summary, _STYLE[document.tone])
-        for block in document.blocks:
+        for block in sorted(document.blocks, key=lambda block: isinstance(block, Section) and block.beside):
             self.console.print()
             self.block(block, 0)
         if document.footer:
@@ -244,7 +244,7 @@ class _Printer:
                 self._text(Text(option.text), indent + _INDENT)
             self._commands(option, indent + _INDENT)
         if step.settles:
-            self._wrapped(f"Settles: {', '.join(step.settles)}", "dim", indent, _INDENT)
+            self._wrapped(f"{'Settles' if step.number else 'About'}: {', '.join(step.settles)}", "dim", indent, _INDENT)
 
     def _commands(self, item: Step | Option, indent: int) -> None:
         self._code(Code("\n".join(item.commands)), indent)
