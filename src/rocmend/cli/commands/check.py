@@ -122,11 +122,14 @@ def check(
     from rocmend.cli.keeping import Begun, keep_check, store_or_warning
     from rocmend.cli.views.check import check_report, check_summary
     from rocmend.kb.load import load_entries
+    from rocmend.machine.hypothetical import target_alone
 
     file = report_file(output, project=project)
     about_s = _about_s(probe, machine_dir, target)
     with Progress("rocmend check", "reading the machine", about_s=about_s, quick=not about_s) as progress:
-        machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
+        machine = target_alone(
+            take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
+        )
         knowledge = load_entries()
         store = None if no_store else store_or_warning(store_path)
 
