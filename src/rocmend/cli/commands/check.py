@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 )
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
-@click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
+@click.option("--no-store", is_flag=True, help="Do not keep the result in the store.")
 @output_options("sarif", file=False)
 def command(
     project: Path | None,

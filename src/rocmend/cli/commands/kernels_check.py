@@ -35,7 +35,7 @@ SIZES = ("tiny", "small", "large")
         ("rocmend kernels check rms_norm --device cpu", "one op, in the interpreter"),
         (
             "rocmend kernels check attention --jobs 8",
-            "its cases dealt out to eight processes, which compile side by side",
+            "one op, its cases shared by eight processes",
         ),
         ("rocmend kernels check --sizes tiny,small,large", "shapes beyond 2^31 elements too, where memory allows"),
         ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
@@ -60,7 +60,7 @@ SIZES = ("tiny", "small", "large")
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Add the records to a file."
 )
 @store_option
-@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@click.option("--no-store", is_flag=True, help="Do not keep the results.")
 @output_options("jsonl")
 def command(
     ops: tuple[str, ...],

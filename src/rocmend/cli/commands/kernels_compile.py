@@ -46,22 +46,22 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     help="table: one case a kernel, tuning record and width of elements. fast: one a kernel, gfx1100 and gfx942.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), help="Workers at once. Otherwise as many as there are cores.")
-@click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="A further Triton, for other targets.")
-@click.option("--only-triton", metavar="VERSION", help="Compile with this one of the Tritons at hand, and no other.")
+@click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="Another Triton, for other targets.")
+@click.option("--only-triton", metavar="VERSION", help="Compile with this Triton only.")
 @click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a folder of its own, and stop.")
 @click.option(
     "--triton-sha256",
     "sha256",
     multiple=True,
     metavar="HEX",
-    help="With --fetch-triton: the hash of the wheel, for a version that rocmend knows none of.",
+    help="With --fetch-triton: the hash of the wheel, for a version whose hash is not known.",
 )
 @click.option("--unpinned", is_flag=True, help="With --fetch-triton: take what the index has, whatever its hash.")
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
 @click.option(
     "--diff", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail where rows differ from a file's."
 )
-@click.option("--hidden", is_flag=True, help="Also the tuning records that a more specific record hides on a target.")
+@click.option("--hidden", is_flag=True, help="Include tuning records that a more specific one hides on a target.")
 @click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
 @click.option(
     "--time-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each kernel."

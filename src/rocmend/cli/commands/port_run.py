@@ -65,14 +65,14 @@ if TYPE_CHECKING:
     "--write-baseline",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Write what is found down as known.",
+    help="Write the issues found to a file of known issues.",
 )
 @click.option("--explain", "rule_id", type=RULE, metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
 )
-@click.option("--no-cache", is_flag=True, help="Read every file anew.")
+@click.option("--no-cache", is_flag=True, help="Ignore the cache, read every file.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
 @output_options("jsonl", "sarif")
 def command(

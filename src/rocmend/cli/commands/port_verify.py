@@ -37,7 +37,7 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 )
 @execution_options
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
-@click.option("--no-cache", is_flag=True, help="Compile everything anew.")
+@click.option("--no-cache", is_flag=True, help="Ignore the cache, compile everything.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")
 @output_options()
 def command(

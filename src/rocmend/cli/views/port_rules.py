@@ -34,7 +34,7 @@ def rules_document(known: Sequence[Rule]) -> Document:
     return Document("Rules of a port", f"{count_text(len(known), 'rule')}.", Tone.PLAIN, tuple(blocks), _FOOTER)
 
 
-_FOOTER = "`rocmend port --explain ID` tells all about one."
+_FOOTER = "`rocmend port --explain ID` explains one."
 
 
 def rule_document(rule: Rule) -> Document:
