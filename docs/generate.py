@@ -24,9 +24,10 @@ from rocmend.cli.views.port_rules import rule_document, rules_document
 from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import products, targets
+from rocmend.doctor.explain import explain
 from rocmend.kb.entry import Entry, Status
+from rocmend.kb.general import headline
 from rocmend.kb.load import Knowledge, load_entries
-from rocmend.kb.template import plain
 from rocmend.kernels.compiled.table import Row, read_table
 from rocmend.machine.facts import declared_facts
 from rocmend.mlx.programs.left_out import BEHAVES, DIFFERENT, GPU_TESTS, LEFT_OUT, TESTS
@@ -70,7 +71,7 @@ def _knowledge(folder: Path) -> None:
         raise SystemExit("entries that can't be loaded:\n" + "\n".join(str(item) for item in knowledge.problems))
     topics = defaultdict(list)
     for entry in knowledge.entries.values():
-        text = markdown.render(entry_document(entry, knowledge))
+        text = markdown.render(entry_document(explain(entry.id, knowledge), knowledge))
         back = f"More on this topic: [{entry.topic}](topic-{entry.topic}.md)."
         _write_leaf(folder / "knowledge" / f"{entry.id}.md", text, back)
         topics[entry.topic].append(entry)
@@ -102,7 +103,7 @@ PROBLEMS = Path(__file__).parent / "problems.toml"
 
 
 def _entry_table(entries: Iterable[Entry]) -> str:
-    rows = [f"| [{_cell(plain(entry.title))}]({entry.id}.md) | {entry.kind} | {entry.status} |" for entry in entries]
+    rows = [f"| [{_cell(headline(entry))}]({entry.id}.md) | {entry.kind} | {entry.status} |" for entry in entries]
     return "\n".join(["| entry | kind | status |", "|---|---|---|", *rows])
 
 

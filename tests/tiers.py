@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-CASES = 4
+CASES = 3
 """Cases of one parametrised test that are in the fast tier."""
-LIMIT_S = 2.0
+LIMIT_S = 1.5
 """Processor time of a test, its cases in the fast tier together, from which on it should be marked ``slow``."""
 SHOWN = 25
 _STARTED = pytest.StashKey[float]()

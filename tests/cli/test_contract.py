@@ -105,6 +105,7 @@ def test_json_is_one_envelope(arguments: list[str], rocmend: Run, machines: obje
     assert envelope["errors"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -67,6 +67,7 @@ def test_the_known_problems_of_a_target_that_is_not_here_are_listed(rocmend: Run
     assert "rdna1" not in done.out
 
 
+@pytest.mark.slow
 def test_formats(rocmend: Run, machines: Path) -> None:
     machine = machines / "strix-halo"
     sarif = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--format", "sarif").out)

@@ -107,6 +107,7 @@ def test_a_hostile_document_is_refused_in_one_sentence(
     assert done.memory_bytes < MEMORY_LIMIT_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name", "content"),
     [

@@ -14,15 +14,19 @@ Run = Callable[..., Any]
 CWSR = "gfx1151-cwsr-save-area-too-small"
 
 
-def test_an_entry_shows_placeholders_as_names_and_figures_in_full(rocmend: Run) -> None:
+def test_an_entry_reads_as_prose_and_with_a_machine_has_its_values(rocmend: Run) -> None:
     out = rocmend("kb", "show", CWSR).out
-    assert "<gpu.cwsr_size_bytes> bytes" in out.split("\n\n", maxsplit=1)[0]
+    assert "is\ntoo small for the GPU\n" in out.split("\n\n", maxsplit=1)[0] + "\n"
     assert "{gpu." not in out
+    assert "<gpu." not in out
     assert "19185664 bytes" in out
-
-
-def test_placeholders_stay_text_in_markdown(rocmend: Run) -> None:
-    assert r"\<gpu.cwsr_size_bytes>" in rocmend("kb", "show", CWSR, "--format", "md").out.splitlines()[0]
+    for command in (("kb", "show", CWSR), ("doctor", "--explain", CWSR)):
+        here = rocmend(*command, "--machine", "strix-halo").out
+        assert "has 13,942,784 bytes, this GPU needs 19,185,664 bytes" in " ".join(here.split("\n\n")[0].split())
+        assert "on strix-halo" in here
+        assert "cwsr_enable=0 to" not in here  # not under its MES firmware 0x83
+        assert "does not apply" in rocmend(*command, "--machine", "rx-7900-xtx").out
+    assert rocmend("kb", "search", "save area", "--json").out.count("{gpu.") == 0
 
 
 def test_sources_have_whole_addresses(rocmend: Run) -> None:

@@ -193,6 +193,7 @@ def commands(planted: Path) -> list[list[str]]:
     return [*both, *([*one, "--format", "md"] for one in both), *single]
 
 
+@pytest.mark.slow
 def test_no_command_lets_a_stranger_steer_the_terminal(planted: Path) -> None:
     given = commands(planted)
     said = on_terminal(given, planted / "home")

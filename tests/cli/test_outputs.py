@@ -93,6 +93,7 @@ def test_a_folder_that_is_not_there_is_not_made(check: Run, project: Path) -> No
     assert not (project / "none").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["/dev/stdout", "/dev/null", "/dev/fd/1"])
 def test_streams_that_are_named_are_written_to(machines: Path, project: Path, to: str) -> None:
     command = [sys.executable, "-m", "rocmend", "check", "--machine", str(machines / "strix-halo"), "-o", to]

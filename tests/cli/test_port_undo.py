@@ -53,6 +53,7 @@ def files(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in found if ".rocmend" not in path.parts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -66,6 +66,7 @@ def left(text: str) -> list[str]:
     return [secret for secret in SECRETS if secret in html.unescape(text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_format", ["md", "sarif", "json"])
 def test_a_check(output_format: str, rocmend: Run, machine: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
@@ -141,6 +142,7 @@ def test_every_command_with_formats_redacts(path: str, module: str) -> None:
         assert ("--no-redact" in options) == (path not in WITHOUT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["severity", "lab", "status", "pass", "bench", "high", "kernel", "Verdict", "conv2d"])
 def test_a_name_that_is_a_word_of_ours_changes_none(
     name: str, rocmend: Callable[..., Any], machines: Path, monkeypatch: pytest.MonkeyPatch
@@ -214,6 +216,7 @@ ENUMERATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["rx-5600-xt", "strix-halo"])
 def test_people_called_like_each_field_and_value_of_ours(
     machine: str, rocmend: Run, machines: Path, monkeypatch: pytest.MonkeyPatch
@@ -234,6 +237,7 @@ def test_people_called_like_each_field_and_value_of_ours(
     assert shown_text == whole_text
 
 
+@pytest.mark.slow
 def test_a_machine_called_like_a_key_that_no_class_has(
     rocmend: Run, machines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

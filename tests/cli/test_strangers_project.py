@@ -150,6 +150,7 @@ def answers(stranger: Stranger, wheel: str) -> dict[str, tuple[int, Any, str]]:
     return made
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_executed_unasked(stranger: Stranger, answers: dict[str, tuple[int, Any, str]]) -> None:
     for name, (code, envelope, _) in answers.items():
         assert envelope["exit_code"] == code, name
@@ -187,6 +188,7 @@ def test_the_list_names_everything(answers: dict[str, tuple[int, Any, str]]) -> 
     assert names["import", "pkg/train.py"]["command"].startswith("python3 "), "the container's own interpreter"
 
 
+@pytest.mark.slow
 def test_with_run_it_runs_without_secrets(tmp_path: Path) -> None:
     stranger = Stranger(tmp_path)
     (stranger.root / ".venv/bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')

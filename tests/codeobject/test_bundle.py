@@ -170,6 +170,7 @@ def test_truncated_payload(build: type[Build]) -> None:
         read_compressed(BytesReader(cut), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["zlib", "zstd"])
 def test_bomb_in_a_bundle_takes_no_memory(method: str) -> None:
     """Half a gigabyte of zeros behind an entry table that points to its end."""

@@ -234,6 +234,7 @@ def test_damaged_members_are_listed_and_the_rest_is_read(tmp_path: Path, build: 
     assert any(part.name == "rocBLAS" for part in found.components)
 
 
+@pytest.mark.slow
 def test_wheel_bomb(tmp_path: Path, build: type[Build]) -> None:
     bomb = build.library() + bytes(200 << 20)
     path = build.wheel(

@@ -67,6 +67,7 @@ def containers(real: bytes, build: type[Build]) -> dict[str, bytes]:
 NAMES = ("k.hsaco", "k.co", "z3.co", "z2.co", "z1.co", "zlib.co", "lib.so", "libz.so", "bare.so", "p.kpack")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_cut_anywhere_is_never_native(name: str, tmp_path: Path, real: bytes, build: type[Build]) -> None:
     whole = containers(real, build)[name]

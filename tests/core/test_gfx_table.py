@@ -18,12 +18,12 @@ def test_holds_the_28_targets_in_isa_order() -> None:
     assert generations == sorted(generations, key=lambda name: int(name[3:]))
 
 
-@pytest.mark.parametrize(("name", "meant"), [("gfx1150x", "Did you mean gfx1150 or "), ("gfx7zz", "")])
+@pytest.mark.parametrize(("name", "meant"), [("gfx1150x", "Did you mean gfx1150, "), ("gfx7zz", "")])
 def test_an_unknown_target_is_told_of_near_ones_and_of_the_list(name: str, meant: str) -> None:
     with pytest.raises(UsageError) as raised:
         gfx.lookup(name)
     assert raised.value.next_step.startswith(f"{meant}" or "`")
-    assert raised.value.next_step.endswith("`rocmend targets` lists all.")
+    assert raised.value.next_step.endswith("`rocmend targets` lists all of them.")
     assert "Known" not in raised.value.next_step
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def test_the_shipped_entries_are_found_by_their_words() -> None:
     assert len(search(REAL, "gfx1151", limit=3)) == 3
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80))
 def test_any_text_can_be_searched(query: str) -> None:
     for hit in search(REAL, query):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmend.kb.template import fill, placeholders, plain
+from rocmend.kb.template import fill, placeholders, plain, plain_code
 from rocmend.machine.facts import Machine
 
 Build = Callable[..., Machine]
@@ -45,7 +45,16 @@ def test_placeholders_are_filled_in(text: str, filled: str, machine_of: Build) -
 
 def test_placeholders_are_listed_once() -> None:
     assert placeholders('{gpu.name} {packages["a"]} {gpu.name} {gfx}') == ("gpu.name", 'packages["a"]')
-    assert plain("{gpu.name} on {kernel.release}") == "<gpu.name> on <kernel.release>"
+    assert plain("{gpu.name} on {kernel.release}") == "The GPU on"
+    assert plain("amdgpu failed (lines in the log: {dmesg.mes_hang})") == "amdgpu failed"
+    assert plain("X={env.X} on PyTorch {torch.version}: {a.b} bytes (f(x)) {gfx} ${HOME}") == (
+        "X on PyTorch (f(x)) {gfx} ${HOME}"
+    )
+
+
+def test_a_command_without_a_machine_has_words_to_replace() -> None:
+    command = 'a {ttm.suggested_pages_limit} {packages["x"]} {env.X} [{gfx}] {family} ${HOME}'
+    assert plain_code(command) == "a SUGGESTED_PAGES_LIMIT VERSION OLD_VALUE [GFX_TARGET] GFX_FAMILY ${HOME}"
 
 
 @given(st.text(alphabet='{}.gpuname["]$x \\', max_size=60))

@@ -83,6 +83,7 @@ def test_scale_of_any_sign(scale: float) -> None:
     torch.testing.assert_close(out.double(), wanted, rtol=1e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strided", [False, True])
 def test_autograd_equals_float64(strided: bool) -> None:
     q, k, v, sinks = _normal(2, 4, 20, 24), _normal(2, 2, 28, 24, seed=1), _normal(2, 2, 28, 40, seed=2), _normal(4)
@@ -108,6 +109,7 @@ def test_a_gradient_that_is_an_expanded_scalar() -> None:
         torch.testing.assert_close(one, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [16, 80, 100])
 def test_head_dimensions_in_pieces(dim: int) -> None:
     q, grad = _normal(1, 2, 21, dim), _normal(1, 2, 21, dim, seed=3)

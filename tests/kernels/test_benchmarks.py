@@ -123,6 +123,7 @@ def test_every_topic_yields_benches_of_ops_that_exist() -> None:
             assert bench.bytes > 0
 
 
+@pytest.mark.slow
 def test_the_gates_of_a_topic_hold_in_the_interpreter() -> None:
     for topic in ("quantized", "order", "conv"):
         for bench in list(benching.benches(topic, tiny=True))[:2]:

@@ -189,6 +189,7 @@ def test_what_runs_when_time_is_up_counts_as_not_begun(tmp_path: Path, monkeypat
     assert "stays" not in log.outcomes["some"]
 
 
+@pytest.mark.slow
 def test_a_second_run_has_nothing_left_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, record = tmp_path / "log.jsonl", tmp_path / "runs.json"
     options = ["--ops", "router", "--sizes", "tiny", "--device", "cpu", "--jobs", "1", "--log", str(log)]

@@ -155,6 +155,7 @@ def test_mistakes_are_words(arguments: list[str], rocmend: Run) -> None:
     assert done.err.startswith("rocmend: ")
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_tune_needs_a_gpu(rocmend: Run) -> None:
     torch = pytest.importorskip("torch")

@@ -146,6 +146,7 @@ def test_every_phase_has_a_case() -> None:
     assert any(a != 1 and b != 1 for a, b in steps)
 
 
+@pytest.mark.slow
 def test_a_sum_in_parts_is_added_up_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few tiles on a GPU with many units: the sum over taps and channels is split."""
     wide = dataclasses.replace(targets.CPU, compute_units=64)

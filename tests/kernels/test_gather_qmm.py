@@ -49,6 +49,7 @@ def test_gather_mm_like_mlx(tier: str) -> None:
     torch.testing.assert_close(out, GOLDEN["mm"], **CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mode", ["affine", "mxfp4"])
 def test_experts_of_many_tokens_in_half_types(mode: str, dtype: Any) -> None:
@@ -76,6 +77,7 @@ def _wanted(x: Any, parts: Any, chosen: Any) -> Any:
     return torch.einsum("tk,tenk->ten", x.double(), weights.double()[chosen])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slices", "tiles", "mates"), [(1, 1, 2), (2, 1, 4), (2, 2, 2), (1, 4, 1)])
 def test_rows_of_one_expert_are_served_together(slices: int, tiles: int, mates: int) -> None:
     """Up to ``mates`` rows of an expert share its weights, whichever rows those are and however many are left over."""
@@ -94,6 +96,7 @@ def test_rows_of_one_expert_are_served_together(slices: int, tiles: int, mates: 
         torch.testing.assert_close(fused[:, :, 0].double(), wanted, rtol=4e-3, atol=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["one", "random", "last"])
 @pytest.mark.parametrize("height", [16, 32])
 def test_tiles_of_many_rows(chosen: str, height: int) -> None:
@@ -109,6 +112,7 @@ def test_tiles_of_many_rows(chosen: str, height: int) -> None:
     torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, index), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [2, 40])
 def test_x_at_an_odd_address(tokens: int) -> None:
     generator = torch.Generator().manual_seed(9)
@@ -122,6 +126,7 @@ def test_x_at_an_odd_address(tokens: int) -> None:
             torch.testing.assert_close(out[:, :, 0].double(), _wanted(x[:, 0, 0], parts, chosen), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [2, 40])
 @pytest.mark.parametrize("lhs", [None, "given"])
 def test_gradient(tokens: int, lhs: str | None) -> None:

@@ -79,6 +79,7 @@ def test_a_wavefront_multiplies_sixteen_rows(size: float) -> None:
     np.testing.assert_allclose(_totals(codes, scales, x), wanted, atol=near)
 
 
+@pytest.mark.slow
 def test_each_code_of_each_place_is_its_number() -> None:
     """One number of x that is not 0, beside one that is much larger and meets nothing."""
     scales = np.full((16, 8), 127, np.uint32)

@@ -15,6 +15,7 @@ ALLOWED = (
     "torch/",
     "mlx/",
     "probe/catalogue/_",  # what probes import as they run
+    "examples/",  # projects as a stranger wrote them
     "port/support/",  # modules that are written into the projects that are ported; rocmend reads them as text
 )
 

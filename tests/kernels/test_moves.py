@@ -105,6 +105,7 @@ def test_what_does_not_fit_is_said(call: Any) -> None:
         call(torch.randn(3, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vector", [0, 8])
 @pytest.mark.parametrize("tile", [32, 256])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])

@@ -139,6 +139,7 @@ def test_equal_elements_of_a_long_row_come_by_place(largest: bool) -> None:
     assert torch.equal(top.values, x.gather(1, top.indices))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_one_pass_over_a_row_gives_what_two_give(reverse: bool, inclusive: bool) -> None:

@@ -60,6 +60,7 @@ def _assert_right(arguments: tuple[Any, ...]) -> Any:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", AFFINE + FLOATS, ids=str)
 def test_formats(form: tuple[str, int, int]) -> None:
     _assert_right(_arguments(3, 33, 256, form))

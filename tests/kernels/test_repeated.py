@@ -323,6 +323,7 @@ def test_small_temporary_tensors_share_an_allocation(most: int, monkeypatch: pyt
         assert told[11] - told[10] == 256 - 8
 
 
+@pytest.mark.slow
 def test_recording_does_not_import_torchs_compiler() -> None:
     source = """
 import sys, torch

@@ -166,6 +166,7 @@ def test_processes_share_small_cases_and_large_ones_come_alone(monkeypatch: pyte
     assert [(one.case, one.verdict) for one in run.not_passed] == [("b1", Verdict.CRASH)]
 
 
+@pytest.mark.slow
 def test_shares_of_real_children_are_all_cases() -> None:
     alone, shared = check_op("softmax", "cpu", ("tiny",)), check_op("softmax", "cpu", ("tiny",), jobs=2)
     assert alone.verdict is shared.verdict is Verdict.PASS
@@ -179,6 +180,7 @@ def test_with_nothing_to_run_on_it_says_so(monkeypatch: pytest.MonkeyPatch) -> N
         check_op("op", "cuda", ("tiny",))
 
 
+@pytest.mark.slow
 def test_a_real_child_in_the_interpreter() -> None:
     run = check_op("rms_norm", "cpu", ("tiny",))
     assert run.count > 10
@@ -186,6 +188,7 @@ def test_a_real_child_in_the_interpreter() -> None:
     assert set(run.versions) == {"torch", "triton"}
 
 
+@pytest.mark.slow
 def test_a_case_beyond_its_time_is_a_hang() -> None:
     run = check_op("rms_norm", "cpu", ("small",), case_s=0.001)
     assert run.verdict is Verdict.HANG

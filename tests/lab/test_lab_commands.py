@@ -47,6 +47,7 @@ def rocmend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_from_plan_to_report(rocmend: Run) -> None:
     plan = rocmend("lab", "plan", DEMO)
     assert plan.code == 0
@@ -70,7 +71,7 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     assert "FAKE_COPY_ENGINE=0 and FAKE_GRAPHS=0 together turn the hang after upload of baseline" in least.out
 
     page = rocmend("lab", "report", DEMO, "--format", "html").out
-    assert '<figure class="timeline">' in page
+    assert '<figure class="picture timeline">' in page
     report = rocmend("lab", "report", DEMO, "--format", "md").out
     assert "FAKE_COPY_ENGINE=0 moves the hang from upload to reserve" in report
     assert "the target override and flash attention make no difference." in report
@@ -81,6 +82,7 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     assert rocmend("lab", "status", DEMO).code == 1
 
 
+@pytest.mark.slow
 def test_what_an_experiment_keeps_is_its_owners_alone(
     rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +141,7 @@ def test_what_is_not_there_is_said(arguments: list[str], rocmend: Run) -> None:
 SECRET = "hf_notARealTokenButAsLongAsOne42"  # noqa: S105  made up
 
 
+@pytest.mark.slow
 def test_a_secret_is_handed_on_and_kept_nowhere(rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in the store, journal and logs, nor in what the commands print; without it the run asks for it."""
     workload = 'import os; print("answer:", os.environ["HF_TOKEN"][:3], os.environ["HF_TOKEN"])'

@@ -35,6 +35,7 @@ def _outcomes(experiment: Experiment, store: Store) -> dict[str, Outcome]:
     return {item.trial.id: item for item in collect(experiment, store).outcomes}
 
 
+@pytest.mark.slow
 def test_every_kind_of_end_has_its_verdict(lab: Laboratory, experiment: Experiment, store: Store) -> None:
     report = lab.run(all_trials(experiment))
     assert report.ran == dict.fromkeys(("baseline", "good", "red", "crash", "flaky", "slow", "wrong"), 1)
@@ -96,6 +97,7 @@ def test_a_program_that_is_not_there_is_infra_and_not_counted(write: Write, stor
     assert "no-such-program-anywhere" in found.void
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_resumes_and_loses_nothing(write: Write, tmp_path: Path) -> None:
     path = write(("silence_s = 3", "silence_s = 20"))
     store_path = tmp_path / "store" / "evidence.sqlite"
@@ -173,6 +175,7 @@ def test_minimize_finds_what_matters(lab: Laboratory, experiment: Experiment, st
     assert not any("minimize" in step for step in report.conclusion.next)
 
 
+@pytest.mark.slow
 def test_minimize_tells_flaky_from_steady(lab: Laboratory, experiment: Experiment) -> None:
     found = minimize(lab, trial_named(experiment, "baseline"), trial_named(experiment, "flaky"), repeats=2)
     assert found.minimal == {"mode": "flaky"}

@@ -99,6 +99,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Evidence]:
         return {name: future.result() for name, future in futures.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["alone", "with its child"])
 def test_a_pause_of_rocmend_is_no_hang(kept: dict[str, Evidence], who: str) -> None:
     evidence = kept[who]

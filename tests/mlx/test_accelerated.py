@@ -319,6 +319,7 @@ def _run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 SAYS = "from rocmend.mlx.accelerated import native, reason; print(native is not None, reason)"
 
 
+@pytest.mark.slow
 def test_it_can_be_switched_off() -> None:
     code = "import rocmend.mlx; rocmend.mlx.activate(); import mlx.core as mx; print((mx.ones((2,)) + 1).tolist())"
     done = _run(f"{code}; {SAYS}", ROCMEND_MLX_ACCELERATED="0")
@@ -336,6 +337,7 @@ def test_no_compiler_is_no_error(tmp_path: Path) -> None:
     assert "ValueError: [ROCMEND_MLX_ACCELERATED]" in done.stderr
 
 
+@pytest.mark.slow
 @compiled
 def test_processes_that_build_at_once_find_the_same_library(tmp_path: Path) -> None:
     environment = {**os.environ, "ROCMEND_CACHE_HOME": str(tmp_path), "ROCMEND_MLX_ACCELERATED": "1"}

@@ -42,6 +42,7 @@ def test_usage_and_what_cannot_be_started(tmp_path: Path) -> None:
         assert (ran.returncode, text in ran.stderr) == (2, True), ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ROCMEND_MLX_EXECUTOR", "ROCMEND_MLX_DEVICE", "ROCMEND_MLX_ACCELERATED"])
 def test_an_environment_variable_of_another_value_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the launcher without a traceback, by an import as an error that says what to do."""
@@ -57,6 +58,7 @@ def test_an_environment_variable_of_another_value_is_told(name: str, monkeypatch
     assert f"ValueError: [{name}] expected one of " in ran.stderr
 
 
+@pytest.mark.slow
 def test_a_gpu_that_there_is_not_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
@@ -78,6 +80,7 @@ def test_environment_variables_that_are_empty_are_not_set(monkeypatch: pytest.Mo
     environment.check()
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_scripts_modules_and_code_run_as_python_runs_them(tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -117,6 +117,7 @@ def test_foreign_memory_is_copied() -> None:
     assert mx.array(np.broadcast_to(np.int8(3), (2, 2))).tolist() == [[3, 3], [3, 3]]
 
 
+@pytest.mark.slow
 def test_axes_longer_than_32_bits_are_refused() -> None:
     with pytest.raises(OverflowError, match="2147483648"):
         mx.array(np.broadcast_to(np.zeros(1, np.bool_), (2**31,)))

@@ -83,6 +83,7 @@ def ran(decoder: Decoder, x: array, steps: int) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_captured_step_computes_what_the_interpreter_does(fresh: Planner) -> None:
     with settings.use("interpreter"):
         expected = ran(Decoder(), normal(2, 1, HEADS, 1, SIZE), 10)

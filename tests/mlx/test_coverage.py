@@ -57,6 +57,7 @@ def test_buffers_need_recording_in_c_or_python_3_12() -> None:
             memoryview(x)
 
 
+@pytest.mark.slow
 def test_buffers_without_recording_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as everywhere, as far as the version of Python allows it."""
     monkeypatch.setenv("ROCMEND_MLX_ACCELERATED", "0")

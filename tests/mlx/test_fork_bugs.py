@@ -213,6 +213,7 @@ print(first[0, :4].tolist(), last[-1, -4:].tolist(), small.tolist(), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_loads_a_large_file(device: str, tmp_path: Path) -> None:
     """Two processes one after the other, and one beside another, map a file of 4 GiB, most of it a hole."""
     rows, columns = 1 << 15, 1 << 15  # 2 GiB of bfloat16: offsets beyond 2^31 within a file, and sizes at it

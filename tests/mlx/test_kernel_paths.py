@@ -52,6 +52,7 @@ def tolerance_of(dtype: Any) -> float:
     return {mx.float32: 2e-5, mx.float16: 4e-3, mx.bfloat16: 3e-2}[dtype]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_norms_and_softmax(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
     x, w, b = make(3, 5, 64, dtype=dtype), make(64, seed=1, dtype=dtype), make(64, seed=2, dtype=dtype)
@@ -67,6 +68,7 @@ def test_norms_and_softmax(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
         sent_to_kernels(monkeypatch, call, tolerance_of(dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", ["none", "causal", "boolean", "additive"])
 @pytest.mark.parametrize("sunk", [False, True])
@@ -101,6 +103,7 @@ def test_cross_entropy_and_gated_delta(monkeypatch: pytest.MonkeyPatch) -> None:
     sent_to_kernels(monkeypatch, lambda: mx.fast.gated_delta_update(q, k, v, gamma, beta, state, mask))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["affine", "mxfp4", "mxfp8", "nvfp4"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_quantized_products(monkeypatch: pytest.MonkeyPatch, mode: str, dtype: Any) -> None:

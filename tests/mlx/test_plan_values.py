@@ -100,6 +100,7 @@ def computed(executor: str, steps: list[Step], results: list[int], values: list[
     return [(one.dtype, np.array(one.astype(mx.float32))) for one in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 40))
 def test_a_plan_holds_for_other_values(first: int) -> None:
     runs = 0

@@ -271,6 +271,7 @@ def test_checkpoints() -> None:
     close(mx.grad(lambda a: mx.grad(mx.checkpoint(wave))(a).sum())(x()), bend(np.array(X)))
 
 
+@pytest.mark.slow
 def test_graphs_are_deeper_than_the_stack() -> None:
     def chain(a: Any) -> Any:
         for _ in range(20_000):

@@ -248,6 +248,7 @@ def test_a_touched_file_is_known_by_its_content(project: Path, monkeypatch: pyte
     assert second.from_cache == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [lambda _: b"", lambda data: data[:-1], lambda data: data[:60] + b"\xff" + data[61:]])
 def test_a_damaged_cache_is_built_anew(project: Path, harm: object) -> None:
     assert callable(harm)
@@ -304,6 +305,7 @@ def failing_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_COMMAND", [sys.executable, "-c", textwrap.dedent(WORKER)])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("failing_workers")
 def test_a_file_that_ends_its_process_costs_itself(tmp_path: Path) -> None:
     for name in ("crash1", "crash2", "leave", "memory", *"abcdef"):
@@ -330,6 +332,7 @@ def test_a_file_that_takes_too_long_is_skipped_once(tmp_path: Path, monkeypatch:
     assert skipped(analyse(tmp_path, jobs=2)) == skipped(first)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("failing_workers")
 def test_files_that_the_projects_time_is_used_up_before_are_left_out(tmp_path: Path) -> None:
     limits = "time-limit-s = 600\nproject-time-limit-s = 2.0\n"

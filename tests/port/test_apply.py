@@ -328,6 +328,7 @@ def test_permissions_that_were_taken_away_since_stay_away(project: Path) -> None
     assert stat.S_IMODE((project / "script.py").stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data"),
     [

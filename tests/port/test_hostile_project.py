@@ -288,6 +288,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FILTERS)
 def test_no_program_runs_that_the_project_s_configuration_names(tmp_path: Path, upstream: Path, kind: str) -> None:
     ran = tmp_path / "ran"
@@ -387,6 +388,7 @@ def test_a_name_that_new_content_would_wait_under_is_not_taken(upstream: Path, o
     assert (tree(outside), tree(upstream)) == (before, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["_record", "_stage", "_move"])
 def test_a_folder_that_is_exchanged_for_a_link_meanwhile_leads_nowhere(
     upstream: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, at: str

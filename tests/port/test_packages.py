@@ -91,6 +91,7 @@ def test_a_folder_on_the_search_path_is_where_packages_begin(
     subprocess.run([sys.executable, "-c", command], cwd=root, check=True)
 
 
+@pytest.mark.slow
 def test_a_file_of_no_package_finds_what_it_needs_beside_itself_on_rocm_alone(
     tmp_path: Path, make_project: Callable[[Path, dict[str, str | bytes]], Path]
 ) -> None:

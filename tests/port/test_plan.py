@@ -41,6 +41,7 @@ def test_an_unchanged_project_is_planned_without_work(several: Path, monkeypatch
     assert plan(analysis) == first
 
 
+@pytest.mark.slow
 def test_a_damaged_memory_is_forgotten(several: Path) -> None:
     analysis = analyse(several)
     first = plan(analysis)

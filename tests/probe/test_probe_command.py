@@ -51,7 +51,7 @@ def test_the_group_has_a_help_of_its_own() -> None:
 
 
 def test_what_fits_nothing_is_said_before_anything_is_started() -> None:
-    result = invoke("probe", "--select", "no-such-probe", "--python", "/nowhere")
+    result = invoke("probe", "--select", "no-such-probe")
     assert result.exception is not None
     assert "no-such-probe" in str(result.exception)
 
@@ -61,6 +61,7 @@ def test_wrong_options(arguments: tuple[str, ...]) -> None:
     assert invoke("probe", *arguments).exit_code != 0
 
 
+@pytest.mark.slow
 @pytest.mark.cpu
 def test_a_run_on_the_cpu_in_every_format(tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -67,6 +67,7 @@ def test_no_operation_meets_what_another_has_changed(faults: dict[str, str]) -> 
     ]
 
 
+@pytest.mark.slow
 def test_what_fails_only_after_others_is_repeated_alone_and_said(faults: dict[str, str]) -> None:
     run = run_probes(["order-*", "memory-*"], device="cpu", env=faults)
     results = {result.subject.partition(":")[0]: result for result in run.results}
@@ -87,6 +88,7 @@ def test_what_fails_only_after_others_is_repeated_alone_and_said(faults: dict[st
     assert results["memory-small"].detail["peak_memory_bytes"] < 8 << 20
 
 
+@pytest.mark.slow
 def test_isolated_probes_share_nothing(faults: dict[str, str]) -> None:
     run = run_probes(["memory-small"], device="cpu", env=faults, isolate=True)
     assert [(result.verdict, result.detail["process"]) for result in run.results] == [(Verdict.PASS, "own")]
@@ -109,6 +111,7 @@ def test_a_run_is_resumed_where_it_ended(faults: dict[str, str], tmp_path: Path)
     assert [result.verdict for result in again.results] == [Verdict.PASS, Verdict.PASS]
 
 
+@pytest.mark.slow
 def test_a_host_that_is_not_to_be_trusted_gets_no_more_work(
     faults: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +145,7 @@ def test_an_interpreter_without_torch_is_said_so(tmp_path: Path) -> None:
         run_probes(["add:float32"], python=str(alone))
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_there_is_said_so() -> None:
     with pytest.raises(ProbeError, match="cuda:9"):
         run_probes(["add:float32"], device="cuda:9")

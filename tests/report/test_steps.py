@@ -64,6 +64,11 @@ def test_findings_are_linked_from_the_page() -> None:
     assert 'id="step-1"' in page
 
 
+def test_commands_in_what_is_expected_are_code() -> None:
+    page = html.render(Document("t", blocks=(Steps((Step(1, "t", expect="`uname -r` shows *6.18*"),)),)))
+    assert "Then check: <code>uname -r</code> shows *6.18*</p>" in page
+
+
 def test_what_a_machine_says_does_not_act() -> None:
     bad = "<img src=x onerror=alert(1)>"
     option = Option(bad, bad, bad, (bad,), (bad,), bad)

@@ -167,6 +167,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_loses_nothing_that_finished(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(tmp_path)]
     told: list[str] = []

@@ -6,7 +6,7 @@ import pytest
 
 from rocmend.core.errors import UsageError
 from rocmend.kb.entry import Caution, Entry, Install, Kind, Status
-from rocmend.setup.choose import choose
+from rocmend.setup.choose import choose, gpu_targets
 from rocmend.setup.tarball import with_rocm_path
 
 from .conftest import make_entry, make_knowledge, make_machine
@@ -60,6 +60,19 @@ def test_cautions_concern_this_gpu_and_this_machine() -> None:
     ]
     # what cannot be decided is said
     assert said == ["for all its class", "for all its class old kernel", "for all its class old kernel"]
+
+
+def test_a_card_is_meant_before_the_processors_graphics() -> None:
+    machine = make_machine(
+        gpu__0__gfx_target="gfx1036",
+        gpu__0__is_apu=True,
+        gpu__1__gfx_target="gfx1100",
+        gpu__1__is_apu=False,
+        gpu__2__gfx_target="gfx1100",
+        gpu__2__is_apu=False,
+    )
+    assert gpu_targets(machine) == ["gfx1100", "gfx1036"]
+    assert gpu_targets(make_machine(gpus__count=0)) == []
 
 
 def test_a_tarball_folder_must_look_like_one(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ def test_what_is_no_hash_is_not_looked_for(folder: ArtifactFolder, sha256: str) 
         folder.find(sha256)
 
 
+@pytest.mark.slow
 def test_a_large_one_needs_little_memory(tmp_path: Path, evidence: Make, in_child: Callable[..., int]) -> None:
     big = tmp_path / "big"
     with big.open("wb") as file:

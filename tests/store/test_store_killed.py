@@ -111,6 +111,7 @@ def check_whole(path: Path, promised: set[str]) -> int:
         return len(found)
 
 
+@pytest.mark.slow
 def test_kill_while_the_store_is_made_leaves_one_that_can_be_used(tmp_path: Path, evidence: Make) -> None:
     dice = random.Random(5)  # noqa: S311  not a secret
     stages = set()

@@ -33,6 +33,7 @@ FACTOR = {factor}
 """
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.tuples(st.integers(1, 9), st.integers(1, 9)),
@@ -68,6 +69,7 @@ def test_a_query_that_sees_no_key_gives_zeros_and_no_nan() -> None:
     assert bool(q.grad.isfinite().all())
 
 
+@pytest.mark.slow
 def test_the_eager_tiers_gradient() -> None:
     q, k, v = (torch.randn(1, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     with safe_attention("eager", device="cpu"):
@@ -116,6 +118,7 @@ def fake_vendor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyt
     sys.modules.pop("flash_attn", None)
 
 
+@pytest.mark.slow
 def test_a_vendors_library_is_taken_only_where_its_child_is_right(fake_vendor: bool) -> None:
     assert vendor_name() == "flash_attn"
     q, k = torch.randn(2, 4, 7, 16).half(), torch.randn(2, 2, 7, 16).half()

@@ -81,6 +81,7 @@ def test_how_a_child_ended_is_read(
     assert words in reason
 
 
+@pytest.mark.slow
 def test_a_real_child_proves_a_path_once(monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
     started = []
 
@@ -102,6 +103,7 @@ def test_a_real_child_proves_a_path_once(monkeypatch: pytest.MonkeyPatch, own_ho
     assert (own_home / "torch" / "torch-paths.json").exists()
 
 
+@pytest.mark.slow
 def test_a_child_that_does_not_return_is_a_hang_and_another_path_is_taken(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -82,6 +82,7 @@ def close(found: Any, expected: Any, dtype: Any) -> None:
         assert error <= TOLERANCE[dtype]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @relaxed
@@ -104,6 +105,7 @@ def test_forward_and_backward_equal_native_float64(dtype: Any, drawn: Drawn) -> 
             close(one, reference, dtype)
 
 
+@pytest.mark.slow
 @relaxed
 @given(drawn=convolutions())
 def test_a_small_workspace_gives_what_a_large_one_gives(drawn: Drawn) -> None:

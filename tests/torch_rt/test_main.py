@@ -36,6 +36,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [["program.py"], ["-m", "program"]])
 def test_a_script_and_a_module_run_routed(folder: Path, program: list[str]) -> None:
     done = run(folder, "--conv", "gemm", "--explain", *program, "-x", "--conv=other")
@@ -44,10 +45,12 @@ def test_a_script_and_a_module_run_routed(folder: Path, program: list[str]) -> N
     assert "safe_conv is in force on cpu devices, mode gemm" in done.stderr
 
 
+@pytest.mark.slow
 def test_off_routes_nothing(folder: Path) -> None:
     assert " none " in run(folder, "--conv", "off", "program.py").stdout
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_a_usage_error(folder: Path) -> None:
     done = run(folder, "absent.py")
     assert done.returncode == 2

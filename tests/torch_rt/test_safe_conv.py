@@ -111,6 +111,7 @@ def test_other_threads_and_compiled_scripts(calls: list[str]) -> None:
     assert calls == ["f", "f"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_second_derivatives(transposed: bool) -> None:
     function = F.conv_transpose2d if transposed else F.conv2d
@@ -181,6 +182,7 @@ def train(steps: int) -> list[float]:
     return losses
 
 
+@pytest.mark.slow
 def test_a_residual_network_trains_alike(calls: list[str]) -> None:
     expected = train(5)
     with safe_conv("gemm", device="cpu"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import stat
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from rocmend.port.state import generations
 __all__ = [
     "Ported",
     "analysed",
+    "linted",
+    "listed",
     "needs_more",
     "pending",
     "ported",
@@ -178,6 +181,46 @@ def analysed(
     """
     names = tuple(dict.fromkeys(lookup(name).name for name in targets))
     return analyse(path, targets=names, select=select, ignore=ignore, jobs=jobs, cache=cache, progress=progress)
+
+
+def listed(names: Sequence[str]) -> list[str]:
+    """Return ids that were named one by one or with commas between them; an empty name, as of a variable, is none."""
+    return [one.strip() for name in names for one in name.split(",") if one.strip()]
+
+
+def linted(
+    files: Sequence[Path], *, select: Sequence[str], ignore: Sequence[str], baseline: Path | None = None
+) -> Analysis:
+    """Return what in single files of the project in the working folder needs a port, without notes.
+
+    Args:
+        files: The files.
+        select: Ids of rules, or their beginnings, that are used.
+        ignore: Ids of rules, or their beginnings, that are not.
+        baseline: A file of findings that are known.
+
+    Raises:
+        UsageError: A file is outside of the working folder.
+    """
+    from rocmend.port.baseline import read_baseline, without_known
+
+    root = Path.cwd()
+    paths = [Path(os.path.normpath(root / file)) for file in files]
+    outside = next((file for file, path in zip(files, paths, strict=True) if not path.is_relative_to(root)), None)
+    if outside is not None:
+        raise UsageError(
+            "port lint", f"{outside} is outside of the working folder.", next_step="Run it in the project's folder."
+        )
+    only = frozenset(path.relative_to(root).as_posix() for path in paths)
+    found = analyse(Path(), select=select, ignore=ignore, only=only)
+    if baseline is not None:
+        found = without_known(found, read_baseline(baseline))
+    open_ = set(map(id, (one for one in pending(found, suggestions=False) if one.outcome is not Outcome.NOTE)))
+    kept = (
+        msgspec.structs.replace(file, issues=tuple(one for one in file.issues if id(one) in open_))
+        for file in found.files
+    )
+    return msgspec.structs.replace(found, files=tuple(file for file in kept if file.issues or file.unread))
 
 
 def ported(

@@ -14,8 +14,8 @@ from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary
 from rocmend.kb.action import Action, action_name, commands_on
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
-from rocmend.kb.match import Match, Matcher
-from rocmend.kb.predicate import PredicateError, compile_predicate
+from rocmend.kb.match import Match, Matcher, helps
+from rocmend.kb.predicate import PredicateError
 from rocmend.kb.template import fill
 from rocmend.kb.vocabulary import WORKLOADS
 from rocmend.machine.facts import Machine, declared_facts
@@ -106,7 +106,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
         remedies = tuple(
             _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu)
             for remedy in entry.remedy
-            if _helps(remedy, machine, match.gpu)
+            if helps(remedy, machine, match.gpu)
         )
         alike.setdefault((match.title, remedies), []).append(match)
     return [
@@ -115,7 +115,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
             title=title,
             severity=entry.severity or Severity.INFO,
             subject=_subjects(group),
-            explanation=entry.body,
+            explanation=fill(entry.body, machine, group[0].gpu),
             evidence=_evidence(group),
             remedies=remedies,
             sources=entry.source,
@@ -124,17 +124,6 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
         )
         for (title, remedies), group in alike.items()
     ]
-
-
-def _helps(remedy: Remedy, machine: Machine, gpu: int | None) -> bool:
-    """Whether a remedy's condition holds, for some GPU where none is given; one that cannot be decided does."""
-    if not remedy.when:
-        return True
-    predicate = compile_predicate(remedy.when)
-    gpus: list[int | None] = [gpu]
-    if gpu is None and predicate.reads_gpu:
-        gpus = [*machine.indices("gpu")] or [None]
-    return any(predicate.evaluate(machine, index).value is not False for index in gpus)
 
 
 _FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "expect": False, "undo": True}

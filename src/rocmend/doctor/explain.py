@@ -6,9 +6,10 @@ import msgspec
 
 from rocmend.core.records import Source
 from rocmend.kb.entry import Entry, Status
+from rocmend.kb.general import generic, headline, rewritten
 from rocmend.kb.load import Knowledge
-from rocmend.kb.match import Match, Matcher
-from rocmend.kb.template import plain
+from rocmend.kb.match import Match, Matcher, helps
+from rocmend.kb.template import fill, plain_code
 from rocmend.machine.facts import Machine
 
 
@@ -35,16 +36,18 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     """An entry, what it is linked with, and what it says of a machine.
 
     Attributes:
-        entry: The entry.
-        title: Its title without a machine.
+        entry: The entry, with a machine's values filled in where it applies to that machine, else in general words.
+        title: Its title, likewise.
         links: In the order of relations, then as written.
         matches: What it says of the machine, where one was given.
+        machine: The machine's name, where one was given.
     """
 
     entry: Entry
     title: str
     links: tuple[LinkedEntry, ...] = ()
     matches: tuple[Match, ...] = ()
+    machine: str = ""
 
 
 _REVERSED = {
@@ -65,7 +68,7 @@ def explain(entry_id: str, knowledge: Knowledge, machine: Machine | None = None)
 
     Raises:
         UsageError: No such entry; the nearest ids are named.
-        PredicateError: Its predicate is malformed (only with a machine).
+        PredicateError: A predicate of it is malformed (only with a machine).
     """
     entry = knowledge.get(entry_id)
     links = [
@@ -80,11 +83,25 @@ def explain(entry_id: str, knowledge: Knowledge, machine: Machine | None = None)
         if entry_id in getattr(other.links, field)
     ]
     matches = () if machine is None else tuple(Matcher(machine).match(entry))
-    return Explanation(entry, plain(entry.title), tuple(links), matches)
+    here = next((match for match in matches if match.applies), None)
+    made = generic(entry) if here is None or machine is None else _filled(entry, machine, here.gpu)
+    return Explanation(made, made.title, tuple(links), matches, machine.name if machine is not None else "")
+
+
+def _filled(entry: Entry, machine: Machine, gpu: int | None) -> Entry:
+    def prose(text: str) -> str:
+        return fill(text, machine, gpu)
+
+    def code(text: str) -> str:
+        return plain_code(fill(text, machine, gpu, for_shell=True))
+
+    remedies = tuple(remedy for remedy in entry.remedy if helps(remedy, machine, gpu))
+    here = msgspec.structs.replace(entry, remedy=remedies)
+    return rewritten(here, fill(entry.title, machine, gpu), prose, code)
 
 
 def _linked(relation: str, entry_id: str, knowledge: Knowledge) -> LinkedEntry:
     other = knowledge.entries.get(entry_id)
     if other is None:
         return LinkedEntry(relation, entry_id)
-    return LinkedEntry(relation, entry_id, plain(other.title), other.status, other.source)
+    return LinkedEntry(relation, entry_id, headline(other), other.status, other.source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -13,6 +14,7 @@ from rocmend.kb.action import Action, action_name, setting_of, with_argument
 
 REBOOT = "reboot"
 _RISKS = list(Risk)
+_SENTENCE = re.compile(r"(?<=[\w)`])\.\s+(?=[A-Z])")
 
 
 class _Wish(msgspec.Struct, frozen=True):
@@ -128,8 +130,9 @@ def _drop_conflicts(main: _Wishes, others: _Wishes) -> None:
 
 
 def _title(action: str, remedy: Remedy, actions: Mapping[str, Action]) -> str:
+    """Return a step's title: its action's, else the remedy's first sentence."""
     known = actions.get(action_name(action)) if action else None
-    return with_argument(known.title, action) if known is not None else remedy.text.rstrip(".")
+    return with_argument(known.title, action) if known is not None else _SENTENCE.split(remedy.text)[0].rstrip(".")
 
 
 def _detail(title: str, remedy: Remedy) -> str:
@@ -277,13 +280,15 @@ def _looks(wishes: Iterable[_Wish]) -> tuple[Step, ...]:
     for wish in wishes:
         remedy = wish.remedy
         key = (remedy.text, remedy.commands)
+        title = _title("", remedy, {})
         before = made.get(key)
         settles = (*(before.settles if before is not None else ()), wish.finding.entry_id)
         made[key] = Step(
             number=0,
             action=remedy.action,
-            title=remedy.text.rstrip("."),
+            title=title,
             phase=Phase.INVESTIGATE,
+            text=_detail(title, remedy),
             commands=remedy.commands,
             needs=remedy.needs,
             risk=remedy.risk,

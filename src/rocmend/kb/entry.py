@@ -228,6 +228,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     Attributes:
         id: Stable, kebab-case, equal to the file's name; never reused.
         title: What is the matter or what is so, in one line; ``{fact.key}`` is filled in for a finding.
+        headline: The title where there is no machine to fill it in from; empty where it reads well without values.
         kind: What it is about.
         status: Whether it stands.
         reviewed: The day somebody last checked it against its sources.
@@ -257,6 +258,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     reviewed: dt.date
     review_by: dt.date
     source: tuple[Source, ...]
+    headline: str = ""
     claimed: str = ""
     fixed_in: tuple[str, ...] = ()
     severity: Severity | None = None

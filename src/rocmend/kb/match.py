@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocmend.core.records import Fact, Gap
+from rocmend.core.records import Fact, Gap, Remedy
 from rocmend.kb.entry import Entry
 from rocmend.kb.predicate import Outcome, Predicate, compile_predicate
 from rocmend.kb.reading import NOT_COLLECTED
@@ -148,3 +148,18 @@ def match(entry: Entry, machine: Machine) -> list[Match]:
         PredicateError: The entry's predicate is malformed.
     """
     return Matcher(machine).match(entry)
+
+
+def helps(remedy: Remedy, machine: Machine, gpu: int | None) -> bool:
+    """Whether a remedy's condition holds, for some GPU where none is given; one that cannot be decided does.
+
+    Raises:
+        PredicateError: The condition is malformed.
+    """
+    if not remedy.when:
+        return True
+    predicate = compile_predicate(remedy.when)
+    gpus: list[int | None] = [gpu]
+    if gpu is None and predicate.reads_gpu:
+        gpus = [*machine.indices("gpu")] or [None]
+    return any(predicate.evaluate(machine, index).value is not False for index in gpus)

@@ -200,6 +200,8 @@ def _compiled(text: str) -> tuple[Predicate | None, PredicateError | None]:
 
 def check_placeholders(entry: Entry, context: Context) -> Findings:
     """Yield placeholders that can never be filled in."""
+    if entry.headline and placeholders(entry.headline):
+        yield "KB019", "headline: it is for readers without a machine, and has a placeholder"
     texts = [("title", entry.title)]
     texts += [("remedy", text) for remedy in entry.remedy for text in _texts(remedy)]
     texts += [("setting", item.value) for item in entry.setting]

@@ -55,9 +55,32 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
     return PLACEHOLDER.sub(value_text, text) if "{" in text else text
 
 
+_ASIDE = re.compile(r"\s*\([^()]*\)")
+_LABELS = {"gpu.gfx_target": "the GPU", "gpu.name": "the GPU"}
+"""What a placeholder is called where its value is not known; those that are not here are left out."""
+
+
 def plain(text: str) -> str:
-    """Return a text without a machine: its placeholders in angle brackets."""
-    return PLACEHOLDER.sub(r"<\1>", text)
+    """Return prose without a machine: values are left out, with the brackets or the equals sign that they stand by."""
+    if not PLACEHOLDER.search(text):
+        return text
+    begins = text.startswith("{")
+    text = _ASIDE.sub(lambda found: "" if PLACEHOLDER.search(found[0]) else found[0], text)
+    text = PLACEHOLDER.sub(lambda found: _LABELS.get(found[1], "\0"), text)
+    text = re.sub(r"(?::? |=)?\0(?: bytes| %)?", "", text).lstrip()
+    return text[:1].upper() + text[1:] if begins else text
+
+
+def plain_code(text: str) -> str:
+    """Return a command without a machine: words in capitals for a person to replace."""
+    text = PLACEHOLDER.sub(lambda found: _word(found[1]), text)
+    return text.replace("{gfx}", "GFX_TARGET").replace("{family}", "GFX_FAMILY")
+
+
+def _word(key: str) -> str:
+    if key.startswith("env."):
+        return "OLD_VALUE"
+    return "VERSION" if key.startswith(("packages[", "rocm.packages[")) else key.rpartition(".")[2].upper()
 
 
 def fact_value(key: str, machine: Machine, gpu: int | None) -> Any:

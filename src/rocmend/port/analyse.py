@@ -57,6 +57,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
     jobs: int | None = None,
     cache: bool = True,
     progress: Progress | None = None,
+    only: frozenset[str] | None = None,
 ) -> Analysis:
     """Return what in a project needs a port. Nothing is written but the cache, in the user's cache folder.
 
@@ -68,6 +69,8 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         jobs: How many processes read files; None: one a CPU that we may run on, and one for a small project.
         cache: Whether what is known of unchanged files is used and kept.
         progress: Is told how far it is.
+        only: Paths of the files to read, relative to the project; None: all. Those that the project excludes, or that
+            no rule reads, are left out.
 
     Raises:
         UsageError: There is no such folder or file, its settings are wrong, or no rule begins with an id given.
@@ -76,12 +79,15 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
     start = time.perf_counter()
     folder, single = _folder(root)
     chosen = settings(folder)
-    known = Cache(folder, chosen) if cache else None
+    known = Cache(folder, chosen) if cache and only is None else None  # a cache holds a whole project
     with Crew(folder, chosen) as crew:
         if known is None or known.empty:
             crew.start()  # it loads the rules while we do
         wanted = _chosen_rules(select or chosen.select, [*chosen.ignore, *ignore])
         walked = single or walk(folder, exclude=chosen.exclude)
+        names = _names(folder, walked, alone=single is not None)
+        if only is not None:
+            walked = _only(walked, only)
         seen, to_read = _known(walked.files, known)
         from_cache, total = len(seen), len(walked.files)
         if progress:
@@ -94,7 +100,7 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
     if known:
         known.save()
     seen += [not_looked_at(left.path, left.reason) for left in walked.left_out]
-    files = _by_rules(seen, wanted, _names(folder, walked, alone=single is not None))
+    files = _by_rules(seen, wanted, names)
     looked_at = Counter(one.reads.value for one in seen if one.reads)
     return Analysis(
         root=str(folder),
@@ -141,6 +147,12 @@ def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str
             raise unknown("port", "rule", name, known, listed="rocmend port --rules")
     kept = [rule for rule in known if not given[0] or rule.startswith(tuple(given[0]))]
     return frozenset(rule for rule in kept if not rule.startswith(tuple(given[1])))
+
+
+def _only(walked: Walked, paths: frozenset[str]) -> Walked:
+    """Return what a walk found of these paths."""
+    left_out = [one for one in walked.left_out if one.path in paths]
+    return Walked([one for one in walked.files if one.path in paths], left_out, [], [])
 
 
 def _known(files: Iterable[FoundFile], known: Cache | None) -> tuple[list[Look], list[FoundFile]]:

@@ -160,7 +160,7 @@ def _sources(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decis
     if found.cuda:
         others = len(found.cuda) - len(found.kernels)
         return _Verdict(
-            True, f"{_many(found.kernels, 'CUDA source')}, and {others} other C++ that uses CUDA"
+            True, _many(found.kernels, "CUDA source") + (f", and {others} other C++ that uses CUDA" if others else "")
         ), found.kernels
     return _Verdict(False, "it has no CUDA C++"), []
 

@@ -270,7 +270,7 @@ class Step(msgspec.Struct, frozen=True):
         check_when: When to check: ``Then``, ``After the reboot``.
         expect: What that prints then.
         undo: How to take it back, in Markdown.
-        settles: Ids of the findings that it settles.
+        settles: Ids of the findings that it settles, or that it is about where it has no number.
         options: Other ways.
     """
 

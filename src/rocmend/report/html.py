@@ -22,7 +22,7 @@ from rocmend import __version__
 from rocmend.report.document import Block, Card, Document, Picture, Section
 from rocmend.report.pictures.draw import draw
 from rocmend.report.pictures.tables import table_of
-from rocmend.report.visible import visible_in
+from rocmend.report.visible import as_markdown, visible_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -115,6 +115,7 @@ def _environment() -> Environment:
     environment.filters["groupby_run"] = _runs
     environment.globals.update(
         markdown=_markdown,
+        inline=_inline,
         anchor=anchor,
         kind_of=lambda item: type(item).__name__,
         web=_is_web_address,
@@ -145,3 +146,8 @@ def _parser() -> MarkdownIt:
 
 def _markdown(text: str) -> Markup:
     return Markup(_parser().render(text))  # noqa: S704  raw HTML is off in the parser
+
+
+def _inline(text: str) -> Markup:
+    """Return plain text of one line as HTML; what stands in ticks is code, anything else is as it is."""
+    return Markup(_parser().renderInline(as_markdown(text)))  # noqa: S704  raw HTML is off in the parser

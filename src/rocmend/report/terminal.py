@@ -244,7 +244,7 @@ class _Printer:
                 self._text(Text(option.text), indent + _INDENT)
             self._commands(option, indent + _INDENT)
         if step.settles:
-            self._wrapped(f"Settles: {', '.join(step.settles)}", "dim", indent, _INDENT)
+            self._wrapped(f"{'Settles' if step.number else 'About'}: {', '.join(step.settles)}", "dim", indent, _INDENT)
 
     def _commands(self, item: Step | Option, indent: int) -> None:
         self._code(Code("\n".join(item.commands)), indent)

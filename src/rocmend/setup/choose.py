@@ -128,6 +128,13 @@ def choose(machine: Machine, knowledge: Knowledge, package: str, target: str, wo
     return Choices(package, target, tuple(made), tuple(sorted(packages)))
 
 
+def gpu_targets(machine: Machine) -> list[str]:
+    """Return the gfx targets of a machine's GPUs, each once: cards before processor graphics, which is rarely meant."""
+    found = [(machine.value(f"gpu.{index}.is_apu") is True, index) for index in machine.indices("gpu")]
+    names = [machine.value(f"gpu.{index}.gfx_target") for _, index in sorted(found)]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
 def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, matcher: Matcher) -> Choice:
     serves, reason = _serves(entry, install, target, gfx, matcher)
     return Choice(

@@ -63,6 +63,7 @@ OF_32 = ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
 OF_64 = ("gfx90a", "gfx942", "gfx950")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "wave_size"), [*((name, 32) for name in OF_32), *((name, 64) for name in OF_64)])
 def test_a_code_object_of_the_targets_own_wave_size(target: str, wave_size: int, tools: Toolchain) -> None:
     made = compiled(SUM, target, tools)
@@ -74,6 +75,7 @@ def test_a_code_object_of_the_targets_own_wave_size(target: str, wave_size: int,
     assert findings(made) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx1010", "gfx1201"])
 def test_64_lanes_are_forced_on_a_target_of_32(target: str, tools: Toolchain) -> None:
     made = compiled(SUM, target, tools, wave_size=64)
@@ -90,6 +92,7 @@ def test_features_of_a_target_go_into_the_code(tools: Toolchain) -> None:
     assert "gfx90a:xnack-" in compiled(SUM, "gfx90a:xnack-", tools).assembly
 
 
+@pytest.mark.slow
 def test_a_width_bug_shows_in_the_code_of_gfx9_alone(tools: Toolchain) -> None:
     def body(call: bytes, target: str) -> list[str]:
         assembly = compiled(BALLOT % call, target, tools).assembly
@@ -102,6 +105,7 @@ def test_a_width_bug_shows_in_the_code_of_gfx9_alone(tools: Toolchain) -> None:
     assert not any("_b64" in line for line in wrong if "bcnt" in line)
 
 
+@pytest.mark.slow
 def test_the_device_library_is_linked_with_the_targets_constants(tools: Toolchain) -> None:
     source = RUNTIME + b'__global__ void k(double* x) { x[0] = lgamma(x[0]); printf("%f\\n", x[0]); }'
     for target in ("gfx1100", "gfx942"):
@@ -122,6 +126,7 @@ def test_an_include_is_looked_for_beside_the_file_and_in_folders(tools: Toolchai
     assert "v_mov_b32_e32 v1, 42" in made.assembly
 
 
+@pytest.mark.slow
 def test_what_was_compiled_is_known_until_a_header_changes(tools: Toolchain, tmp_path: Path) -> None:
     header, source = tmp_path / "value.h", tmp_path / "k.cu"
     header.write_text("#define VALUE 41\n")
@@ -146,6 +151,7 @@ def test_an_instruction_of_another_machine_names_its_line(tools: Toolchain) -> N
     assert (made.errors[0].message, made.errors[0].line) == ("invalid instruction", 3)
 
 
+@pytest.mark.slow
 def test_too_much_lds_is_an_error_of_the_kernel(tools: Toolchain) -> None:
     source = (
         RUNTIME + b"__global__ void k(int* x) { __shared__ int a[20000]; a[*x] = 1; __syncthreads(); *x = a[*x ^ 1]; }"
@@ -205,6 +211,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_both_sides_of_a_program_are_read(tools: Toolchain) -> None:
     made = check_syntax(RUNTIME + HOST, "gfx1151", toolchain=tools)
     assert isinstance(made, Syntax)
@@ -212,6 +219,7 @@ def test_both_sides_of_a_program_are_read(tools: Toolchain) -> None:
     assert made.diagnostics == ()
 
 
+@pytest.mark.slow
 def test_an_error_of_the_hosts_side_is_seen_by_reading_it_alone(tools: Toolchain) -> None:
     wrong = RUNTIME + HOST.replace(b"hipFree(x)", b"hipFreed(x)")
     made = check_syntax(wrong, "gfx942", host_only=True, toolchain=tools)

@@ -10,6 +10,7 @@ from rocmend.codeobject.hip.headers import STAND_INS
 HEADERS = sorted(str(path.relative_to(STAND_INS)) for path in STAND_INS.rglob("*.h"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_makes_itself_known_on_both_sides(header: str, tools: Toolchain) -> None:
     made = check_syntax(f"#include <{header}>\n#include <{header}>\n".encode(), "gfx1100", toolchain=tools)
@@ -27,6 +28,7 @@ def assembly(body: str, tools: Toolchain, target: str = "gfx1100", headers: str 
     return made.assembly
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expression", "instruction"),
     [

@@ -84,6 +84,7 @@ def test_headers_change_the_fingerprint(tmp_path: Path, tools: Toolchain) -> Non
     assert found.fingerprint != tools.fingerprint
 
 
+@pytest.mark.slow
 def test_without_headers_of_the_system_those_of_ziglang_do(tools: Toolchain, tmp_path: Path) -> None:
     import msgspec
 

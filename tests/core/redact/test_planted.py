@@ -237,6 +237,7 @@ def test_any_json_value_is_redacted_to_json_and_stays(value: object) -> None:
     msgspec.json.decode(msgspec.json.encode(once))
 
 
+@pytest.mark.slow
 @given(
     st.from_regex(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", fullmatch=True),
     st.uuids(),

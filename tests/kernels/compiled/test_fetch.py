@@ -121,6 +121,7 @@ HARMS: tuple[Callable[[Home], None], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_fetched_triton_that_others_could_change_does_not_run(home: Home, harm: Callable[[Home], None]) -> None:
     known = home.wheel("3.7.0")
@@ -132,6 +133,7 @@ def test_a_fetched_triton_that_others_could_change_does_not_run(home: Home, harm
     assert "is not used" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["empty", "planted", "cut", "more"])
 def test_what_is_not_complete_does_not_count_and_is_fetched_again(home: Home, how: str) -> None:
     known = home.wheel("3.99.0")
@@ -159,6 +161,7 @@ def test_what_is_not_complete_does_not_count_and_is_fetched_again(home: Home, ho
         assert at.stat().st_mode & 0o777 == 0o700, at
 
 
+@pytest.mark.slow
 def test_only_what_is_known_by_its_hash_is_installed(home: Home) -> None:
     assert all(len(one) == 64 for hashes in known_hashes().values() for one in hashes)
     home.wheel("3.7.0")
@@ -175,6 +178,7 @@ def test_only_what_is_known_by_its_hash_is_installed(home: Home) -> None:
     assert home.run("--fetch-triton", "../3.7.0", "--unpinned").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_killed_fetch_leaves_nothing_that_counts(home: Home) -> None:
     known = home.wheel("3.99.0", files=800)
     command = [
@@ -201,6 +205,7 @@ def test_a_killed_fetch_leaves_nothing_that_counts(home: Home) -> None:
     assert not list(home.place.glob(".rocmend-building-*"))
 
 
+@pytest.mark.slow
 def test_a_fetched_triton_compiles(home: Home) -> None:
     assert home.run("--fetch-triton", "3.7.0", "--triton-sha256", home.wheel("3.7.0")).returncode == 0
     home.compile()

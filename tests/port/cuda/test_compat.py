@@ -102,6 +102,7 @@ def test_the_header_is_reached_by_its_way() -> None:
     assert b'#include "../cuda_to_hip.h"' in ported(SOURCE, issues, "../cuda_to_hip.h")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_rounding_in_a_direction_sets_the_mode_around_the_operation(target: str) -> None:
     try:
@@ -123,6 +124,7 @@ def test_rounding_in_a_direction_sets_the_mode_around_the_operation(target: str)
     assert set_to[1::2] == [(place, "0") for place, _ in set_to[::2]]  # and back to the nearest after each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_what_hip_has_under_no_name_compiles(target: str) -> None:
     try:
@@ -139,6 +141,7 @@ def test_what_hip_has_under_no_name_compiles(target: str) -> None:
     assert isinstance(made, HipObject), made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_minima_of_signed_and_unsigned_are_unsigned(target: str) -> None:
     try:
@@ -161,6 +164,7 @@ bool host(float x, int a, unsigned b) { return isfinite(x) && isnan(x) && min(a,
     assert isinstance(made, HipObject), made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_host_code_has_minima_of_every_type_and_what_nvcc_includes(target: str) -> None:
     """HIP's host code has ``min`` and ``max`` of ``int`` alone, which makes ``int`` of everything else, silently."""

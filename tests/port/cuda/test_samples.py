@@ -124,6 +124,7 @@ def test_what_is_asked_for_is_there_where_its_library_is_used(tmp_path: Path) ->
     assert "#define cufftResult hipfftResult\n" in header
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_the_support_header_compiles_with_hip(tmp_path: Path, target: str) -> None:
     try:

@@ -71,6 +71,7 @@ def test_a_malformed_source_is_ported_once_or_not_at_all(tmp_path: Path, source:
     assert (second.after, second.reason) == (None, "")
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sources=st.lists(malformed(), min_size=2, max_size=6))
 def test_a_project_of_malformed_sources_stays_as_its_port_is(

@@ -127,6 +127,7 @@ __global__ void all(int* words, signed char* bytes, float* numbers, unsigned lon
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_memory_compiles_for_amd_gpus(target: str) -> None:
     try:
@@ -168,6 +169,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [32, 64])
 def test_lanes_keep_to_32(lanes: int, tmp_path: Path) -> None:
     got = run(LANES, tmp_path, lanes)

@@ -120,6 +120,7 @@ def source() -> bytes:
     return (head + functions + tail).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_all_of_them_compile_for_amd_gpus(target: str) -> None:
     try:
@@ -194,6 +195,7 @@ def same(case: Case, got: int, expected: int, letter: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(len(CASES)), ids=lambda at: CASES[at].text.split(" %")[0][:40])
 def test_translation_computes_what_ptx_defines(at: int, results: dict[int, list[tuple[list[int], list[int]]]]) -> None:
     case = CASES[at]

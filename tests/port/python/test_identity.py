@@ -303,6 +303,7 @@ def trace(source: str) -> tuple[list[Any], str]:
     return calls, ""
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(edited())
 def test_what_passes_does_the_same(pair: tuple[str, str]) -> None:
@@ -311,6 +312,7 @@ def test_what_passes_does_the_same(pair: tuple[str, str]) -> None:
         assert trace(after) == trace(before), f"{before}\n----\n{after}"
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(block(), st.data())
 def test_right_ports_pass(lines: list[str], data: st.DataObject) -> None:

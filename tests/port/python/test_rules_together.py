@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def written(data: bytes, issues: list[Issue], package_import: str) -> bytes:
     return after
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(CASES), min_size=2, max_size=5), st.sampled_from(["package._rocm", "._rocm"]))
 def test_several_in_one_file(sources: list[str], package_import: str) -> None:

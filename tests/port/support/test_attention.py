@@ -219,6 +219,7 @@ def test_packed_forms_are_the_plain_ones() -> None:
     assert attention.flash_attn.flash_attn_func is attention.flash_attn_func
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("softcap", [0.0, 2.0])
 def test_a_compiled_function_has_one_graph(softcap: float) -> None:
     """flash-attn's functions are operators, which ``fullgraph`` takes."""

@@ -24,6 +24,7 @@ def about(level: Level, subject: str) -> list[Evidence]:
     return [one for one in level.evidence if one.subject == subject and one.outcome is not Outcome.NOTE]
 
 
+@pytest.mark.slow
 def test_a_port_compiles_for_its_target_and_for_the_other_wave_size(total: Path) -> None:
     made = compiles(total)
     assert made.status is Status.PASSED, made.evidence
@@ -40,6 +41,7 @@ def test_a_source_that_was_not_ported_asks_for_nvidias_header(ported: Ported) ->
     assert all("NVIDIA's" in one.detail for one in about(made, "total.cu"))
 
 
+@pytest.mark.slow
 def test_a_headers_place_in_the_project_is_found(ported: Ported) -> None:
     header = b"#pragma once\n#include <hip/hip_runtime.h>\n__device__ inline int twice(int x) { return 2 * x; }\n"
     source = b'#include "deep/twice.cuh"\n__global__ void k(int* x) { *x = twice(*x); }\n'
@@ -48,6 +50,7 @@ def test_a_headers_place_in_the_project_is_found(ported: Ported) -> None:
     assert made.status is Status.PASSED, made.evidence
 
 
+@pytest.mark.slow
 def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     source = PORT.replace(
         b"#include <hip/hip_runtime.h>", b"#include <hip/hip_runtime.h>\n#include <hipcub/hipcub.hpp>"
@@ -57,6 +60,7 @@ def test_a_header_that_is_not_here_leaves_it_undecided(ported: Ported) -> None:
     assert all("hipcub-dev" in one.detail for one in about(made, "total.cu"))
 
 
+@pytest.mark.slow
 def test_an_error_names_its_line_and_one_bad_unit_hides_no_good_one(ported: Ported) -> None:
     wrong = PORT.replace(b"__shfl_down(value", b"__shfl_across(value")
     root = ported({"a.cu": ORIGINAL, "b.cu": ORIGINAL}, {"a.cu": wrong, "b.cu": PORT})
@@ -67,6 +71,7 @@ def test_an_error_names_its_line_and_one_bad_unit_hides_no_good_one(ported: Port
     assert made.summary.startswith("1 of 2 translation units compile")
 
 
+@pytest.mark.slow
 def test_scratch_and_stand_ins_are_told(ported: Ported) -> None:
     source = b"""#include <hip/hip_runtime.h>
 #include <hip/hip_fp16.h>

@@ -42,6 +42,7 @@ def test_a_case_comes_back_as_it_was_written(recorded: Path) -> None:
     assert cases.buffer(Beneath(recorded), folder, "in.bin") == VALUES
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pip_compiler")
 def test_a_recorded_launch_is_made_ready_for_both_wave_sizes(recorded: Path) -> None:
     with Job(recorded) as job:
@@ -57,6 +58,7 @@ def test_a_recorded_launch_is_made_ready_for_both_wave_sizes(recorded: Path) -> 
         assert len(segment) == one.kernarg.size
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pip_compiler")
 def test_an_executor_is_given_what_it_needs_and_its_results_are_judged(
     recorded: Path, monkeypatch: pytest.MonkeyPatch

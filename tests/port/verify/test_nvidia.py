@@ -111,6 +111,7 @@ def test_without_nvcc_it_did_not_run(total: Path, monkeypatch: pytest.MonkeyPatc
     assert "no nvcc" in made.why
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
 def test_real_cubins_are_equal_and_a_changed_line_is_not(ported: Ported) -> None:
     files = {"good.cu": ORIGINAL, "bad.cu": ORIGINAL, "lines.cu": b"#include <cassert>\n" + ORIGINAL}

@@ -38,6 +38,7 @@ def test_sources_that_read_outside(path: str, text: bytes, words: str) -> None:
     assert bool(words) == (path in reasons([(path, text)]))
 
 
+@pytest.mark.slow
 def test_such_a_unit_is_not_compiled_and_others_are(ported: Ported, tmp_path: Path) -> None:
     secret = tmp_path / "secret.h"
     secret.write_text(f"{HIDDEN}\n")
@@ -57,6 +58,7 @@ def test_such_a_unit_is_not_compiled_and_others_are(ported: Ported, tmp_path: Pa
     assert HIDDEN not in str(level)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pip_compiler")
 @pytest.mark.parametrize(
     "text",
@@ -85,6 +87,7 @@ def test_what_no_scan_sees_is_not_shown(tmp_path: Path, text: str) -> None:
         assert "outside of the project" in made.message
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pip_compiler")
 @pytest.mark.parametrize(
     "text",
@@ -115,6 +118,7 @@ def test_directives_are_told_from_strings() -> None:
     assert reading_directive('  .ascii "a\\"b"\n  .InCbin "x"\n') == ".InCbin"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pip_compiler")
 def test_what_was_compiled_without_bounds_is_not_taken_from_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

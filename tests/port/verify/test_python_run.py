@@ -72,6 +72,7 @@ def told(level: Level, outcome: Outcome) -> dict[str, str]:
     return {one.subject: one.detail for one in level.evidence if one.outcome is outcome}
 
 
+@pytest.mark.slow
 def test_a_right_port_runs_both_ways(ported: Path) -> None:
     before = {path: path.read_bytes() for path in ported.rglob("*") if path.is_file()}
     level = run(ported)
@@ -82,6 +83,7 @@ def test_a_right_port_runs_both_ways(ported: Path) -> None:
     assert {path: path.read_bytes() for path in ported.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_changed_cuda_side_is_found(ported: Path) -> None:
     rewrite(ported, "src/pkg/train.py", 'else "reduce-overhead"', 'else "max-autotune"')
     level = run(ported)
@@ -90,6 +92,7 @@ def test_a_changed_cuda_side_is_found(ported: Path) -> None:
     assert broken == {"tests.test_train::test_step": "without ROCm it failed; in the original it passes"}
 
 
+@pytest.mark.slow
 def test_a_wrong_rocm_side_is_found(ported: Path) -> None:
     rewrite(ported, "src/pkg/train.py", '"default" if', "1 / 0 if")
     rewrite(ported, "script.py", '"default" if', "missing if")
@@ -100,6 +103,7 @@ def test_a_wrong_rocm_side_is_found(ported: Path) -> None:
     assert set(broken) == {"tests.test_train::test_step", "script.py"}
 
 
+@pytest.mark.slow
 def test_a_crash_costs_the_module_that_crashed(ported: Path) -> None:
     path = ported / "src/pkg/train.py"
     path.write_text(
@@ -110,6 +114,7 @@ def test_a_crash_costs_the_module_that_crashed(ported: Path) -> None:
     assert "script.py" not in broken
 
 
+@pytest.mark.slow
 def test_what_hangs_is_ended(ported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = ported / "src/pkg/train.py"
     path.write_text(path.read_text() + "\nif is_rocm:\n    while True:\n        pass\n")
@@ -119,6 +124,7 @@ def test_what_hangs_is_ended(ported: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "src/pkg/train.py" in broken
 
 
+@pytest.mark.slow
 def test_what_the_original_cannot_do_says_nothing(tmp_path: Path, make_project: Make) -> None:
     root = make_project(tmp_path / "project", {**FILES, "src/pkg/__init__.py": "import not_there_at_all\n"})
     level = run(port(root))

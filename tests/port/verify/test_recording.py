@@ -234,6 +234,7 @@ def test_launches_become_cases(program: Path) -> None:
     assert case.parameters[1] == Value(struct.pack("<Q", 7)), "a number that is no address is a value"
 
 
+@pytest.mark.slow
 def test_what_depends_on_more_than_its_arguments_is_not_recorded(program: Path) -> None:
     told = recorded(program)
     for reason in (
@@ -281,6 +282,7 @@ def test_variables_of_the_libraries_hide_nothing(program: Path) -> None:
     assert recorded(program, "variables", *names).detail == "2 launches of 1 kernel recorded for level 4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -307,6 +309,7 @@ def test_a_program_that_the_recorder_does_not_fit_is_told(program: Path) -> None
     assert not (program / cases.FOLDER).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pip_compiler")
 def test_a_recorded_launch_fits_the_code_objects_of_the_port(ported: Ported, tmp_path: Path) -> None:
     kernel = (

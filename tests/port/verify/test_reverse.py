@@ -120,6 +120,7 @@ def test_no_builtin_that_nvcc_refuses_is_left(tmp_path: Path) -> None:
     assert not refused
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
 def test_nvcc_takes_it(tmp_path: Path) -> None:
     found = find_nvcc()

@@ -56,6 +56,7 @@ def helpers() -> str:
     return '#include <hip/hip_runtime.h>\n#include "warp32.h"\n' + "".join(kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_helpers(target: str) -> None:
     made = compiled(helpers(), target)
@@ -111,6 +112,7 @@ __global__ void k(unsigned* out, int v) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_ported_groups(target: str) -> None:
     data = GROUPS.encode()
@@ -122,6 +124,7 @@ def test_ported_groups(target: str) -> None:
     compiled(ported(data, issues).decode(), target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_ported_kernel(target: str) -> None:
     data = KERNEL.encode()
@@ -170,6 +173,7 @@ __global__ void grouped(int* count, int* out) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 def test_a_test_around_an_assignment_is_kept(target: str) -> None:
     """A compiler may not conclude that all lanes take a branch because the variable that it sets has no value else."""

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from rocmend.machine.root import ChosenPython
 
 
+if TYPE_CHECKING:
+    from rocmend.kb.load import Knowledge
+    from rocmend.machine.facts import Machine
+
+
 @rocmend_command(
     "doctor",
     examples=(
@@ -68,11 +73,13 @@ def command(
     from rocmend.kb.load import load_entries
     from rocmend.machine.hypothetical import target_alone
 
-    if entry_id is not None:
-        _explain(entry_id, output_format)
     knowledge = load_entries()
+    if entry_id is not None:
+        knowledge.get(entry_id)
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
     machine = target_alone(machine)
+    if entry_id is not None:
+        _explain(entry_id, knowledge, machine, output_format)
     diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
 
@@ -101,12 +108,10 @@ def command(
     finish(outcome, output_format, lambda: diagnosis_document(diagnosis, machine), details=verbose, others=others)
 
 
-def _explain(entry_id: str, output_format: str) -> None:
+def _explain(entry_id: str, knowledge: Knowledge, machine: Machine, output_format: str) -> None:
     from rocmend.cli.views.entry import entry_document
     from rocmend.doctor.explain import explain
-    from rocmend.kb.load import load_entries
 
-    knowledge = load_entries()
-    explanation = explain(entry_id, knowledge)
+    explanation = explain(entry_id, knowledge, machine)
     outcome = Outcome("doctor", explanation)
-    finish(outcome, output_format, lambda: entry_document(explanation.entry, knowledge), details=True)
+    finish(outcome, output_format, lambda: entry_document(explanation, knowledge), details=True)

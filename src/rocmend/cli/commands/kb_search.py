@@ -25,6 +25,7 @@ def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
     The words are looked up in titles, tags and texts.
     """
     from rocmend.cli.views.knowledge import hits_document
+    from rocmend.kb.general import headline
     from rocmend.kb.load import load_entries
     from rocmend.kb.search import search
 
@@ -33,7 +34,7 @@ def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
     data = [
         {
             "id": hit.entry.id,
-            "title": hit.entry.title,
+            "title": headline(hit.entry),
             "status": hit.entry.status,
             "score": hit.score,
             "found": hit.found,

@@ -18,8 +18,8 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "audit",
     examples=(
-        ("rocmend port audit .", "what the project asks for, against the active Python environment"),
-        ("rocmend port audit . --python ~/rocm/bin/python", "against another one"),
+        ("rocmend port audit .", "the project's requirements against the active Python environment"),
+        ("rocmend port audit . --python ~/rocm/bin/python", "against another environment"),
         ("rocmend port audit . --script install-rocm.sh", "and write the install plan as a script"),
     ),
 )

@@ -46,19 +46,19 @@ def command(
     pass_env: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Record the outputs of a project's functions.
+    """Record what a project's functions return on this machine.
 
-    They are compared with those of a port on another machine. The functions stand in the project's pyproject.toml:
-    [tool.rocmend.port] golden = ["package.module:function"]. They are called with tensors of fixed seeds, in the shapes
-    and types that the page on porting names. The vectors go to .rocmend/golden in the project; carry them along to the
-    other machine.
+    `rocmend port verify --level python --run` on another machine compares with it. The functions are named in the
+    project's pyproject.toml: [tool.rocmend.port] golden = ["package.module:function"]. They are called with tensors of
+    fixed seeds, in the shapes and types that the page on porting lists. The results go to .rocmend/golden in the
+    project; copy that folder to the other machine.
 
-    That executes the project's code, a copy of it, and only with --run; --list shows what is called. Exit code 1 means
-    that some functions could not be called.
+    This runs the project's code, in a copy, and only with --run; --list shows which functions are called. Exit code 1
+    means that some functions could not be called.
     """
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise UsageError(
-            "port golden", f"{name!r} is no name of a file.", next_step="Use letters, digits, dots, - and _."
+            "port golden", f"{name!r} cannot be a file name.", next_step="Use letters, digits, dots, - and _."
         )
     from rocmend.cli.porting import project_folder
     from rocmend.port.verify import golden

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 @rocmend_command(
     "run",
     examples=(
-        ("rocmend port .", "what the project is, what in it needs a port, and what is done about it; writes nothing"),
+        ("rocmend port .", "the plan: what the project is, what needs a port, what is rewritten; writes nothing"),
         ("rocmend port . --diff > rocm.patch", "the port as a patch"),
         ("rocmend port . --apply --target gfx1151", "write it; `rocmend port undo .` takes it back"),
-        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for a code-scanning service"),
-        ("rocmend port --explain CU13", "what a rule finds, why it matters and what is written instead"),
+        ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for code scanning"),
+        ("rocmend port --explain CU13", "explain a rule: what it finds, why it matters, what is written instead"),
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
@@ -59,21 +59,21 @@ if TYPE_CHECKING:
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     default=None,
-    help="Known issues: only what is new is reported.",
+    help="A file of known findings: only new ones are reported.",
 )
 @click.option(
     "--write-baseline",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Write the issues found to a file of known issues.",
+    help="Write the findings to a baseline file.",
 )
 @click.option("--explain", "rule_id", type=RULE, metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
 )
-@click.option("--no-cache", is_flag=True, help="Ignore the cache, read every file.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every issue.")
+@click.option("--no-cache", is_flag=True, help="Do not use the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="List every place, file by file.")
 @output_options("jsonl", "sarif")
 def command(
     path: Path,
@@ -96,9 +96,9 @@ def command(
 ) -> None:
     """Port a CUDA project to ROCm.
 
-    The NVIDIA path stays provably unchanged. Without --apply nothing is written: the plan, what was found, and what
-    would be done about it. With it, every changed file is proven to be the original where ROCm is not, before anything
-    is written; then all of it is written, or nothing. Exit code 1 means that something needs a port, or a person.
+    Without --apply nothing is written: the plan and the findings are printed. With --apply, every changed file is
+    first proven to be unchanged for NVIDIA; then all changes are written, or none. Exit code 1 means that something
+    is left to do: a rewrite that is not written, a suggestion that is not taken, or a place to port by hand.
     """
     if list_rules or rule_id is not None:
         _tell_rules(rule_id, output_format)
@@ -108,7 +108,7 @@ def command(
         raise UsageError(
             "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
         )
-    from rocmend.cli.porting import analysed, ported, project_folder, require_sources, style_of
+    from rocmend.cli.porting import analysed, listed, ported, project_folder, require_sources, style_of
 
     if write:
         project_folder("port --apply", path)
@@ -118,8 +118,8 @@ def command(
         analysis = analysed(
             path,
             targets=targets,
-            select=_listed(select),
-            ignore=_listed(ignore),
+            select=listed(select),
+            ignore=listed(ignore),
             jobs=jobs,
             cache=not no_cache,
             progress=lambda done, of: progress("reading the project", done, of, "files"),
@@ -136,11 +136,6 @@ def command(
         _print_patch(analysis, style, suggestions=suggestions)
     done = ported(path, analysis, write=write, style=style, suggestions=suggestions, allow_dirty=allow_dirty)
     _finish(done, output_format, verbose=verbose)
-
-
-def _listed(names: tuple[str, ...]) -> list[str]:
-    """Return ids that were named one by one or with commas between them; an empty name, as of a variable, is none."""
-    return [one.strip() for name in names for one in name.split(",") if one.strip()]
 
 
 def _print_patch(analysis: Analysis, style: str, *, suggestions: bool) -> NoReturn:
@@ -185,7 +180,7 @@ def _write_baseline(path: Path, analysis: Analysis) -> None:
     from rocmend.port.baseline import write_baseline
 
     count = write_baseline(path, analysis)
-    tell(f"{path}: {count} known issues written down.")
+    tell(f"{path}: {count} known findings written.")
 
 
 def _tell_rules(rule_id: str | None, output_format: str) -> None:

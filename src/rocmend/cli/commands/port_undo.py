@@ -22,10 +22,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--keep-changed", is_flag=True, help="Leave files that were changed by hand since as they are.")
 @output_options()
 def command(path: Path, keep_changed: bool, output_format: str) -> None:
-    """Take a port back: all of it or nothing, to the byte.
+    """Undo a port: every file gets its original bytes back, or none does.
 
-    Refused where a file was changed by hand since, and where the record of the port came with the project: git keeps
-    it, another user owns it, or it leads out of the project. Exit code 1 means that such files were kept.
+    Refused if a file was changed by hand since the port, or if the record of the port came with the project: git
+    tracks it, another user owns it, or it points outside the project. Exit code 1 means that changed files were kept.
     """
     from rocmend.cli.porting import project_folder
     from rocmend.port.undo import undo

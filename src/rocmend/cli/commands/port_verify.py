@@ -18,9 +18,9 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
 @rocmend_command(
     "verify",
     examples=(
-        ("rocmend port verify .", "every level that executes nothing of the project"),
-        ("rocmend port verify . --list", "what the other levels would execute"),
-        ("rocmend port verify . --run", "every level that this machine can run: the project's code is executed"),
+        ("rocmend port verify .", "all levels that do not run the project's code"),
+        ("rocmend port verify . --list", "list what the other levels would run"),
+        ("rocmend port verify . --run", "all levels that this machine can run; runs the project's code"),
         ("rocmend port verify . --level python --run --container IMAGE", "its modules and tests, in a container"),
         ("rocmend port verify . --level compile --target gfx1151 --target gfx942", "that it compiles for these"),
     ),
@@ -36,8 +36,8 @@ _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd
     help="A GPU: gfx1151, 'RX 7900 XTX', strix-halo … Repeatable.",
 )
 @execution_options
-@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers at once.")
-@click.option("--no-cache", is_flag=True, help="Ignore the cache, compile everything.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Compilers that run at once.")
+@click.option("--no-cache", is_flag=True, help="Do not use the cache.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")
 @output_options()
 def command(
@@ -53,16 +53,15 @@ def command(
     verbose: bool,
     output_format: str,
 ) -> None:
-    """Prove a port, level by level.
+    """Verify a port, level by level.
 
-    No more is claimed than was run. The levels: identity (without ROCm the port is the original), static (nothing that
-    only CUDA has is left), compile (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code
-    there), python (both ways), amd.
+    The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
+    (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
 
-    Levels python and amd, and the programs of nvidia, execute the project's code, and only with --run: a copy of the
+    Levels python and amd, and the programs of nvidia, run the project's code, and only with --run: in a copy of the
     project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in
-    a container. --list shows what that is. Exit code 1 means that a level failed, that the one named with --level did
-    not run, or that level 1 of a port did not pass. Exit code 2 means that the project was not ported yet.
+    a container. --list shows what would run. Exit code 1 means that a level failed, that the one named with --level
+    did not run, or that level 1 of a port did not pass. Exit code 2 means that the project was not ported yet.
     """
     from rocmend.cli.porting import project_folder, require_port
     from rocmend.port.verify.ladder import planned, up_to, verify

@@ -57,11 +57,12 @@ def command(
     store_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Write up this machine for somebody who is to help: a Markdown text that fits into an issue.
+    """Write up this machine for an issue, redacted.
 
-    It has the machine at a glance, versions, findings with their ids, the failing operations of the newest probe run in
-    the store of evidence, and the commands that reproduce it. Names, addresses, serial numbers and secrets are always
-    replaced (docs: what is hidden). Nothing is sent anywhere. The exit code does not tell what was found.
+    The text is Markdown and fits into an issue: the machine at a glance, versions, findings with their ids, the failing
+    operations of the newest probe run in the store of evidence, and the commands that reproduce it. Names, addresses,
+    serial numbers and secrets are always replaced. Nothing is sent anywhere. The exit code does not tell what was
+    found.
     """
     from rocmend.cli.share import newest_probes, share
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.source import machine_option, take_snapshot, target_option, workload_option
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
@@ -23,9 +23,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     ),
 )
 @click.argument("package", default="torch")
-@click.option(
-    "--all", "everything", is_flag=True, help="Show every way, what is not for this GPU and why, and who says so."
-)
+@click.option("--all", "everything", is_flag=True, help="Show every way, with cautions and sources.")
 @machine_option
 @target_option
 @workload_option()
@@ -45,17 +43,18 @@ def command(
     """
     from rocmend.cli.views.choices import choices_document
     from rocmend.kb.load import load_entries
-    from rocmend.setup.choose import choose
+    from rocmend.setup.choose import choose, gpu_targets
 
     machine = take_snapshot(machine_dir, target=target, workload=workload)
-    gpus = machine.indices("gpu")
-    name = target or (str(machine.value(f"gpu.{gpus[0]}.gfx_target", "")) if gpus else "")
+    name, *others = [target] if target else gpu_targets(machine) or [""]
     if not name:
         raise UsageError(
             "wheel choose",
             "this machine has no AMD GPU that the driver shows.",
             next_step="Name one: --target gfx1151, --target 'RX 7900 XTX'.",
         )
+    if others:
+        tell(f"For {name}. This machine also has {', '.join(others)}: name it with --target.")
     result = choose(machine, load_entries(), package, name, workload)
     if package not in result.known_packages:
         raise unknown("wheel choose", "package with an install table", package, result.known_packages)

@@ -38,6 +38,10 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
     footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
+    if diagnosis.plan.steps:
+        footer += (
+            " `--plan sh` prints the plan as a script that asks at each step. Run `rocmend doctor` again afterwards."
+        )
     title = diagnosis.about if diagnosis.hypothetical_target else f"Diagnosis of {diagnosis.machine}"
     return Document(title, summary, tone, tuple(blocks), footer)
 
@@ -138,7 +142,7 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
 def finding_line(finding: Finding, plan: Plan) -> Card:
     """Lay out one finding in a line: what it is, and where the plan deals with it."""
     place = steps_text(finding.entry_id, plan)
-    title = f"{_titled(finding)}: {place}" if place else _titled(finding)
+    title = f"{_titled(finding)} → {place}" if place else _titled(finding)
     return Card(title, TONE[finding.severity], finding.severity.value, finding.entry_id)
 
 

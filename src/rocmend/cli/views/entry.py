@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rocmend.core.records import Remedy, Source
+from rocmend.core.records import Phase, Remedy, Source
+from rocmend.doctor.explain import Explanation
 from rocmend.kb.entry import Caution, Effect, Entry, Scope, Status
+from rocmend.kb.general import headline
 from rocmend.kb.load import Knowledge
-from rocmend.kb.template import plain
 from rocmend.report.document import Block, Cell, Code, Document, Link, Links, Pairs, Section, Text, Tone, table
 
 STATUS_TONE = {
@@ -26,16 +27,30 @@ def source_links(sources: tuple[Source, ...]) -> Links:
 
 
 def remedy_blocks(remedies: tuple[Remedy, ...]) -> tuple[Block, ...]:
-    """Lay out what can be done, with its risk."""
+    """Lay out what can be done, with its risk, how to check it and how to undo it."""
     blocks: list[Block] = []
     for remedy in remedies:
         needs = f" Needs {', '.join(remedy.needs)}." if remedy.needs else ""
         note = f": {remedy.risk_note}" if remedy.risk_note else "."
         risk = f" Risk: {remedy.risk}{note}" if remedy.risk != "none" or remedy.risk_note else ""
-        blocks.append(Text(f"**Do:** {remedy.text}{needs}{risk}"))
+        blocks.append(Text(f"**{_remedy_label(remedy)}:** {remedy.text}{needs}{risk}"))
         if remedy.commands:
             blocks.append(Code("\n".join(remedy.commands), "bash"))
+        if remedy.check:
+            blocks += [Text(f"Then check (expected: {remedy.expect}):"), Code(remedy.check, "bash")]
+        elif remedy.expect:
+            blocks.append(Text(f"Then check: {remedy.expect}"))
+        if remedy.undo:
+            blocks.append(Text(f"Undo: {remedy.undo}", Tone.MUTED))
     return tuple(blocks)
+
+
+def _remedy_label(remedy: Remedy) -> str:
+    if remedy.until:
+        return "Until then"
+    if remedy.instead_of:
+        return "Or"
+    return "Investigate" if remedy.phase is Phase.INVESTIGATE else "Do"
 
 
 def scope_text(scope: Scope) -> str:
@@ -52,9 +67,11 @@ def scope_text(scope: Scope) -> str:
     return "; ".join(part for part in parts if part) or "everywhere"
 
 
-def entry_document(entry: Entry, knowledge: Knowledge) -> Document:
-    """Lay out everything an entry says."""
+def entry_document(explanation: Explanation, knowledge: Knowledge) -> Document:
+    """Lay out everything an entry says, and whether it applies to a machine."""
+    entry = explanation.entry
     pairs = (
+        *_here(explanation),
         ("id", entry.id, ""),
         ("status", _status(entry), ""),
         ("kind", entry.kind.value, ""),
@@ -87,7 +104,23 @@ def entry_document(entry: Entry, knowledge: Knowledge) -> Document:
         blocks.append(Section("Linked entries", (table(["link", "entry", "title"], links),)))
     blocks.append(Section("Sources", (source_links(entry.source),)))
     tone = Tone.PLAIN if entry.status is Status.ACTIVE else STATUS_TONE[entry.status]
-    return Document(plain(entry.title), tone=tone, blocks=tuple(blocks))
+    return Document(entry.title, tone=tone, blocks=tuple(blocks))
+
+
+def _here(explanation: Explanation) -> tuple[tuple[str, str, str], ...]:
+    """Return a line that says whether the entry applies to the machine that was asked about."""
+    if not explanation.machine or not explanation.entry.when:
+        return ()
+    outcomes = [match.applies for match in explanation.matches]
+    missing = dict.fromkeys(gap.key for match in explanation.matches for gap in match.missing)
+    if any(outcomes):
+        subjects = ", ".join(match.subject for match in explanation.matches if match.applies and match.gpu is not None)
+        return ((f"on {explanation.machine}", "applies", subjects),)
+    if None in outcomes:
+        return (
+            (f"on {explanation.machine}", "cannot be decided", f"not known: {', '.join(missing)}" if missing else ""),
+        )
+    return ((f"on {explanation.machine}", "does not apply", ""),)
 
 
 def caution_text(caution: Caution) -> str:
@@ -138,5 +171,5 @@ def _links(entry: Entry, knowledge: Knowledge) -> list[list[str | Cell]]:
     for kind, ids in kinds.items():
         for other in ids:
             found = knowledge.entries.get(other)
-            rows.append([kind, other, plain(found.title) if found else Cell("no such entry", Tone.ERROR)])
+            rows.append([kind, other, headline(found) if found else Cell("no such entry", Tone.ERROR)])
     return rows

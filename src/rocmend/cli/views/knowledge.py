@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rocmend.cli.views.entry import STATUS_TONE, source_links
 from rocmend.core.units import count_text
+from rocmend.kb.general import headline
 from rocmend.kb.lint import LintProblem
 from rocmend.kb.matrix import Matrix, MatrixCell
 from rocmend.kb.search import Hit
 from rocmend.kb.sources import Citation
-from rocmend.kb.template import plain
 from rocmend.report.document import Block, Card, Cell, Document, Links, Section, Text, Tone, table
 from rocmend.report.visible import as_markdown
 
@@ -33,8 +33,7 @@ def hits_document(query: str, hits: Sequence[Hit]) -> Document:
         summary = "No entry has all of these words. Try fewer, or others, such as a symptom or a package."
         return Document(f"Search: {query}", summary, Tone.WARNING)
     cards = tuple(
-        Card(plain(hit.entry.title), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id)
-        for hit in hits
+        Card(headline(hit.entry), STATUS_TONE[hit.entry.status], hit.entry.status.value, hit.entry.id) for hit in hits
     )
     footer = "`rocmend kb show ID` prints an entry."
     return Document(f"Search: {query}", count_text(len(hits), "entry", "entries"), blocks=cards, footer=footer)

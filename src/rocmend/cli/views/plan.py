@@ -47,9 +47,9 @@ def decide_blocks(plan: Plan) -> list[Block]:
 
 def steps_text(entry_id: str, plan: Plan) -> str:
     """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``see Investigate``."""
-    numbers = [str(step.number) for step in plan.steps if entry_id in step.settles]
+    numbers = [step.number for step in plan.steps if entry_id in step.settles]
     if numbers:
-        return f"step {numbers[0]}" if len(numbers) == 1 else f"steps {joined(numbers)}"
+        return _steps(numbers)
     if any(entry_id in step.settles for step in plan.optional):
         return "optional"
     return "investigate" if any(entry_id in step.settles for step in plan.investigate) else ""
@@ -86,8 +86,13 @@ def _when(step: records.Step, plan: Plan) -> str:
 
 
 def _steps(numbers: Iterable[int]) -> str:
-    told = [str(number) for number in numbers]
-    return f"step {told[0]}" if len(told) == 1 else f"steps {joined(told)}"
+    """Return ``step 2``, ``steps 2 and 5``, ``steps 2 to 5``."""
+    told = list(numbers)
+    if len(told) == 1:
+        return f"step {told[0]}"
+    if len(told) > 2 and told == list(range(told[0], told[-1] + 1)):
+        return f"steps {told[0]} to {told[-1]}"
+    return f"steps {joined([str(number) for number in told])}"
 
 
 def _risk(item: records.Step | Alternative) -> str:

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rocmend.cli.porting import Ported, pending, unread
 from rocmend.cli.views.diagnosis import TONE
+from rocmend.cli.views.port_groups import group_sections, sentences
 from rocmend.cli.views.port_project import project_blocks
-from rocmend.core.records import Severity
 from rocmend.core.units import count_text
 from rocmend.port.plan import LeftAlone
 from rocmend.port.records import Analysis, FileReport, Issue, Outcome
-from rocmend.port.rule import rules
 from rocmend.port.undo import Undone
 from rocmend.report.document import Block, Card, Cell, Code, Document, Section, Text, Tone, table
 from rocmend.report.visible import as_code, as_markdown
 
 __all__ = [
     "findings_blocks",
+    "issues_table",
     "not_in_the_patch",
     "port_document",
     "port_verdict",
     "project_name",
-    "sentences",
     "undone_document",
 ]
 
-_SHOWN_FILES = 12
-_SHOWN_ISSUES = 8
 _ALL = sys.maxsize
+_SHOWN_UNREAD = 12
 _DONE = {Outcome.AUTO: "rewritten", Outcome.SUGGEST: "suggested", Outcome.MANUAL: "by hand", Outcome.NOTE: "note"}
 
 
@@ -40,9 +38,9 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
 
     Args:
         done: What was found and done.
-        everything: Whether every issue is shown, not the first of each file.
+        everything: Whether every place is shown, file by file.
     """
-    most = (_ALL, _ALL) if everything else (_SHOWN_FILES, _SHOWN_ISSUES)
+    most = (_ALL, _ALL) if everything else (0, 0)
     blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, most=most)]
     summary, tone = port_verdict(done)
     return Document(f"Port of {project_name(done.analysis.root)}", summary, tone, tuple(blocks), _footer(done))
@@ -90,17 +88,16 @@ def _read(done: Ported) -> str:
 
 
 def _footer(done: Ported) -> str:
+    explained = "`-v` lists every place, `rocmend port --explain ID` explains a rule."
     if done.written:
         left = "What is left is listed above; `--suggestions` takes suggested rewrites too. "
         told = left if done.open and not done.suggestions else ""
         if not (done.changed or done.added):
-            return f"{told}Nothing was to be written. `rocmend port --explain ID` tells about a rule."
+            return f"{told}Nothing was to be written. {explained}"
         return f"{told}`rocmend port verify` proves it, `rocmend port undo` takes it back."
     if done.changed:
-        return (
-            "Nothing was written. `--diff` shows the changes, `--apply` makes them, `--explain ID` tells about a rule."
-        )
-    return "Nothing was written. `rocmend port --explain ID` tells about a rule."
+        return f"Nothing was written: `--diff` shows the changes, `--apply` writes them. {explained}"
+    return f"Nothing was written. {explained}"
 
 
 def project_name(root: str) -> str:
@@ -125,41 +122,29 @@ def not_in_the_patch(analysis: Analysis, left_alone: Sequence[LeftAlone], *, sug
 
 
 def findings_blocks(done: Ported, *, most: tuple[int, int]) -> list[Block]:
-    """Return what was found: by rule, then file by file, then what was not read.
+    """Return what was found: by what is done about it, then file by file, then what was not read.
 
     Args:
         done: What was found.
-        most: How many files are shown, and how many places of each.
+        most: How many files are shown, and how many places of each; none where it is 0.
     """
     blocks: list[Block] = []
     if done.analysis.issues:
-        blocks.append(Section("Constructs", (_by_rule(done.analysis.issues),)))
+        blocks += group_sections(done.analysis.issues)
+    if done.analysis.issues and most[0]:
         blocks += _by_file(done, most)
     if done.left_alone:
         rows = [[Cell(one.path), Cell(one.reason)] for one in done.left_alone]
         blocks.append(Section("Left alone", (table(["file", "why"], rows),), Tone.WARNING))
     if done.added:
-        blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),)))
+        blocks.append(Section("Files made", (Text("\n".join(f"- `{path}`" for path in done.added)),), folded=True))
     skipped = [file for file in done.analysis.files if file.skipped]
     if skipped:
-        blocks.append(Section("Not read", _skipped(skipped, most[0])))
+        blocks.append(Section("Not read", _skipped(skipped, most[0] or _SHOWN_UNREAD), folded=True))
     notes = (*done.analysis.notes, *done.notes)
     if notes:
         blocks.append(Section("Notes", tuple(Text(as_markdown(note)) for note in notes)))
     return blocks
-
-
-def _by_rule(issues: Iterable[Issue]) -> Block:
-    titles = {rule.id: rule.title for rule in rules()}
-    counts = Counter((issue.rule, issue.outcome) for issue in issues)
-    worst: dict[str, Severity] = {}
-    for issue in issues:
-        worst[issue.rule] = min(worst.get(issue.rule, issue.severity), issue.severity, key=lambda one: one.rank)
-    rows = []
-    for name in sorted(worst):
-        numbers = [str(counts[name, outcome] or "") for outcome in Outcome]
-        rows.append([Cell(name, TONE[worst[name]]), *map(Cell, numbers), Cell(titles.get(name, ""))])
-    return table(["rule", *(_DONE[outcome] for outcome in Outcome), "construct"], rows)
 
 
 def _by_file(done: Ported, most: tuple[int, int]) -> list[Block]:
@@ -177,18 +162,20 @@ def _by_file(done: Ported, most: tuple[int, int]) -> list[Block]:
 def _card(file: FileReport, most: int) -> Card:
     ranked = sorted(file.issues, key=lambda issue: (_ORDER[issue.outcome], issue.start))
     shown = sorted(ranked[:most], key=lambda issue: issue.start)
-    blocks: list[Block] = [_lines(shown)]
+    blocks: list[Block] = [issues_table(shown)]
     if len(ranked) > len(shown):
         blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
     details = tuple(Code(f"{issue.line}: {issue.snippet}") for issue in shown)
     tone = Tone.WARNING if file.manual else Tone.ADVICE
-    return Card(file.path, tone, "for a person" if file.manual else "", "", tuple(blocks), details, "The lines")
+    label = "for a person" if file.manual else ""
+    return Card(file.path, tone, label, "", tuple(blocks), details, "The lines", folded=True)
 
 
 _ORDER = {Outcome.MANUAL: 0, Outcome.SUGGEST: 1, Outcome.AUTO: 2, Outcome.NOTE: 3}
 
 
-def _lines(issues: Sequence[Issue]) -> Block:
+def issues_table(issues: Sequence[Issue]) -> Block:
+    """Return issues of one file, a line each."""
     rows = [
         [
             Cell(str(issue.line)),
@@ -199,12 +186,6 @@ def _lines(issues: Sequence[Issue]) -> Block:
         for issue in issues
     ]
     return table(["line", "rule", "", "what"], rows)
-
-
-def sentences(issue: Issue) -> str:
-    """Return what an issue is and what to do about it, as sentences."""
-    parts = [part.strip() for part in (issue.message, issue.remedy) if part.strip()]
-    return " ".join(part if part[-1] in ".!?:" else f"{part}." for part in parts)
 
 
 def _skipped(files: Sequence[FileReport], most: int) -> tuple[Block, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rocmend.core.units import count_text
 from rocmend.port.phases import Estimate, Phase
 from rocmend.port.project import Project
-from rocmend.report.document import Block, Cell, Pairs, Section, Tone, table
+from rocmend.report.document import Block, Cell, Pairs, Section, Text, Tone, table
+from rocmend.report.visible import as_markdown
 
 __all__ = ["project_blocks"]
 
@@ -16,7 +17,7 @@ _SHOWN = 4
 
 def project_blocks(project: Project) -> list[Block]:
     """Return what a project is, the phases of its port, and the dependencies that matter to it."""
-    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", (_phases(project.phases),))]
+    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", tuple(_phases(project.phases)))]
     rows = [
         [Cell(f"{one.name} {one.version}".strip()), Cell(f"{one.path}:{one.line}"), Cell(one.note or one.role)]
         for one in project.dependencies
@@ -72,15 +73,12 @@ def _listed(items: Sequence[str]) -> str:
     return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown
 
 
-def _phases(phases: Sequence[Phase]) -> Block:
+def _phases(phases: Sequence[Phase]) -> list[Block]:
     rows = [
-        [
-            Cell(str(phase.number)),
-            Cell(phase.title, tone),
-            Cell(_estimate(phase.estimate) or ("" if phase.applies else "skip"), tone),
-            Cell(phase.reason, tone),
-        ]
+        [Cell(str(phase.number)), Cell(phase.title), Cell(_estimate(phase.estimate)), Cell(phase.reason)]
         for phase in phases
-        for tone in (Tone.PLAIN if phase.applies else Tone.MUTED,)
+        if phase.applies
     ]
-    return table(["", "phase", "what", "why"], rows)
+    skipped = ", ".join(phase.title for phase in phases if not phase.applies)
+    blocks: list[Block] = [table(["", "phase", "what", "why"], rows)]
+    return [*blocks, Text(as_markdown(f"Not needed: {skipped}."), Tone.MUTED)] if skipped else blocks

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from rocmend.cli.views.port import sentences
+from rocmend.cli.views.port_groups import sentences
 from rocmend.port.records import Analysis, Edit, FileReport, Issue, Outcome
 from rocmend.port.rule import Rule, rules
 from rocmend.report import sarif
