@@ -18,6 +18,7 @@ from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
+from rocmend.core.optional import need
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def command(
     where = _device(device)
     file = OutputFile(record, "file of records") if record is not None else None
     chosen = _sizes(sizes, where)
+    need("kernels check")
     group = f"kernels-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     runs: list[OpRun] = []
     with contextlib.ExitStack() as stack:

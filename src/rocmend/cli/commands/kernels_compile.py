@@ -95,6 +95,7 @@ def command(
     with --diff, that something is not as in the file.
     """
     from rocmend.cli.views.compiled import compiled_document, fetched_document
+    from rocmend.kernels import registry
     from rocmend.kernels.compiled import run
     from rocmend.kernels.compiled.fetch import fetch
     from rocmend.kernels.compiled.table import differences, read_table, write_table
@@ -107,13 +108,14 @@ def command(
         toolchain = fetch(fetch_triton, sha256=sha256, unpinned=unpinned)
         data = {"version": toolchain.version, "path": toolchain.path}
         finish(Outcome("kernels compile", data), output_format, lambda: fetched_document(toolchain))
+    chosen = tuple(registry.get(name).name for name in dict.fromkeys((*ops, *more_ops)))  # before anything is recorded
     fast = subset == "fast"
     wanted = tuple(dict.fromkeys(targets.split(","))) if targets else ()
     names = tuple(by_name(name).name for name in wanted) or (run.FAST_TARGETS if fast else run.DEFAULT_TARGETS)
     if "cpu" in names:
         raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Name a gfx target.")
     plan = run.Plan(
-        ops=tuple(dict.fromkeys((*ops, *more_ops))),
+        ops=chosen,
         targets=names,
         toolchains=tuple(one for one in available(tritons) if only_triton in {None, one.version}),
         subset=subset,

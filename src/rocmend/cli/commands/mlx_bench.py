@@ -105,7 +105,7 @@ def command(
     if no_store and store_path:
         raise UsageError("--no-store", "it cannot be given together with --store.")
     check_environment()
-    need("mlx", "torch", "mlx", "mlx_lm")
+    need("mlx bench")
     check_device(device)
     if model:
         check_model(model, device)
