@@ -54,7 +54,7 @@ def test_on_a_terminal_it_is_one_line_that_is_gone_at_the_end(
     assert stderr.getvalue().split("\r\x1b[K")[1:] == [
         "rocmend work: 1 of 2, one",
         "rocmend work: 1 of 2, two (1 s)",
-        "rocmend work: 1 of 2, a text that is lo",
+        "rocmend work: 1 of 2, a text tha… (2 s)",
         "kept\n",
         "",
     ]

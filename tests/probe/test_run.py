@@ -8,9 +8,11 @@ import pytest
 
 from rocmend.core.errors import UsageError
 from rocmend.core.verdict import Verdict
+from rocmend.probe import launch
 from rocmend.probe.launch import ProbeError
 from rocmend.probe.registry import probes
 from rocmend.probe.run import run_probes
+from rocmend.runner.spec import Limits
 from rocmend.store.store import Store
 
 pytestmark = pytest.mark.cpu
@@ -117,7 +119,6 @@ def test_a_host_that_is_not_to_be_trusted_gets_no_more_work(
 ) -> None:
     import msgspec
 
-    from rocmend.probe import launch as module
     from rocmend.runner.run import run_attempt as real
 
     def quarantined(spec: object, **settings: object) -> object:
@@ -128,11 +129,38 @@ def test_a_host_that_is_not_to_be_trusted_gets_no_more_work(
             )
         return result
 
-    monkeypatch.setattr(module, "run_attempt", quarantined)
+    monkeypatch.setattr(launch, "run_attempt", quarantined)
     run = run_probes(["fault-counted", "fault-none"], device="cpu", env=faults)
     assert [result.verdict for result in run.results] == [Verdict.GPU_RESET]
     assert run.not_run == ("fault-none:float32",)
     assert run.quarantine == "the GPU was reset"
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first use of the device be silent for a second and a half."""
+    short = Limits(total_s=60, silence_s=60, phase_silence={"context": 1.5})
+    monkeypatch.setattr(launch, "_START_LIMITS", short)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_device_that_hangs_when_it_is_used_first_is_said_so(faults: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "device-hangs").touch()
+    env = {**faults, "ROCMEND_TEST_COUNT": str(tmp_path)}
+    with pytest.raises(ProbeError, match=r"first use of the device failed \(hang\): silent after phase context"):
+        run_probes(["start-b"], device="cpu", env=env)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_process_that_cannot_be_replaced_is_said_and_each_verdict_stays_its_own(
+    faults: dict[str, str], tmp_path: Path
+) -> None:
+    env = {**faults, "ROCMEND_TEST_COUNT": str(tmp_path)}
+    run = run_probes(["start-*"], device="cpu", env=env, silence_s=2.5)
+    assert [result.verdict for result in run.results] == [Verdict.PASS, Verdict.HANG]
+    assert run.results[1].last_phase == "context"
+    (note,) = run.notes
+    assert note.startswith("torch could not be started again in a process for several probes (hang: silent after phase")
 
 
 def test_an_interpreter_without_torch_is_said_so(tmp_path: Path) -> None:

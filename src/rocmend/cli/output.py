@@ -358,16 +358,20 @@ class Progress:
                 return
             self._next = now + (_EVERY_S if self._terminal else _LINE_EVERY_S)
             if self._terminal:
-                sys.stderr.write(f"\r\x1b[K{self.line(now)[: shutil.get_terminal_size().columns - 1]}")
+                sys.stderr.write(f"\r\x1b[K{self.line(now, shutil.get_terminal_size().columns - 1)}")
             else:
                 sys.stderr.write(f"{self.line(now)}\n")
             sys.stderr.flush()
 
-    def line(self, now: float) -> str:
-        """Return the line as it is at a time."""
+    def line(self, now: float, width: int = 0) -> str:
+        """Return the line as it is at a time, what is being done cut to fit a width; 0 for any."""
         text, done, of, unit = self._doing
         count = f"{done:,} of {of:,}{' ' + unit if unit else ''}, " if of else ""
-        return one_line(f"{self._what}: {count}{text}{self._times(now - self._begin, done, of)}")
+        before, after = f"{self._what}: {count}", self._times(now - self._begin, done, of)
+        text, room = one_line(text), width - len(before) - len(after)
+        if width and len(text) > room:
+            text = f"{text[: max(0, room - 1)]}…"
+        return f"{before}{text}{after}"[: width or None]
 
     def _times(self, passed_s: float, done: int, of: int) -> str:
         """Return how long it has taken, and how long it will: by what is done, or else as expected."""

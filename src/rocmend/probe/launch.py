@@ -140,7 +140,9 @@ class Launcher:
             next_step="`rocmend doctor` says what is wrong with the machine; `--device cpu` probes torch alone.",
         )
 
-    def probe(self, probe: Probe, dtype: str, subject: Subject, stop: Stop) -> Tried:
+    def probe(
+        self, probe: Probe, dtype: str, subject: Subject, stop: Stop, again: Callable[[], None] = lambda: None
+    ) -> Tried:
         """Run one probe; what does not pass in a shared process is repeated alone, and that counts.
 
         Args:
@@ -148,6 +150,7 @@ class Launcher:
             dtype: Its dtype.
             subject: Where it runs.
             stop: It is ended where this says so.
+            again: Told that it is repeated.
         """
         spec = self._spec_of(probe, dtype, subject)
         if self.isolate or probe.alone:
@@ -170,6 +173,7 @@ class Launcher:
             return Tried(run_attempt(spec, stop=stop))
         if verdict in QUIET or result.quarantine or stop():
             return Tried(result, shared=True, after=ran[-_MOST_NAMED:])
+        again()
         return Tried(run_attempt(spec, stop=stop), after=ran[-_MOST_NAMED:], earlier=result)
 
     def _shared(self, worker: _Worker, spec: AttemptSpec, subject: Subject, stop: Stop) -> AttemptResult | None:

@@ -209,9 +209,15 @@ class _Run:
         )
 
     def _one(self, probe: Probe, dtype: str, total: int) -> Evidence:
-        with self._lock:
-            self.on_start(subject_of(probe.id, dtype), self._done, total)
-        tried = self.launcher.probe(probe, dtype, self.subject, self._stop.is_set)
+        name = subject_of(probe.id, dtype)
+
+        def tell(text: str = name) -> None:
+            with self._lock:
+                self.on_start(text, self._done, total)
+
+        tell()
+        again = f"{name} once more, in a process of its own"
+        tried = self.launcher.probe(probe, dtype, self.subject, self._stop.is_set, lambda: tell(again))
         result = tried.result
         evidence = evidence_of(tried, probe, dtype, self.subject, {"env": self.launcher.env}, self.group)
         if self.knowledge is not None and evidence.verdict not in QUIET:

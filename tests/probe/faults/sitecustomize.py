@@ -8,10 +8,24 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rocmend.probe import child
 from rocmend.probe.case import Case, Context
 from rocmend.probe.registry import Family, registry
 
 registry.load()
+_start = Path(os.environ.get("ROCMEND_TEST_COUNT", "/nowhere")) / "device-hangs"
+_device = child._device
+
+
+def _used(asked: str) -> Any:
+    """Hang where the device is used for the first time, once a file says so."""
+    if _start.exists():
+        time.sleep(600)
+    return _device(asked)
+
+
+if __name__ == "sitecustomize":  # in children alone
+    child._device = _used
 family = Family("faults", tags=("batchnorm",))
 FLOAT = ("float32",)
 
@@ -173,3 +187,21 @@ def wait(ctx: Context) -> Case:
         return x
 
     return Case(call, (ctx.randn(100),), reference=_doubled)
+
+
+@family.probe("start-a", "it passes, changes a setting, and the device hangs from then on", FLOAT)
+def start_a(ctx: Context) -> Case:
+    import torch
+
+    def change() -> None:
+        _start.touch()
+        torch.set_num_threads(torch.get_num_threads() + 1)
+
+    case = _changing(change)
+    case.inputs = (ctx.randn(100),)
+    return case
+
+
+@family.probe("start-b", "nothing goes wrong in it", FLOAT)
+def start_b(ctx: Context) -> Case:
+    return Case(_doubled, (ctx.randn(100),))

@@ -201,7 +201,7 @@ def _probe(
     from rocmend.probe.run import run_probes
 
     def tell(name: str, done: int, total: int) -> None:
-        progress(f"trying operations: {name}", done, total)
+        progress(name, done, total, "operations")
 
     try:
         return run_probes(["smoke"], machine=machine, knowledge=knowledge, store=store, on_start=tell)

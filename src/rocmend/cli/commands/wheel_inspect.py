@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -75,6 +76,12 @@ def command(
     from rocmend.codeobject.service import Verdict, serve
     from rocmend.codeobject.versions import match_rocm
 
+    if hip and not re.match(r"\d+\.\d+", hip):
+        raise UsageError(
+            "--hip",
+            f"expected a version such as 7.2, got {hip!r}.",
+            next_step="`torch.version.hip` of that PyTorch names it.",
+        )
     wanted, system_rocm = _asked(targets, machine_dir)
     limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 

@@ -201,7 +201,7 @@ def _trace(result: Evidence) -> list[Block]:
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[<>#|])", r"\\\1", text)
 
 
 def junit_case(result: Evidence) -> JunitCase:

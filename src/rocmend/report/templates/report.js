@@ -30,7 +30,6 @@ const find = make("input", "", {
   autocomplete: "off", spellcheck: "false",
 });
 const UNITS = ".card, .steps > li, tbody tr, dl > div";
-const FOLDS = "details";
 let opened = [];
 const filter = () => {
   const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -78,7 +77,7 @@ addEventListener("keydown", (event) => {
 const unfold = make("button", "Open all", { type: "button" });
 unfold.addEventListener("click", () => {
   const open = unfold.textContent === "Open all";
-  for (const fold of main.querySelectorAll("section > details, details.card, article.card > details")) fold.open = open;
+  for (const fold of main.querySelectorAll(".fold, details.card, article.card > details")) fold.open = open;
   unfold.textContent = open ? "Close all" : "Open all";
 });
 
@@ -107,7 +106,7 @@ for (const code of document.querySelectorAll(".code")) {
 }
 
 tools.append(find, said);
-if (main.querySelector("section > details, details.card")) tools.append(unfold);
+if (main.querySelector(".fold, details.card")) tools.append(unfold);
 tools.append(theme);
 document.documentElement.classList.add("script");
 reveal();
