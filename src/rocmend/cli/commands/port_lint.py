@@ -32,7 +32,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(
     files: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[str, ...], baseline: Path | None, output_format: str
 ) -> None:
-    """Report what in single files needs a port: for editors, pre-commit and reviews.
+    """Report what needs a port in single files.
+
+    It is for editors, pre-commit and reviews.
 
     Run it in the project's folder, whose settings apply ([tool.rocmend.port] in pyproject.toml). Files that no rule
     reads, that the project excludes, or that are gone are passed over, so any list of changed files will do. Nothing
