@@ -31,21 +31,37 @@ const find = make("input", "", {
 });
 const UNITS = ".card, .steps > li, tbody tr, dl > div";
 let opened = [];
-const filter = () => {
-  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+const reset = () => {
   for (const fold of opened) fold.open = false;
   opened = [];
   CSS.highlights?.clear();
   for (const hidden of main.querySelectorAll("[data-out]")) delete hidden.dataset.out;
-  if (!words.length) { said.textContent = ""; return; }
-  const holds = (part) => { const text = part.textContent.toLowerCase(); return words.every((word) => text.includes(word)); };
-  const units = [...main.querySelectorAll(UNITS)].filter((unit) => !unit.parentElement.closest(UNITS) && !unit.closest(".figures"));
+  said.textContent = "";
+};
+const filter = () => {
+  reset();
+  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return;
+  const holds = (part) => {
+    const text = part?.textContent.toLowerCase() ?? "";
+    return words.every((word) => text.includes(word));
+  };
+  const all = [...main.querySelectorAll(UNITS)];
+  const units = all.filter((unit) => !unit.parentElement.closest(UNITS) && !unit.closest(".figures"));
   const found = units.filter(holds);
   for (const unit of units) if (!found.includes(unit)) unit.dataset.out = "";
-  for (const part of [...main.querySelectorAll("section"), ...main.children]) if (!holds(part) || (part.querySelector(UNITS) && units.some((unit) => part.contains(unit)) && !found.some((unit) => part.contains(unit)) && !holds(part.querySelector("h2, h3") ?? make("p", "")))) part.dataset.out = "";
+  for (const part of new Set([...main.querySelectorAll("section"), ...main.children])) {
+    const inside = units.filter((unit) => part.contains(unit));
+    const kept = inside.length ? inside.some((unit) => found.includes(unit)) || holds(part.querySelector("h2, h3")) : holds(part);
+    if (!kept) part.dataset.out = "";
+  }
   for (const unit of found) {
-    for (let at = unit; at && at !== main; at = at.parentElement) {
-      if (at.localName === "details" && !at.open && (at !== unit || found.length <= 3)) { at.open = true; opened.push(at); }
+    for (let at = unit; at !== main; at = at.parentElement) {
+      const closed = at.localName === "details" && !at.open;
+      if (closed && (at !== unit || found.length <= 3)) {
+        at.open = true;
+        opened.push(at);
+      }
     }
   }
   mark(found, words);
