@@ -105,3 +105,29 @@ def test_nothing_of_a_machine_is_judged_for_a_target_that_it_has_not(
         page = (tmp_path / "r.html").read_text()
         assert f"Nothing of {name} was used" in page
         assert ">The machine</h2>" not in page
+
+
+def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    machine = machines / "strix-halo"
+    page = tmp_path / "report.html"
+    forms = (
+        rocmend("doctor", "--machine", machine).out,
+        rocmend("doctor", "--machine", machine, "--format", "md").out,
+        rocmend("check", "--machine", machine, "--no-store", "-o", page).out,
+    )
+    for text in forms:
+        parts = ("Do this, in order", "Save the kernel log", "sudo reboot", "If it still fails, investigate")
+        places = [text.index(part) for part in parts]
+        assert places == sorted(places)
+        assert text.rindex("pip install --index-url") < text.index("sudo reboot")
+        assert "Once, for steps 6 to 10." in text
+        assert text.count("unset HSA_OVERRIDE_GFX_VERSION\n") == 1
+    assert 'id="step-11"' in page.read_text(encoding="utf-8")
+    plan = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--json").out)["data"]["plan"]
+    assert [step["number"] for step in plan["steps"]] == list(range(1, len(plan["steps"]) + 1))
+    by_action = {step["action"]: step for step in plan["steps"]}
+    assert by_action["install-native-torch"]["commands"][-1].startswith("pip install ")
+    assert by_action["unset-variable:HSA_OVERRIDE_GFX_VERSION"]["after"] == [
+        by_action["install-native-torch"]["number"]
+    ]
+    assert set(plan) <= {"steps", "optional", "investigate", "decide"}

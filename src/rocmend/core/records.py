@@ -161,6 +161,15 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     instead_of: str = ""
     until: str = ""
 
+    @property
+    def relation(self) -> str:
+        """``Until then`` or ``Or`` for an alternative, ``Investigate`` for what only looks, else ``Do``."""
+        if self.until:
+            return "Until then"
+        if self.instead_of:
+            return "Or"
+        return "Investigate" if self.phase is Phase.INVESTIGATE else "Do"
+
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """A knowledge entry that matched a machine.

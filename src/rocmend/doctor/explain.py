@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from rocmend.core.records import Source
+from rocmend.core.records import Remedy, Source
+from rocmend.kb.action import action_name, commands_on
 from rocmend.kb.entry import Entry, Status
-from rocmend.kb.general import generic, headline, rewritten
+from rocmend.kb.general import generic, headline, in_spans, rewritten
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
 from rocmend.kb.template import fill, plain_code
@@ -84,18 +85,25 @@ def explain(entry_id: str, knowledge: Knowledge, machine: Machine | None = None)
     ]
     matches = () if machine is None else tuple(Matcher(machine).match(entry))
     here = next((match for match in matches if match.applies), None)
-    made = generic(entry) if here is None or machine is None else _filled(entry, machine, here.gpu)
+    made = generic(entry) if here is None or machine is None else _filled(entry, knowledge, machine, here.gpu)
     return Explanation(made, made.title, tuple(links), matches, machine.name if machine is not None else "")
 
 
-def _filled(entry: Entry, machine: Machine, gpu: int | None) -> Entry:
-    def prose(text: str) -> str:
-        return fill(text, machine, gpu)
-
+def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | None) -> Entry:
     def code(text: str) -> str:
         return plain_code(fill(text, machine, gpu, for_shell=True))
 
-    remedies = tuple(remedy for remedy in entry.remedy if helps(remedy, machine, gpu))
+    def prose(text: str) -> str:
+        return fill(in_spans(text, code), machine, gpu)
+
+    def commands(remedy: Remedy) -> tuple[str, ...]:
+        return commands_on(remedy, knowledge.actions.get(action_name(remedy.action)), machine)
+
+    remedies = tuple(
+        msgspec.structs.replace(remedy, commands=commands(remedy))
+        for remedy in entry.remedy
+        if helps(remedy, machine, gpu)
+    )
     here = msgspec.structs.replace(entry, remedy=remedies)
     return rewritten(here, fill(entry.title, machine, gpu), prose, code)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocmend.core.records import Phase, Remedy, Risk
-from rocmend.kb.predicate import compile_predicate
-from rocmend.machine.facts import Machine
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
 
 _PART = re.compile(r"\{(argument|name|value)\}")
 
@@ -99,6 +101,8 @@ def commands_on(remedy: Remedy, action: Action | None, machine: Machine) -> tupl
     """
     if action is None or remedy.commands != _commands(action.commands, remedy.action):
         return remedy.commands
+    from rocmend.kb.predicate import compile_predicate  # loading entries does without
+
     holds = (one for one in action.variant if compile_predicate(one.when).evaluate(machine, None).value)
     found = next(holds, None)
     return remedy.commands if found is None else _commands(found.commands, remedy.action)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from rocmend import __version__
-from rocmend.core.records import Finding, Severity
+from rocmend.core.records import Finding, Remedy, Severity
 
 _LEVEL = {
     Severity.ERROR: "error",
@@ -76,7 +76,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
     if web:
         rule["helpUri"] = web[0]
     if finding.remedies:
-        rule["help"] = {"text": "\n".join(remedy.text for remedy in finding.remedies)}
+        rule["help"] = {"text": "\n".join(map(_help, finding.remedies))}
     return rule
 
 
@@ -91,3 +91,8 @@ def _result(finding: Finding, rule_ids: list[str], machine: str) -> dict[str, An
         "locations": [{"logicalLocations": [{"fullyQualifiedName": name, "kind": "resource"}]}],
         "partialFingerprints": {"rocmend/v1": f"{finding.entry_id}:{finding.subject}"},
     }
+
+
+def _help(remedy: Remedy) -> str:
+    alternative = remedy.until or remedy.instead_of
+    return f"{remedy.relation}: {remedy.text}" if alternative else remedy.text

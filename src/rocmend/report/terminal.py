@@ -76,7 +76,7 @@ class _Printer:
         self._wrapped(document.title, "bold")
         if document.summary:
             self._wrapped(document.summary, _STYLE[document.tone])
-        for block in document.blocks:
+        for block in sorted(document.blocks, key=lambda block: isinstance(block, Section) and block.beside):
             self.console.print()
             self.block(block, 0)
         if document.footer:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from rocmend.cli.check import Check, InspectedWheel
 from rocmend.cli.views.choices import choice_card
 from rocmend.cli.views.diagnosis import (
     finding_card,
     finding_line,
+    folded,
     machine_rows,
     overview,
+    todo_blocks,
     undecided_blocks,
     verdict,
 )
 from rocmend.cli.views.machine import value_text
-from rocmend.cli.views.overview import machine_pictures
 from rocmend.cli.views.plan import plan_blocks
 from rocmend.cli.views.wheel import service_card
 from rocmend.core.records import Severity
@@ -53,14 +52,11 @@ def check_report(check: Check, machine: Machine) -> Document:
     notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
     plan = check.diagnosis.plan
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
-    todo = plan_blocks(plan)
-    blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo[:1]]
-    pictures = machine_pictures(machine)
-    if pictures:
-        blocks.append(Section("In figures", pictures, beside=True))
-    blocks += map(folded, todo[1:])
+    blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo_blocks(check.diagnosis, machine)]
     if serious or not check.diagnosis.hypothetical_target:
         blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
+    if check.diagnosis.hypothetical_target:
+        blocks += undecided_blocks(check.diagnosis)
     if notes:
         blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes), folded=True))
     if check.wheels:
@@ -78,15 +74,11 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks.append(Section("What to set", _settings(check), folded=True))
     if check.facts:
         blocks.append(Section("The machine", (_machine(check),), folded=True))
-    blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
+    if not check.diagnosis.hypothetical_target:
+        blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
     blocks.append(Section("How this was made", (_made(check),), folded=True))
     footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
     return Document(_title(check), summary, tone, tuple(blocks), footer)
-
-
-def folded(block: Block) -> Block:
-    """Return a section that stands as its title until it is opened; any other block as it is."""
-    return msgspec.structs.replace(block, folded=True) if isinstance(block, Section) else block
 
 
 def check_summary(check: Check, report: str) -> Document:

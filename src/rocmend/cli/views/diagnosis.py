@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from rocmend.cli.views.entry import source_links
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.overview import area_tiles, machine_pictures
@@ -28,13 +30,10 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
     blocks: list[Block] = [overview(areas(machine, diagnosis), diagnosis)]
     if not diagnosis.hypothetical_target:
         blocks.append(Pairs(machine_rows(diagnosis)))
-    blocks += plan_blocks(diagnosis.plan)
+    blocks += todo_blocks(diagnosis, machine)
     if diagnosis.findings:
         cards = tuple(finding_card(finding, diagnosis.plan) for finding in diagnosis.findings)
         blocks.append(Section("What was found", cards))
-    pictures = machine_pictures(machine)
-    if pictures:
-        blocks.append(Section("In figures", pictures))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
     footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
@@ -49,6 +48,19 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
 def overview(areas: Sequence[Area], diagnosis: Diagnosis) -> Block:
     """Return what comes first: the verdicts, or, of a GPU that is not here, what is known of it."""
     return area_tiles(areas, diagnosis.findings) if areas else Pairs(machine_rows(diagnosis))
+
+
+def todo_blocks(diagnosis: Diagnosis, machine: Machine) -> list[Block]:
+    """Lay out what to do, with the machine's pictures beside the first of it."""
+    todo = plan_blocks(diagnosis.plan)
+    pictures = machine_pictures(machine)
+    drawn = [Section("In figures", pictures, beside=True)] if pictures else []
+    return [*todo[:1], *drawn, *map(folded, todo[1:])]
+
+
+def folded(block: Block) -> Block:
+    """Return a section that stands as its title until it is opened; any other block as it is."""
+    return msgspec.structs.replace(block, folded=True) if isinstance(block, Section) else block
 
 
 def machine_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmend.core.records import Phase, Remedy, Source
+from rocmend.core.records import Remedy, Source
 from rocmend.doctor.explain import Explanation
 from rocmend.kb.entry import Caution, Effect, Entry, Scope, Status
 from rocmend.kb.general import headline
@@ -33,24 +33,17 @@ def remedy_blocks(remedies: tuple[Remedy, ...]) -> tuple[Block, ...]:
         needs = f" Needs {', '.join(remedy.needs)}." if remedy.needs else ""
         note = f": {remedy.risk_note}" if remedy.risk_note else "."
         risk = f" Risk: {remedy.risk}{note}" if remedy.risk != "none" or remedy.risk_note else ""
-        blocks.append(Text(f"**{_remedy_label(remedy)}:** {remedy.text}{needs}{risk}"))
+        blocks.append(Text(f"**{remedy.relation}:** {remedy.text}{needs}{risk}"))
         if remedy.commands:
             blocks.append(Code("\n".join(remedy.commands), "bash"))
         if remedy.check:
-            blocks += [Text(f"Then check (expected: {remedy.expect}):"), Code(remedy.check, "bash")]
+            expected = f" (expected: {remedy.expect})" if remedy.expect else ""
+            blocks += [Text(f"Then check{expected}:"), Code(remedy.check, "bash")]
         elif remedy.expect:
             blocks.append(Text(f"Then check: {remedy.expect}"))
         if remedy.undo:
             blocks.append(Text(f"Undo: {remedy.undo}", Tone.MUTED))
     return tuple(blocks)
-
-
-def _remedy_label(remedy: Remedy) -> str:
-    if remedy.until:
-        return "Until then"
-    if remedy.instead_of:
-        return "Or"
-    return "Investigate" if remedy.phase is Phase.INVESTIGATE else "Do"
 
 
 def scope_text(scope: Scope) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rocmend.core.records import Phase, Risk
 from rocmend.core.units import count_text
 from rocmend.doctor import records
-from rocmend.doctor.records import Alternative, Plan
-from rocmend.report.document import Block, Code, Option, Section, Step, Steps, Text, Tone
+from rocmend.doctor.records import Alternative, Decide, Plan
+from rocmend.report.document import Block, Card, Code, Option, Section, Step, Steps, Text, Tone
 
 TITLE = "Do this, in order"
 
@@ -30,19 +30,20 @@ def decide_blocks(plan: Plan) -> list[Block]:
     """Lay out what could not be decided, and what would decide it."""
     if not plan.decide:
         return []
-    blocks: list[Block] = []
-    for one in plan.decide:
-        count = count_text(len(one.entries), "question")
-        why = f"{count} open: {one.reason or ', '.join(one.keys)}.".replace("..", ".")
-        blocks.append(Text(why, Tone.MUTED))
-        if one.command:
-            blocks += [
-                Text(f"To decide, run this ({one.how}), then `rocmend doctor` again:"),
-                Code(one.command, "bash"),
-            ]
-        elif one.how:
-            blocks.append(Text(f"To decide: {one.how}"))
-    return [Section("Could not be decided", tuple(blocks))]
+    return [Section("Could not be decided", tuple(_decide(one) for one in plan.decide))]
+
+
+def _decide(one: Decide) -> Card:
+    count = count_text(len(one.entries), "question")
+    why = f"{count} open: {one.reason or ', '.join(one.keys)}".rstrip(".")
+    blocks: tuple[Block, ...] = ()
+    if one.command:
+        how = f"To decide, run this ({one.how}), then `rocmend doctor` again:"
+        blocks = (Text(how), Code(one.command, "bash"))
+    elif one.how:
+        blocks = (Text(f"To decide: {one.how}"),)
+    left = Text(", ".join(f"`{entry}`" for entry in one.entries), Tone.MUTED)
+    return Card(why, Tone.MUTED, blocks=blocks, details=(left,), details_title="What it leaves open")
 
 
 def steps_text(entry_id: str, plan: Plan) -> str:

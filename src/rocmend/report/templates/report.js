@@ -30,23 +30,38 @@ const find = make("input", "", {
   autocomplete: "off", spellcheck: "false",
 });
 const UNITS = ".card, .steps > li, tbody tr, dl > div";
-const FOLDS = "details";
 let opened = [];
-const filter = () => {
-  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+const reset = () => {
   for (const fold of opened) fold.open = false;
   opened = [];
   CSS.highlights?.clear();
   for (const hidden of main.querySelectorAll("[data-out]")) delete hidden.dataset.out;
-  if (!words.length) { said.textContent = ""; return; }
-  const holds = (part) => { const text = part.textContent.toLowerCase(); return words.every((word) => text.includes(word)); };
-  const units = [...main.querySelectorAll(UNITS)].filter((unit) => !unit.parentElement.closest(UNITS) && !unit.closest(".figures"));
+  said.textContent = "";
+};
+const filter = () => {
+  reset();
+  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return;
+  const holds = (part) => {
+    const text = part?.textContent.toLowerCase() ?? "";
+    return words.every((word) => text.includes(word));
+  };
+  const all = [...main.querySelectorAll(UNITS)];
+  const units = all.filter((unit) => !unit.parentElement.closest(UNITS) && !unit.closest(".figures"));
   const found = units.filter(holds);
   for (const unit of units) if (!found.includes(unit)) unit.dataset.out = "";
-  for (const part of [...main.querySelectorAll("section"), ...main.children]) if (!holds(part) || (part.querySelector(UNITS) && units.some((unit) => part.contains(unit)) && !found.some((unit) => part.contains(unit)) && !holds(part.querySelector("h2, h3") ?? make("p", "")))) part.dataset.out = "";
+  for (const part of new Set([...main.querySelectorAll("section"), ...main.children])) {
+    const inside = units.filter((unit) => part.contains(unit));
+    const kept = inside.length ? inside.some((unit) => found.includes(unit)) || holds(part.querySelector("h2, h3")) : holds(part);
+    if (!kept) part.dataset.out = "";
+  }
   for (const unit of found) {
-    for (let at = unit; at && at !== main; at = at.parentElement) {
-      if (at.localName === "details" && !at.open && (at !== unit || found.length <= 3)) { at.open = true; opened.push(at); }
+    for (let at = unit; at !== main; at = at.parentElement) {
+      const closed = at.localName === "details" && !at.open;
+      if (closed && (at !== unit || found.length <= 3)) {
+        at.open = true;
+        opened.push(at);
+      }
     }
   }
   mark(found, words);
@@ -78,7 +93,7 @@ addEventListener("keydown", (event) => {
 const unfold = make("button", "Open all", { type: "button" });
 unfold.addEventListener("click", () => {
   const open = unfold.textContent === "Open all";
-  for (const fold of main.querySelectorAll("section > details, details.card, article.card > details")) fold.open = open;
+  for (const fold of main.querySelectorAll(".fold, details.card, article.card > details")) fold.open = open;
   unfold.textContent = open ? "Close all" : "Open all";
 });
 
@@ -107,7 +122,7 @@ for (const code of document.querySelectorAll(".code")) {
 }
 
 tools.append(find, said);
-if (main.querySelector("section > details, details.card")) tools.append(unfold);
+if (main.querySelector(".fold, details.card")) tools.append(unfold);
 tools.append(theme);
 document.documentElement.classList.add("script");
 reveal();
