@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 
 from rocmend.cli.base import rocmend_command
+from rocmend.cli.names import Name
 from rocmend.cli.output import finish, output_options
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.examples import EXPERIMENTS, PROJECT, example_machines
@@ -50,7 +51,7 @@ _COPIES = {
         ("rocmend demo lab demo-lab", "copy experiments to the folder demo-lab"),
     ),
 )
-@click.argument("name", default="")
+@click.argument("name", default="", type=Name("example", lambda: (*example_machines(), *_COPIES)))
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @click.option(
     "-o",
@@ -126,5 +127,5 @@ def _copy(name: str, directory: Path | None, output_format: str) -> None:
     commands = [line.format(dir=shlex.quote(str(directory))) for line in example.commands]
     data = {"example": name, "directory": str(directory), "commands": commands}
     blocks = (Text("Try:"), Code("\n".join(commands), "bash"))
-    title = f"Copied to {directory}"
-    finish(Outcome("demo", data), output_format, lambda: Document(title, f"It is {example.about}.", Tone.GOOD, blocks))
+    title, about = f"Copied to {directory}", f"{example.about[0].upper()}{example.about[1:]}."
+    finish(Outcome("demo", data), output_format, lambda: Document(title, about, Tone.GOOD, blocks))

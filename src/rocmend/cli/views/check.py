@@ -55,6 +55,8 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo_blocks(check.diagnosis, machine)]
     if serious or not check.diagnosis.hypothetical_target:
         blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
+    if check.diagnosis.hypothetical_target:
+        blocks += undecided_blocks(check.diagnosis)
     if notes:
         blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes), folded=True))
     if check.wheels:
@@ -72,7 +74,8 @@ def check_report(check: Check, machine: Machine) -> Document:
     blocks.append(Section("What to set", _settings(check), folded=True))
     if check.facts:
         blocks.append(Section("The machine", (_machine(check),), folded=True))
-    blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
+    if not check.diagnosis.hypothetical_target:
+        blocks += [folded(block) for block in undecided_blocks(check.diagnosis)]
     blocks.append(Section("How this was made", (_made(check),), folded=True))
     footer = "`rocmend doctor --explain ID` explains a finding. Nothing on the machine was changed."
     return Document(_title(check), summary, tone, tuple(blocks), footer)
