@@ -24,6 +24,7 @@ from rocmend.cli.views.port_rules import rule_document, rules_document
 from rocmend.cli.views.targets import target_document
 from rocmend.core.files import write_atomic
 from rocmend.core.gfx import products, targets
+from rocmend.core.optional import INSTALL, NEEDS, Needs
 from rocmend.doctor.explain import explain
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import headline
@@ -62,7 +63,22 @@ def _commands(folder: Path) -> None:
         _write_leaf(folder / "commands" / f"{name}.md", text, "[All commands](../commands.md).")
         rows.append(f"| [rocmend {path}](commands/{name}.md) | {_cell(command.get_short_help_str(200))} |")
     table = "\n".join(["| command | what it does |", "|---|---|", *rows])
-    write_atomic(folder / "commands.md", _page("Commands", f"Exit codes: 0 clean, 1 findings, 2 error.\n\n{table}"))
+    write_atomic(
+        folder / "commands.md", _page("Commands", f"Exit codes: 0 clean, 1 findings, 2 error.\n\n{table}\n\n{_needs()}")
+    )
+
+
+def _needs() -> str:
+    rows = [
+        f"| `rocmend {command}` | {', '.join(needs.packages)} | {needs.when or 'always'} | {_cell(_installs(needs))} |"
+        for command, needs in NEEDS.items()
+    ]
+    head = "## What some need\n\nThese commands need more than the base installation; all others need nothing else.\n"
+    return "\n".join([head, "| command | packages | when | how |", "|---|---|---|---|", *rows])
+
+
+def _installs(needs: Needs) -> str:
+    return " ".join(dict.fromkeys(INSTALL[package] for package in needs.packages))
 
 
 def _knowledge(folder: Path) -> None:

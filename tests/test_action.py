@@ -116,6 +116,16 @@ def test_doctor_answers_for_a_gpu_that_is_not_there(act: Callable[..., Ran]) -> 
     assert sarif_of(ran)["version"] == "2.1.0"
 
 
+def test_the_documented_workflow_uses_what_the_action_has() -> None:
+    page = (ROOT / "docs" / "how-to" / "use-in-scripts-and-ci.md").read_text()
+    workflow = yaml.safe_load(re.findall(r"```yaml\n(name: ROCm.*?)```", page, re.DOTALL)[0])
+    steps = workflow["jobs"]["port"]["steps"]
+    (ours,) = [one for one in steps if one.get("uses", "").partition("@")[0].endswith("/rocmend")]
+    assert ours["with"].keys() <= ACTION["inputs"].keys()
+    used = set(re.findall(r"steps\.rocmend\.outputs\.([\w-]+)", page))
+    assert used <= ACTION["outputs"].keys()
+
+
 def test_the_hook_names_a_command_and_types_that_exist() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     done = subprocess.run([sys.executable, "-m", *hook["entry"].split(), "--help"], capture_output=True, check=False)

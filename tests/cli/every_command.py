@@ -11,26 +11,28 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from rocmend.cli.main import cli, main
+from rocmend.cli.names import Name
 
 TIME_LIMIT_S = 60
-WRONG = (["--no-such-option"], ["no-such-thing"], ["--target", "gfx-nope"])
+NOTHING = "no-such-thing"
+FREE_TEXT = (click.STRING, click.UNPROCESSED)
 
 
-def commands(group: click.Group, path: list[str]) -> list[list[str]]:
-    """Return the words of every command and group below one."""
-    found = []
+def commands(group: click.Group, path: list[str]) -> Iterator[tuple[list[str], click.Command]]:
+    """Yield the words of every command and group below one, and itself."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        found.append([*path, name])
+        if command is not None:
+            yield [*path, name], command
         if isinstance(command, click.Group):
-            found += commands(command, [*path, name])
-    return found
+            yield from commands(command, [*path, name])
 
 
 def call(words: list[str]) -> dict[str, object]:
@@ -61,15 +63,28 @@ def call(words: list[str]) -> dict[str, object]:
         return {"words": words, "code": os.waitstatus_to_exitcode(status), "out": out[:200_000], "err": err[-4000:]}
 
 
-def lines() -> list[list[str]]:
-    """Return every command line to be tried."""
-    paths = commands(cli, [])
-    found: list[list[str]] = [[], ["--help"], ["--version"], ["nonsense"], ["--json"]]
-    found += [["demo", "strix-halo"], ["demo", "port", "copy"], ["doctor", "--machine", "strix-halo"]]
-    for path in paths:
-        found += [path, [*path, "--help"], [*path, "--json"]]
-        found += [[*path, *wrong, *json] for wrong in WRONG for json in ([], ["--json"])]
-    return found
+def wrong(command: click.Command) -> list[list[str]]:
+    """Return wrong inputs of a command: at least three, and a wrong value of every option that takes not just any."""
+    names = [
+        one.opts[0]
+        for one in command.params
+        if isinstance(one, click.Option)
+        and not (
+            one.is_flag
+            or one.name == "output_format"
+            or one.type in FREE_TEXT
+            or isinstance(one.type, click.Path | Name)
+        )
+    ]
+    return [["--no-such-option"], [NOTHING], [NOTHING, "--no-such-option=1"], *([name, NOTHING] for name in names)]
+
+
+def lines() -> Iterator[list[str]]:
+    """Yield every command line to be tried."""
+    yield from ([], ["--help"], ["--version"], ["-V"], ["nonsense"], ["--json"], ["nonsense", "--json"])
+    for path, command in commands(cli, []):
+        yield from (path, [*path, "--help"], [*path, "--json"])
+        yield from ([*path, *words, *json] for words in wrong(command) for json in ([], ["--json"]))
 
 
 if __name__ == "__main__":

@@ -192,8 +192,8 @@ def test_help_lists_every_command_with_a_whole_summary(path: tuple[str, ...], gr
         command = group.get_command(context, name)
         assert command is not None
         said = command.get_short_help_str()
-        assert 10 < len(said) <= 55, f"{name}: {said}"
-        assert [line for line in lines if line.split() == [name, *said.split()]], name
+        assert len(said) > 10, f"{name}: {said}"
+        assert [line for line in lines if line.split() == [name, *said.split()]], f"{name}: shorten: {said}"
 
 
 def test_every_command_has_its_place_in_the_help(rocmend: Run) -> None:

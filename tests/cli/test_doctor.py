@@ -120,6 +120,7 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         places = [text.index(part) for part in parts]
         assert places == sorted(places)
         assert text.rindex("pip install --index-url") < text.index("sudo reboot")
+        assert "Once, for steps 6 to 10." in text
         assert text.count("unset HSA_OVERRIDE_GFX_VERSION\n") == 1
     assert 'id="step-11"' in page.read_text(encoding="utf-8")
     plan = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--json").out)["data"]["plan"]

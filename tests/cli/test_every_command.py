@@ -6,10 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from rocmend.cli.main import command_modules
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "every_command.py"
@@ -17,6 +24,8 @@ SCRIPT = Path(__file__).parent / "every_command.py"
 
 def _problems(done: dict[str, Any]) -> list[str]:
     words, code, out, err = done["words"], done["code"], done["out"], done["err"]
+    wrong_line = any(word.startswith("--no-such-option") for word in words) or words[:1] == ["nonsense"]
+    wrong_value = any(option.startswith("--") and value == "no-such-thing" for option, value in pairwise(words))
     found = []
     if "Traceback (most recent call last)" in out + err or "an error that should not happen" in out + err:
         found.append("a traceback")
@@ -24,37 +33,75 @@ def _problems(done: dict[str, Any]) -> list[str]:
         found.append(f"exit code {code}")
     if words == [] and (code, err) != (0, ""):
         found.append("the front page is no success")
-    if "--help" in words and (code != 0 or not out.startswith("Usage:")):
+    if "--help" in words and (code != 0 or not out.startswith("Usage:") or err):
         found.append("no help")
-    if ("--no-such-option" in words or words == ["nonsense"]) and code != 2:
+    if words in (["-V"], ["--version"]) and not (code == 0 and out.startswith("rocmend ") and out.count("\n") == 1):
+        found.append("no version")
+    if (wrong_line or wrong_value) and code != 2:
         found.append(f"a wrong command line left with {code}")
-    if "--json" in words and code == 2 and words[:2] != ["mlx", "run"]:  # what follows are the program's own options
-        found += _envelope_problems(out)
-    if code == 2 and words in (["demo", "strix-halo"], ["demo", "port", "copy"]):
-        found.append("the examples are not installed")
-    if code == 2 and not (out + err).strip():
-        found.append("an error without a word")
+    if "--json" in words:
+        found += _envelope_problems(out, code)
+    elif code == 2 and (out or not any(line.startswith("rocmend: [") for line in err.splitlines())):
+        found.append("an error that is not told on stderr alone")
+    if code in {0, 1} and not out:
+        found.append("nothing was printed")
     return found
 
 
-def _envelope_problems(out: str) -> list[str]:
+def _envelope_problems(out: str, code: int) -> list[str]:
     try:
         envelope = json.loads(out)
     except ValueError:
         return ["no JSON"]
-    return [] if envelope.get("errors") and envelope.get("exit_code") == 2 else ["no error in the envelope"]
+    if envelope.get("exit_code") != code:
+        return ["another exit code in the envelope"]
+    return [] if bool(envelope.get("errors")) == (code == 2) else ["errors in the envelope do not fit the exit code"]
 
 
-@pytest.mark.network
-def test_no_traceback_the_right_exit_code_and_json_where_asked(tmp_path: Path) -> None:
-    python = tmp_path / "plain" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "plain"], check=True)
+def _closure(name: str, found: dict[str, metadata.Distribution]) -> None:
+    """Collect a distribution and those that it needs without any extra."""
+    key = canonicalize_name(name)
+    if key not in found:
+        found[key] = metadata.distribution(name)
+        for text in found[key].requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                _closure(needed.name, found)
+
+
+def _linked(python: Path) -> None:
+    """Make a plain installation without a network: rocmend's own folder and what it needs, linked."""
+    found: dict[str, metadata.Distribution] = {}
+    _closure("rocmend", found)
+    del found["rocmend"]
+    (site,) = python.parents[1].glob("lib/python*/site-packages")
+    (site / "rocmend").symlink_to(ROOT / "src" / "rocmend")
+    for one in found.values():
+        tops = {file.parts[0] for file in one.files or () if file.parts[0] not in {"..", "__pycache__"}}
+        for top in tops:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(one.locate_file(top))))
+
+
+def _installed(python: Path) -> None:
     install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "-c", ROOT / "constraints.txt", ROOT], check=True, timeout=500)
+    assert (python.parents[1] / "share" / "man" / "man1" / "rocmend.1").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("install", [_linked, pytest.param(_installed, marks=pytest.mark.network)])
+def test_no_traceback_the_right_exit_code_and_json_where_asked(tmp_path: Path, install: Callable[[Path], None]) -> None:
+    python = tmp_path / "plain" / "bin" / "python"
+    pip = ["--without-pip"] if install is _linked else []
+    subprocess.run([sys.executable, "-m", "venv", *pip, tmp_path / "plain"], check=True)
+    install(python)
     kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ROCMEND_DEBUG"}}
     env = kept | {"ROCMEND_HOME": str(tmp_path / "home"), "PYTHONSAFEPATH": "1", "COLUMNS": "80"}
     ran = subprocess.run([python, SCRIPT], check=True, timeout=550, env=env, capture_output=True, text=True)
     calls = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(calls) > 300
     wrong = {" ".join(done["words"]): problems for done in calls if (problems := _problems(done))}
     assert not wrong
+    tried = {tuple(done["words"]) for done in calls}
+    for path in command_modules():
+        assert {tuple(path.split()), (*path.split(), "--json"), (*path.split(), "--help")} <= tried, path

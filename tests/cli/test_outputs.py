@@ -62,6 +62,8 @@ def check(rocmend: Run, machines: Path) -> Run:
 def test_no_command_writes_through_what_is_planted(  # noqa: PLR0917  the cases of a table
     rocmend: Run, project: Path, what: str, name: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if command[:2] == ("kernels", "check"):
+        pytest.importorskip("torch")
     plant(what, name)
     for work in ("cli.commands.check.take_snapshot", "cli.porting.analyse", "kernels.compiled.run.compile_ops"):
         monkeypatch.setattr(f"rocmend.{work}", lambda *_, **__: pytest.fail("the work had begun"))

@@ -69,5 +69,5 @@ def test_values_are_those_of_a_machine_it_applies_to(machine_of: Build, finding_
     for other in (None, machine_of({"gpus.count": 1, "gpu.0.mes_version": 0x84})):
         general = explain("a", knowledge, other)
         assert general.title == "An old MES"
-        assert general.entry.remedy[0] == Remedy("Do the GPU.", ("x NAME",))
+        assert general.entry.remedy[0] == Remedy("Do the GPU.", ("x GPU_NAME",))
         assert len(general.entry.remedy) == 2

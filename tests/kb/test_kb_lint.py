@@ -101,6 +101,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("KB017", {"setting": (Setting("A", workload=("games",)),)}),
     ("KB018", {"id": "An_Entry"}),
     ("KB019", {"title": "{kernel.flavour}"}),
+    ("KB019", {"headline": "Linux {kernel.version}"}),
     ("KB019", {"remedy": (Remedy("Do", commands=("set {gpu.chip}",)),)}),
     ("KB019", {"setting": (Setting("A", "{gpu.chip}"),)}),
     ("KB020", {"severity": Severity.ERROR}),

@@ -54,7 +54,7 @@ def test_placeholders_are_listed_once() -> None:
 
 def test_a_command_without_a_machine_has_words_to_replace() -> None:
     command = 'a {ttm.suggested_pages_limit} {packages["x"]} {env.X} [{gfx}] {family} ${HOME}'
-    assert plain_code(command) == "a SUGGESTED_PAGES_LIMIT VERSION OLD_VALUE [GFX_TARGET] GFX_FAMILY ${HOME}"
+    assert plain_code(command) == "a TTM_SUGGESTED_PAGES_LIMIT VERSION OLD_VALUE [GFX_TARGET] GFX_FAMILY ${HOME}"
 
 
 @given(st.text(alphabet='{}.gpuname["]$x \\', max_size=60))

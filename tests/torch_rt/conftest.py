@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
-from rocmend.torch import attend, conv  # noqa: E402  only where torch is
-
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    import torch
+
+    from rocmend.torch import attend, conv
+
     monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("ROCMEND_SAFE_CONV", raising=False)
     monkeypatch.delenv("ROCMEND_SAFE_ATTENTION", raising=False)
@@ -30,6 +30,8 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def poisoned() -> Iterator[None]:
     """Fresh memory holds NaN."""
+    import torch
+
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     yield

@@ -49,7 +49,10 @@ def execution_options(function: F) -> F:
             help="With --run: in a container of this image, by podman or docker, without a network.",
         ),
         click.option(
-            "--pass-env", metavar="NAME", multiple=True, help="With --run: a variable to hand on besides. Repeatable."
+            "--pass-env",
+            metavar="NAME",
+            multiple=True,
+            help="With --run: pass this environment variable on, too. Repeatable.",
         ),
     )
     for option in reversed(options):

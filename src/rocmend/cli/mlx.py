@@ -224,7 +224,7 @@ def hand_over(device: str, arguments: Sequence[str], *, from_here: bool = True) 
 def start_program(program: str, model: str, device: str, arguments: Sequence[str]) -> None:
     """Check what a program of mlx_lm needs, and become it."""
     check_environment()
-    need("mlx", "torch", "mlx", "mlx_lm")
+    need(f"mlx {'serve' if program == 'server' else program}")
     check_device(device)
     check_model(model, device)
     check_tokenizer(model)

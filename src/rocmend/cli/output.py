@@ -54,8 +54,8 @@ def output_options(*formats: str, private: bool = True, file: bool = True) -> Ca
                 is_flag=True,
                 expose_value=False,
                 callback=lambda context, _option, value: context.meta.update({_REDACTION: not value}),
-                help="Leave names, addresses, serial numbers and secrets in. They are replaced in every format but "
-                "human, and in every file.",
+                help="Keep names, addresses, serial numbers and secrets. By default they are replaced in every format "
+                "but human, and in every file.",
             )(function)
         if file:
             function = click.option(
@@ -81,7 +81,7 @@ def output_options(*formats: str, private: bool = True, file: bool = True) -> Ca
             default="human",
             show_default=True,
             callback=_named_by_file,
-            help="How to print the result; data goes to stdout, progress to stderr.",
+            help="Output format; data goes to stdout, progress to stderr.",
         )(function)
 
     return decorate

@@ -56,12 +56,7 @@ def check_project(path: Path, targets: Sequence[str], progress: Callable[[str], 
         path: The project's folder.
         targets: The gfx targets that it is for.
         progress: Told what is being done.
-
-    Raises:
-        UsageError: There is no such folder.
     """
-    if not path.is_dir():
-        raise UsageError("check", f"{path} is no folder.", next_step="Name the folder of a project to port.")
 
     def read(done: int, of: int) -> None:
         progress(f"reading the project, {done} of {of} files")

@@ -7,7 +7,7 @@ import msgspec
 from rocmend.core.records import Remedy, Source
 from rocmend.kb.action import action_name, commands_on
 from rocmend.kb.entry import Entry, Status
-from rocmend.kb.general import generic, headline, rewritten
+from rocmend.kb.general import generic, headline, in_spans, rewritten
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
 from rocmend.kb.template import fill, plain_code
@@ -90,11 +90,11 @@ def explain(entry_id: str, knowledge: Knowledge, machine: Machine | None = None)
 
 
 def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | None) -> Entry:
-    def prose(text: str) -> str:
-        return fill(text, machine, gpu)
-
     def code(text: str) -> str:
         return plain_code(fill(text, machine, gpu, for_shell=True))
+
+    def prose(text: str) -> str:
+        return fill(in_spans(text, code), machine, gpu)
 
     def commands(remedy: Remedy) -> tuple[str, ...]:
         return commands_on(remedy, knowledge.actions.get(action_name(remedy.action)), machine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -11,6 +12,12 @@ from rocmend.kb.entry import Entry
 from rocmend.kb.template import plain, plain_code
 
 _Write = Callable[[str], str]
+_SPAN = re.compile(r"`[^`\n]+`")
+
+
+def in_spans(text: str, code: _Write) -> str:
+    """Return Markdown with its code spans rewritten."""
+    return _SPAN.sub(lambda found: code(found[0]), text) if "`" in text else text
 
 
 def headline(entry: Entry) -> str:
@@ -20,7 +27,7 @@ def headline(entry: Entry) -> str:
 
 def generic(entry: Entry) -> Entry:
     """Return an entry in general words: no placeholders in its texts, words in capitals in its commands."""
-    return rewritten(entry, headline(entry), plain, plain_code)
+    return rewritten(entry, headline(entry), lambda text: plain(in_spans(text, plain_code)), plain_code)
 
 
 def rewritten(entry: Entry, title: str, prose: _Write, code: _Write) -> Entry:
@@ -42,7 +49,7 @@ def rewritten(entry: Entry, title: str, prose: _Write, code: _Write) -> Entry:
             action=code(one.action),
             check=code(one.check),
             expect=prose(one.expect),
-            undo=code(one.undo),
+            undo=prose(one.undo),
         )
 
     return msgspec.structs.replace(

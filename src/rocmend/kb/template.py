@@ -80,7 +80,9 @@ def plain_code(text: str) -> str:
 def _word(key: str) -> str:
     if key.startswith("env."):
         return "OLD_VALUE"
-    return "VERSION" if key.startswith(("packages[", "rocm.packages[")) else key.rpartition(".")[2].upper()
+    if key.startswith(("packages[", "rocm.packages[")):
+        return "VERSION"
+    return "ROCM_FOLDER" if key == "rocm.path" else key.replace(".", "_").upper()
 
 
 def fact_value(key: str, machine: Machine, gpu: int | None) -> Any:

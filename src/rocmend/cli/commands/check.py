@@ -13,6 +13,7 @@ from rocmend.cli.output import Progress, finish, output_options, report_file, sh
 from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
+from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 )
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
-@click.option("--no-store", is_flag=True, help="Keep nothing of it in the store of evidence.")
+@click.option("--no-store", is_flag=True, help="Do not keep the result in the store.")
 @output_options("sarif", file=False)
 def command(
     project: Path | None,
@@ -124,6 +125,8 @@ def check(
     from rocmend.kb.load import load_entries
     from rocmend.machine.hypothetical import target_alone
 
+    if project is not None and not project.is_dir():  # said before the machine is read
+        raise UsageError("check", f"{project} is not a folder.", next_step="Name the folder of a project to port.")
     file = report_file(output, project=project)
     about_s = _about_s(probe, machine_dir, target)
     with Progress("rocmend check", "reading the machine", about_s=about_s, quick=not about_s) as progress:

@@ -24,7 +24,9 @@ from rocmend.setup.shells import IMAGES, SHELLS
     ),
 )
 @workload_option(required=True)
-@click.option("--shell", type=OneOf(SHELLS), default="bash", show_default=True, help="What will read it.")
+@click.option(
+    "--shell", type=OneOf(SHELLS), default="bash", show_default=True, help="The shell or file format to write for."
+)
 @click.option(
     "--rocm-path",
     type=click.Path(path_type=Path),
@@ -32,7 +34,7 @@ from rocmend.setup.shells import IMAGES, SHELLS
     metavar="DIR",
     help="An extracted ROCm tarball to be used instead of the installed ROCm.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The settings as data.")
+@click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 @machine_option
 @target_option
 def command(

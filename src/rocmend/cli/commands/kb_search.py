@@ -17,7 +17,7 @@ from rocmend.report.envelope import Outcome
     ),
 )
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Most entries to show.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Show at most this many.")
 @output_options(private=False)
 def command(words: tuple[str, ...], limit: int, output_format: str) -> None:
     """Search the knowledge entries.

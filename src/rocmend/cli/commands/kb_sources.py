@@ -10,7 +10,7 @@ from rocmend.report.envelope import Outcome
 @rocmend_command(
     "sources",
     examples=(
-        ("rocmend kb sources", "who the knowledge comes from"),
+        ("rocmend kb sources", "the sources of the knowledge"),
         ("rocmend kb sources --json", "as data, with the entries that cite each"),
     ),
 )

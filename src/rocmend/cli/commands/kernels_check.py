@@ -18,6 +18,7 @@ from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, RocmendError, UsageError
+from rocmend.core.optional import need
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ SIZES = ("tiny", "small", "large")
         ("rocmend kernels check rms_norm --device cpu", "one op, in the interpreter"),
         (
             "rocmend kernels check attention --jobs 8",
-            "its cases dealt out to eight processes, which compile side by side",
+            "one op, its cases shared by eight processes",
         ),
         ("rocmend kernels check --sizes tiny,small,large", "shapes beyond 2^31 elements too, where memory allows"),
         ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
@@ -60,7 +61,7 @@ SIZES = ("tiny", "small", "large")
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Add the records to a file."
 )
 @store_option
-@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@click.option("--no-store", is_flag=True, help="Do not keep the results.")
 @output_options("jsonl")
 def command(
     ops: tuple[str, ...],
@@ -93,6 +94,7 @@ def command(
     where = _device(device)
     file = OutputFile(record, "file of records") if record is not None else None
     chosen = _sizes(sizes, where)
+    need("kernels check")
     group = f"kernels-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     runs: list[OpRun] = []
     with contextlib.ExitStack() as stack:

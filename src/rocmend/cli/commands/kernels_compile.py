@@ -46,22 +46,22 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     help="table: one case a kernel, tuning record and width of elements. fast: one a kernel, gfx1100 and gfx942.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), help="Workers at once. Otherwise as many as there are cores.")
-@click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="A further Triton, for other targets.")
-@click.option("--only-triton", metavar="VERSION", help="Compile with this one of the Tritons at hand, and no other.")
+@click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="Another Triton, for other targets.")
+@click.option("--only-triton", metavar="VERSION", help="Compile with this Triton only.")
 @click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a folder of its own, and stop.")
 @click.option(
     "--triton-sha256",
     "sha256",
     multiple=True,
     metavar="HEX",
-    help="With --fetch-triton: the hash of the wheel, for a version that rocmend knows none of.",
+    help="With --fetch-triton: the hash of the wheel, for a version whose hash is not known.",
 )
 @click.option("--unpinned", is_flag=True, help="With --fetch-triton: take what the index has, whatever its hash.")
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
 @click.option(
     "--diff", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail where rows differ from a file's."
 )
-@click.option("--hidden", is_flag=True, help="Also the tuning records that a more specific record hides on a target.")
+@click.option("--hidden", is_flag=True, help="Include tuning records that a more specific one hides on a target.")
 @click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
 @click.option(
     "--time-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each kernel."
@@ -95,6 +95,7 @@ def command(
     with --diff, that something is not as in the file.
     """
     from rocmend.cli.views.compiled import compiled_document, fetched_document
+    from rocmend.kernels import registry
     from rocmend.kernels.compiled import run
     from rocmend.kernels.compiled.fetch import fetch
     from rocmend.kernels.compiled.table import differences, read_table, write_table
@@ -107,13 +108,14 @@ def command(
         toolchain = fetch(fetch_triton, sha256=sha256, unpinned=unpinned)
         data = {"version": toolchain.version, "path": toolchain.path}
         finish(Outcome("kernels compile", data), output_format, lambda: fetched_document(toolchain))
+    chosen = tuple(registry.get(name).name for name in dict.fromkeys((*ops, *more_ops)))  # before anything is recorded
     fast = subset == "fast"
     wanted = tuple(dict.fromkeys(targets.split(","))) if targets else ()
     names = tuple(by_name(name).name for name in wanted) or (run.FAST_TARGETS if fast else run.DEFAULT_TARGETS)
     if "cpu" in names:
         raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Name a gfx target.")
     plan = run.Plan(
-        ops=tuple(dict.fromkeys((*ops, *more_ops))),
+        ops=chosen,
         targets=names,
         toolchains=tuple(one for one in available(tritons) if only_triton in {None, one.version}),
         subset=subset,

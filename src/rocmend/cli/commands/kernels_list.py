@@ -16,7 +16,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "list",
     examples=(
-        ("rocmend kernels list", "every op with its tiers, and the runs of its suite that there are records of"),
+        ("rocmend kernels list", "every op with its implementations and recorded runs"),
         ("rocmend kernels list rms_norm", "one op: domain, tolerances, implementations, records"),
         ("rocmend kernels list --json", "the same as data"),
     ),

@@ -11,6 +11,7 @@ from rocmend.cli.names import OP
 from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
+from rocmend.core.optional import need
 from rocmend.report.envelope import Outcome
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def command(
     ops = [registry.get(op)] if op else list(registry.ops())
     for one in ops:
         given(one, fields)  # what is wrong with them is said before anything is started
+    need("kernels tune")
     found: list[Tuning] = []
     with Progress("rocmend kernels tune", ops[0].name, about_s=budget * len(ops)) as progress:
         for one in ops:

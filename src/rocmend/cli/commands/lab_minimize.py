@@ -29,7 +29,12 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @experiment_argument
 @click.argument("first")
 @click.argument("second")
-@click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each trial; thrice where flaky.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1000),
+    default=None,
+    help="Runs of each trial; three times that where it is flaky.",
+)
 @store_option
 @output_options()
 def command(

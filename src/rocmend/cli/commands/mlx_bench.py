@@ -36,7 +36,7 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
     examples=(
         ("rocmend mlx bench --shape qwen3-0.6b", "a built-in shape with random 4-bit weights; nothing is downloaded"),
         ("rocmend mlx bench --model ./Qwen3-0.6B-4bit --depth 0,8192", "a model of a folder, and with a long context"),
-        ("rocmend mlx bench --shape tiny --device cpu --reps 1", "a model of no use, to try the command"),
+        ("rocmend mlx bench --shape tiny --device cpu --reps 1", "a tiny model, to try the command"),
     ),
 )
 @click.option("--model", default="", metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
@@ -71,7 +71,7 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
     help="For all of it.",
 )
 @store_option
-@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@click.option("--no-store", is_flag=True, help="Do not keep the results.")
 @output_options()
 def command(
     model: str,
@@ -105,7 +105,7 @@ def command(
     if no_store and store_path:
         raise UsageError("--no-store", "it cannot be given together with --store.")
     check_environment()
-    need("mlx", "torch", "mlx", "mlx_lm")
+    need("mlx bench")
     check_device(device)
     if model:
         check_model(model, device)

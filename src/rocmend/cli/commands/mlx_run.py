@@ -26,6 +26,6 @@ def command(device: str, program: tuple[str, ...]) -> None:
     too.
     """
     check_environment()
-    need("mlx", "torch", "mlx")
+    need("mlx run")
     check_device(device)
     hand_over(device, program)

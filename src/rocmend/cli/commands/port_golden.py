@@ -28,7 +28,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
-@click.option("--name", metavar="NAME", required=True, help="What the vectors are called: NAME.json.")
+@click.option("--name", metavar="NAME", required=True, help="Name of the vectors' file: NAME.json.")
 @click.option("--machine", metavar="TEXT", default="", help="What they are from, for the reader [default: this host].")
 @click.option(
     "--device", type=OneOf(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."

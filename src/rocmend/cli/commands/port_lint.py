@@ -32,11 +32,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(
     files: tuple[Path, ...], select: tuple[str, ...], ignore: tuple[str, ...], baseline: Path | None, output_format: str
 ) -> None:
-    """Report what in single files needs a port: for editors, pre-commit and reviews.
+    """Check single files for code that needs a port.
 
-    Run it in the project's folder, whose settings apply ([tool.rocmend.port] in pyproject.toml). Files that no rule
-    reads, that the project excludes, or that are gone are passed over, so any list of changed files will do. Nothing
-    is written. Exit code 1 means that there is a finding; notes are not reported.
+    For editors, pre-commit and reviews. Run it in the project's folder, whose settings apply ([tool.rocmend.port] in
+    pyproject.toml). Files that no rule reads, that the project excludes, or that are gone are passed over, so any list
+    of changed files will do. Nothing is written. Exit code 1 means that there is a finding; notes are not reported.
     """
     from rocmend.cli.porting import linted, listed
     from rocmend.cli.views.port_lint import lint_document

@@ -22,10 +22,11 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @click.option("--keep-changed", is_flag=True, help="Leave files that were changed by hand since as they are.")
 @output_options()
 def command(path: Path, keep_changed: bool, output_format: str) -> None:
-    """Undo a port: every file gets its original bytes back, or none does.
+    """Undo a port.
 
-    Refused if a file was changed by hand since the port, or if the record of the port came with the project: git
-    tracks it, another user owns it, or it points outside the project. Exit code 1 means that changed files were kept.
+    Every file gets its original bytes back, or none does. Refused if a file was changed by hand since the port, or if
+    the record of the port came with the project: git tracks it, another user owns it, or it points outside the project.
+    Exit code 1 means that changed files were kept.
     """
     from rocmend.cli.porting import project_folder
     from rocmend.port.undo import undo

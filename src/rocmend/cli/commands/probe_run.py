@@ -52,7 +52,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
             "rocmend probe run --python ~/torch/bin/python -o report.html",
             "the torch of another environment, as a report",
         ),
-        ("rocmend probe run --list", "what there is"),
+        ("rocmend probe run --list", "list the probes"),
     ),
 )
 @click.option("--device", metavar="DEVICE", default="auto", show_default=True, help="auto, cpu, cuda, or e.g. cuda:1.")
@@ -90,7 +90,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--store", "store_path", type=click.Path(path_type=Path), default=None, help="The store that keeps the results."
 )
-@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@click.option("--no-store", is_flag=True, help="Do not keep the results.")
 @click.option("--resume", metavar="RUN", default=None, help="Go on with a run that was cut short: its id, or `last`.")
 @click.option("--list", "list_only", is_flag=True, help="List the probes that fit, and stop.")
 @click.option(

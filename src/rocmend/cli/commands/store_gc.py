@@ -26,14 +26,13 @@ if TYPE_CHECKING:
         ("rocmend store gc --verify", "and read everything that stays, to see whether it is as it was written"),
     ),
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--all",
     "every_artifact",
     is_flag=True,
-    help="Also where no record names any of the artifacts: remove all of them. Refused otherwise, for that is what it "
-    "looks like when the database was replaced.",
+    help="Remove all artifacts even where no record names any. Refused otherwise: the database may have been replaced.",
 )
 @click.option("--verify", is_flag=True, help="Then check every record and artifact against its hash; slow when large.")
 @store_option

@@ -29,29 +29,29 @@ from rocmend.report.redacted import json_lines as redacted_lines
         ("rocmend store ls --limit 0 --format jsonl", "all that was kept, a record a line"),
     ),
 )
-@click.option("--kind", metavar="KIND", help=f"Of this kind: {', '.join(KINDS)}.")
-@click.option("--subject", metavar="ID", help="Of this probe, strategy or workload.")
+@click.option("--kind", metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}.")
+@click.option("--subject", metavar="ID", help="Only this probe, strategy or workload.")
 @click.option(
     "--verdict",
     "verdicts",
     multiple=True,
     metavar="VERDICT",
     type=OneOf([verdict.value for verdict in Verdict]),
-    help="With this verdict (can be given more than once): pass, wrong-output, hang, crash …",
+    help="Only this verdict (repeatable): pass, wrong-output, hang, crash …",
 )
 @click.option(
     "--gfx",
     "gfx_target",
     type=GpuName(others=r"gfx\w+|sm\w+|cpu"),
     metavar="GPU",
-    help="Run on this GPU: gfx1151, 'RX 7900 XTX' …",
+    help="Only runs on this GPU: gfx1151, 'RX 7900 XTX' …",
 )
-@click.option("--group", metavar="ID", help="Of this probe run or experiment.")
+@click.option("--group", metavar="ID", help="Only this probe run or experiment.")
 @click.option(
-    "--since", "start", type=WHEN, metavar="WHEN", help="Started since: an age (12h, 7d) or a date (2026-01-31, UTC)."
+    "--since", "start", type=WHEN, metavar="WHEN", help="Only runs since: an age (12h, 7d) or a date (2026-01-31, UTC)."
 )
 @click.option(
-    "--limit", default=50, show_default=True, type=click.IntRange(min=0), help="Most records to list; 0 for all."
+    "--limit", default=50, show_default=True, type=click.IntRange(min=0), help="List at most this many; 0 lists all."
 )
 @click.option("--groups", is_flag=True, help="List the probe runs and experiments instead of their records.")
 @store_option

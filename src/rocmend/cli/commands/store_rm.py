@@ -20,7 +20,7 @@ from rocmend.report.envelope import Outcome
     "rm",
     examples=(
         ("rocmend store rm 20260131-1200", "remove the one record whose id begins so"),
-        ("rocmend store rm --older-than 90d --dry-run", "what of runs before that would go"),
+        ("rocmend store rm --older-than 90d --dry-run", "show which records of older runs would be removed"),
         ("rocmend store rm --group sdma-hang --yes", "remove an experiment's records, without asking"),
     ),
 )
@@ -30,7 +30,7 @@ from rocmend.report.envelope import Outcome
 )
 @click.option("--group", metavar="ID", help="Records of this probe run or experiment.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @store_option
 @output_options()
 def command(

@@ -37,7 +37,8 @@ def remedy_blocks(remedies: tuple[Remedy, ...]) -> tuple[Block, ...]:
         if remedy.commands:
             blocks.append(Code("\n".join(remedy.commands), "bash"))
         if remedy.check:
-            blocks += [Text(f"Then check (expected: {remedy.expect}):"), Code(remedy.check, "bash")]
+            expected = f" (expected: {remedy.expect})" if remedy.expect else ""
+            blocks += [Text(f"Then check{expected}:"), Code(remedy.check, "bash")]
         elif remedy.expect:
             blocks.append(Text(f"Then check: {remedy.expect}"))
         if remedy.undo:

@@ -99,7 +99,7 @@ def list_document(rows: Sequence[OpRow], problems: Sequence[str], *, whole: bool
     blocks += [Text(f"Could not be loaded: {_escaped(problem)}", Tone.ERROR) for problem in problems]
     recorded = sum(1 for row in rows if row.runs)
     summary = f"{count_text(len(rows), 'op')}, {recorded} with a record of having run."
-    footer = "`rocmend kernels check` runs the suites here; `rocmend kernels list OP` tells all about one."
+    footer = "`rocmend kernels check` runs the suites here; `rocmend kernels list OP` shows one in detail."
     return Document("Kernels", summary, Tone.ERROR if problems else Tone.PLAIN, tuple(blocks), footer)
 
 

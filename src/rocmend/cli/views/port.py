@@ -56,17 +56,17 @@ def port_verdict(done: Ported) -> tuple[str, Tone]:
             told = f"{count_text(len(missing), 'source')} could not be read; nothing in the others needs a port"
             return f"{told}: {_read(done)}.", Tone.WARNING
         if done.analysis.narrowed:
-            return f"Nothing is found but what is known or was left out: {_read(done)}.", Tone.GOOD
+            return f"Nothing found, apart from what is known or ignored: {_read(done)}.", Tone.GOOD
         return f"Nothing in it needs a port: {_read(done)}.", Tone.GOOD
     if done.written and done.made:
         told = f"{count_text(done.made, 'place')} in {files} rewritten"
     elif done.changed:
         told = f"{count_text(done.made, 'place')} in {files} can be rewritten"
     else:
-        told = "Nothing is to be rewritten"
+        told = "Nothing to rewrite"
     left = [
         (counts[Outcome.SUGGEST], "suggested rewrite", "suggested rewrites"),
-        (counts[Outcome.MANUAL], "place for a person", "places for a person"),
+        (counts[Outcome.MANUAL], "place to port by hand", "places to port by hand"),
         (len(missing), "source that was not read", "sources that were not read"),
         (counts[Outcome.NOTE], "note", "notes"),
     ]
@@ -93,8 +93,8 @@ def _footer(done: Ported) -> str:
         left = "What is left is listed above; `--suggestions` takes suggested rewrites too. "
         told = left if done.open and not done.suggestions else ""
         if not (done.changed or done.added):
-            return f"{told}Nothing was to be written. {explained}"
-        return f"{told}`rocmend port verify` proves it, `rocmend port undo` takes it back."
+            return f"{told}There was nothing to write. {explained}"
+        return f"{told}`rocmend port verify` checks it, `rocmend port undo` undoes it."
     if done.changed:
         return f"Nothing was written: `--diff` shows the changes, `--apply` writes them. {explained}"
     return f"Nothing was written. {explained}"
@@ -109,7 +109,7 @@ def not_in_the_patch(analysis: Analysis, left_alone: Sequence[LeftAlone], *, sug
     """Return what a port does not do by itself, as a list in words; empty where it does all."""
     counts = Counter(issue.outcome for issue in pending(analysis, suggestions=suggestions))
     rows = [
-        (counts[Outcome.MANUAL], "place for a person", "places for a person"),
+        (counts[Outcome.MANUAL], "place to port by hand", "places to port by hand"),
         (
             counts[Outcome.SUGGEST],
             "suggested rewrite (--suggestions)",
@@ -167,7 +167,7 @@ def _card(file: FileReport, most: int) -> Card:
         blocks.append(Text(f"… and {len(ranked) - len(shown)} more.", Tone.MUTED))
     details = tuple(Code(f"{issue.line}: {issue.snippet}") for issue in shown)
     tone = Tone.WARNING if file.manual else Tone.ADVICE
-    label = "for a person" if file.manual else ""
+    label = "by hand" if file.manual else ""
     return Card(file.path, tone, label, "", tuple(blocks), details, "The lines", folded=True)
 
 
@@ -209,5 +209,5 @@ def undone_document(undone: Undone) -> Document:
     blocks += [Text(as_markdown(note)) for note in undone.notes]
     tone = Tone.WARNING if undone.kept else Tone.GOOD
     return Document(
-        "Port taken back", f"{summary}{f', {len(undone.kept)} kept' if undone.kept else ''}.", tone, tuple(blocks)
+        "Port undone", f"{summary}{f', {len(undone.kept)} kept' if undone.kept else ''}.", tone, tuple(blocks)
     )

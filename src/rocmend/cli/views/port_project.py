@@ -51,8 +51,8 @@ def _files(project: Project) -> str:
     files = project.files
     parts = [
         f"{files.read:,} read",
-        f"{files.done:,} done by the tool" if files.done else "",
-        f"{files.manual - files.skipped:,} for a person" if files.manual > files.skipped else "",
+        f"{files.done:,} rewritten" if files.done else "",
+        f"{files.manual - files.skipped:,} by hand" if files.manual > files.skipped else "",
         f"{files.skipped:,} not read" if files.skipped else "",
     ]
     return ", ".join(part for part in parts if part)

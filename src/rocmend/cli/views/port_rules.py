@@ -43,7 +43,7 @@ def rule_document(rule: Rule) -> Document:
     if rule.sources:
         links = tuple(Link("", one) if one.startswith("http") else Link(one) for one in rule.sources)
         blocks.append(Links("Sources", links))
-    done = {"auto": "rewritten", "suggest": "suggested", "manual": "for a person", "note": "a note"}[rule.outcome.value]
+    done = {"auto": "rewritten", "suggest": "suggested", "manual": "by hand", "note": "a note"}[rule.outcome.value]
     return Document(
         f"{rule.id}: {rule.title}", f"{rule.severity.value.capitalize()}; {done}.", TONE[rule.severity], tuple(blocks)
     )

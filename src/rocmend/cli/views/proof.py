@@ -62,7 +62,7 @@ def ladder_blocks(proof: Proof, *, everything: bool = False) -> list[Block]:
     blocks: list[Block] = [table(["level", "", "what it came to"], rows)]
     commands = [level.command for level in proof.levels if level.command]
     if commands:
-        blocks += [Text("To run what was not:"), Code("\n".join(commands), "sh")]
+        blocks += [Text("To run the rest:"), Code("\n".join(commands), "sh")]
     for level in proof.levels:
         shown = [one for one in level.evidence if everything or one.outcome in {Outcome.BROKEN, Outcome.UNKNOWN}]
         if shown:

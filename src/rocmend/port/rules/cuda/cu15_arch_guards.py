@@ -11,7 +11,8 @@ Why it matters:
 
 Use instead:
   `__HIP_DEVICE_COMPILE__` tells device code from host code. For what a GPU can do, test the feature (`__gfx942__`,
-  `__has_builtin`) or write the branch for ROCm.
+  `__has_builtin`) or write the branch for ROCm. A conditional in which a name of ROCm already decides, such as
+  `#if defined(USE_ROCM) || __CUDA_ARCH__ >= 700`, is not reported.
 
 Fix safety:
   Safe where only device code is told from host code. Where a number decides, nothing is rewritten: a branch in device

@@ -8,6 +8,7 @@ Why it matters:
 
 Use instead:
   A branch of its own for ROCm, or the condition with `|| defined(USE_ROCM)` where HIP has what the newer branch uses.
+  A conditional in which a name of ROCm already decides is not reported.
 
 Fix safety:
   A question for a release up to CUDA 9 alone is answered on the ROCm side as every CUDA in use answers it, where
