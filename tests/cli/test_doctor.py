@@ -126,7 +126,6 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
     plan = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--json").out)["data"]["plan"]
     assert [step["number"] for step in plan["steps"]] == list(range(1, len(plan["steps"]) + 1))
     by_action = {step["action"]: step for step in plan["steps"]}
-    assert by_action["install-native-torch"]["commands"][-1].startswith("pip install ")
     assert by_action["unset-variable:HSA_OVERRIDE_GFX_VERSION"]["after"] == [
         by_action["install-native-torch"]["number"]
     ]

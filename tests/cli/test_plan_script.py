@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rocmend.cli.views.plan_script import plan_script
-from rocmend.core.records import Phase, Risk
+from rocmend.core.records import Finding, Phase, Risk, Severity
+from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
+from rocmend.kb.general import generic
+from rocmend.kb.load import load_entries
 
 MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 NAMES = sorted(path.name for path in MACHINES.iterdir() if path.is_dir())
@@ -131,6 +136,27 @@ def test_the_scripts_of_all_captured_machines_are_clean(name: str, rocmend: Call
     stopped = subprocess.run(["sh", str(path)], input="", capture_output=True, text=True, check=False,
                              env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})  # fmt: skip
     assert not stopped.stderr
+    if SHELLCHECK is None:
+        pytest.skip("shellcheck is not installed")
+    checked = subprocess.run([SHELLCHECK, "-s", "sh", str(path)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_every_step_that_an_entry_can_ask_for_is_clean_shell(tmp_path: Path) -> None:
+    """All remedies of all entries in one script: a variable that is not set must not end it, a command must parse."""
+    knowledge = load_entries()
+    entries = [generic(entry) for entry in knowledge.entries.values() if entry.severity is not None and entry.when]
+    findings = [
+        Finding(entry.id, entry.title, Severity.WARNING, remedies=tuple(one for one in entry.remedy))
+        for entry in entries
+    ]
+    plan = make_plan(findings, (), knowledge.actions)
+    assert len(plan.steps) > 70
+    for one in plan.steps:
+        assert not re.search(r"\$(?!HOME|PATH|LOGNAME|\()[A-Z]\w*", one.check.partition("&&")[0]), one.check
+    path = tmp_path / "plan.sh"
+    path.write_text(plan_script(msgspec.structs.replace(diagnosis(), plan=plan)))
+    assert subprocess.run(["sh", "-n", str(path)], capture_output=True, check=False).stderr == b""
     if SHELLCHECK is None:
         pytest.skip("shellcheck is not installed")
     checked = subprocess.run([SHELLCHECK, "-s", "sh", str(path)], capture_output=True, text=True, check=False)

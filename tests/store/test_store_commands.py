@@ -59,7 +59,7 @@ def listed(done: Any) -> list[str]:
 def test_a_store_that_was_never_made_is_empty(rocmend: Make, tmp_path: Path) -> None:
     done = rocmend("store", "ls")
     assert (done.code, done.err) == (0, "")
-    assert "No record fits." in done.out
+    assert "Nothing was kept yet." in done.out
     assert msgspec.json.decode(rocmend("store", "ls", "--groups", "--json").out)["data"] == []
     assert not (tmp_path / "home").exists()
 

@@ -84,10 +84,10 @@ def command(
     serious = any(finding.severity in {Severity.ERROR, Severity.WARNING} for finding in diagnosis.findings)
 
     if script is not None:
-        from rocmend.cli.streams import write_data
+        from rocmend.cli.output import write_result
         from rocmend.cli.views.plan_script import plan_script
 
-        write_data(plan_script(diagnosis))
+        write_result(plan_script(diagnosis))
         raise click.exceptions.Exit(FINDINGS if serious else CLEAN)
 
     def sarif_text() -> str:
