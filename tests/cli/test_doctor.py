@@ -43,6 +43,15 @@ def test_a_healthy_machine_is_told_so(rocmend: Run, machines: Path) -> None:
     assert "checks passed" in done.out
 
 
+def test_a_card_beside_processor_graphics_keeps_its_torch(rocmend: Run, machines: Path) -> None:
+    """What torch lacks for the graphics of a Ryzen is no reason to replace the build that serves the card."""
+    done = rocmend("doctor", "-v", "--machine", machines / "rx-7900-xtx-ryzen")
+    assert done.code == 0
+    assert "uninstall" not in done.out
+    assert "HSA_OVERRIDE_GFX_VERSION=" not in done.out
+    assert "export ROCR_VISIBLE_DEVICES=0" in done.out.partition("Optional")[2]
+
+
 def test_explain_needs_no_machine(rocmend: Run) -> None:
     done = rocmend("doctor", "--explain", "gfx1151-cwsr-save-area-too-small")
     assert done.code == 0

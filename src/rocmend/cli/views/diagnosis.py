@@ -145,7 +145,9 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
     service = {
         "native": "the installed torch has code for it",
         "generic": "the installed torch has generic code that serves it",
-        "override": f"the installed torch would serve it with HSA_OVERRIDE_GFX_VERSION={gpu.torch_override}",
+        "override": f"the installed torch would serve it with HSA_OVERRIDE_GFX_VERSION={gpu.torch_override}"
+        if gpu.torch_override
+        else "the installed torch has no code for it",
         "none": "the installed torch has no code for it",
     }.get(gpu.torch_service or "", "")
     return f"{gpu.name or 'AMD GPU'}: {', '.join(fact for fact in facts if fact)}", service
