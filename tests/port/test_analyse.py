@@ -341,7 +341,7 @@ def test_files_that_the_projects_time_is_used_up_before_are_left_out(tmp_path: P
         (tmp_path / name).write_text(PYTHON * 2, encoding="utf-8")  # larger, and so the first
     (tmp_path / "a.py").write_text(PYTHON, encoding="utf-8")
     first = analyse(tmp_path, jobs=2)
-    assert set(skipped(first).values()) == {"not read: the project's time was used up"}
+    assert set(skipped(first).values()) == {"not read: the project's time limit was reached"}
     assert {"hang1.py", "hang2.py", "a.py"} <= set(skipped(first))
     assert any("2 s" in note and "project-time-limit-s" in note for note in first.notes)
     for path in tmp_path.glob("hang*"):

@@ -282,7 +282,7 @@ def test_the_other_style_includes_the_headers_of_the_names_that_it_puts(tmp_path
 
 def test_the_other_style_keeps_out_of_a_folder_that_is_there(project: Path, make_project: Make) -> None:
     make_project(project, {"rocm/mine.cu": "int x;\n"})
-    with pytest.raises(UsageError, match="in the way"):
+    with pytest.raises(UsageError, match="already exists where"):
         changes(analyse(project), style="tree")
 
 

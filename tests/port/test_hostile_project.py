@@ -373,7 +373,7 @@ def test_sources_are_not_written_to_a_folder_that_is_a_link(upstream: Path, outs
     before = tree(outside)
     done = rocmend("port", upstream, "--apply", "--style", "tree")
     assert done.code == 2
-    assert "in the way" in done.error
+    assert "already exists where" in done.error
     assert tree(outside) == before
 
 
@@ -384,7 +384,7 @@ def test_a_name_that_new_content_would_wait_under_is_not_taken(upstream: Path, o
     before, theirs = tree(outside), tree(upstream)
     done = rocmend("port", upstream, "--apply")
     assert done.code == 2
-    assert "in the way" in done.error
+    assert "already exists where" in done.error
     assert (tree(outside), tree(upstream)) == (before, theirs)
 
 

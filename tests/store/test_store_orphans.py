@@ -81,7 +81,7 @@ def test_gc_keeps_artifacts_that_another_database_named(rocmend: Make, home: Pat
     another(home, evidence)
     done = rocmend("store", "gc", "--yes")
     assert done.code == 2
-    assert "No record names any of the 25 artifacts" in " ".join(done.err.split())
+    assert "No record refers to any of the 25 artifacts" in " ".join(done.err.split())
     assert artifacts(home) == 25
     assert rocmend("store", "gc", "--all", "--yes").code == 0
     assert artifacts(home) == 0
