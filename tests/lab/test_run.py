@@ -183,7 +183,7 @@ def test_minimize_tells_flaky_from_steady(lab: Laboratory, experiment: Experimen
 
 
 def test_minimize_refuses_two_trials_that_come_out_alike(lab: Laboratory, experiment: Experiment) -> None:
-    with pytest.raises(UsageError, match="too much alike"):
+    with pytest.raises(UsageError, match="too similar"):
         minimize(lab, trial_named(experiment, "good"), trial_named(experiment, "red"))
 
 
