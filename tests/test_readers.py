@@ -198,6 +198,7 @@ def program_output(folder: Path, data: bytes) -> object:
 
 
 def printed(_: Path, data: bytes) -> object:
+    pytest.importorskip("torch")
     from rocmend.kernels.suite.supervise import MARK, events
 
     return list(events(f"{MARK}{data.decode(errors='replace')}\n"))

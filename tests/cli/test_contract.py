@@ -269,3 +269,8 @@ def test_nothing_there_is_never_silent(
     done = rocmend(*arguments)
     assert done.code == told[0]
     assert told[1] in done.out + done.err
+
+
+def test_a_probe_that_is_named_without_its_option_is_told_how(rocmend: Run) -> None:
+    assert "`rocmend probe --select matmul`" in rocmend("probe", "matmul").err
+    assert "Did you mean diff?" in rocmend("probe", "dif").err

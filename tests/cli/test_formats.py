@@ -45,6 +45,12 @@ def test_the_format_that_was_asked_for_wins(rocmend: Run, tmp_path: Path) -> Non
     assert (tmp_path / "r.html").read_text().startswith("{")
 
 
+def test_a_script_goes_into_the_file_too(rocmend: Run, tmp_path: Path) -> None:
+    done = rocmend("doctor", "--machine", "strix-halo", "--plan", "sh", "-o", tmp_path / "plan.sh")
+    assert done.out == ""
+    assert "sudo" in (tmp_path / "plan.sh").read_text()
+
+
 def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(rocmend: Run, tmp_path: Path) -> None:
     done = rocmend("doctor", "--machine", "mi300x", "-o", tmp_path / "no" / "r.html")
     assert done.code == 2

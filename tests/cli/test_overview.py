@@ -6,8 +6,11 @@ from typing import Any
 
 from tests.doctor.conftest import build_machine
 
+from rocmend.cli.views.diagnosis import finding_card
 from rocmend.cli.views.overview import machine_pictures
+from rocmend.core.records import Finding, Severity
 from rocmend.core.units import GIB
+from rocmend.doctor.records import Diagnosis, GpuSummary
 from rocmend.report.document import Bars, Ranges, Stacks, Tone, Topology
 
 
@@ -78,3 +81,10 @@ def test_equal_gpus_share_a_bar_and_hang_on_their_nodes() -> None:
     assert topology.hosts[1].devices[1].text == "PCIe 5.0 x8 of x16"
     assert topology.hosts[1].devices[1].tone is Tone.WARNING
     assert topology.fabric == "Each GPU has 3 XGMI links to the others."
+
+
+def test_a_finding_names_its_gpu_only_where_there_are_several() -> None:
+    finding = Finding("an-entry", "It hangs", Severity.ERROR, "gpu.1")
+    for count, title in ((1, "It hangs"), (2, "It hangs (GPU 1)")):
+        gpus = tuple(GpuSummary(index) for index in range(count))
+        assert finding_card(finding, Diagnosis("m", "", None, gpus, (finding,), (), 0)).title == title

@@ -223,6 +223,23 @@ def test_a_build_whose_device_packages_are_missing(derive: Derive) -> None:
     assert "amd-torch-device" in found["gpu.0.torch_service_reason"]
 
 
+@pytest.mark.parametrize(
+    ("second", "is_apu", "cards"),
+    [("gfx1036", True, "0"), ("gfx1036", None, None), ("gfx1031", False, None), ("gfx1010", True, "0")],
+)
+def test_beside_a_gpu_that_is_served_no_override_is_offered(
+    derive: Derive, second: str, is_apu: bool | None, cards: str | None
+) -> None:
+    """The variable applies to every GPU; processor graphics beside a card are hidden, not served."""
+    facts = {"gpu.0.is_apu": False, "gpu.1.gfx_target": second, "gpu.1.is_apu": is_apu}
+    more = {"torch.backend": "rocm", "torch.code_targets": ["gfx1030", "gfx1100"], "torch.components": {}}
+    found = values(derive("torch_service", {"gpu.0.gfx_target": "gfx1100", **facts, **more}))
+    assert found["gpu.1.torch_service"] in {"override", "none"}
+    assert "VERSION=10.3.0" not in found["gpu.1.torch_service_reason"]
+    assert (found["gpu.1.torch_override"], found["gpu.1.torch_cards"]) == (None, cards)
+    assert (found["gpu.0.torch_service"], found["gpu.0.torch_cards"]) == ("native", None)
+
+
 def test_other_builds_and_unknown_code(derive: Derive) -> None:
     assert service(derive, "gfx1151", [], backend="cuda")["gpu.0.torch_service"] is None
     assert service(derive, "gfx1151", [], backend=None)["gpu.0.torch_service"] is None

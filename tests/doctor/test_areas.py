@@ -69,6 +69,16 @@ def test_pytorch_is_as_well_as_it_serves_the_gpu(service: str | None, state: Are
     assert found["PyTorch"].state is state
 
 
+def test_processor_graphics_beside_a_card_that_pytorch_serves_are_no_problem() -> None:
+    gpus = (GpuSummary(0, "XTX", "gfx1100", torch_service="native"), GpuSummary(1, "", "gfx1036", torch_service="none"))
+    facts = {"torch.installed": True, "torch.version": "2.9", "gpu.1.torch_cards": "0"}
+    told = {area.name: area for area in areas(build_machine(facts), Diagnosis("m", "", None, gpus, (), (), 0))}
+    assert (told["PyTorch"].state, told["PyTorch"].text) == (AreaState.OK, "PyTorch 2.9 has code for the card")
+    alone = {key: value for key, value in facts.items() if key != "gpu.1.torch_cards"}
+    told = {area.name: area for area in areas(build_machine(alone), Diagnosis("m", "", None, gpus, (), (), 0))}
+    assert told["PyTorch"].state is AreaState.PROBLEM
+
+
 def test_what_nothing_is_known_of_is_unknown_and_never_well() -> None:
     assert {area.state for area in _areas({}).values()} == {AreaState.UNKNOWN}
 

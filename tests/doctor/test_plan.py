@@ -164,10 +164,30 @@ def test_an_alternative_to_what_nobody_asks_for_is_a_step() -> None:
     assert [step.action for step in plan.steps] == ["b"]
 
 
-def test_open_questions_without_a_known_way_say_what_establishes_them() -> None:
-    missing = Missing("kernel.version", "no permission", "The kernel's version (os)")
-    (ask,) = make_plan((), (Undecided("a", "t", Severity.ERROR, "", (missing,)),), {}).decide
-    assert (ask.command, ask.how, ask.keys) == ("", "The kernel's version (os)", ("kernel.version",))
+def test_each_way_to_decide_is_named_once() -> None:
+    def asked(entry_id: str, *missing: tuple[str, str]) -> Undecided:
+        return Undecided(entry_id, "t", Severity.ERROR, "", tuple(Missing(key, reason) for key, reason in missing))
+
+    ways = make_plan(
+        (),
+        (
+            asked("a", ("gpu.0.mes_version", "no permission"), ("ask.workload", "nobody said")),
+            asked("b", ("kfd.writable", "needs root"), ("dmesg.mes_hang", "Operation not permitted")),
+            asked("c", ("numa.nodes", "no such file"), ("dmesg.sdma_error", "Operation not permitted")),
+            asked("d", ("numa.balancing", "no such file")),
+            Undecided("e", "t", Severity.INFO, "", notes=("odd",)),
+        ),
+        {},
+    ).decide
+    assert [(one.command.partition(" ")[0], one.reason, one.keys, one.entries) for one in ways] == [
+        ("sudo", "no permission; needs root", ("gpu.0.mes_version", "kfd.writable"), ("a", "b")),
+        ("", "", ("ask.workload",), ("a",)),
+        ("sudo", "Operation not permitted", ("dmesg.mes_hang", "dmesg.sdma_error"), ("b", "c")),
+        ("", "no such file", ("numa.nodes", "numa.balancing"), ("c", "d")),
+        ("", "odd", (), ("e",)),
+    ]
+    assert ways[1].how == "say what the machine is for: `--for WORKLOAD`"
+    assert ways[3].how == ""
 
 
 @cache

@@ -99,6 +99,18 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "torch.rocm_match": "match",
         "dmesg.classes": {},
     },
+    "rx-7900-xtx-ryzen": {
+        "gpus.targets": ["gfx1100", "gfx1036"],
+        "gpu.1.compute_units": 2,
+        "gpu.1.is_apu": True,
+        "gpu.0.torch_service": "native",
+        "gpu.0.torch_cards": None,
+        "gpu.1.torch_service": "override",
+        "gpu.1.torch_override": None,
+        "gpu.1.torch_cards": "0",
+        "override.value": None,
+        "dmesg.classes": {},
+    },
     "mi300x": {
         "gpus.count": 8,
         "gpus.targets": ["gfx942"],
@@ -192,14 +204,16 @@ def test_key_facts_come_out(name: str, key: str) -> None:
     assert found.value == EXPECTED[name][key]
 
 
-@pytest.mark.parametrize("name", ["rx-7900-xtx", "strix-halo-healthy", "mi300x", "cuda-torch-on-amd"])
+@pytest.mark.parametrize(
+    "name", ["rx-7900-xtx", "rx-7900-xtx-ryzen", "strix-halo-healthy", "mi300x", "cuda-torch-on-amd"]
+)
 def test_save_areas_are_those_that_the_kernel_would_reserve(name: str) -> None:
     for index in machine(name).indices("gpu"):
         own = f"gpu.{index}."
         assert machine(name).value(own + "cwsr_size_bytes") == machine(name).value(own + "cwsr_required_bytes")
 
 
-@pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt", "rx-7900-xtx", "mi300x"])
+@pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt", "rx-7900-xtx", "rx-7900-xtx-ryzen", "mi300x"])
 def test_the_tools_agree_with_the_driver(name: str) -> None:
     cards = machine(name).value("smi.cards")
     assert [card["slot"] for card in cards] == [

@@ -38,6 +38,7 @@ PLANTED: dict[str, dict[str, Severity]] = {
         "install-torch-lacks-gpu-target": Severity.ERROR,
         "rdna1-conv2d-hangs": Severity.ERROR,
     },
+    "rx-7900-xtx-ryzen": {"install-torch-beside-card": Severity.INFO},
     "mi300x": {
         "inductor-max-autotune-env-set": Severity.WARNING,
         "kernel-numa-balancing-on": Severity.ADVICE,
@@ -69,6 +70,7 @@ ONE_MATTER = [
     {"inductor-max-autotune-env-set", "inductor-docker-images-set-max-autotune"},
     {"driver-amdgpu-not-loaded", "kernel-nomodeset-or-blacklist"},
     {"install-torch-needs-override", "install-torch-runs-through-override", "install-torch-lacks-gpu-target"},
+    {"install-torch-beside-card", "install-torch-needs-override", "install-torch-lacks-gpu-target"},
 ]
 """Entries on one matter, of which a machine gets one at a time."""
 
@@ -81,7 +83,7 @@ def test_planted_faults_are_found_and_nothing_else_alarms(findings: Findings, na
     assert alarms == {entry_id for entry_id, severity in PLANTED[name].items() if severity in ALARMS}
 
 
-@pytest.mark.parametrize("name", ["strix-halo-healthy", "rx-7900-xtx"])
+@pytest.mark.parametrize("name", ["strix-halo-healthy", "rx-7900-xtx", "rx-7900-xtx-ryzen"])
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_healthy_machine_alarms_nobody(findings: Findings, name: str, workload: str | None) -> None:
     alarms = {entry_id for entry_id, finding in findings(name, workload).items() if finding.severity in ALARMS}

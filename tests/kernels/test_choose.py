@@ -144,7 +144,7 @@ def test_problems_of_a_command_line() -> None:
     [
         (["dtype=float32"], "lacks rows"),
         (["rows=many", "dtype=float32"], "rows='many' is not int"),
-        (["width=3"], "is not FIELD=VALUE"),
+        (["width=3"], "no field of example is called 'width'"),
         (["rows"], "is not FIELD=VALUE"),
         (["causal=perhaps"], "is not bool"),
     ],

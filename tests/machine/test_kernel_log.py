@@ -136,11 +136,11 @@ def test_irrelevant_lines_are_dropped() -> None:
 
 def test_a_large_log_takes_little_time() -> None:
     line = "[ 1927.068795] systemd[1]: queue of timeout, reset failed for sdma and mes, aer out of memory? no\n"
-    start = time.monotonic()
+    start = time.process_time()
     classify(line * 40_000)
     classify("x" * 8_000_000)
     classify("mes" * 2_000_000)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 pieces = st.sampled_from([item.example for item in CLASSES] + HARMLESS.splitlines()) | st.text(max_size=80)

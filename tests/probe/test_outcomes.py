@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 from rocmend.probe.case import Case, Context, UnsupportedError
 
 if TYPE_CHECKING:

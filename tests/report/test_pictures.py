@@ -19,6 +19,7 @@ from rocmend.report.document import (
     Picture,
     Range,
     Ranges,
+    Section,
     Stack,
     Stacks,
     Tone,
@@ -89,6 +90,17 @@ def test_devices_hang_on_their_hosts() -> None:
     text = _printed(NODES)
     assert text.index("NUMA node 0") < text.index("└─ GPU 4  PCIe 5.0 x16") < text.index("NUMA node 1")
     assert "| GPU 7 | NUMA node 1 | PCIe 5.0 x16 |" in markdown.render(Document("t", blocks=(NODES,)))
+
+
+def test_what_stands_beside_a_section_in_a_page_stands_last_in_a_terminal() -> None:
+    blocks = (Section("First", ()), Section("Beside", (SAVE_AREA, CLOCK), beside=True), Section("Then", ()))
+    stream = io.StringIO()
+    terminal.render(Document("t", blocks=blocks), stream, width=80)
+    text = stream.getvalue()
+    assert text.index("First") < text.index("Then") < text.index("Beside")
+    page = html.render(Document("t", blocks=blocks))
+    assert page.index(">First</h2>") < page.index(">Beside</h2>") < page.index(">Then</h2>")
+    assert page.count('<div class="pictures"><figure') == 1
 
 
 @pytest.mark.parametrize("block", [SAVE_AREA, CLOCK, MEMORY, NODES])

@@ -20,7 +20,7 @@ from rocmend.cli.unexpected import DEBUG_VARIABLE, unexpected
 from rocmend.core.errors import RocmendError
 from rocmend.core.optional import INSTALL, not_installed
 from rocmend.core.places import cache_home, data_home
-from rocmend.core.suggest import did_you_mean
+from rocmend.core.suggest import did_you_mean, nearest
 
 _PACKAGE = "rocmend.cli.commands"
 _ROOM_BYTES = 1 << 20
@@ -68,6 +68,9 @@ _DEFAULTS = {"port": "run", "probe": "run"}
 """Groups that run a command of theirs where none is named: ``rocmend probe --device cpu``."""
 
 _HELP = ["-h", "--help"]
+
+_SELECTING = {"probe": "--select"}
+"""Groups whose default command takes names by an option, where a person may leave it out: ``rocmend probe matmul``."""
 
 _WITH_ARGUMENT = {"port"}
 """Groups whose default command takes an argument: ``rocmend port PATH``. A word that names no command is one."""
@@ -173,6 +176,8 @@ class _LazyGroup(click.Group):
         except click.UsageError:
             known = self.list_commands(ctx)
             meant = did_you_mean(args[0], known) or (f"There are: {', '.join(known)}." if self.prefix else "")
+            if self.prefix in _SELECTING and not nearest(args[0], known):
+                meant = f"Names follow an option: `rocmend {self.prefix} {_SELECTING[self.prefix]} {args[0][:80]}`."
             raise click.UsageError(f"No such command {args[0][:80]!r}. {meant}".strip(), ctx) from None
 
 

@@ -134,19 +134,23 @@ def finish(
         advise: Say in the terminal how to share it, where it holds something that would be redacted.
         others: What further formats are made from, by name: their text, or the document that ``md`` or ``html`` shows.
     """
-    file: OutputFile | None = click.get_current_context().meta.get(_OUTPUT)
-    if output_format == "human" and file is None:
+    if output_format == "human" and _OUTPUT not in click.get_current_context().meta:
         _print(view(), details=details, advise=advise)
     else:
-        text = _text(outcome, output_format, (others or {}).get(output_format, view))
-        if file is None:
-            write_data(text)
-        else:
-            file.write(text)
-            tell(f"Written: {file.path}")
+        write_result(_text(outcome, output_format, (others or {}).get(output_format, view)))
     with naming(STDOUT):
         sys.stdout.flush()
     raise click.exceptions.Exit(outcome.exit_code)
+
+
+def write_result(text: str) -> None:
+    """Write a result to the file that ``-o`` named, or to standard output."""
+    file: OutputFile | None = click.get_current_context().meta.get(_OUTPUT)
+    if file is None:
+        write_data(text)
+    else:
+        file.write(text)
+        tell(f"Written: {file.path}")
 
 
 def _text(outcome: Outcome, output_format: str, made: Callable[[], str | Document | Suite]) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from rocmend.doctor.records import Diagnosis, Step
 from rocmend.kb.load import Knowledge
 from rocmend.machine.facts import Machine
-from rocmend.setup.choose import choose
+from rocmend.setup.choose import choose, gpu_targets
 
 _CHOOSE = "rocmend wheel choose"
 
@@ -23,7 +23,7 @@ def with_installs(
         knowledge: The entries, which say how to install.
         workload: What the machine is for.
     """
-    targets = [str(gpu.gfx_target) for gpu in diagnosis.gpus if gpu.gfx_target]
+    targets = gpu_targets(machine)
     if not targets:
         return diagnosis
 
@@ -32,14 +32,15 @@ def with_installs(
         if not asked or asked[0].removeprefix(_CHOOSE).strip().startswith("-"):
             return step
         package = asked[0].removeprefix(_CHOOSE).strip() or "torch"
-        ways = choose(machine, knowledge, package, targets[0], workload).choices
-        best = next((way for way in ways if way.serves is not False), None)
-        if best is None:
+        serving = choose(machine, knowledge, package, targets[0], workload).serving
+        if not serving:
             return step
+        best = serving[0]
         commands = tuple(
             part for line in step.commands for part in (best.command.splitlines() if line == asked[0] else [line])
         )
-        text = f"{step.text} Other ways: `{_CHOOSE} {package}`.".strip()
+        know = f"Know: {best.caution.rstrip('.')}." if best.caution else ""
+        text = " ".join(filter(None, (step.text, know, f"Other ways: `{_CHOOSE} {package}`.")))
         return msgspec.structs.replace(step, commands=commands, text=text)
 
     plan = diagnosis.plan

@@ -163,13 +163,14 @@ def _pytorch(machine: Machine, gpus: Sequence[GpuSummary]) -> _Told:
         known = machine.value("torch.installed") is False
         return AreaState.UNKNOWN, "Not installed" if known else "Not known"
     name = _joined("PyTorch", machine.value("torch.version"))
-    services = {gpu.torch_service for gpu in gpus}
+    spare = {gpu.index for gpu in gpus if machine.value(f"gpu.{gpu.index}.torch_cards")}
+    services = {gpu.torch_service for gpu in gpus if gpu.index not in spare}
     if "none" in services:
         return AreaState.PROBLEM, f"{name} has no code for this GPU"
     if "override" in services:
         return AreaState.ATTENTION, f"{name} needs an override on this GPU"
     if services & {"native", "generic"}:
-        return AreaState.OK, f"{name} has code for this GPU"
+        return AreaState.OK, f"{name} has code for {'the card' if spare else 'this GPU'}"
     return AreaState.UNKNOWN, f"{name}, built for {machine.value('torch.backend') or 'an unknown backend'}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from rocmend.core.records import Finding, Phase, Remedy, Risk, Severity
-from rocmend.doctor.records import Alternative, Decide, Plan, Step, Undecided
+from rocmend.doctor.records import Alternative, Decide, Missing, Plan, Step, Undecided
 from rocmend.kb.action import Action, action_name, setting_of, with_argument
 
 REBOOT = "reboot"
@@ -298,28 +298,44 @@ def _looks(wishes: Iterable[_Wish]) -> tuple[Step, ...]:
     return tuple(made.values())
 
 
-_WAYS = (
-    ("dmesg.", "sudo sysctl kernel.dmesg_restrict=0", "lets every user read the kernel log until the next reboot"),
-    ("ask.workload", "", "say what the machine is for: `--for WORKLOAD`"),
-    ("ask.model_bytes", "", "give the size of the model: `--model-size SIZE`"),
+_ASKED = {
+    "ask.workload": "say what the machine is for: `--for WORKLOAD`",
+    "ask.model_bytes": "give the size of the model: `--model-size SIZE`",
+}
+_DENIED = re.compile(r"permission|not permitted|denied|\broot\b|sudo", re.IGNORECASE)
+_LOG = (
+    "sudo sysctl kernel.dmesg_restrict=0",
+    "let every user read the kernel log until the next reboot, then run `rocmend doctor` again",
 )
-"""What establishes the facts of a key: a command to be run before `rocmend doctor`, and what it does."""
+_ROOT = ('sudo -E env "PATH=$PATH" rocmend doctor', "run it as root, who may read all of it")
+
+
+def _way(missing: Missing) -> tuple[str, str, str]:
+    """Return what establishes a fact: a command, what that does, and why the fact is not known."""
+    if missing.key in _ASKED:
+        return "", _ASKED[missing.key], ""
+    if _DENIED.search(missing.reason):
+        return *(_LOG if missing.key.startswith("dmesg.") else _ROOT), missing.reason
+    return "", "", missing.reason
 
 
 def _decide(undecided: Iterable[Undecided]) -> tuple[Decide, ...]:
     """Return what would decide the rest, each way once."""
-    made: dict[tuple[str, str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    made: dict[tuple[str, str], tuple[dict[str, None], dict[str, None], dict[str, None]]] = {}
     for item in undecided:
-        for missing in item.missing:
-            found = next((way for way in _WAYS if missing.key.startswith(way[0])), None)
-            command, how = (found[1], found[2]) if found is not None else ("", missing.establishes)
-            reason = "" if found is not None and not command else missing.reason
-            keys, entries = made.setdefault((command, how, reason), ({}, {}))
-            keys[missing.key] = None
+        ways = [(_way(missing), missing.key) for missing in item.missing] or [(("", "", "; ".join(item.notes)), "")]
+        for (command, how, reason), key in ways:
+            reasons, keys, entries = made.setdefault((command, how or reason), ({}, {}, {}))
+            reasons[reason] = None
+            keys[key] = None
             entries[item.entry_id] = None
-        if not item.missing:
-            made.setdefault(("", "", "; ".join(item.notes)), ({}, {}))[1][item.entry_id] = None
     return tuple(
-        Decide(reason=reason, command=command, how=how, keys=tuple(keys), entries=tuple(entries))
-        for (command, how, reason), (keys, entries) in made.items()
+        Decide(
+            reason="; ".join(filter(None, reasons)),
+            command=command,
+            how=how if command or how not in reasons else "",
+            keys=tuple(filter(None, keys)),
+            entries=tuple(entries),
+        )
+        for (command, how), (reasons, keys, entries) in made.items()
     )

@@ -164,8 +164,8 @@ class Decide(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         reason: Why the facts are not known.
-        command: What to run before ``rocmend doctor`` is run again; empty where no command is known.
-        how: What the command does, or what else establishes the facts.
+        command: What to run; empty where no command is known.
+        how: What the command does and what to do then, or what else establishes the facts.
         keys: The facts.
         entries: The entries that it would decide.
     """

@@ -77,14 +77,6 @@ def memory(ctx: Context) -> Case:
     return Case(call, (ctx.randn(100),), reference=_doubled)
 
 
-@family.probe("fault-exit", "it ends the process with status 0", FLOAT)
-def leave(ctx: Context) -> Case:
-    def call(_: Any) -> Any:
-        os._exit(0)
-
-    return Case(call, (ctx.randn(100),), reference=_doubled)
-
-
 def _changing(change: Any) -> Case:
     """Return a case that is right, and leaves its process changed."""
 

@@ -193,10 +193,10 @@ def _probe(
     machine: Machine, knowledge: Knowledge, machine_dir: Path | None, store: Store | None, progress: Progress
 ) -> ProbeRun | str:
     """Try the quick operations, or say why not."""
-    if machine_dir is not None:
-        return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
     if machine.hypothetical_target:
         return f"Not tried: no {machine.hypothetical_target} is here."
+    if machine_dir is not None:
+        return "Not tried: a captured machine runs nothing. `rocmend probe` tries operations on the machine itself."
     from rocmend.probe.launch import ProbeError
     from rocmend.probe.run import run_probes
 

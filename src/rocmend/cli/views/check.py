@@ -49,16 +49,17 @@ def check_report(check: Check, machine: Machine) -> Document:
     """Lay out the whole report: the verdicts, what to do, the findings; the rest is folded."""
     summary, tone = verdict(check.diagnosis)
     serious = [item for item in check.diagnosis.findings if item.severity is not Severity.INFO]
-    notes = [item for item in check.diagnosis.findings if item.severity is Severity.INFO]
-    plan = check.diagnosis.plan
+    notes = tuple(
+        finding_card(item, check.diagnosis) for item in check.diagnosis.findings if item.severity is Severity.INFO
+    )
     nothing = Text("Nothing that needs doing was found.", Tone.GOOD)
     blocks: list[Block] = [overview(check.areas, check.diagnosis), *todo_blocks(check.diagnosis, machine)]
     if serious or not check.diagnosis.hypothetical_target:
-        blocks.append(Section("Findings", tuple(finding_card(item, plan) for item in serious) or (nothing,)))
+        blocks.append(Section("Findings", tuple(finding_card(item, check.diagnosis) for item in serious) or (nothing,)))
     if check.diagnosis.hypothetical_target:
         blocks += undecided_blocks(check.diagnosis)
     if notes:
-        blocks.append(Section("Good to know", tuple(finding_card(item, plan) for item in notes), folded=True))
+        blocks.append(Section("Good to know", notes, folded=True))
     if check.wheels:
         cards = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
         blocks.append(Section("Inspected wheels", cards))
@@ -85,7 +86,7 @@ def check_summary(check: Check, report: str) -> Document:
     """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
     plan = check.diagnosis.plan
-    lines = tuple(finding_line(item, plan) for item in check.diagnosis.findings)
+    lines = tuple(finding_line(item, check.diagnosis) for item in check.diagnosis.findings)
     cards: tuple[Block, ...] = (*plan_blocks(plan), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()

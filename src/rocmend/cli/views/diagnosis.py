@@ -13,7 +13,7 @@ from rocmend.cli.views.plan import decide_blocks, joined, plan_blocks, steps_tex
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import count_text, size_text
 from rocmend.doctor.areas import Area, areas
-from rocmend.doctor.records import Diagnosis, GpuSummary, Plan, Undecided
+from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
 from rocmend.machine.facts import Machine
 from rocmend.report.document import Block, Card, Cell, Document, Pairs, Section, Text, Tone, table
 
@@ -32,7 +32,7 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
         blocks.append(Pairs(machine_rows(diagnosis)))
     blocks += todo_blocks(diagnosis, machine)
     if diagnosis.findings:
-        cards = tuple(finding_card(finding, diagnosis.plan) for finding in diagnosis.findings)
+        cards = tuple(finding_card(finding, diagnosis) for finding in diagnosis.findings)
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
@@ -145,26 +145,31 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
     service = {
         "native": "the installed torch has code for it",
         "generic": "the installed torch has generic code that serves it",
-        "override": f"the installed torch would serve it with HSA_OVERRIDE_GFX_VERSION={gpu.torch_override}",
+        "override": f"the installed torch would serve it with HSA_OVERRIDE_GFX_VERSION={gpu.torch_override}"
+        if gpu.torch_override
+        else "the installed torch has no code for it",
         "none": "the installed torch has no code for it",
     }.get(gpu.torch_service or "", "")
     return f"{gpu.name or 'AMD GPU'}: {', '.join(fact for fact in facts if fact)}", service
 
 
-def finding_line(finding: Finding, plan: Plan) -> Card:
+def finding_line(finding: Finding, diagnosis: Diagnosis) -> Card:
     """Lay out one finding in a line: what it is, and where the plan deals with it."""
-    place = steps_text(finding.entry_id, plan)
-    title = f"{_titled(finding)} → {place}" if place else _titled(finding)
+    place = steps_text(finding.entry_id, diagnosis.plan)
+    title = f"{_titled(finding, diagnosis)} → {place}" if place else _titled(finding, diagnosis)
     return Card(title, TONE[finding.severity], finding.severity.value, finding.entry_id)
 
 
-def _titled(finding: Finding) -> str:
-    return f"{finding.title} ({finding.subject})" if finding.subject.startswith("gpu.") else finding.title
+def _titled(finding: Finding, diagnosis: Diagnosis) -> str:
+    """Return a finding's title, with the GPU that it is about where there are several."""
+    index = finding.subject.removeprefix("gpu.")
+    several = len(diagnosis.gpus) > 1 and index != finding.subject
+    return f"{finding.title} (GPU {index})" if several else finding.title
 
 
-def finding_card(finding: Finding, plan: Plan) -> Card:
+def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
     """Lay out one finding: what decided, and where the plan deals with it."""
-    place = steps_text(finding.entry_id, plan)
+    place = steps_text(finding.entry_id, diagnosis.plan)
     blocks: list[Block] = [Text(f"To do: {place}.")] if place else []
     if finding.evidence:
         blocks.append(Pairs(tuple((fact.key, value_text(fact.key, fact.value), "") for fact in finding.evidence)))
@@ -177,7 +182,7 @@ def finding_card(finding: Finding, plan: Plan) -> Card:
         details.append(Text("See also: " + ", ".join(f"`{other}`" for other in finding.see)))
     label = finding.severity.value if finding.status == "active" else f"{finding.severity}, {finding.status}"
     return Card(
-        _titled(finding),
+        _titled(finding, diagnosis),
         TONE[finding.severity],
         label,
         finding.entry_id,

@@ -11,6 +11,7 @@ from rocmend.doctor.records import Alternative, Decide, Plan
 from rocmend.report.document import Block, Card, Code, Option, Section, Step, Steps, Text, Tone
 
 TITLE = "Do this, in order"
+_SHOWN_FACTS = 3
 
 
 def plan_blocks(plan: Plan) -> list[Block]:
@@ -35,13 +36,11 @@ def decide_blocks(plan: Plan) -> list[Block]:
 
 def _decide(one: Decide) -> Card:
     count = count_text(len(one.entries), "question")
-    why = f"{count} open: {one.reason or ', '.join(one.keys)}".rstrip(".")
-    blocks: tuple[Block, ...] = ()
+    facts = ", ".join(one.keys[:_SHOWN_FACTS]) + (" …" if len(one.keys) > _SHOWN_FACTS else "")
+    why = f"{count} open: {': '.join(filter(None, (facts, one.reason)))}".rstrip(".")
+    blocks: tuple[Block, ...] = (Text(f"To decide: {one.how}"),) if one.how else ()
     if one.command:
-        how = f"To decide, run this ({one.how}), then `rocmend doctor` again:"
-        blocks = (Text(how), Code(one.command, "bash"))
-    elif one.how:
-        blocks = (Text(f"To decide: {one.how}"),)
+        blocks += (Code(one.command, "bash"),)
     left = Text(", ".join(f"`{entry}`" for entry in one.entries), Tone.MUTED)
     return Card(why, Tone.MUTED, blocks=blocks, details=(left,), details_title="What it leaves open")
 
