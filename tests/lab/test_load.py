@@ -56,7 +56,7 @@ def test_examples_load_and_every_trial_is_another_run(name: str) -> None:
             '[where]\nkind = "container"\nimage = "i"\noptions = ["root"]\n\n[limits]',
             "where: expected options of ptrace",
         ),
-        ("[limits]", '[where]\nkind = "ssh"\nhost = "-oProxyCommand=x"\n\n[limits]', "it expected a host's name"),
+        ("[limits]", '[where]\nkind = "ssh"\nhost = "-oProxyCommand=x"\n\n[limits]', "expected a host's name"),
         ('variable = "COLOUR"', 'parameter = "x.y"', "factor[1].parameter: does not apply to the kind env"),
         ('kind = "env"\nvariable = "COLOUR"', 'kind = "flag"', "line 23, factor[1].name: nothing reads {colour}"),
         ("{here}/workload.py", "{there}/workload.py", "line 5, experiment.command: {there} is not a factor"),

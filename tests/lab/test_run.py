@@ -169,8 +169,7 @@ def test_minimize_finds_what_matters(lab: Laboratory, experiment: Experiment, st
     assert remembered(lab.bench, trials) == (found,)
     report = report_of(experiment, store, {}, file="x.toml")
     assert report.minimized[0].text == (
-        "MODE=good alone turns the hang after load of baseline into the pass of red. "
-        "COLOUR makes no difference."
+        "MODE=good alone turns the hang after load of baseline into the pass of red. COLOUR makes no difference."
     )
     assert not any("minimize" in step for step in report.conclusion.next)
 

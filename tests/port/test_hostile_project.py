@@ -168,7 +168,9 @@ def test_a_record_that_leads_out_is_refused(
     assert done.code == 2, "the record was believed"
     assert tree(outside) == before
     assert tree(project) == theirs
-    assert any(words in done.error for words in ("symbolic link", "kept by git", "not a record written by a port", "cannot be"))
+    assert any(
+        words in done.error for words in ("symbolic link", "kept by git", "not a record written by a port", "cannot be")
+    )
 
 
 @pytest.mark.parametrize("vector", ["link .rocmend", "link transaction", "absolute, taken back"])
