@@ -16,8 +16,8 @@ _CHOOSE = "rocmend wheel choose"
 _PIP_INSTALL = re.compile(r"(?<![\w./-])(?<!uv )(?<!-m )pip install")
 _OWN_FOLDER = OWN_PYTHON.removesuffix("/bin/python")
 _OWN_TEXT = (
-    "This Python belongs to the distribution, which lets pip install nothing into it: an environment of your own is made "
-    f"first (Debian and Ubuntu have `venv` in the package python3-venv). Work in it: `. {_OWN_FOLDER}/bin/activate`."
+    "This Python belongs to the distribution, which lets pip install nothing into it: an environment of your own is "
+    f"made first (on Debian and Ubuntu, python3-venv has `venv`). Work in it: `. {_OWN_FOLDER}/bin/activate`."
 )
 
 

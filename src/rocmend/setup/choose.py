@@ -136,7 +136,7 @@ def gpu_targets(machine: Machine) -> list[str]:
 
 
 def install_targets(machine: Machine) -> list[str]:
-    """Return the gfx targets that an installation must serve: the cards', or the processor graphics' where no card is."""
+    """Return the gfx targets that an installation must serve: the cards', or without a card the APU's."""
     cards = {machine.value(f"gpu.{index}.gfx_target") for index in machine.indices("gpu") if _is_card(machine, index)}
     targets = gpu_targets(machine)
     return [target for target in targets if target in cards] or targets
