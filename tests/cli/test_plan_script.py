@@ -1,4 +1,4 @@
-"""``doctor --plan sh``: a script that asks, runs nothing unasked, remembers, and goes on after a reboot."""
+"""``doctor --plan sh``: a script that runs nothing without a yes, remembers, and goes on after a reboot."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from rocmend.cli.views.plan_script import plan_script
+from rocmend.cli.views.plan_script import _CHECK_LIMIT_S, _TOOLS, plan_script
 from rocmend.core.records import Finding, Phase, Risk, Severity
 from rocmend.doctor.plan import make_plan
-from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
+from rocmend.doctor.records import Alternative, Diagnosis, GpuSummary, Plan, Step
 from rocmend.kb.general import generic
 from rocmend.kb.load import load_entries
 
@@ -49,11 +49,15 @@ Go = Callable[..., subprocess.CompletedProcess[str]]
 def go(tmp_path: Path) -> Go:
     """Write and run the script of these steps, answering as told."""
 
-    def run(answers: str, *steps: Step, boot: str = "one") -> subprocess.CompletedProcess[str]:
-        text = plan_script(diagnosis(*(steps or STEPS))).replace(
-            "/proc/sys/kernel/random/boot_id", str(tmp_path / "boot")
-        )
-        (tmp_path / "boot").write_text(boot)
+    def run(
+        answers: str, *steps: Step, boot: str = "one", machine: str = "here", **fields: Any
+    ) -> subprocess.CompletedProcess[str]:
+        made = msgspec.structs.replace(diagnosis(*(steps or STEPS)), **fields)
+        text = plan_script(made)
+        for path, content in (("/proc/sys/kernel/random/boot_id", boot), ("/etc/machine-id", machine)):
+            there = tmp_path / Path(path).name
+            there.write_text(content)
+            text = text.replace(path, str(there))
         (tmp_path / "plan.sh").write_text(text)
         given = "".join(f"{answer}\n" for answer in answers)
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
@@ -66,16 +70,38 @@ def go(tmp_path: Path) -> Go:
 
 
 def test_nothing_runs_without_a_yes(go: Go, tmp_path: Path) -> None:
-    for answers in ("", "q", "sssss"):
-        done = go(answers)
-        assert not done.stderr
-        assert {path.name for path in tmp_path.iterdir()} == {"boot", "plan.sh", "state"}
+    checked = step(1, "look", commands=("touch a",), check="touch looked")
+    for answers in ("", "q", "ssssss", "nnnnnn"):
+        for steps in (STEPS, (checked, *STEPS[1:])):
+            done = go(answers, *steps)
+            assert not done.stderr
+            assert {path.name for path in tmp_path.iterdir()} == {"boot_id", "machine-id", "plan.sh", "state"}
     assert "Nobody answers: stopped." in go("").stdout
     assert go("").returncode == 1
 
 
+IMPORT = f"{sys.executable} -c 'import vllm' "
+
+
+def test_a_module_of_the_working_folder_is_never_loaded(go: Go, tmp_path: Path) -> None:
+    (tmp_path / "vllm.py").write_text(f"open({str(tmp_path / 'owned')!r}, 'w')")
+    checked = step(1, "install-vllm", commands=("true",), check=IMPORT)
+    for answers in ("", "nn", "yy"):
+        done = go(answers, checked)
+        assert "Nothing to do" not in done.stdout
+        assert not (tmp_path / "owned").exists(), answers
+    assert (tmp_path / "vllm.py").exists()
+
+
+def test_a_check_that_hangs_is_stopped(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocmend.cli.views.plan_script._TOOLS", _TOOLS.replace(f" {_CHECK_LIMIT_S} sh", " 0.1 sh"))
+    done = go("ys", step(1, "hang", commands=("true",), check="sleep 30"))
+    assert done.returncode == 0
+    assert "was stopped" in done.stdout
+
+
 def test_it_goes_on_after_a_reboot(go: Go, tmp_path: Path) -> None:
-    first = go("yyyy")
+    first = go("yyyyy")
     assert first.returncode == 0, first.stderr
     assert (tmp_path / "rebooting").exists()
     assert not (tmp_path / "last").exists()
@@ -84,11 +110,11 @@ def test_it_goes_on_after_a_reboot(go: Go, tmp_path: Path) -> None:
     assert not (tmp_path / "ticked").exists()
     (tmp_path / "rebooting").unlink()
     (tmp_path / "b").unlink()
-    before = go("")  # the machine was not booted: it asks for the reboot again
+    before = go("y")  # the machine was not booted: it asks for the reboot again
     assert "it takes effect with the reboot" in before.stdout
     assert "Reboot now?" in before.stdout
     (tmp_path / "after-boot").touch()
-    after = go("yy", boot="two")
+    after = go("yyy", boot="two")
     assert not (tmp_path / "rebooting").exists()
     assert not (tmp_path / "b").exists()  # done, and its check passes
     assert (tmp_path / "last").exists()
@@ -97,18 +123,58 @@ def test_it_goes_on_after_a_reboot(go: Go, tmp_path: Path) -> None:
 
 
 def test_a_step_whose_check_fails_after_the_reboot_is_offered_again(go: Go, tmp_path: Path) -> None:
-    go("yyyy")
+    go("yyyyy")
     (tmp_path / "b").unlink()
-    again = go("yq", boot="two")
+    again = go("yyq", boot="two")
     assert "Done before, but its check does not pass." in again.stdout
     assert (tmp_path / "b").exists()
 
 
+def test_a_step_skipped_before_the_reboot_and_done_after_it_asks_for_another(go: Go, tmp_path: Path) -> None:
+    go("yyysy")  # the step that needs the reboot is skipped, the machine rebooted
+    assert (tmp_path / "rebooting").exists()
+    (tmp_path / "rebooting").unlink()
+    second = go("yyy", boot="two")
+    assert (tmp_path / "b").exists()
+    assert "Reboot now?" in second.stdout
+    assert (tmp_path / "rebooting").exists()
+    (tmp_path / "after-boot").touch()
+    assert "Reboot now?" not in go("yy", boot="three").stdout
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"machine": "there"},
+        {"captured_at": "2027-05-01"},
+        {"gpus": (GpuSummary(0, gfx_target="gfx1201"),)},
+        {"commands": ("touch c",)},
+    ],
+    ids=["another machine", "another day", "another GPU", "other commands"],
+)
+def test_steps_done_elsewhere_are_not_done_here(go: Go, other: dict[str, Any]) -> None:
+    first = step(1, "make-a", commands=("touch a",))
+    go("y", first)
+    assert "   Done." in go("", first).stdout
+    fields = dict(other)
+    second = step(1, "make-a", commands=fields.pop("commands", first.commands))
+    done = go("", second, **fields)
+    assert "   Done." not in done.stdout
+    assert "Run the commands?" in done.stdout
+
+
 def test_what_is_so_already_is_skipped(go: Go, tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    done = go("", STEPS[0])
+    done = go("y", STEPS[0])
     assert "Nothing to do: its check passes." in done.stdout
     assert done.returncode == 0
+
+
+def test_without_the_checks_each_step_is_asked_for(go: Go, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    done = go("sy", STEPS[0])
+    assert "Run the commands?" in done.stdout
+    assert "Nothing to do" not in done.stdout
 
 
 def test_words_that_a_person_must_replace_are_not_run(go: Go, tmp_path: Path) -> None:
@@ -140,6 +206,29 @@ def test_the_scripts_of_all_captured_machines_are_clean(name: str, rocmend: Call
         pytest.skip("shellcheck is not installed")
     checked = subprocess.run([SHELLCHECK, "-s", "sh", str(path)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--json"], ["--format", "md"], ["--no-redact"], ["--explain", "gfx1151-cwsr-save-area-too-small"]]
+)
+def test_what_a_script_cannot_heed_is_refused(arguments: list[str], rocmend: Callable[..., Any]) -> None:
+    done = rocmend("doctor", "--machine", MACHINES / "strix-halo", "--plan", "sh", *arguments)
+    assert done.code == 2
+    assert "#!/bin/sh" not in done.out
+    assert "--plan" in done.out + done.err
+
+
+def test_a_machine_that_was_not_judged_has_no_plan(rocmend: Callable[..., Any]) -> None:
+    done = rocmend("doctor", "--machine", MACHINES / "mi300x", "--target", "gfx1201", "--plan", "sh")
+    assert done.code == 2
+    assert done.out == ""
+    assert "no machine with it was judged" in " ".join(done.err.split())
+
+
+def test_no_step_is_no_clean_bill(rocmend: Callable[..., Any]) -> None:
+    script = rocmend("doctor", "--machine", MACHINES / "wsl2", "--plan", "sh").out
+    assert "There is nothing to do" not in script
+    assert "This file ends with what else can be done" in script
 
 
 def test_every_step_that_an_entry_can_ask_for_is_clean_shell(tmp_path: Path) -> None:

@@ -109,6 +109,16 @@ def test_all_that_is_planted_in_the_environment(arguments: list[str], rocmend: R
     assert found == []
 
 
+def test_a_plans_script_holds_no_secret(rocmend: Run, tmp_path: Path) -> None:
+    """It keeps paths, as it is there to be run; the variable that it tells to unset holds a password here."""
+    environ = {"HSA_OVERRIDE_GFX_VERSION": "http://anna:hunter2@proxy:3128"}
+    script = tmp_path / "plan.sh"
+    done = rocmend("doctor", "--machine", write(tmp_path / "m", environ), "--plan", "sh", "-o", script)
+    assert done.code == 1
+    assert "unset HSA_OVERRIDE_GFX_VERSION" in script.read_text()
+    assert "hunter2" not in script.read_text()
+
+
 def test_an_error_in_json(rocmend: Run) -> None:
     done = rocmend("doctor", "--machine", "/home/anna/none", "--json")
     assert "anna" not in done.out

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -82,7 +83,32 @@ def test_commands_are_for_the_python_that_was_examined(
 
 def test_a_value_cannot_act_in_a_shell(machine_of: Build) -> None:
     machine = machine_of({"env.X": "1; rm -rf ~ $(id) `id` 'a' \"b\"\n|&<>", "kernel.release": "6.17.0-5+x,y:z=1/@%"})
-    filled = fill("export X='{env.X}' Y={kernel.release}", machine, for_shell=True)
-    value, _, rest = filled.removeprefix("export X='").partition("' Y=")
+    filled = fill("export X={env.X} Y={kernel.release}", machine, for_shell=True)
+    value, _, rest = filled.removeprefix("export X=").partition(" Y=")
     assert not set(value) & set(";$()`'\"\n|&<>~")
     assert rest == "6.17.0-5+x,y:z=1/@%"
+    assert fill("export X='{env.X}'", machine, for_shell=True) == "export X='OLD_VALUE'"
+    nested = fill("echo \"'{env.X}'\" 'a'{env.X}'b'", machine, for_shell=True)
+    assert not set(nested.replace('"', "").replace("'", "")) & set(";$()`\n|&<>~")
+
+
+@pytest.mark.parametrize("value", ["radeon_icd*", 'it\'s; $(id) "x" ~ |&<>', "a\\b é", ""])
+def test_a_value_in_quotes_is_restored_as_it_was(machine_of: Build, value: str) -> None:
+    line = fill("export X='{env.X}'", machine_of({"env.X": value}), for_shell=True)
+    done = subprocess.run(["sh", "-c", f'{line}; printf %s "$X"'], capture_output=True, text=True, check=True)
+    assert done.stdout == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_TOKEN", "plain"),
+        ("X", "hf_0123456789abcdefghij"),
+        ("X", "http://anna:hunter2@proxy:3128"),
+        ("X", "a\nb"),
+        ("X", "`id`"),
+    ],
+)
+def test_a_secret_and_what_a_line_cannot_hold_are_not_written(machine_of: Build, name: str, value: str) -> None:
+    line = fill(f"export X='{{env.{name}}}'", machine_of({f"env.{name}": value}), for_shell=True)
+    assert line == "export X='OLD_VALUE'"

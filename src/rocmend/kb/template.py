@@ -6,6 +6,7 @@ import re
 import shlex
 from typing import Any
 
+from rocmend.core.secrets import holds_token, is_secret_variable
 from rocmend.core.units import size_text
 from rocmend.kb.predicate import PredicateError, compile_name
 from rocmend.kb.reading import UNKNOWN, Reading
@@ -43,8 +44,8 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
         text: With ``{kernel.release}``, ``{gpu.name}``, ``{packages["torch"]}`` …
         machine: Where the values come from.
         gpu: Index of the GPU that ``gpu`` stands for.
-        for_shell: The text is for a shell: what could act there is replaced by ``_`` in values; the interpreter is
-            quoted.
+        for_shell: The text is for a shell: what could act there is replaced by ``_`` in values, and kept in a value
+            that stands alone in single quotes, where it cannot act; the interpreter is quoted.
     """
 
     def value_text(match: re.Match[str]) -> str:
@@ -56,7 +57,12 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
             value = fact_value("gpu.gfx_target", machine, gpu)
         in_full = text[match.end() :].lstrip().startswith("bytes")
         told = render(key, value, in_full=in_full)
-        return _UNSAFE.sub("_", told) if for_shell else told
+        if not for_shell:
+            return told
+        before = text[: match.start()]
+        opened = before.endswith("'") and before.count("'") % 2 == 1 and before.count('"') % 2 == 0
+        quoted = opened and text[match.end() :].startswith("'")
+        return _in_quotes(key, told) if quoted else _UNSAFE.sub("_", told)
 
     return PLACEHOLDER.sub(value_text, text) if "{" in text else text
 
@@ -66,8 +72,16 @@ def _interpreter(machine: Machine) -> str:
     if machine.value("python.externally_managed") is True:
         return OWN_PYTHON
     executable = machine.value("python.executable")
-    usable = isinstance(executable, str) and executable and executable.isprintable()
+    usable = isinstance(executable, str) and executable and executable.isprintable() and "`" not in executable
     return shlex.quote(executable) if usable else "python3"
+
+
+def _in_quotes(key: str, told: str) -> str:
+    """Return a value between single quotes of a shell; for a secret, or what a line cannot hold, words that say so."""
+    name = key.rpartition(".")[2]
+    if "`" in told or not told.isprintable() or is_secret_variable(name) or holds_token(told):
+        return _word(key)
+    return told.replace("'", "'\\''")
 
 
 _ASIDE = re.compile(r"\s*\([^()]*\)")

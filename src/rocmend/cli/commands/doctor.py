@@ -12,6 +12,7 @@ from rocmend.cli.names import ENTRY
 from rocmend.cli.output import finish, output_options
 from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
+from rocmend.core.errors import UsageError
 from rocmend.core.records import Severity
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
     "script",
     type=OneOf(["sh"]),
     default=None,
-    help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot.",
+    help="Print the plan as a shell script that explains each step, asks, and goes on after a reboot. Paths and names "
+    "of this machine stay in it, as it is there to be run; tokens and passwords do not.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the explanations of all findings.")
 @output_options("jsonl", "sarif")
@@ -73,6 +75,8 @@ def command(
     from rocmend.kb.load import load_entries
     from rocmend.machine.hypothetical import target_alone
 
+    if script is not None:
+        _check_script_options()
     knowledge = load_entries()
     if entry_id is not None:
         knowledge.get(entry_id)
@@ -87,6 +91,12 @@ def command(
         from rocmend.cli.output import write_result
         from rocmend.cli.views.plan_script import plan_script
 
+        if target and diagnosis.hypothetical_target:
+            raise UsageError(
+                "doctor",
+                f"there is no plan for {target}: no machine with it was judged, as this one has none.",
+                next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
+            )
         write_result(plan_script(diagnosis))
         raise click.exceptions.Exit(FINDINGS if serious else CLEAN)
 
@@ -115,3 +125,19 @@ def _explain(entry_id: str, knowledge: Knowledge, machine: Machine, output_forma
     explanation = explain(entry_id, knowledge, machine)
     outcome = Outcome("doctor", explanation)
     finish(outcome, output_format, lambda: entry_document(explanation, knowledge), details=True)
+
+
+def _check_script_options() -> None:
+    """Refuse what ``--plan`` would pass over.
+
+    Raises:
+        UsageError: One of ``--explain``, ``--json``, ``--format`` and ``--no-redact`` was given.
+    """
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    if any(context.get_parameter_source(name) is not default for name in ("entry_id", "output_format", "no_redact")):
+        raise UsageError(
+            "--plan",
+            "it prints a shell script: --explain, --json, --format and --no-redact have no meaning beside it.",
+            next_step="Leave them out; `rocmend doctor --json` has the plan as data.",
+        )

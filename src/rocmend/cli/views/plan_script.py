@@ -1,4 +1,4 @@
-"""A plan as a shell script: it explains each step, asks, runs nothing unasked, and goes on after a reboot."""
+"""A plan as a shell script: it explains each step, runs nothing without a yes, and goes on after a reboot."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable
 
 from rocmend.core.records import Phase, Risk
+from rocmend.core.secrets import hide_tokens
 from rocmend.core.units import count_text
 from rocmend.core.visible import visible
 from rocmend.doctor.records import Alternative, Diagnosis, Plan, Step
@@ -17,24 +18,38 @@ _BLANK = re.compile(r"(?<![\w$./:-])(?:[A-Z]{2,}|your_\w+)\b(?![\w=])")
 """A word that a person must replace: ``IMAGE``, ``your_script.py``."""
 _COMMENT = re.compile(r"\s{2,}# ")
 
+_IMPORTS = re.compile(r"(?:^|[\s/(])(?:python[\d.]*['\"]?\s+-[cm]|pip|rocmend)\s")
+"""A check that Python could load modules of the working folder for."""
+_CHECK_LIMIT_S = 60
+
 _HEAD = r"""#!/bin/sh
 # Plan for {machine}, from facts read on {date}; made by `rocmend doctor --plan sh`.
 #
-# It stops at each step, says what it will do, and asks. It runs nothing without a yes. Steps that it cannot do (a
-# variable of your shell, a file to edit, the BIOS) it explains, and waits. Finished steps are kept in
-# ~/.local/state/rocmend: after a reboot, or whenever you stopped, run it again and it goes on.
+# It stops at each step, says what it will do, and asks. It runs nothing without a yes. The steps' checks, which only
+# look, it runs after one yes at the beginning. Steps that it cannot do (a variable of your shell, a file to edit, the
+# BIOS) it explains, and waits. Finished steps are kept in ~/.local/state/rocmend: after a reboot, or whenever you
+# stopped, run it again and it goes on.
 #
 # Save it and run it: sh plan.sh
 # shellcheck disable=SC2024  # the files that sudo's output goes to are yours
+# shellcheck disable=SC2016  # a check is handed to a shell of its own
 set -u
 """
 _MAIN = r"""
 main() {{
-    state_dir=${{XDG_STATE_HOME:-$HOME/.local/state}}/rocmend
-    state=$state_dir/plan-{digest}
+    machine=$(cat /etc/machine-id 2>/dev/null || uname -n)
     boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null || echo unknown)
+    state_dir=${{XDG_STATE_HOME:-${{HOME:?is not set}}/.local/state}}/rocmend
+    state=$state_dir/plan-{digest}-$(printf '%s' "$machine" | cksum | cut -d ' ' -f 1)
     mkdir -p "$state_dir" && touch "$state" || exit 2
     printf '%s\n' {title} "Finished steps are kept in $state"
+    grep -q '^begun ' "$state" || printf 'begun %s\n' "$boot" >>"$state"
+    pending=no
+    checks=no
+"""
+_ASK_FOR_CHECKS = r"""
+    printf '\nSteps have checks that only look: whether the step is needed, and whether it worked.\n'
+    ask 'Run these checks?' && checks=yes
 """
 _END = r"""
     printf '\nThat was the last step. See what is left: rocmend doctor\n'
@@ -48,45 +63,68 @@ ask() {
         IFS= read -r answer || { printf '\nNobody answers: stopped.\n'; exit 1; }
         case $answer in
             y | yes) return 0 ;;
-            s | skip) return 1 ;;
+            n | no | s | skip) return 1 ;;
             q | quit) printf 'Stopped. Run this again to go on.\n'; exit 1 ;;
         esac
     done
 }
 
-is_done() { grep -qxF "$1" "$state"; }
-remember() { is_done "$1" || printf '%s\n' "$1" >>"$state"; }
-rebooted() { grep -q '^reboot ' "$state" && ! is_done "reboot $boot"; }
+# boot_of NUMBER: print in which boot a step was done
+boot_of() { sed -n "s/^$1 //p" "$state" | tail -n 1; }
+remember() { printf '%s %s\n' "$1" "$boot" >>"$state"; }
 
-# passes NUMBER TEST: run a step's check, silently; one that needs root is only run after a question
-passes() {
-    case $2 in
-        none) return 1 ;;
-        root) ask 'Run its check as root?' && "check_$1" ;;
-        *) "check_$1" >/dev/null 2>&1 ;;
-    esac
+# limited TEST: run a check in a shell of its own, which is stopped after a minute
+limited() {
+    if command -v timeout >/dev/null; then
+        PYTHONSAFEPATH=1 timeout -k 5 @LIMIT@ sh -c "$1" </dev/null
+    else
+        PYTHONSAFEPATH=1 sh -c "$1" </dev/null
+    fi
 }
 
-# step NUMBER KEY HOW TEST EFFECT: HOW is run or hand, TEST is none, user or root, EFFECT is now or reboot
+# look NUMBER TEST: run a step's check; 0 it passes, 1 it does not, 2 it was not run
+look() {
+    case $2 in
+        none) return 2 ;;
+        root)
+            ask 'Run its check as root?' || return 2
+            sudo -v && "check_$1"
+            ;;
+        *)
+            [ "$checks" = yes ] || return 2
+            "check_$1" >/dev/null 2>&1
+            ;;
+    esac
+    case $? in
+        0) return 0 ;;
+        124 | 137) printf '   Its check took more than @LIMIT@ s and was stopped.\n' ;;
+    esac
+    return 1
+}
+
+# step NUMBER HOW TEST EFFECT: HOW is run or hand, TEST is none, user or root, EFFECT is now or reboot
 step() {
     printf '\n'
     "about_$1"
-    if is_done "$2"; then
-        if [ "$5" = reboot ] && ! rebooted; then
+    done_in=$(boot_of "$1")
+    if [ -n "$done_in" ]; then
+        if [ "$4" = reboot ] && [ "$done_in" = "$boot" ]; then
+            pending=yes
             printf '   Done; it takes effect with the reboot.\n'
             return
         fi
-        if [ "$4" = none ] || passes "$1" "$4"; then
+        look "$1" "$3"
+        found=$?
+        if [ "$found" != 1 ]; then
             printf '   Done.\n'
             return
         fi
         printf '   Done before, but its check does not pass.\n'
-    elif [ "$4" = user ] && passes "$1" "$4"; then
+    elif [ "$3" = user ] && look "$1" "$3"; then
         printf '   Nothing to do: its check passes.\n'
-        remember "$2"
         return
     fi
-    if [ "$3" = hand ]; then
+    if [ "$2" = hand ]; then
         ask 'This one is yours to do. Have you done it?' || return
     else
         ask 'Run the commands?' || return
@@ -96,49 +134,79 @@ step() {
             return
         fi
     fi
-    remember "$2"
-    if [ "$5" = now ] && [ "$4" != none ] && ! passes "$1" "$4"; then
+    remember "$1"
+    if [ "$4" = reboot ]; then
+        pending=yes
+        return
+    fi
+    look "$1" "$3"
+    found=$?
+    if [ "$found" = 1 ]; then
         printf '   Its check does not pass here yet: see above what it expects.\n'
     fi
 }
 
-# reboot_step NUMBER
+# reboot_step NUMBER: it is done once the machine was booted anew after the steps before it
 reboot_step() {
     printf '\n'
     "about_$1"
-    if rebooted; then
+    if [ "$pending" = no ] && ! grep -qxF "begun $boot" "$state"; then
         printf '   Done.\n'
         return
     fi
     ask 'Reboot now? Run this again afterwards.' || return
-    printf 'reboot %s\n' "$boot" >>"$state"
     "do_$1"
     exit 0
 }
-"""
+""".replace("@LIMIT@", str(_CHECK_LIMIT_S))
 
 
 def plan_script(diagnosis: Diagnosis) -> str:
-    """Return a diagnosis's plan as a POSIX shell script."""
+    """Return a diagnosis's plan as a POSIX shell script; tokens and passwords that a value holds are left out."""
     plan = diagnosis.plan
     head = _HEAD.format(machine=_one_line(diagnosis.about), date=_one_line(diagnosis.captured_at))
     if not plan.steps:
-        return visible(f"{head}\nprintf 'There is nothing to do.\\n'\n{_rest(plan)}")
-    digest = hashlib.sha256("\n".join(step.action for step in plan.steps).encode()).hexdigest()[:8]
+        return _written(f"{head}\nprintf '%s\\n' {_quoted(_nothing(diagnosis))}\n{_rest(plan)}")
     title = _quoted(f"Plan for {diagnosis.about}: {count_text(len(plan.steps), 'step')}.")
-    calls = "".join(f"    {_call(step)}\n" for step in plan.steps)
+    calls = "\n" + "".join(f"    {_call(step)}\n" for step in plan.steps)
+    asking = _ASK_FOR_CHECKS if any(_test(step) == "user" for step in plan.steps) else ""
     steps = "".join(_functions(step, len(plan.steps)) for step in plan.steps)
-    main = _MAIN.format(digest=digest, title=title)
-    return visible(f'{head}{main}{calls}{_END}{_TOOLS}{steps}{_rest(plan)}\nmain "$@"\n')
+    main = _MAIN.format(digest=_digest(diagnosis), title=title)
+    return _written(f'{head}{main}{asking}{calls}{_END}{_TOOLS}{steps}{_rest(plan)}\nmain "$@"\n')
+
+
+def _written(script: str) -> str:
+    return hide_tokens(visible(script), "REMOVED")
+
+
+def _nothing(diagnosis: Diagnosis) -> str:
+    """Return why there is no step."""
+    plan = diagnosis.plan
+    more = "This file ends with what else can be done. " if plan.optional or plan.investigate else ""
+    count = len(diagnosis.undecided)
+    left = f"{count_text(count, 'question')} could not be decided: see `rocmend doctor`. " if count else ""
+    return f"No finding needs a step. {more}{left}".rstrip()
+
+
+def _digest(diagnosis: Diagnosis) -> str:
+    """Return what tells a plan from any other: of other steps, another GPU, or another day."""
+    told = [diagnosis.machine, diagnosis.captured_at, *(gpu.gfx_target or "" for gpu in diagnosis.gpus)]
+    told += [part for step in diagnosis.plan.steps for part in (step.action, step.check, *step.commands)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+
+
+def _test(step: Step) -> str:
+    if not step.check or step.phase is Phase.REBOOT:
+        return "none"
+    return "root" if "sudo" in step.check else "user"
 
 
 def _call(step: Step) -> str:
     if step.phase is Phase.REBOOT:
         return f"reboot_step {step.number}"
     how = "hand" if _by_hand(step) else "run"
-    test = "none" if not step.check else "root" if "sudo" in step.check else "user"
     effect = "reboot" if "reboot" in step.needs else "now"
-    return f"step {step.number} {_quoted(step.action)} {how} {test} {effect}"
+    return f"step {step.number} {how} {_test(step)} {effect}"
 
 
 def _by_hand(step: Step) -> bool:
@@ -152,8 +220,10 @@ def _functions(step: Step, count: int) -> str:
     if not _by_hand(step):
         body = "".join(f"    {_guarded(line)}\n" for line in step.commands)
         parts.append(f"do_{step.number}() {{\n{body}}}\n")
-    if step.check and step.phase is not Phase.REBOOT:
-        parts.append(f"check_{step.number}() {{\n    {step.check}\n}}\n")
+    if _test(step) != "none":
+        line = f"limited {_quoted(step.check)}"
+        body = f"(cd / && {line})" if _IMPORTS.search(step.check) else line
+        parts.append(f"check_{step.number}() {{\n    {body}\n}}\n")
     return "".join(parts)
 
 
