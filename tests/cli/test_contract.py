@@ -249,7 +249,7 @@ def test_parameters_are_a_size_and_what_was_assumed_is_said(rocmend: Run, machin
     [
         (["store", "ls"], (0, "Nothing was kept yet.")),
         (["store", "ls", "--groups"], (0, "Nothing was kept yet.")),
-        (["store", "ls", "--kind", "probe"], (0, "No record fits all of these options.")),
+        (["store", "ls", "--kind", "probe"], (0, "No record matches these options.")),
         (["store", "ls", "--kind", "foo"], (2, "no kind of evidence is called 'foo'")),
         (["store", "ls", "--kind", "prob"], (2, "Did you mean probe?")),
         (["store", "show", "x"], (2, "there is no store at")),

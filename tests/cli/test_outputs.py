@@ -130,7 +130,7 @@ def test_a_capture_replaces_no_folder_of_others(rocmend: Run, project: Path) -> 
 def test_one_file_of_no_known_kind_is_an_error(rocmend: Run) -> None:
     done = rocmend("port", "/etc/passwd")
     assert done.code == 2
-    assert "of no kind that a port reads" in done.err
+    assert "is not a file that a port reads" in done.err
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "1e300"])

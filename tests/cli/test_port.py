@@ -110,9 +110,9 @@ def test_a_project_that_needs_no_port_is_checked_as_it_is(rocmend: Rocmend, tmp_
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("empty", "nothing of CUDA was found"),
-        ("git", "nothing of CUDA was found"),
-        ("text", "nothing of CUDA was found"),
+        ("empty", "no CUDA was found"),
+        ("git", "no CUDA was found"),
+        ("text", "no CUDA was found"),
         ("file", "is not a folder"),
         ("absent", "No such file or directory"),
     ],
@@ -136,7 +136,7 @@ def test_what_is_no_project_is_wrong_use(rocmend: Rocmend, tmp_path: Path, comma
     told = (
         {"undo": "no port is recorded", "golden": "names no functions"}.get(command[:6].strip(), told)
         if (kind in {"empty", "git", "text"})
-        else "of no kind that a port reads"
+        else "is not a file that a port reads"
         if (command, kind) == ("", "file")
         else told
     )

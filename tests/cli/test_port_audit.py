@@ -74,11 +74,11 @@ def project(value: str) -> Callable[[Path], None]:
         pytest.param(text("requirements.txt", '-r "/etc/a b.txt"\n'), ("/etc/a b.txt", "outside"), id="absolute"),
         pytest.param(
             text("requirements.txt", "-r https://example.org/r.txt\n"),
-            ("https://example.org/r.txt", "address"),
+            ("https://example.org/r.txt", "is a URL"),
             id="address",
         ),
         pytest.param(text("requirements.txt", "-r gone.txt\n"), ("gone.txt", "not there"), id="gone"),
-        pytest.param(text("requirements.txt", PIN.encode("utf-16")), ("requirements.txt", "no text"), id="utf-16"),
+        pytest.param(text("requirements.txt", PIN.encode("utf-16")), ("requirements.txt", "not text"), id="utf-16"),
         pytest.param(
             text("requirements.txt", PIN + "#" * (1 << 20)),
             ("requirements.txt", "more than 1,048,576 bytes"),
@@ -115,7 +115,7 @@ def test_what_was_not_read_is_named(
     assert [result["ruleId"] for result in run["results"]] == ["AU16"]
     script = rocmend("port", "audit", root, "--python", python, "--script", "-")
     assert script.code == 1
-    assert f"# NOT READ, and what it asks for is not below: {path} " in script.out
+    assert f"# NOT READ, so its requirements are missing below: {path} " in script.out
 
 
 def test_a_list_that_lies_within_is_read(rocmend: Rocmend, root: Path, python: Path) -> None:

@@ -75,7 +75,10 @@ SCENES: dict[str, tuple[tuple[Scene, ...], Scene]] = {
     "join-gpu-groups": (({"bin/id": "echo render"}, {"dev/kfd": "", "bin/id": "echo render"}), KFD),
     "load-amdgpu": (({}, {"sys/module/amdgpu/refcnt": "1"}), {"sys/module/amdgpu/refcnt": "1", **KFD}),
     "log-in-again": (({},), KFD),
-    "protect-torch-from-pip": (({}, {"constraints.txt": "numpy==2\n"}), {"constraints.txt": "torch==2.9.1+rocm7\n"}),
+    "protect-torch-from-pip": (
+        ({}, {"rocm-constraints.txt": "numpy==2\n"}),
+        {"rocm-constraints.txt": "torch==2.9.1+rocm7\n"},
+    ),
     "remove-amdgpu-dkms": (({}, {"sys/module/amdgpu/version": "6.16"}), {"sys/module/amdgpu/refcnt": "1"}),
     "remove-amdvlk": (({"etc/vulkan/icd.d/amd_icd64.json": ""},), {"etc/vulkan/icd.d/radeon_icd.json": ""}),
     "remove-dkms-firmware": (({DPKG: "exit 0"}, {"bin/rpm": "exit 0"}), {DPKG: "exit 1", "bin/rpm": "exit 1"}),

@@ -82,7 +82,7 @@ def test_a_trial_waits_for_its_boot_and_runs_in_it(booted: Experiment, store: St
     assert list(Laboratory(booted, store, root=root).run([trial]).waiting) == ["cwsr-off"]
     record = next(iter(store.query(subject="cwsr-off"))).evidence
     assert (record.verdict, record.detail["boot"]) == (Verdict.INFRA, "boot-2")
-    assert "was rebooted and does not carry it" in record.reason
+    assert "was rebooted without it" in record.reason
     Laboratory(booted, store, root=root).run([trial])  # said once for that boot
     assert len(list(store.query(subject="cwsr-off"))) == 1
 

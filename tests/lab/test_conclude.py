@@ -64,7 +64,7 @@ def test_says_what_the_investigation_found(halo: Experiment, store: Store) -> No
     _as_reported(store, halo)
     outcomes, conclusion = _found(halo, store)
     assert conclusion.sentence == (
-        "HSA_ENABLE_SDMA=0 moves the hang from async-uploads to graph-reserve; "
+        "HSA_ENABLE_SDMA=0 shifts the hang from async-uploads to graph-reserve; "
         "image, gfx override and flash attention make no difference."
     )
     assert conclusion.status == "blocked"
@@ -103,7 +103,7 @@ def test_a_factor_that_matters_only_beside_another_is_said_so(halo: Experiment, 
     _add(store, halo, "sdma-off", Verdict.HANG, "graph-reserve")
     _add(store, halo, "cwsr-and-sdma-off", Verdict.PASS)
     _, conclusion = _found(halo, store)
-    assert "amdgpu.cwsr_enable=0 ends the hang after graph-reserve: it passes (beside HSA_ENABLE_SDMA=0)" in (
+    assert "amdgpu.cwsr_enable=0 fixes the hang after graph-reserve: it passes (beside HSA_ENABLE_SDMA=0)" in (
         conclusion.sentence
     )
     assert "saving of waves makes no difference by itself" in conclusion.sentence
@@ -121,7 +121,7 @@ def test_a_factor_that_matters_only_beside_another_is_said_so(halo: Experiment, 
             "turns the hang after async-uploads into crash after",
         ),
         ((Verdict.PASS, ""), (Verdict.HANG, "graph-reserve"), "breaks it: hang after graph-reserve instead of a pass"),
-        ((Verdict.CRASH, "graph-reserve"), (Verdict.PASS, ""), "ends the crash after graph-reserve: it passes"),
+        ((Verdict.CRASH, "graph-reserve"), (Verdict.PASS, ""), "fixes the crash after graph-reserve: it passes"),
         ((Verdict.WRONG_OUTPUT, ""), (Verdict.SLOW, ""), "turns the wrong-output into slow"),
     ],
 )
@@ -139,7 +139,7 @@ def test_few_flaky_runs_do_not_tell_and_many_do(halo: Experiment, store: Store) 
     _add(store, halo, "sdma-off", Verdict.PASS, times=3)
     conclusion = _found(halo, store)[1]
     assert conclusion.unclear == ("sdma",)
-    assert "whether the copy engine makes a difference cannot be told from so few runs" in conclusion.sentence
+    assert "too few runs to tell whether the copy engine makes a difference" in conclusion.sentence
     _add(store, halo, "baseline", Verdict.HANG, "async-uploads", times=12)
     _add(store, halo, "sdma-off", Verdict.PASS, times=12)
     conclusion = _found(halo, store)[1]

@@ -73,7 +73,7 @@ def test_from_plan_to_report(rocmend: Run) -> None:
     page = rocmend("lab", "report", DEMO, "--format", "html").out
     assert '<figure class="picture timeline">' in page
     report = rocmend("lab", "report", DEMO, "--format", "md").out
-    assert "FAKE_COPY_ENGINE=0 moves the hang from upload to reserve" in report
+    assert "FAKE_COPY_ENGINE=0 shifts the hang from upload to reserve" in report
     assert "the target override and flash attention make no difference." in report
     assert "| baseline | upload |" in report
     envelope = msgspec.json.decode(rocmend("lab", "report", DEMO, "--json").out)
@@ -110,7 +110,7 @@ def test_a_full_disk_is_named(rocmend: Run, small_disk: Path, monkeypatch: pytes
     done = rocmend("lab", "run", DEMO)
     assert done.code == 2
     assert str(small_disk) in done.err
-    assert "no room" in done.err or "No space left" in done.err
+    assert "no space" in done.err or "No space left" in done.err
 
 
 def test_plan_of_a_kernel_parameter_shows_reboots_and_predictions(rocmend: Run) -> None:

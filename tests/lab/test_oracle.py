@@ -26,7 +26,7 @@ from rocmend.runner.output import OutputSummary
 from rocmend.runner.result import AttemptResult
 
 RESULT = AttemptResult(
-    "a", "a", "i", Verdict.PASS, "it ended with status 0", "2026-01-01T00:00:00Z", 1500.0, exit_code=0
+    "a", "a", "i", Verdict.PASS, "it exited with status 0", "2026-01-01T00:00:00Z", 1500.0, exit_code=0
 )
 
 

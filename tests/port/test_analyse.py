@@ -150,12 +150,12 @@ def test_places_of_which_the_same_is_said_are_one_issue() -> None:
     source = b"import cutlass\nimport cutlass.cute as cute\nimport cuda.bindings.driver\nfrom cutlass import Int32\n"
     issues = [(issue.line, issue.message) for issue in read("a.py", source).issues if issue.rule == "PY36"]
     assert issues == [
-        (1, "cutlass is for NVIDIA GPUs. (2 more in this file.)"),
-        (3, "cuda.bindings is for NVIDIA GPUs"),
+        (1, "cutlass supports NVIDIA GPUs only. (2 more in this file.)"),
+        (3, "cuda.bindings supports NVIDIA GPUs only"),
     ]
     marked = source.replace(b"cutlass\n", b"cutlass  # rocmend: ignore[PY36] its types\n", 1)
     again = [(issue.line, issue.message) for issue in read("a.py", marked).issues if issue.rule == "PY36"]
-    assert again[0] == (2, "cutlass is for NVIDIA GPUs. (1 more in this file.)")
+    assert again[0] == (2, "cutlass supports NVIDIA GPUs only. (1 more in this file.)")
 
 
 def test_places_that_are_rewritten_stay_issues_of_their_own() -> None:
@@ -341,7 +341,7 @@ def test_files_that_the_projects_time_is_used_up_before_are_left_out(tmp_path: P
         (tmp_path / name).write_text(PYTHON * 2, encoding="utf-8")  # larger, and so the first
     (tmp_path / "a.py").write_text(PYTHON, encoding="utf-8")
     first = analyse(tmp_path, jobs=2)
-    assert set(skipped(first).values()) == {"not read: the project's time was used up"}
+    assert set(skipped(first).values()) == {"not read: the project's time limit was reached"}
     assert {"hang1.py", "hang2.py", "a.py"} <= set(skipped(first))
     assert any("2 s" in note and "project-time-limit-s" in note for note in first.notes)
     for path in tmp_path.glob("hang*"):
@@ -352,7 +352,7 @@ def test_files_that_the_projects_time_is_used_up_before_are_left_out(tmp_path: P
 def test_processes_that_do_not_start_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_COMMAND", [sys.executable, "-c", "import sys; sys.exit(3)"])
     (tmp_path / "a.py").write_text(PYTHON, encoding="utf-8")
-    with pytest.raises(RocmendError, match="does not start"):
+    with pytest.raises(RocmendError, match="did not start"):
         analyse(tmp_path, jobs=1)
 
 

@@ -123,7 +123,7 @@ def test_the_record_is_no_matter_of_git(project: Path) -> None:
 def test_a_dirty_work_tree_is_refused_unless_allowed(project: Path) -> None:
     committed(project)
     (project / "README.md").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"not committed: README\.md"):
+    with pytest.raises(UsageError, match=r"uncommitted changes: README\.md"):
         apply(analyse(project))
     assert git(project, "status", "--porcelain").strip() == "M README.md"
     assert apply(analyse(project), allow_dirty=True).changed
@@ -133,7 +133,7 @@ def test_an_untracked_file_counts_where_it_would_be_changed(project: Path, make_
     committed(project)
     make_project(project, {"notes.txt": "mine\n"})
     make_project(project, {"new.py": (project / "script.py").read_bytes()})
-    with pytest.raises(UsageError, match=r"not committed: new\.py\."):
+    with pytest.raises(UsageError, match=r"uncommitted changes: new\.py\."):
         apply(analyse(project))
 
 
@@ -282,7 +282,7 @@ def test_the_other_style_includes_the_headers_of_the_names_that_it_puts(tmp_path
 
 def test_the_other_style_keeps_out_of_a_folder_that_is_there(project: Path, make_project: Make) -> None:
     make_project(project, {"rocm/mine.cu": "int x;\n"})
-    with pytest.raises(UsageError, match="in the way"):
+    with pytest.raises(UsageError, match="already exists where"):
         changes(analyse(project), style="tree")
 
 

@@ -251,7 +251,7 @@ def test_a_file_that_somebody_changed_in_between_is_left_as_it_is(tmp_path: Path
         if (root / "mode.sh").read_bytes() == AFTER["mode.sh"]:
             continue
         (root / "mode.sh").write_bytes(b"by hand\n")
-        assert "left as it is" in recovered(root)
+        assert "left unchanged" in recovered(root)
         assert state(root) == whole({**BEFORE, "mode.sh": b"by hand\n"})
         assert generations(root) == []
         seen += 1

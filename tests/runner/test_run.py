@@ -190,7 +190,7 @@ def test_what_it_leaves_behind_is_ended(run_shell: Run) -> None:
     assert len(pids) == 3
     assert result.verdict is Verdict.PASS
     assert wait_until_gone(pids) == []
-    assert result.notes == ("3 processes that it left behind had to be ended",)
+    assert result.notes == ("3 processes that it left behind had to be killed",)
 
 
 def test_forking_without_end_is_ended(run_python: Run) -> None:

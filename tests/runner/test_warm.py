@@ -102,7 +102,7 @@ def test_a_process_left_behind_ends_with_the_one_that_left_it(call: Call) -> Non
     before = call("who").python_result
     found = call("fork")
     assert found.verdict is Verdict.PASS
-    assert "1 process that it left behind had to be ended" in found.notes
+    assert "1 process that it left behind had to be killed" in found.notes
     assert gone(found.python_result)
     assert gone(before)
     assert call("who").python_result != before

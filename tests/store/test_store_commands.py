@@ -59,7 +59,7 @@ def listed(done: Any) -> list[str]:
 def test_a_store_that_was_never_made_is_empty(rocmend: Make, tmp_path: Path) -> None:
     done = rocmend("store", "ls")
     assert (done.code, done.err) == (0, "")
-    assert "Nothing was kept yet." in done.out
+    assert "The store is empty." in done.out
     assert msgspec.json.decode(rocmend("store", "ls", "--groups", "--json").out)["data"] == []
     assert not (tmp_path / "home").exists()
 
@@ -161,7 +161,7 @@ def test_show_names_the_artifacts_that_there_are(rocmend: Make, filled: list[str
 def test_rm_does_not_remove_without_being_told_to(rocmend: Make, filled: list[str]) -> None:
     done = rocmend("store", "rm", filled[0])
     assert done.code == 2
-    assert "there is no terminal to ask on" in done.err
+    assert "there is no terminal to confirm on" in done.err
     dry = msgspec.json.decode(rocmend("store", "rm", "--group", "sdma", "--dry-run", "--json").out)["data"]
     assert dry == {"chosen": [filled[2], filled[1]], "removed": 0, "dry_run": True}
     assert "2 records would be removed" in rocmend("store", "rm", "--group", "sdma", "--dry-run").out
@@ -218,7 +218,7 @@ def test_rm_asks_on_a_terminal(filled: list[str], tmp_path: Path, answer: bytes,
 
 
 def test_gc_counts_and_verifies(rocmend: Make, filled: list[str], tmp_path: Path) -> None:
-    assert "as it was written" in rocmend("store", "gc", "--verify").out
+    assert "in the store is intact" in rocmend("store", "gc", "--verify").out
     with Store.open(tmp_path / "home") as store:
         (artifact,) = store.get(filled[1]).evidence.artifacts
     (tmp_path / "home" / "artifacts" / artifact.sha256[:2] / artifact.sha256[2:]).write_bytes(b"changed")

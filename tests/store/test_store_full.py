@@ -20,7 +20,7 @@ def test_a_database_that_may_not_grow(store: Store, evidence: Make) -> None:
     kept = store.add(evidence())
     (pages,) = store._session.rows("PRAGMA page_count")[0]
     store._session.rows(f"PRAGMA max_page_count={pages + 2}")
-    with pytest.raises(StoreError, match=r"no room left.*Nothing that was already kept is lost"):
+    with pytest.raises(StoreError, match=r"no space left.*Existing records are safe"):
         store.add(evidence(detail={"x": "y" * 100_000}))
     store._session.rows("PRAGMA max_page_count=1000000")
     more = store.add(evidence(detail={"x": "y" * 100_000}))
@@ -34,7 +34,7 @@ def test_an_artifact_that_may_not_grow(tmp_path: Path, evidence: Make, in_child:
             store.add(evidence())
             before = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
-            with pytest.raises(StoreError, match="no room left"):
+            with pytest.raises(StoreError, match="no space left"):
                 store.add(evidence(), artifacts={"big": os.urandom(2 << 20)})
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             assert list((tmp_path / "artifacts").iterdir()) == []
@@ -53,9 +53,9 @@ def test_a_full_disk(small_disk: Path, evidence: Make) -> None:
             kept.append(store.add(evidence(detail={"x": "y" * 10_000}), artifacts=artifacts))
 
     with Store.open(small_disk / "evidence.sqlite") as store:
-        with pytest.raises(StoreError, match="no room left"):
+        with pytest.raises(StoreError, match="no space left"):
             fill(noise=os.urandom(1_000_000), more=os.urandom(1_000_000))
-        with pytest.raises(StoreError, match="no room left"):
+        with pytest.raises(StoreError, match="no space left"):
             fill()
         assert len(kept) > 10
         assert sorted(item.id for item in store.query()) == sorted(kept)

@@ -130,7 +130,7 @@ class TestOthers:
         with opened(path) as connection:
             connection.execute(mark)
         before = path.read_bytes()
-        with pytest.raises(DataError, match="another program's"):
+        with pytest.raises(DataError, match="belongs to another program"):
             Store.open(path)
         assert path.read_bytes() == before
 
@@ -206,7 +206,7 @@ class TestReadOnly:
             assert store.artifact(record.evidence.artifacts[0].sha256) == b"1"
             assert not store.writable
             for change in (lambda: store.add(evidence()), lambda: store.remove([record.id]), store.gc):
-                with pytest.raises(StoreError, match=r"read-only, or another user's.*--store"):
+                with pytest.raises(StoreError, match=r"read-only or belongs to another user.*--store"):
                     change()
             assert store.gc(dry_run=True).artifacts == 0
             assert store.verify() == []

@@ -27,7 +27,7 @@ def store_or_warning(path: Path | None) -> Store | None:
     try:
         return click.get_current_context().with_resource(Store.open(path))
     except RocmendError as error:
-        tell(f"rocmend: nothing is kept of this: {error}")
+        tell(f"rocmend: the result is not kept: {error}")
         return None
 
 

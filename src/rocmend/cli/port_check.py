@@ -80,7 +80,7 @@ def _proven(path: Path, targets: Sequence[str], progress: Callable[[str], None])
     if size > LARGEST:
         raise UsageError(
             str(path),
-            f"holds {size_text(size)}: too much to be copied for its proofs.",
+            f"is {size_text(size)}: too large to copy for verification.",
             next_step="Apply the port and run `rocmend port verify`.",
         )
 

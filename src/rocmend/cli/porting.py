@@ -133,7 +133,7 @@ def require_sources(command: str, path: Path, analysis: Analysis) -> None:
     others = f" Submodules are ported on their own: {', '.join(analysis.submodules)}." if analysis.submodules else ""
     raise UsageError(
         command,
-        f"nothing of CUDA was found in {path}: it has no CUDA, C++, Python or build files.",
+        f"no CUDA was found in {path}: it has no CUDA, C++, Python or build files.",
         next_step=f"Name the folder that holds the project's sources.{others}",
     )
 
@@ -153,7 +153,7 @@ def require_port(path: Path, targets: Sequence[str]) -> None:
         raise UsageError(
             "port verify",
             f"{path} was not ported yet: `rocmend port` would change {count_text(changed, 'file')}.",
-            why="A proof compares a port with the original.",
+            why="Verification compares a port with the original.",
             next_step=f"Apply the port, then verify again:\n  {shlex.join(['rocmend', 'port', str(path), '--apply'])}",
         )
 
@@ -209,7 +209,7 @@ def linted(
     outside = next((file for file, path in zip(files, paths, strict=True) if not path.is_relative_to(root)), None)
     if outside is not None:
         raise UsageError(
-            "port lint", f"{outside} is outside of the working folder.", next_step="Run it in the project's folder."
+            "port lint", f"{outside} is outside the working folder.", next_step="Run it in the project's folder."
         )
     only = frozenset(path.relative_to(root).as_posix() for path in paths)
     found = analyse(Path(), select=select, ignore=ignore, only=only)

@@ -66,7 +66,7 @@ def agreed(command: str, what: str, store: Store, *, yes: bool) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             command,
-            f"this would remove {what}, and there is no terminal to ask on.",
-            next_step="Look with --dry-run, then add --yes.",
+            f"this would remove {what}, and there is no terminal to confirm on.",
+            next_step="Check with --dry-run, then add --yes.",
         )
     return click.confirm(f"Remove {what} from {one_line(str(store.path))}?", err=True)

@@ -84,7 +84,7 @@ def _read_there(names: list[str], where: Where) -> dict[str, str | None]:
         raise BootUnknownError(
             "lab",
             f"the boot of the host could not be read: {result.reason}",
-            why="Trials of kernel parameters and firmware count only in a boot that has them.",
+            why="Trials of kernel parameters and firmware count only in a boot with these settings.",
         )
     texts: dict[str, str | None] = {}
     for part in result.output.head.split(_MARK)[1:]:
@@ -126,7 +126,7 @@ def problems(experiment: Experiment, trial: Trial, boot: Boot) -> list[BootProbl
             if text is None:
                 found.append(BootProblem(factor.name, factor.setting(value), f"{factor.file} could not be read"))
             elif not compile_pattern(pattern, lines=True).search(text):
-                found.append(BootProblem(factor.name, factor.setting(value), f"{factor.file} does not say so"))
+                found.append(BootProblem(factor.name, factor.setting(value), f"{factor.file} does not show it"))
     return found
 
 

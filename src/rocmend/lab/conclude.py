@@ -140,9 +140,9 @@ def _effect(  # noqa: PLR0911  one return a kind of effect
     if one == other:
         return SAME, ""
     if one[0] is other[0] and one[1] and other[1]:
-        return DIFFERENT, f"{setting} moves the {one[0].value} from {one[1]} to {other[1]}"
+        return DIFFERENT, f"{setting} shifts the {one[0].value} from {one[1]} to {other[1]}"
     if other[0] is Verdict.PASS:
-        return DIFFERENT, f"{setting} ends the {signature_text(one)}: it passes"
+        return DIFFERENT, f"{setting} fixes the {signature_text(one)}: it passes"
     if one[0] is Verdict.PASS:
         return DIFFERENT, f"{setting} breaks it: {signature_text(other)} instead of a pass"
     return DIFFERENT, f"{setting} turns the {signature_text(one)} into {signature_text(other)}"
@@ -171,7 +171,7 @@ def _sentence(
         parts.append(f"{_names(experiment, alike)} {verb} no difference")
     if unclear:
         verb = "makes" if len(unclear) == 1 else "make"
-        parts.append(f"whether {_names(experiment, unclear)} {verb} a difference cannot be told from so few runs")
+        parts.append(f"too few runs to tell whether {_names(experiment, unclear)} {verb} a difference")
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -199,7 +199,7 @@ def _status(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[str, s
         best = max(sometimes, key=lambda item: item.passes / item.runs)
         return (
             "sometimes works",
-            f"No trial passed every time; most often {best.trial.id} did: {rate_text(best.passes, best.runs)}.",
+            f"No trial passed every time; {best.trial.id} passed most often: {rate_text(best.passes, best.runs)}.",
         )
     text = f"None of the {len(ran)} trials that ran passed." if len(ran) > 1 else "The one trial that ran did not pass."
     furthest = _furthest(experiment, ran)
@@ -228,7 +228,7 @@ def _next(
     steps = []
     ready = [item.trial.id for item in outcomes if not item.runs and not item.waiting and not item.void]
     if ready:
-        steps.append(f"Run what has not been run ({', '.join(ready)}): `rocmend lab run {file}`.")
+        steps.append(f"Run the remaining trials ({', '.join(ready)}): `rocmend lab run {file}`.")
     steps += [
         f"{item.trial.id} could not be run: {item.void}"
         for item in outcomes
@@ -237,7 +237,7 @@ def _next(
     waiting = [item.trial.id for item in outcomes if item.waiting and not item.runs]
     if waiting:
         steps.append(
-            f"Reboot for {', '.join(waiting)}: `rocmend lab plan {file}` says how; then `rocmend lab resume {file}`."
+            f"Reboot for {', '.join(waiting)}: `rocmend lab plan {file}` shows how; then `rocmend lab resume {file}`."
         )
     if BASELINE not in minimized:
         steps += _minimize_step(outcomes, file)
@@ -245,7 +245,7 @@ def _next(
     if flaky or unclear:
         most = max((item.runs for item in flaky), default=1)
         steps.append(
-            f"Repeat, for outcomes differ between runs: `rocmend lab run {file} --repeats {max(10, 2 * most)}`."
+            f"Repeat, because outcomes differ between runs: `rocmend lab run {file} --repeats {max(10, 2 * most)}`."
         )
     for item in outcomes:
         for told in item.told:
@@ -256,7 +256,9 @@ def _next(
                     f"and it was {item.text}: check its scope and report it."
                 )
     if untried and not ready and not waiting:
-        steps.append(f"No two trials tell what {', '.join(untried)} do: add strategies that change one of them alone.")
+        steps.append(
+            f"No two trials isolate the effect of {', '.join(untried)}: add strategies that change only one of them."
+        )
     return steps
 
 

@@ -139,7 +139,7 @@ class FileWithin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="f
 
     Attributes:
         file: What the run writes, normally in ``{out}``.
-        reference: The reference, beside the experiment.
+        reference: The reference, next to the experiment.
         absolute: Absolute tolerance.
         relative: Relative tolerance.
     """
@@ -201,7 +201,7 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         question: What the experiment is to answer.
         command: Program and arguments with placeholders ``{factor}``, ``{here}`` (the file's folder) and ``{out}`` (a
             fresh folder of each local trial). An argument that is nothing but a placeholder is split as a shell would.
-        phases: Name of a phase set, or path of one beside the experiment.
+        phases: Name of a phase set, or path of one next to the experiment.
         env: Variables of every trial.
         cwd: Working folder.
         repeats: Runs of each trial.
@@ -276,7 +276,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         return next(factor for factor in self.factor if factor.name == name)
 
     def path(self, name: str) -> Path:
-        """Return a file beside the experiment."""
+        """Return a file next to the experiment."""
         return Path(self.folder) / name
 
     def difference(self, settings: dict[str, str]) -> str:

@@ -205,7 +205,7 @@ class Laboratory:
         lacking = problem_text(found)
         for item in self.bench.state().waiting:
             if item.definition == trial.definition and item.boot and boot.id and item.boot != boot.id:
-                self._record_infra(trial, boot, f"the host was rebooted and does not carry it: {lacking}")
+                self._record_infra(trial, boot, f"the host was rebooted without it: {lacking}")
         return lacking
 
     def _attempt(self, journal: Journal, trial: Trial, number: int) -> tuple[Evidence, str]:
@@ -327,9 +327,9 @@ class Laboratory:
             return
         raise QuarantinedError(
             "lab",
-            f"nothing more is started on this host: {state.quarantine.reason}.",
-            why="What runs after it might fail for its sake.",
-            next_step="Reboot and call `rocmend lab resume`; --release lifts it if you know that the host is well.",
+            f"this host is quarantined: {state.quarantine.reason}.",
+            why="Later runs might fail because of it.",
+            next_step="Reboot and call `rocmend lab resume`; --release lifts it if the host is known to be good.",
         )
 
     def _keep_waiting(self, waiting: list[Standstill], *, complete: bool) -> None:

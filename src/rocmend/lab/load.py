@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
-_NOT_KEPT = "The values of secrets are not kept, so that trials that differ in one could not be told apart."
+_NOT_KEPT = "Secret values are not stored, so trials that differ only in one could not be distinguished."
 _FROM_ENVIRONMENT = 'Write NAME = "***" into [experiment.env] and set NAME in the environment of rocmend.'
 _STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
 
@@ -95,7 +95,7 @@ def parse_experiment(data: bytes, path: Path) -> Experiment:
         where = where.rstrip("`") or "$"
         unknown = re.search(r"unknown field `(.+)`", message)
         if unknown:
-            raise _error(path, text, Problem(f"{where}.{unknown.group(1)}", "there is no such field.")) from error
+            raise _error(path, text, Problem(f"{where}.{unknown.group(1)}", "unknown field.")) from error
         raise _error(path, text, _wrong_value(where, message)) from error
     except UsageError as error:  # limits check themselves
         raise _error(path, text, Problem("$.limits", error.message)) from error
@@ -157,15 +157,15 @@ def _check_head(experiment: Experiment) -> Iterator[Problem]:
     if not _ID.match(head.id):
         yield Problem(
             "$.experiment.id",
-            f"{head.id!r} is no id.",
-            "It names the experiment in the store and a folder.",
+            f"{head.id!r} is not a valid id.",
+            "It names the experiment in the store and its folder.",
             "Use lower-case letters and digits joined by hyphens.",
         )
     for name in ("title", "question"):
         if not getattr(head, name).strip():
-            yield Problem(f"$.experiment.{name}", "is empty.", "A report begins with it.")
+            yield Problem(f"$.experiment.{name}", "is empty.", "It is the report's title.")
     if not head.command or not head.command[0].strip():
-        yield Problem("$.experiment.command", "is empty.", "", 'Give program and arguments: ["llama-cli", "-m", …].')
+        yield Problem("$.experiment.command", "is empty.", "", 'Pass program and arguments: ["llama-cli", "-m", …].')
     if not 1 <= head.repeats <= MAX_REPEATS:
         yield Problem("$.experiment.repeats", f"expected 1 to {MAX_REPEATS}, got {head.repeats}.")
     if head.phases:
@@ -179,28 +179,28 @@ def _check_head(experiment: Experiment) -> Iterator[Problem]:
             yield Problem(
                 "$.experiment.files",
                 f"{name!r} is an absolute path.",
-                "The experiment would mean another file on another machine.",
-                "Put the file beside the experiment and name it relative to it.",
+                "On another machine it would be another file.",
+                "Put the file next to the experiment and use a relative path.",
             )
         elif not experiment.path(name).is_file():
-            yield Problem("$.experiment.files", f"there is no file {name!r} beside the experiment.")
+            yield Problem("$.experiment.files", f"there is no file {name!r} next to the experiment.")
 
 
 def _check_factors(experiment: Experiment) -> Iterator[Problem]:
     names = [factor.name for factor in experiment.factor]
     if not names:
-        yield Problem("$.factor", "there is none.", "With nothing to change there is nothing to find out.")
+        yield Problem("$.factor", "there is none.", "Without a factor there is nothing to compare.")
     for index, factor in enumerate(experiment.factor):
         at = f"$.factor[{index}]"
         if not _NAME.match(factor.name) or factor.name in {HERE, OUT}:
             yield Problem(
                 f"{at}.name",
-                f"{factor.name!r} is no name of a factor.",
-                "It is a placeholder, too.",
-                "Use letters, digits, hyphens and underscores, a letter first.",
+                f"{factor.name!r} is not a valid factor name.",
+                "It is also a placeholder.",
+                "Use letters, digits, hyphens and underscores, starting with a letter.",
             )
         if names.index(factor.name) != index:
-            yield Problem(f"{at}.name", f"{factor.name!r} is there twice.")
+            yield Problem(f"{at}.name", f"{factor.name!r} is defined twice.")
         if len(factor.values) < 2 or len(set(factor.values)) < len(factor.values):
             yield Problem(
                 f"{at}.values",
@@ -210,7 +210,9 @@ def _check_factors(experiment: Experiment) -> Iterator[Problem]:
             )
         if factor.baseline not in factor.values:
             known = ", ".join(map(repr, factor.values))
-            yield Problem(f"{at}.baseline", f"{factor.baseline!r} is none of its values.", "", f"Use one of {known}.")
+            yield Problem(
+                f"{at}.baseline", f"{factor.baseline!r} is not one of its values.", "", f"Use one of {known}."
+            )
         yield from _check_kind(experiment, factor, at)
 
 
@@ -223,7 +225,7 @@ def _check_kind(experiment: Experiment, factor: Factor, at: str) -> Iterator[Pro
     }.get(factor.kind, set())
     for field in ("variable", "parameter", "file", "pattern"):
         if getattr(factor, field) and field not in own:
-            yield Problem(f"{at}.{field}", f"does not go with the kind {factor.kind}.")
+            yield Problem(f"{at}.{field}", f"does not apply to the kind {factor.kind}.")
     check = _KIND_CHECKS.get(factor.kind, _check_placed)
     yield from check(experiment, factor, at)
 
@@ -231,7 +233,7 @@ def _check_kind(experiment: Experiment, factor: Factor, at: str) -> Iterator[Pro
 def _check_env(experiment: Experiment, factor: Factor, at: str) -> Iterator[Problem]:
     del experiment
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", factor.env_name):
-        yield Problem(f"{at}.variable", f"{factor.env_name!r} is no name of a variable.")
+        yield Problem(f"{at}.variable", f"{factor.env_name!r} is not a valid variable name.")
     if any(value != UNSET and is_hidden(factor.env_name, value) for value in factor.values):
         yield Problem(f"{at}.values", f"{factor.env_name} holds a secret.", _NOT_KEPT, _FROM_ENVIRONMENT)
 
@@ -241,13 +243,13 @@ def _check_parameter(experiment: Experiment, factor: Factor, at: str) -> Iterato
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", factor.parameter):
         yield Problem(
             f"{at}.parameter",
-            f"{factor.parameter!r} is no kernel parameter.",
+            f"{factor.parameter!r} is not a valid kernel parameter.",
             "The boot is checked for it.",
             'Write e.g. parameter = "amdgpu.cwsr_enable".',
         )
     bad = [value for value in factor.values if not re.fullmatch(r"[^\s\"']+", value)]
     if bad:
-        yield Problem(f"{at}.values", f"{bad[0]!r} cannot stand on a kernel command line.", "", f"Or is it {UNSET}?")
+        yield Problem(f"{at}.values", f"{bad[0]!r} is not allowed on a kernel command line.", "", f"Or is it {UNSET}?")
 
 
 def _check_firmware(experiment: Experiment, factor: Factor, at: str) -> Iterator[Problem]:
@@ -257,8 +259,8 @@ def _check_firmware(experiment: Experiment, factor: Factor, at: str) -> Iterator
         return
     yield Problem(
         f"{at}.{'pattern' if factor.file.startswith('/') else 'file'}",
-        "a firmware factor needs a file that tells what runs, and a pattern with {value}.",
-        "Otherwise a trial might claim a firmware that was not there.",
+        "a firmware factor needs a file that shows the running version, and a pattern with {value}.",
+        "Otherwise a trial might claim firmware that was not loaded.",
         'E.g. file = "/sys/kernel/debug/dri/0/amdgpu_firmware_info", pattern = "MES .*version: {value}".',
     )
 
@@ -304,7 +306,7 @@ def _check_secrets(experiment: Experiment) -> Iterator[Problem]:
     extra = experiment.where.get("extra_args")
     for argument in extra if isinstance(extra, list) else ():
         if isinstance(argument, str) and without_secret(argument) != argument:
-            why = "Every user of the machine can read the command line that it would stand on."
+            why = "Every user of the machine can read it on the command line."
             yield Problem("$.where.extra_args", "hold a secret.", why, _FROM_ENVIRONMENT)
 
 
@@ -320,7 +322,7 @@ def _check_placeholders(experiment: Experiment) -> Iterator[Problem]:
         for name in placeholders(value):
             if name not in known:
                 yield Problem(
-                    at, f"{{{name}}} is no factor.", "It would be handed on as it stands.", f"Known: {_list(known)}."
+                    at, f"{{{name}}} is not a factor.", "It would be passed on literally.", f"Known: {_list(known)}."
                 )
 
 
@@ -331,22 +333,22 @@ def _check_strategies(experiment: Experiment) -> Iterator[Problem]:
     for index, strategy in enumerate(experiment.strategy):
         at = f"$.strategy[{index}]"
         if not _ID.match(strategy.id) or strategy.id == BASELINE:
-            yield Problem(f"{at}.id", f"{strategy.id!r} is no id of a strategy.", "", "Use e.g. sdma-off.")
+            yield Problem(f"{at}.id", f"{strategy.id!r} is not a valid strategy id.", "", "Use e.g. sdma-off.")
         if ids.index(strategy.id) != index:
-            yield Problem(f"{at}.id", f"{strategy.id!r} is there twice.")
+            yield Problem(f"{at}.id", f"{strategy.id!r} is defined twice.")
         if not strategy.hypothesis.strip():
             yield Problem(f"{at}.hypothesis", "is empty.", "The report says what was expected.")
         for name, value in strategy.sets.items():
             if name not in factors:
-                yield Problem(f"{at}.sets", f"{name!r} is no factor.", "", f"Known: {_list(factors)}.")
+                yield Problem(f"{at}.sets", f"{name!r} is not a factor.", "", f"Known: {_list(factors)}.")
             elif value not in factors[name].values:
                 known = ", ".join(map(repr, factors[name].values))
-                yield Problem(f"{at}.sets", f"{value!r} is no value of {name}.", "", f"Use one of {known}.")
+                yield Problem(f"{at}.sets", f"{value!r} is not a value of {name}.", "", f"Use one of {known}.")
         if all(name in factors and factors[name].baseline == value for name, value in strategy.sets.items()):
             yield Problem(f"{at}.sets", "changes nothing.", "It would be the baseline again.")
         key = repr(sorted((experiment.baseline | strategy.sets).items()))
         if key in seen:
-            yield Problem(f"{at}.sets", f"is the same trial as {seen[key]!r}.", "", "Take one of the two out.")
+            yield Problem(f"{at}.sets", f"is the same trial as {seen[key]!r}.", "", "Remove one of the two.")
         seen[key] = strategy.id
 
 
@@ -354,12 +356,12 @@ def _check_oracle(experiment: Experiment) -> Iterator[Problem]:
     oracle = experiment.oracle
     if isinstance(oracle, OutputEquals):
         if bool(oracle.text.strip()) == bool(oracle.file):
-            yield Problem("$.oracle.text", "expected text or file, one of the two.")
+            yield Problem("$.oracle.text", "expected either text or file.")
         elif oracle.file and not experiment.path(oracle.file).is_file():
-            yield Problem("$.oracle.file", f"there is no file {oracle.file!r} beside the experiment.")
+            yield Problem("$.oracle.file", f"there is no file {oracle.file!r} next to the experiment.")
     elif isinstance(oracle, FileWithin):
         if not experiment.path(oracle.reference).is_file():
-            yield Problem("$.oracle.reference", f"there is no file {oracle.reference!r} beside the experiment.")
+            yield Problem("$.oracle.reference", f"there is no file {oracle.reference!r} next to the experiment.")
         if min(oracle.absolute, oracle.relative) < 0:
             yield Problem("$.oracle", "a tolerance cannot be negative.")
         if experiment.where.get("kind") != "local":
@@ -387,9 +389,7 @@ def _check_success(experiment: Experiment) -> Iterator[Problem]:
             known = load_phases(str(beside) if beside.is_file() else experiment.experiment.phases)
             names = [phase.name for phase in known.phases]
             if criterion.phase not in names:
-                yield Problem(
-                    f"{at}.phase", f"there is no phase {criterion.phase!r}.", "", f"Known: {', '.join(names)}."
-                )
+                yield Problem(f"{at}.phase", f"unknown phase {criterion.phase!r}.", "", f"Known: {', '.join(names)}.")
 
 
 def _check_number(at: str, number: NumberWithin | Criterion) -> Iterator[Problem]:
@@ -397,16 +397,18 @@ def _check_number(at: str, number: NumberWithin | Criterion) -> Iterator[Problem
     bad = list(_bad_pattern(f"{at}.{field}", pattern))
     yield from bad
     if not bad and compile_pattern(pattern, lines=True).groups != 1:
-        yield Problem(f"{at}.{field}", "expected one group, the number.", "", r"E.g. 'eval rate: ([0-9.]+)'.")
+        yield Problem(
+            f"{at}.{field}", "expected one group that matches the number.", "", r"E.g. 'eval rate: ([0-9.]+)'."
+        )
     if number.at_least is None and number.at_most is None:
-        yield Problem(f"{at}.at_least", "there is no bound.", "Any number would do.", "Give at_least or at_most.")
+        yield Problem(f"{at}.at_least", "no bound is given.", "Any number would pass.", "Set at_least or at_most.")
 
 
 def _check_where(experiment: Experiment) -> Iterator[Problem]:
     kinds = {item.__struct_config__.tag: item for item in get_args(Where)}
     kind = experiment.where.get("kind")
     if kind not in kinds:
-        yield Problem("$.where.kind", f"{kind!r} is no place to run.", "", f"Use one of {_list(map(str, kinds))}.")
+        yield Problem("$.where.kind", f"{kind!r} is not a place to run.", "", f"Use one of {_list(map(str, kinds))}.")
         return
     fields = {"kind", *kinds[kind].__struct_fields__}
     for name in experiment.where:
@@ -420,14 +422,14 @@ def _check_where(experiment: Experiment) -> Iterator[Problem]:
         yield Problem("$.where", error.message, error.why, error.next_step)
     uses_out = OUT in _used(experiment)
     if uses_out and kind != "local":
-        yield Problem("$.where.kind", "{out} is a folder of this machine.", "Only local trials can write to it.")
+        yield Problem("$.where.kind", "{out} is a folder on this machine.", "Only local trials can write to it.")
 
 
 def _bad_pattern(at: str, pattern: str) -> Iterator[Problem]:
     try:
         compile_pattern(pattern, lines=True)
     except PatternError as error:
-        yield Problem(at, f"is no regular expression: {error.reason}.", "", error.next_step)
+        yield Problem(at, f"is not a regular expression: {error.reason}.", "", error.next_step)
 
 
 def _list(names: Any) -> str:

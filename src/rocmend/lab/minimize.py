@@ -155,7 +155,7 @@ def minimize(lab: Laboratory, first: Trial, second: Trial, *, repeats: int | Non
     if distance(one, other) < 0.5:
         raise UsageError(
             "lab minimize",
-            f"{first.id} and {second.id} come out too much alike: {ends_text(one)}; {ends_text(other)}.",
+            f"{first.id} and {second.id} have too similar outcomes: {ends_text(one)}; {ends_text(other)}.",
             next_step="Take two trials with different outcomes; `rocmend lab report` lists them.",
         )
     minimal = names
@@ -214,11 +214,11 @@ def minimized_text(experiment: Experiment, found: Minimized) -> str:
     alone = "alone turns" if len(settings) == 1 else "together turn"
     text = f"{changes} {alone} the {found.first_text} of {found.first} into the {found.second_text} of {found.second}"
     if len(settings) > 1 and not found.incomplete:
-        text += "; none of them can be left out"
+        text += "; all of them are needed"
     if found.no_difference:
         names = listed([experiment.factor_named(name).called for name in found.no_difference])
         verb = "makes" if len(found.no_difference) == 1 else "make"
-        text += f". Beside that, {names} {verb} no difference"
+        text += f". {names} {verb} no difference"
     if found.incomplete:
         text += f". It may not be minimal: {found.incomplete}"
     return text + "."

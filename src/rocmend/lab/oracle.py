@@ -94,7 +94,7 @@ def judge(experiment: Experiment, result: AttemptResult, output: Output, out_fol
     oracle = experiment.oracle
     verdict, reason = result.verdict, result.reason
     if isinstance(oracle, ExitAndPattern) and _wanted_exit(oracle, result):
-        verdict, reason = Verdict.PASS, f"it ended with status {oracle.code}, as it should"
+        verdict, reason = Verdict.PASS, f"it exited with the expected status {oracle.code}"
     if verdict is not Verdict.PASS:
         return Judgement(verdict, reason)
     figures: dict[str, float] = {}
@@ -111,7 +111,9 @@ def judge(experiment: Experiment, result: AttemptResult, output: Output, out_fol
     problems.sort(key=lambda item: item[0] is Verdict.SLOW)  # what is wrong comes before what is slow
     if problems:
         return Judgement(problems[0][0], "; ".join(text for _, text in problems), figures, met)
-    return Judgement(Verdict.PASS, "the output is right" + (" and every criterion is met" if met else ""), figures, met)
+    return Judgement(
+        Verdict.PASS, "the output is correct" + (" and every criterion is met" if met else ""), figures, met
+    )
 
 
 def _wanted_exit(oracle: ExitAndPattern, result: AttemptResult) -> bool:
@@ -127,14 +129,14 @@ def _wrong(  # noqa: PLR0911  one return a kind of oracle
     oracle = experiment.oracle
     if isinstance(oracle, OutputEquals):
         if output.dropped_bytes:
-            return f"it printed too much to compare: {output.dropped_bytes} bytes were not kept"
+            return f"it printed too much to compare: {output.dropped_bytes} bytes were dropped"
         wanted = _reference(experiment.path(oracle.file)) if oracle.file else oracle.text
         return _difference(output.stdout.strip(), wanted.strip())
     if isinstance(oracle, OutputMatches):
         return _pattern(output.both, oracle.pattern, oracle.absent)
     if isinstance(oracle, ExitAndPattern):
         if result.exit_code != oracle.code:
-            return f"it ended with status {result.exit_code}, not {oracle.code}"
+            return f"it exited with status {result.exit_code}, not {oracle.code}"
         return _pattern(output.both, oracle.pattern, oracle.absent)
     if isinstance(oracle, NumberWithin):
         value = _number(output.both, oracle.pattern)
@@ -161,7 +163,7 @@ def _pattern(text: str, pattern: str, absent: str) -> str:
     if pattern and not compile_pattern(pattern, lines=True).search(text):
         return f"the output does not match {pattern!r}"
     unwanted = compile_pattern(absent, lines=True).search(text) if absent else None
-    return f"the output holds {(unwanted.group() or '')[:80]!r}, which it must not" if unwanted else ""
+    return f"the output contains {(unwanted.group() or '')[:80]!r}, which is not allowed" if unwanted else ""
 
 
 def _number(text: str, pattern: str) -> float | None:
@@ -191,7 +193,7 @@ def _criterion(
     """Return what keeps a criterion from being met."""
     problems = []
     if criterion.phase and criterion.phase not in {span.name for span in result.timeline}:
-        problems.append((Verdict.WRONG_OUTPUT, f"it ended without reaching {criterion.phase}"))
+        problems.append((Verdict.WRONG_OUTPUT, f"it exited without reaching {criterion.phase}"))
     if criterion.within_s and result.time_ms > criterion.within_s * 1000:
         problems.append((Verdict.SLOW, f"it took {result.time_ms / 1000:.3g} s, more than {criterion.within_s:g} s"))
     if criterion.number:
@@ -214,7 +216,7 @@ def _compare_files(oracle: FileWithin, file: Path, reference: Path, figures: dic
     except ValueError as error:
         return str(error)
     if len(found) != len(wanted):
-        return f"{file.name} holds {len(found)} numbers, the reference {len(wanted)}"
+        return f"{file.name} contains {len(found)} numbers, the reference {len(wanted)}"
     worst, at = -math.inf, -1
     largest = 0.0
     for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
@@ -244,7 +246,7 @@ def read_numbers(path: Path) -> Sequence[float]:
         raise ValueError(f"{path.name} {error.message.removesuffix('.')}") from error
     if path.suffix == ".f32":
         if len(data) % 4:
-            raise ValueError(f"{path.name} does not hold whole 32-bit floats: it is {len(data)} bytes long")
+            raise ValueError(f"{path.name} does not contain whole 32-bit floats: it is {len(data)} bytes long")
         values = array.array("f", data)
         if sys.byteorder == "big":
             values.byteswap()
@@ -254,7 +256,7 @@ def read_numbers(path: Path) -> Sequence[float]:
             return msgspec.json.decode(data, type=list[float])
         return [float(word) for word in data.split()]
     except MALFORMED as error:
-        raise ValueError(f"{path.name} does not hold a list of numbers: {error}") from error
+        raise ValueError(f"{path.name} does not contain a list of numbers: {error}") from error
 
 
 def _reference(path: Path) -> str:

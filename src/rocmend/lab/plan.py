@@ -57,7 +57,7 @@ def all_trials(experiment: Experiment) -> list[Trial]:
     settings += [(item.id, dict(item.sets), item.hypothesis) for item in experiment.strategy]
     if experiment.experiment.one_at_a_time:
         settings += [
-            (f"{factor.name}-{number}", {factor.name: value}, f"to see what {factor.called} does by itself")
+            (f"{factor.name}-{number}", {factor.name: value}, f"to test {factor.called} alone")
             for factor in experiment.factor
             for number, value in enumerate(factor.values)
             if value != factor.baseline

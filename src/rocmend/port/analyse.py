@@ -124,7 +124,7 @@ def _folder(root: Path) -> tuple[Path, Walked | None]:
         status = root.stat()
     except OSError as error:
         raise UsageError(
-            str(root), f"cannot be looked at: {error.strerror}.", next_step="Name the project's folder, or one file."
+            str(root), f"cannot be read: {error.strerror}.", next_step="Name the project's folder, or one file."
         ) from error
     if root.is_dir():
         return root, None
@@ -132,7 +132,7 @@ def _folder(root: Path) -> tuple[Path, Walked | None]:
     if known is not None and not known:  # that nothing was found in it would say nothing
         raise UsageError(
             str(root),
-            "is of no kind that a port reads: no CUDA, C++, Python or build file by its name.",
+            "is not a file that a port reads: its name is not that of a CUDA, C++, Python or build file.",
             next_step="Name the project's folder, or a source file of it.",
         )
     return root.parent, Walked([FoundFile(root.name, status.st_size, stamp_of(status))], [], [], [])
@@ -215,8 +215,8 @@ def _left_out(files: Iterable[FileReport], limit_s: float) -> Iterator[str]:
     count = sum(file.skipped == NO_TIME_LEFT for file in files)
     if count:
         yield (
-            f"{count_text(count, 'file')} not read: the {limit_s:g} s that this project may take were used up "
-            "(project-time-limit-s). The next run goes on where this one ended."
+            f"{count_text(count, 'file')} not read: the project's time limit of {limit_s:g} s was reached "
+            "(project-time-limit-s). The next run continues from there."
         )
 
 

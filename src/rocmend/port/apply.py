@@ -122,7 +122,7 @@ def _refuse_dirty(tree: Beneath, planned: Sequence[Change]) -> None:
     shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
     raise UsageError(
         str(tree.root),
-        f"the work tree has changes that are not committed: {shown}.",
-        why="A port is told from them, and taken back with git, only where everything else is committed.",
+        f"the work tree has uncommitted changes: {shown}.",
+        why="Only with everything else committed can git show and revert the port separately.",
         next_step="Commit or stash them, or allow it with --allow-dirty.",
     )

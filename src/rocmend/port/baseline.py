@@ -67,12 +67,12 @@ def read_baseline(path: Path) -> Baseline:
             str(path), f"the baseline cannot be read: {error.strerror}.", next_step="Write one with --write-baseline."
         ) from error
     except DataError as error:
-        raise DataError(str(path), error.message, next_step="Write it anew with --write-baseline.") from error
+        raise DataError(str(path), error.message, next_step="Rewrite it with --write-baseline.") from error
     if baseline.schema_version != _VERSION:
         raise DataError(
             str(path),
             f"is a baseline of version {baseline.schema_version}, not {_VERSION}.",
-            next_step="Write it anew with --write-baseline.",
+            next_step="Rewrite it with --write-baseline.",
         )
     return baseline
 

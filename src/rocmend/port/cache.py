@@ -73,7 +73,9 @@ class Cache:
         except RocmendError as error:
             self.notes.append(f"{error} All files are read.")
         except OSError as error:
-            self.notes.append(f"There cannot be a cache in {error.filename}: {error.strerror}; all files are read.")
+            self.notes.append(
+                f"The cache folder {error.filename} cannot be used: {error.strerror}; all files are read."
+            )
         self._entries = self._read()
         self._next: dict[str, _Entry] = {}
 
@@ -138,5 +140,5 @@ class Cache:
             except MALFORMED:  # whole, but of another version's shape
                 return {}
             return stored.entries if stored.fingerprint == self._fingerprint else {}
-        self.notes.append(f"The cache {self._path} was damaged and is built anew.")
+        self.notes.append(f"The cache {self._path} was damaged and is rebuilt.")
         return {}

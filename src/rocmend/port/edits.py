@@ -22,8 +22,8 @@ def compatible(edits: Iterable[Edit]) -> list[Edit]:
         if other.start < one.end or (one.start == other.start and one.end == other.end):
             raise UnitError(
                 "port rule",
-                f"two rewrites change the same bytes at {other.start}: {one.text!r} and {other.text!r}.",
-                next_step="Let one of the rules leave the construct to the other.",
+                f"two rewrites overlap at {other.start}: {one.text!r} and {other.text!r}.",
+                next_step="Restrict one of the rules so that only the other rewrites the construct.",
             )
     return ordered
 

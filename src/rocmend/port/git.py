@@ -143,9 +143,9 @@ def _refuse_unanswered(root: Path) -> None:
     if repository and shutil.which("git") and _overrides(root) is None:
         raise UsageError(
             str(root),
-            "git cannot be asked what is committed without running programs that the project's configuration names.",
+            "git cannot report what is committed without running programs from the project's configuration.",
             why="git is older than 2.31, or .git/config is damaged or names too many.",
-            next_step="Look at .git/config, or write all the same with --allow-dirty.",
+            next_step="Check .git/config, or write anyway with --allow-dirty.",
         )
 
 

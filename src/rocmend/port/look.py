@@ -99,7 +99,7 @@ def look(root: Path, task: Task, max_file_bytes: int) -> Look:
     try:
         report, suppressed = findings(path, data, kinds)
     except MemoryError:
-        report = FileReport(path, kinds[0], size, sha256, skipped="needs more memory than a file may take")
+        report = FileReport(path, kinds[0], size, sha256, skipped="needs more memory than the limit per file")
     except NestingError as error:
         report = FileReport(path, kinds[0], size, sha256, skipped=str(error))
     except RecursionError:

@@ -136,10 +136,10 @@ def _many(items: Sequence[object], singular: str) -> str:
 
 def _environment(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
     del own
-    words = "what is installed decides everything after it: a ROCm PyTorch must not be overwritten"
+    words = "everything else depends on what is installed: a ROCm PyTorch must not be overwritten"
     if packages:
         shown = ", ".join(packages[:_MOST_PATHS]) + (" …" if len(packages) > _MOST_PATHS else "")
-        words = f"it asks for packages that are for CUDA: {shown}"
+        words = f"it requires CUDA packages: {shown}"
     if found.uses("jax") and found.uses("torch"):
         words += "; of JAX and PyTorch, PyTorch's path is the one to port"
     return _Verdict(True, words), []
@@ -150,9 +150,9 @@ def _detection(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Dec
     own_code = found.uses("rocm")
     if own_code:
         return _Verdict(
-            True, f"{_many(own_code, 'file')} of it tell ROCm already; what is added has to agree"
+            True, f"{_many(own_code, 'file')} already detect ROCm; additions have to agree with that"
         ), own_code
-    return _Verdict(True, "every change stands behind one flag, which has to be defined"), []
+    return _Verdict(True, "every change is behind one flag, which has to be defined"), []
 
 
 def _sources(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
@@ -168,11 +168,11 @@ def _sources(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decis
 def _architecture(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
     del packages
     if found.kernels or found.cuda:
-        return _Verdict(True, "kernels count on 32 lanes where a wavefront has 32 (RDNA) or 64 (CDNA, GCN)"), []
+        return _Verdict(True, "kernels assume 32 lanes, but a wavefront has 32 (RDNA) or 64 (CDNA, GCN)"), []
     triton = found.uses("triton")
     if triton and own:
-        return _Verdict(True, f"{_many(triton, 'file')} with Triton kernels, some of which count on NVIDIA's"), triton
-    return _Verdict(False, "it has no CUDA C++" + ("; Triton kernels know no lanes" if triton else "")), []
+        return _Verdict(True, f"{_many(triton, 'file')} with Triton kernels, some of which assume NVIDIA's"), triton
+    return _Verdict(False, "it has no CUDA C++" + ("; Triton kernels do not depend on lanes" if triton else "")), []
 
 
 def _build(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
@@ -190,7 +190,7 @@ def _build(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decisio
     if found.cuda and parts:
         return _Verdict(True, f"CUDA is built by {' and '.join(parts)}"), [*extension, *found.cmake, *found.make]
     if found.cuda:
-        return _Verdict(True, "its CUDA sources have no build that is known here"), []
+        return _Verdict(True, "its CUDA sources have no known build"), []
     return _Verdict(False, "it builds no CUDA"), []
 
 
@@ -201,12 +201,12 @@ def _libraries(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Dec
     del own, packages
     used = [name for name in _LIBRARIES if found.by_trait.get(name)]
     if not used:
-        return _Verdict(False, "it uses none of NVIDIA's libraries that are known here"), []
+        return _Verdict(False, "it uses no known NVIDIA library"), []
     words = f"it uses {', '.join(used)}"
     if "cutlass" in used:
         words += "; CUTLASS has to be rewritten by hand, with composable_kernel or in Triton"
     if "flash-attn" in used:
-        words += "; attention falls back from a vendor's library to PyTorch's own"
+        words += "; attention falls back from the vendor library to PyTorch's"
     return _Verdict(True, words), found.uses(*used)
 
 
@@ -222,14 +222,14 @@ def _graphs(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decisi
     del own, packages
     files = found.uses("graphs")
     if files:
-        words = f"{_many(files, 'file')} that capture graphs: HIP reports no illegal operation during capture"
+        words = f"{_many(files, 'file')} that capture graphs: HIP does not report illegal operations during capture"
         return _Verdict(True, words), files
-    return _Verdict(False, "it captures no graphs; worth it only where launches are the bottleneck"), []
+    return _Verdict(False, "it captures no graphs; graphs pay off only if launches are the bottleneck"), []
 
 
 def _verification(found: Survey, own: list[Issue], packages: Sequence[str]) -> _Decision:
     del found, own, packages
-    return _Verdict(True, "rocmend port verify says how far the port was proven"), []
+    return _Verdict(True, "rocmend port verify shows how far the port is proven"), []
 
 
 _VERDICTS: tuple[Callable[[Survey, list[Issue], Sequence[str]], _Decision], ...] = (

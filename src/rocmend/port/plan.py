@@ -90,7 +90,7 @@ def plan(analysis: Analysis, *, style: str = "inplace", suggestions: bool = Fals
         UsageError: There is no such style.
     """
     if style not in STYLES:
-        raise UsageError("port", f"there is no style {style!r}.", next_step=f"Styles: {', '.join(STYLES)}.")
+        raise UsageError("port", f"unknown style {style!r}.", next_step=f"Styles: {', '.join(STYLES)}.")
     if style == "tree":
         from rocmend.port.tree import TreePlanner
 
@@ -233,9 +233,9 @@ class Planner:
         if there is None:
             yield Change(path, None, data)
         elif there != data and path in self.ours:
-            self.leave(path, "an earlier port made it with other rules; `rocmend port undo` takes that back first")
+            self.leave(path, "an earlier port made it with other rules; run `rocmend port undo` first")
         elif there != data:
-            self.leave(path, f"{taken}, which is left as it is")
+            self.leave(path, f"{taken}, which is left unchanged")
 
     def there(self, path: str) -> bytes | None:
         """Return the bytes of a file where a port would put one; None where nothing is there.

@@ -180,7 +180,7 @@ class Crew:
             if not worker.started:
                 raise RocmendError(
                     "port",
-                    f"a process that reads files does not start ({ended}).",
+                    f"a worker process did not start ({ended}).",
                     next_step=f"See why with: {' '.join(_COMMAND)} < /dev/null",
                 )
             yield worker.task.lost(f"the process that read it died ({ended})")

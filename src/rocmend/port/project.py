@@ -191,7 +191,7 @@ def _kind(found: Survey) -> tuple[ProjectKind, str]:
     if found.kernels or (found.cuda and used):
         if not used:
             sources = count_text(len(found.kernels), "CUDA source")
-            return ProjectKind.SOURCES, f"{sources}, and nothing known that builds them"
+            return ProjectKind.SOURCES, f"{sources}, and no known build for them"
         shown = ", ".join(f"{kind} ({builds[kind][0]})" for kind in used)
         return (used[0] if len(used) == 1 else ProjectKind.MIXED), f"CUDA is built by {shown}"
     triton = found.uses("triton")

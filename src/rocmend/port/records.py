@@ -10,7 +10,7 @@ from rocmend.core.records import Severity
 
 __all__ = ["NO_TIME_LEFT", "Analysis", "Change", "Edit", "FileReport", "Issue", "Language", "Outcome"]
 
-NO_TIME_LEFT = "not read: the project's time was used up"
+NO_TIME_LEFT = "not read: the project's time limit was reached"
 """Why a file was skipped that came after ``Settings.project_time_limit_s``."""
 
 

@@ -99,10 +99,10 @@ def _refused(task: Rewrite, data: bytes, after: bytes) -> str | None:
     """Return why a port is not offered; None where it is."""
     broken = identity_broken(task.language, task.path, data, after, task.reach)
     if broken is not None:
-        return f"its NVIDIA side would not be what it was: {broken}"
+        return f"its NVIDIA side would change: {broken}"
     moving = _not_steady(task, data, after)
     if moving is not None:
-        return f"porting it a second time would change it again{moving}. It may be malformed: port it by hand"
+        return f"porting it again would change it again{moving}. It may be malformed: port it by hand"
     return None
 
 

@@ -141,7 +141,7 @@ def check_sizes(tree: Beneath, changes: Sequence[Change]) -> None:
             str(tree.root),
             f"the files to change are too large: {MAX_FILE_BYTES:,} bytes each, {MAX_TOTAL_BYTES:,} bytes and "
             f"{_MOST_ENTRIES:,} files together are the limits.",
-            why="Their originals are kept, and are read back by an undo.",
+            why="Their originals are kept for an undo.",
             next_step="Port parts of the project, or exclude files with [tool.rocmend.port] exclude.",
         )
 
@@ -174,7 +174,7 @@ class Generation:
             raise DataError(
                 str(self.path / MANIFEST),
                 f"the record of the port cannot be read: {error}.",
-                next_step="Restore the folder, or take the project back with git.",
+                next_step="Restore the folder, or revert the project with git.",
             ) from error
         if self.manifest.schema_version != _VERSION:
             raise DataError(
@@ -186,9 +186,9 @@ class Generation:
         if wrong:
             raise DataError(
                 str(self.path / MANIFEST),
-                f"is no record that a port wrote: {wrong}.",
+                f"is not a record written by a port: {wrong}.",
                 why="An undo replaces and deletes the files that it names.",
-                next_step=f"Delete {tree.root / STATE}, and take the project back with git if it was ported.",
+                next_step=f"Delete {tree.root / STATE}, and revert the project with git if it was ported.",
             )
 
     def original(self, entry: Entry) -> bytes | None:
@@ -205,12 +205,10 @@ class Generation:
             data = decompressed(self.tree.read(path, MAX_FILE_BYTES), MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise DataError(
-                shown, f"the original of {entry.path} cannot be read: {error}.", next_step="Take it from git."
+                shown, f"the original of {entry.path} cannot be read: {error}.", next_step="Restore it from git."
             ) from error
         if digest(data) != entry.before:
-            raise DataError(
-                shown, f"the original of {entry.path} was changed.", next_step="Take the file back with git."
-            )
+            raise DataError(shown, f"the original of {entry.path} was changed.", next_step="Restore the file with git.")
         return data
 
 
@@ -230,9 +228,9 @@ def _wrong(manifest: Manifest) -> str:
             return f"the path {path[:200]!r} {reason}"
     for one in (text for entry in manifest.entries for text in (entry.before, entry.after)):
         if not _DIGEST.fullmatch(one):
-            return f"{one[:80]!r} is no SHA-256"
+            return f"{one[:80]!r} is not a SHA-256"
     dropped = next((name for name in manifest.drops if not _NUMBER.fullmatch(name)), None)
-    return "" if dropped is None else f"{dropped[:80]!r} is no name of a port"
+    return "" if dropped is None else f"{dropped[:80]!r} is not the name of a port"
 
 
 def opened(root: Path) -> Beneath:
@@ -297,7 +295,7 @@ def refuse_foreign(tree: Beneath, names: Iterable[str]) -> None:
             raise UsageError(
                 str(tree.root / path),
                 f"belongs to another user (uid {status.st_uid}), and says which files of the project to replace.",
-                why="A record of a port is used by who made it, and by root.",
+                why="Only its owner and root may use a record of a port.",
                 next_step=f"Run it as that user, or delete {tree.root / STATE} if nothing is to be undone.",
             )
     kept = next((path for path in tracked(tree.root, ".rocmend") if _RECORD.fullmatch(path)), None)
@@ -335,7 +333,7 @@ def first_and_last(ports: Sequence[Generation]) -> tuple[dict[str, bytes | None]
                     raise DataError(
                         str(port.path),
                         f"the originals have more than {MAX_TOTAL_BYTES:,} bytes.",
-                        next_step="Take the project back with git.",
+                        next_step="Revert the project with git.",
                     )
             elif last[entry.path] != entry.before:
                 between.add(entry.path)

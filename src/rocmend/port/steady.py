@@ -46,7 +46,7 @@ def read_steady(root: Path, path: str, max_bytes: int) -> tuple[bytes, tuple[int
             after = os.fstat(handle)
             named = tree.stat(path)
     except UnsafePathError as error:
-        raise NotReadError("cannot be read: it is a link, or below one, which is not followed") from error
+        raise NotReadError("cannot be read: it is or is under a link, and links are not followed") from error
     except OSError as error:
         raise NotReadError(f"cannot be read: {error.strerror}") from error
     if named is None or not (len(data) == before.st_size and stamp_of(before) == stamp_of(after) == stamp_of(named)):

@@ -72,7 +72,7 @@ def locked(root: Path) -> Iterator[Beneath]:
         except OSError as error:
             if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
                 raise UsageError(
-                    str(root), "another rocmend is changing this project.", next_step="Wait until it is done."
+                    str(root), "another rocmend process is changing this project.", next_step="Wait until it is done."
                 ) from error
             if error.errno not in {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}:  # a file system without locks
                 raise
@@ -85,15 +85,15 @@ def not_written(tree: Beneath, error: OSError) -> RocmendError:
     if not begun:
         why = "Nothing was changed."
     elif tree.stat(_COMMIT) and not tree.stat(_ROLLBACK):
-        why = "Everything was changed, and the record of it is not complete."
+        why = "All changes were made, but their record is incomplete."
     else:
-        why = "What was begun was not taken back to the end."
-    again = ": it finishes what was begun, or takes it back." if begun else "."
+        why = "The changes could not be fully reverted."
+    again = ": it finishes or reverts the changes." if begun else "."
     return RocmendError(
         str(error.filename or tree.root),
         f"cannot be written: {error.strerror}.",
         why=why,
-        next_step=f"Make room or give the right to write, and run the same again{again}",
+        next_step=f"Free disk space or fix permissions, and run the command again{again}",
     )
 
 
@@ -181,7 +181,7 @@ def recover(tree: Beneath) -> str:
     refuse_foreign(tree, ["transaction"])
     if not tree.stat(f"{WORK}/{MANIFEST}"):
         _back(tree, None)
-        return "An interrupted run had changed nothing yet; its remains were removed."
+        return "An interrupted run had changed nothing yet; its temporary files were removed."
     begun = Generation(tree, "transaction")
     manifest = begun.manifest
     if tree.stat(_FINISHED):
@@ -192,11 +192,11 @@ def recover(tree: Beneath) -> str:
             _move(tree, manifest)
         except UsageError:
             _back(tree, begun)
-            return "An interrupted run was taken back: a file was changed since, and was left as it is."
+            return "An interrupted run was reverted; a file that was changed since was left unchanged."
         _finish(tree, manifest)
         return f"An interrupted {'undo' if manifest.drops else 'port'} was finished."
     _back(tree, begun)
-    return "An interrupted run was taken back."
+    return "An interrupted run was reverted."
 
 
 def _check_room(tree: Beneath, changes: Sequence[Change], manifest: Manifest) -> None:
@@ -208,7 +208,7 @@ def _check_room(tree: Beneath, changes: Sequence[Change], manifest: Manifest) ->
         staged = _staged(entry, at)
         if tree.stat(staged):
             raise UsageError(
-                str(tree.root / staged), "is in the way: new content is written there.", next_step="Remove it."
+                str(tree.root / staged), "already exists where new content is written.", next_step="Remove it."
             )
 
 
@@ -280,7 +280,7 @@ def _move(tree: Beneath, manifest: Manifest) -> None:
         elif _is_staged(tree, waiting, entry):
             tree.replace(waiting, entry.path)
         else:
-            raise UsageError(str(tree.root / entry.path), "its new content is gone.", next_step="Run it again.")
+            raise UsageError(str(tree.root / entry.path), "its new content is missing.", next_step="Run it again.")
     _sync_folders(tree, manifest)
 
 

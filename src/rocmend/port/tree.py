@@ -55,7 +55,7 @@ class TreePlanner(Planner):
         if there and not (stat.S_ISDIR(there.st_mode) and any(path.startswith(f"{FOLDER}/") for path in self.ours)):
             raise UsageError(
                 str(self.root / FOLDER),
-                "is in the way: the port's sources go there.",
+                "already exists where the port's sources go.",
                 next_step="Move it, or port in place.",
             )
         others = super().plan()

@@ -85,7 +85,7 @@ def _undone(tree: Beneath, told: str, *, keep_changed: bool) -> Undone:
     drops = tuple(port.name for port in ports)
     manifest = Manifest(entries_of(changes, restored_modes), made_folders=made, drops=drops, keeps=tuple(by_hand))
     if out:
-        told = f"{told} The port was taken out by hand already, and they stay as they are: {_some(out)}.".strip()
+        told = f"{told} The port was already removed by hand; these files are unchanged: {_some(out)}.".strip()
     again = [Change(change.path, change.after, change.before) for change in changes]
     commit(tree, changes, manifest, patch(again))
     return Undone(
@@ -123,15 +123,15 @@ def _some(paths: list[str]) -> str:
 def _refused(root: Path, by_hand: list[str], ports: list[Generation]) -> UsageError:
     again = shlex.join(["rocmend", "port", "undo", str(root)])
     lines = [
-        "Take the port out of them, then undo again; where a patch does not apply, edit the file instead:",
+        "Remove the port from them, then undo again; if a patch does not apply, edit the file:",
         *(f"  {command}" for command in ways_out(root, by_hand[:_SHOWN], ports)),
         f"  {again}",
-        "Or leave them as they are, with the port in them, and take all others back:",
+        "Or keep them as they are, with the port, and restore all others:",
         f"  {again} --keep-changed",
     ]
     return UsageError(
         str(root),
-        f"changed by hand since the port: {_some(by_hand)}; nothing was taken back.",
-        why="Their original bytes would replace that work.",
+        f"changed by hand since the port: {_some(by_hand)}; nothing was restored.",
+        why="Restoring the originals would overwrite that work.",
         next_step="\n  ".join(lines),
     )

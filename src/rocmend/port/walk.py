@@ -78,7 +78,7 @@ def walk(root: Path, *, exclude: tuple[str, ...] = ()) -> Walked:
                 with tree.listed(folder) as entries:
                     below = list(_below(folder, entries, found, (inside, ignored, exclude)))
             except UnsafePathError:
-                found.folders.append(LeftOut(_shown(folder), "it has become a link"))
+                found.folders.append(LeftOut(_shown(folder), "it is now a link"))
             except OSError as error:
                 found.folders.append(LeftOut(_shown(folder) or ".", f"cannot be listed: {error.strerror}"))
             else:
@@ -117,7 +117,7 @@ def _below(
             _take(entry, path, found)
 
 
-_REPOSITORY = "a repository of its own (a submodule)"
+_REPOSITORY = "a separate repository (a submodule)"
 
 
 def _why_not(entries: list[os.DirEntry[str]]) -> str | None:
@@ -128,7 +128,7 @@ def _why_not(entries: list[os.DirEntry[str]]) -> str | None:
     if "pyvenv.cfg" in names:
         return "a virtual environment"
     if "CMakeCache.txt" in names or any(name.startswith(_BUILT) for name in names):
-        return "the output of a build"
+        return "build output"
     if "conda-meta" in names:
         return "a conda environment"
     return None
@@ -152,13 +152,13 @@ def _link(entry: os.DirEntry[str], path: str, inside: str) -> Iterator[LeftOut]:
         mode = entry.stat().st_mode
     except OSError as error:  # ELOOP for one that leads to itself
         if kind(path) != ():
-            yield LeftOut(_shown(path), f"a link that leads nowhere: {error.strerror}")
+            yield LeftOut(_shown(path), f"a broken link: {error.strerror}")
         return
     target = os.path.realpath(Path(inside) / path)
     if target == inside or target.startswith(inside + os.sep):
         return
     if stat.S_ISDIR(mode) or kind(path) != ():
-        yield LeftOut(_shown(path), "a link out of the project")
+        yield LeftOut(_shown(path), "a link to outside the project")
 
 
 def _take(entry: os.DirEntry[str], path: str, found: Walked) -> None:
@@ -170,7 +170,7 @@ def _take(entry: os.DirEntry[str], path: str, found: Walked) -> None:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError as error:
-        found.left_out.append(LeftOut(path, f"cannot be looked at: {error.strerror}"))
+        found.left_out.append(LeftOut(path, f"cannot be read: {error.strerror}"))
         return
     if not stat.S_ISREG(status.st_mode):
         found.left_out.append(LeftOut(path, "not a regular file"))

@@ -31,7 +31,7 @@ WARDEN = Path(__file__).with_name("warden.py")
 START_S = 20.0
 SETTLE_S = 4.0
 PIPE_BYTES = 1 << 20
-_STOPPED = "the process that watches over the attempt was stopped by a signal; it was continued"
+_STOPPED = "the supervisor process was stopped by a signal; it was continued"
 
 
 def request_of(call: PythonCall) -> bytes:
@@ -122,7 +122,7 @@ class LocalHandle(Handle):
 
     def __init__(self, launch: Launch) -> None:
         if not launch.argv:
-            raise NotStartedError("local", "the command is empty.", next_step="Give a program to run.")
+            raise NotStartedError("local", "the command is empty.", next_step="Pass a program to run.")
         self.argv, side = launch.argv, launch.side
         self._exit: Exit | None = None
         self._status_buffer = b""
@@ -177,7 +177,7 @@ class LocalHandle(Handle):
             except OSError as error:
                 os.close(self._control)
                 os.close(self._status)
-                raise NotStartedError("local", f"no process could be made: {error.strerror}.") from error
+                raise NotStartedError("local", f"no process could be created: {error.strerror}.") from error
         request = {
             "argv": argv,
             "env": launch.env,
@@ -209,7 +209,7 @@ class LocalHandle(Handle):
         deadline = clock.now() + START_S
         while self.pid < 0:
             if clock.now() > deadline or self._exit is not None:
-                raise NotStartedError("local", f"{launch.argv[0]}: the warden of the attempt did not answer.")
+                raise NotStartedError("local", f"{launch.argv[0]}: the supervisor process did not respond.")
             clock.wait(self._readable, 0.5)
             self._read_status(launch)
 
@@ -223,7 +223,7 @@ class LocalHandle(Handle):
             if not data:
                 if self._survivors is None and not self._unwatched:
                     self._unwatched = True
-                    self._without_warden("the processes that watch over the attempt were ended")
+                    self._without_warden("the supervisor processes were killed")
                 break
             self._status_buffer += data
         *lines, self._status_buffer = self._status_buffer.split(b"\n")
@@ -238,7 +238,7 @@ class LocalHandle(Handle):
                 self._unwatched = True
                 ended = os.waitstatus_to_exitcode(message["ended"])
                 how = signal.Signals(-ended).name if ended < 0 else f"with status {ended}"
-                self._without_warden(f"the process that watches over the attempt was ended ({how})")
+                self._without_warden(f"the supervisor process was killed ({how})")
             elif "failed" in message:
                 raise _not_started(launch or Launch(self.argv, {}), message)
             elif "exit" in message:
@@ -345,7 +345,7 @@ class LocalHandle(Handle):
     def _end_seen(self) -> None:
         """End what was seen of the attempt: its warden is gone, or does not answer."""
         if not self._unwatched:
-            self._without_warden("the process that watches over the attempt did not answer")
+            self._without_warden("the supervisor process did not respond")
         ended = leftovers.end(self._sampler.seen, self._sampler.sessions)
         self._survivors, self.left_behind = ended.survivors, ended.count
 
@@ -407,10 +407,10 @@ def _not_started(launch: Launch, message: dict[str, Any]) -> NotStartedError:
     """Say why a program did not start."""
     number, program, cwd, env = message["errno"], launch.argv[0], launch.cwd, launch.env
     if cwd and not Path(cwd).is_dir():
-        return NotStartedError("local", f"the working folder {cwd} is not there.")
+        return NotStartedError("local", f"the working folder {cwd} does not exist.")
     if number == errno.ENOENT and not shutil.which(program, path=env.get("PATH", os.defpath)):
         return NotStartedError(
-            "local", f"there is no program {program!r}.", next_step="Install it, or give its whole path."
+            "local", f"there is no program {program!r}.", next_step="Install it, or use its full path."
         )
     if number == errno.ENOENT:
         return NotStartedError("local", f"the interpreter that {program!r} names is not there.")

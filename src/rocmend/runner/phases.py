@@ -112,7 +112,7 @@ def load_phases(name: str) -> PhaseSet:
         if path.suffix != ".toml" or not path.is_file():
             raise UsageError(
                 "phases",
-                f"there is no phase set {name!r}.",
+                f"unknown phase set {name!r}.",
                 next_step=f"Use one of {', '.join(known_sets())}, or the path of a TOML file.",
             )
     try:
@@ -131,11 +131,11 @@ def _check(found: PhaseSet, subject: str) -> None:
         if phase.slow and phase.slow not in slow_first_runs():
             raise DataError(
                 subject,
-                f"phase {phase.name!r} names {phase.slow!r}, which is not known to be slow.",
+                f"phase {phase.name!r} names {phase.slow!r}, which is not a known slow first run.",
                 next_step=f"Use one of {', '.join(slow_first_runs())}, or give it silence_s.",
             )
         if phase.pattern and not phase.words:
-            raise DataError(subject, f"phase {phase.name!r} has a pattern but no words to find its lines by.")
+            raise DataError(subject, f"phase {phase.name!r} has a pattern but no words to select lines.")
         try:
             compile_pattern(phase.pattern)
         except PatternError as error:

@@ -112,7 +112,7 @@ class _Queue:
                     return None
                 attempt_id, spec = found
                 if attempt_id in self.seen:
-                    raise UsageError("queue", f"the id {attempt_id!r} comes twice.", next_step="Give each its own.")
+                    raise UsageError("queue", f"the id {attempt_id!r} comes twice.", next_step="Use unique ids.")
                 self.seen.add(attempt_id)
                 if self.done.get(attempt_id) == spec.identity():
                     self.resumed += 1

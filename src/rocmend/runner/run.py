@@ -121,7 +121,7 @@ class _Attempt:
             supervisor.watch(stop)
         except BaseException as error:
             keeper.finish()
-            text = f"interrupted ({type(error).__name__}); it was ended and does not count"
+            text = f"interrupted ({type(error).__name__}); it was killed and does not count"
             self.emit(Event(self._time_ms(), EventKind.NOTE, text))
             raise
         finally:
@@ -192,10 +192,10 @@ class _Attempt:
 def _quarantine(supervisor: Supervisor) -> str:
     """Say why nothing more may be started here; empty where it may."""
     if supervisor.survivors:
-        return f"even KILL did not end {', '.join(supervisor.survivors)}: reboot before anything else runs here"
+        return f"even KILL did not end {', '.join(supervisor.survivors)}: reboot before running anything else here"
     if supervisor.exit is None:
-        return "the attempt could not be ended: see what still runs there before anything else is started"
+        return "the attempt could not be killed: check what still runs there before starting anything else"
     resets = sorted(RESET_CLASSES & set(supervisor.dmesg))
     if resets:
-        return f"the GPU was reset during the attempt ({', '.join(resets)}): what runs next may see its consequences"
+        return f"the GPU was reset during the attempt ({', '.join(resets)}): later runs may be affected"
     return ""

@@ -57,7 +57,7 @@ def with_secrets(env: Mapping[str, str | None], ours: Mapping[str, str] | None =
         raise NotStartedError(
             "environment",
             f"expected a value for {names} in the environment, got none.",
-            why="The values of secrets are not kept: the attempt says only that it needs them.",
+            why="Secret values are not stored: the attempt only records that it needs them.",
             next_step=f"Set it for this command, e.g. `read -rs {missing[0]}; export {missing[0]}`, and run it again.",
         )
     return {name: ours[name] if value == HIDDEN else value for name, value in env.items()}

@@ -253,7 +253,7 @@ class Supervisor:
             self.oom_killed = True  # of a process that no sample has seen
         left = self.handle.left_behind
         if left and not self.ended_for:
-            self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be ended")
+            self.note(f"{left} {'process' if left == 1 else 'processes'} that it left behind had to be killed")
         for text in (*self.handle.notes(), *self.clock.news()):
             self.note(text)
 
@@ -336,7 +336,7 @@ class Supervisor:
         buffer += data
         if len(buffer) > MESSAGE_BYTES:
             buffer.clear()
-            self.note("the child said more at once than can be taken in; it was dropped")
+            self.note("the child sent a message over the size limit; it was dropped")
         while (cut := buffer.find(b"\n")) >= 0:
             line = bytes(buffer[:cut])
             del buffer[: cut + 1]

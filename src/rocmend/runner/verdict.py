@@ -24,11 +24,11 @@ SPIN_LEAST, SPIN_MOST = 0.85, 1.15
 GPU_BUSY_PERCENT = 90.0
 
 _SILENT = {
-    Silence.BLOCKED: "it used no processor time",
-    Silence.SPINNING: "it used one processor fully",
-    Silence.WORKING: "it used processor time and may have been computing",
-    Silence.GPU_STALLED: "the GPU said it was busy while nothing came of it",
-    Silence.UNKNOWN: "what it did could not be seen",
+    Silence.BLOCKED: "it used no CPU time",
+    Silence.SPINNING: "it used one CPU core fully",
+    Silence.WORKING: "it used CPU time and may have been computing",
+    Silence.GPU_STALLED: "the GPU reported to be busy without progress",
+    Silence.UNKNOWN: "its activity could not be observed",
 }
 _MEMORY_ERRORS = frozenset({"MemoryError", "OutOfMemoryError"})
 
@@ -96,7 +96,7 @@ def decide(outcome: Outcome) -> tuple[Verdict, str]:
         found = rule(outcome)
         if found is not None:
             return found
-    return Verdict.PASS, "it ended with status 0"
+    return Verdict.PASS, "it exited with status 0"
 
 
 _Found = tuple[Verdict, str] | None
@@ -186,10 +186,10 @@ def _ended(outcome: Outcome) -> _Found:
         return _failed(outcome, code)
     decisive = next((item for item in outcome.failures if item.always), None)
     if decisive is not None:
-        return decisive.verdict, f"exit status 0 after output that says it failed: {_said(decisive)}"
+        return decisive.verdict, f"exit status 0, but the output reports a failure: {_said(decisive)}"
     if outcome.python_call and not outcome.returned:
-        return Verdict.CRASH, "it ended with status 0 before the function returned"
-    return (Verdict.HANG, "it could not be ended") if outcome.exit is None else None
+        return Verdict.CRASH, "it exited with status 0 before the function returned"
+    return (Verdict.HANG, "it could not be killed") if outcome.exit is None else None
 
 
 def _weightiest(outcome: Outcome) -> FailureSeen | None:
@@ -202,7 +202,7 @@ def _signalled(outcome: Outcome, number: int) -> _Found:
         return weighty.verdict, f"ended by {name}: {_said(weighty)}"
     hint = ""
     if number == signals.SIGKILL:
-        hint = "; no sign that memory ran out was found, so another process or a service manager may have done it"
+        hint = "; there is no sign of running out of memory, so another process or a service manager may have killed it"
     return Verdict.CRASH, f"ended by {name} in phase {outcome.phase}{hint}"
 
 

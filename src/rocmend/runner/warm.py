@@ -56,12 +56,12 @@ class WarmExecutor(Executor):
             self._process, self._launch = LocalHandle(launch), launch
         process = self._process
         if process is None:
-            raise NotStartedError("warm", "the process ended before it was given the call.")
+            raise NotStartedError("warm", "the process ended before it received the call.")
         try:
             made = _Answer(self, process, spec.command)
         except OSError as error:
             self.retire()
-            raise NotStartedError("warm", f"the process does not take the call: {error.strerror}.") from error
+            raise NotStartedError("warm", f"the process did not accept the call: {error.strerror}.") from error
         self.calls += 1
         return made
 

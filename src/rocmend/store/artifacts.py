@@ -119,7 +119,7 @@ class ArtifactFolder:
         path = self.find(sha256)
         if path is None:
             raise DataError(
-                sha256, "The artifact is not in the store.", why="Its file was removed by something else than rocmend."
+                sha256, "The artifact is not in the store.", why="Its file was removed by something other than rocmend."
             )
         digest, size_bytes = hashlib.sha256(), 0
         with path.open("rb") as file:
@@ -194,8 +194,8 @@ def _contents(file: BinaryIO, path: Path) -> Iterator[bytes]:
 def _altered(path: Path) -> DataError:
     return DataError(
         str(path),
-        "The artifact does not hold what was kept: its hash differs.",
-        why="The file was changed by something else than rocmend, or the disk is failing.",
+        "The artifact's content has changed: its hash differs.",
+        why="The file was changed by something other than rocmend, or the disk is failing.",
     )
 
 

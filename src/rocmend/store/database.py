@@ -79,7 +79,7 @@ def _open(place: Place, *, writable: bool) -> sqlite3.Connection:
         raise StoreError(
             str(place.database),
             f"The store is read-only and its last records are still in {log.name}.",
-            why="SQLite has to merge them into the file, which it can't where it may not write.",
+            why="SQLite has to merge them into the file, which needs write access.",
             next_step="Copy the whole folder to where you can write, and use --store on the copy.",
         )
     return _connect(place, "ro&immutable=1")
@@ -142,14 +142,14 @@ def _checked_version(connection: sqlite3.Connection, place: Place) -> int:
     if application != APPLICATION_ID and (application or version or objects):
         raise DataError(
             str(place.database),
-            "This SQLite file is another program's, not a store of evidence. It was not changed.",
+            "This SQLite file belongs to another program; it is not an evidence store. It was not changed.",
             next_step="Name another file with --store.",
         )
     if version > len(STEPS):
         raise StoreError(
             str(place.database),
             f"The store has version {version}; this rocmend knows versions up to {len(STEPS)}.",
-            why="A newer rocmend wrote it; reading it with this one could misread it. Nothing was touched.",
+            why="A newer rocmend wrote it, and this one could misread it. Nothing was changed.",
             next_step="Upgrade rocmend, or use another store with --store.",
         )
     if application == APPLICATION_ID and version == 0:

@@ -47,7 +47,7 @@ def _of_sqlite(path: Path, error: sqlite3.Error) -> RocmendError:
         case sqlite3.SQLITE_NOTADB:
             return DataError(
                 str(path),
-                "The file is not an SQLite database, so it is no store. It was not changed.",
+                "The file is not an SQLite database, so it is not a store. It was not changed.",
                 next_step="Name another file with --store, or move this one away.",
             )
         case sqlite3.SQLITE_CORRUPT:
@@ -67,8 +67,7 @@ def _of_sqlite(path: Path, error: sqlite3.Error) -> RocmendError:
 _NEXT_STEPS = {
     sqlite3.SQLITE_CANTOPEN: "Check the permissions of the file and its folder.",
     sqlite3.SQLITE_PERM: "Check the permissions of the file and its folder.",
-    sqlite3.SQLITE_IOERR: "Check the disk and its free room; a network file system may lack locks. "
-    "--store or ROCMEND_HOME keep the store elsewhere.",
+    sqlite3.SQLITE_IOERR: "Check the disk, its free space and file locks (network drives); or use --store.",
 }
 
 
@@ -84,9 +83,9 @@ def _of_system(path: Path, error: OSError) -> RocmendError:
 def _full(path: Path) -> StoreError:
     return StoreError(
         str(path),
-        "There is no room left to write the store.",
-        why="Nothing that was already kept is lost; what was being added is not in it.",
-        next_step="Free some room (`rocmend store gc` drops unused files), or use --store on another disk.",
+        "There is no space left to write the store.",
+        why="Existing records are safe; the new one was not added.",
+        next_step="Free some space (`rocmend store gc` removes unused files), or use --store on another disk.",
     )
 
 
@@ -94,7 +93,7 @@ def read_only(path: Path) -> StoreError:
     """Return the error of writing where that is not allowed."""
     return StoreError(
         str(path),
-        "The store can't be written: it is read-only, or another user's.",
+        "The store can't be written: it is read-only or belongs to another user.",
         next_step="Use --store or ROCMEND_HOME to keep evidence where you can write.",
     )
 
@@ -104,9 +103,9 @@ def orphaned(database: Path, what: str, folder: Path, count: int, size_bytes: in
     return DataError(
         str(database),
         f"The store's database {what}, and {folder} holds {count_text(count, 'artifact')} ({size_text(size_bytes)}) "
-        "that only it could name.",
+        "that only its records refer to.",
         why="It was emptied, removed or replaced. Nothing was changed.",
-        next_step="Put the right database back (from a backup, or a copy beside it that ends in .bak); or move both "
+        next_step="Restore the right database (from a backup, or a copy next to it that ends in .bak); or move both "
         "away and start a new store.",
     )
 
@@ -115,10 +114,9 @@ def unnamed(database: Path, folder: Path, count: int, size_bytes: int) -> DataEr
     """Return the error of collecting the artifacts of a database that names none of them."""
     return DataError(
         str(database),
-        f"No record names any of the {count_text(count, 'artifact')} ({size_text(size_bytes)}) in {folder}.",
-        why="Either all records that did were removed, or this is not the database that they were kept with. "
-        "Nothing was changed.",
-        next_step="In the first case `rocmend store gc --all` removes them; in the other put the right database back.",
+        f"No record refers to any of the {count_text(count, 'artifact')} ({size_text(size_bytes)}) in {folder}.",
+        why="Either their records were removed, or this is not the database that they belong to. Nothing was changed.",
+        next_step="In the first case `rocmend store gc --all` removes them; otherwise restore the right database.",
     )
 
 
@@ -126,8 +124,8 @@ def busy(path: Path) -> StoreError:
     """Return the error of waiting too long for a lock."""
     return StoreError(
         str(path),
-        "Another process holds the store's lock, and did not let go of it in time.",
-        next_step="Wait for it to end and try again; `fuser` on the file names the process.",
+        "Another process holds the store's lock and did not release it in time.",
+        next_step="Wait for it to finish and try again; `fuser` on the file shows the process.",
     )
 
 
@@ -136,6 +134,6 @@ def damaged(path: Path, what: str) -> DataError:
     return DataError(
         str(path),
         f"The store is damaged: {what}.",
-        why="The file was overwritten or cut, or the disk is failing. Nothing was changed.",
+        why="The file was overwritten or truncated, or the disk is failing. Nothing was changed.",
         next_step="Copy the folder, then try `sqlite3 FILE .recover`; or move it away and start a new store.",
     )

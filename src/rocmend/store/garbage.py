@@ -68,17 +68,17 @@ def damages(rows: Rows, folder: ArtifactFolder) -> Iterator[Damage]:
             names = sorted(artifact.name for artifact in record.artifacts)
             listed = rows("SELECT name FROM artifact WHERE evidence = ? ORDER BY name", (record_id,))
             if record.verdict.value != verdict or names != [name for (name,) in listed]:
-                told.append(Damage(record_id, "The record and what is noted for searching it differ."))
+                told.append(Damage(record_id, "The record and its search index differ."))
         yield from told
     for content_hash, snapshot in _all(rows, "machine", "hash", "hash, snapshot"):
         with _told(content_hash) as told:
             if machine_hash(decode_machine(snapshot, content_hash)) != content_hash:
-                told.append(Damage(content_hash, "The machine snapshot does not have the hash that it is kept under."))
+                told.append(Damage(content_hash, "The machine snapshot does not match its hash."))
         yield from told
     for sha256, size_bytes in _all(rows, "artifact", "sha256", "sha256, MAX(size_bytes)", group=True):
         with _told(sha256) as told:
             if folder.read(sha256, len) != size_bytes:
-                told.append(Damage(sha256, "The artifact's size is not the one noted."))
+                told.append(Damage(sha256, "The artifact's size differs from its record."))
         yield from told
 
 

@@ -86,8 +86,8 @@ class Store:
             raise UsageError(
                 "store",
                 f"there is no store at {place.database}.",
-                why="It is made when something is first kept, by `rocmend check` or `rocmend probe` for example.",
-                next_step="--store or ROCMEND_HOME names another one.",
+                why="It is created with the first record, for example by `rocmend check` or `rocmend probe`.",
+                next_step="Use --store or ROCMEND_HOME for another one.",
             )
         if not exists:
             place.create()
@@ -182,7 +182,7 @@ class Store:
         return record_id
 
     def find(self, beginning: str) -> str:
-        """Return the whole id of the one record whose id begins so.
+        """Return the whole id of the record whose id begins with this.
 
         Raises:
             UsageError: No record has such an id, or several begin so.

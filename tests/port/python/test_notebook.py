@@ -94,9 +94,9 @@ def test_a_notebook_in_another_language_is_left_alone() -> None:
     [
         (notebook("import torch", f"print 'x'\n{COMPILED}"), "cell 2: it is Python 2"),
         (b'{"worksheets": [{"cells": ["reduce-overhead"]}]}', "format 3"),
-        (b'{"cells": [{"source": "reduce-overhead"', "it ends within a value"),
-        (b'{"cells": ]} "reduce-overhead"', "closes nothing"),
-        (b'{"cells": [{"cell_type": "code", "source": "\\x reduce-overhead"}]}', "cell 1 is no text in JSON"),
+        (b'{"cells": [{"source": "reduce-overhead"', "it ends inside a value"),
+        (b'{"cells": ]} "reduce-overhead"', "unmatched bracket"),
+        (b'{"cells": [{"cell_type": "code", "source": "\\x reduce-overhead"}]}', "cell 1 is not a JSON string"),
         (b'{"cells": [{"cell_type": "code", "source": "\\ud83d reduce-overhead"}]}', "surrogates not allowed"),
     ],
 )

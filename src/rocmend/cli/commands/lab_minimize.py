@@ -22,7 +22,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
         ),
         (
             "rocmend lab minimize demo-lab/local-demo.toml everything-off baseline --repeats 5",
-            "what breaks it again, each trial run five times",
+            "which changes break it, with five runs per trial",
         ),
     ),
 )
@@ -33,7 +33,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "--repeats",
     type=click.IntRange(1, 1000),
     default=None,
-    help="Runs of each trial; three times that where it is flaky.",
+    help="Runs per trial; three times as many if it is flaky.",
 )
 @store_option
 @output_options()
@@ -42,9 +42,8 @@ def command(
 ) -> None:
     """Find the settings that change a trial's outcome.
 
-    These are the fewest differences between two trials that turn FIRST's outcome into SECOND's. Delta debugging
-    finds them; trials that were run before are not run again. Exit code 1 means that a trial on
-    the way could not be run, so that the difference may not be the smallest.
+    It finds the fewest differences between two trials that turn FIRST's outcome into SECOND's, by delta debugging.
+    Earlier runs are reused. Exit code 1 means that a trial could not be run, so the result may not be minimal.
     """
     from rocmend.cli.views.lab import minimized_document
     from rocmend.lab.minimize import minimize

@@ -13,7 +13,7 @@ from rocmend.report.envelope import Outcome
 @rocmend_command(
     "plan",
     examples=(
-        ("rocmend lab plan demo-lab/local-demo.toml", "what would be run, in which order"),
+        ("rocmend lab plan demo-lab/local-demo.toml", "which trials would run, in which order"),
         ("rocmend lab plan demo-lab/strix-halo-load-hang.toml", "with predictions and reboot plans"),
     ),
 )
@@ -22,9 +22,9 @@ from rocmend.report.envelope import Outcome
 def command(path: Path, output_format: str) -> None:
     """Check an experiment's file and show its trials.
 
-    They are in the order in which they run, with what knowledge entries predict. It shows what a run in a container,
-    over SSH or on Kubernetes is denied and given, each with its reason. For trials that need another boot it says what
-    to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is run, and nothing is changed.
+    Trials are listed in run order, with the predictions of knowledge entries. For runs in a container, over SSH or on
+    Kubernetes it shows what is denied and granted, each with its reason. For trials that need another boot it shows
+    what to change on GRUB, systemd-boot, Talos and Fedora Atomic. Nothing is run or changed.
     """
     from rocmend.cli.views.lab import plan_document
     from rocmend.lab.service import plan_of

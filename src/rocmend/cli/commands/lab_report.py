@@ -14,7 +14,7 @@ from rocmend.report.envelope import Outcome
 @rocmend_command(
     "report",
     examples=(
-        ("rocmend lab report demo-lab/local-demo.toml", "what follows from the trials, in the terminal"),
+        ("rocmend lab report demo-lab/local-demo.toml", "the conclusions, in the terminal"),
         ("rocmend lab report demo-lab/local-demo.toml -o report.html", "as one page to share"),
     ),
 )
@@ -24,8 +24,8 @@ from rocmend.report.envelope import Outcome
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
     """Report what an experiment has shown.
 
-    It has the conclusion in words, a table of strategies, the phases of each trial, and what to try next. Everything in
-    it follows from the records in the store. Trials whose definition has changed since do not count.
+    It has the conclusion in words, a table of strategies, the phases of each trial, and what to try next. It is based
+    only on the records in the store. Trials whose definition has changed since do not count.
     """
     from contextlib import ExitStack
 

@@ -16,23 +16,21 @@ from rocmend.core.errors import UsageError
 @rocmend_command(
     "resume",
     examples=(
-        ("rocmend lab resume demo-lab/local-demo.toml", "go on after an interruption"),
-        ("rocmend lab resume strix-halo-load-hang.toml", "go on after a reboot: the boot's parameters are checked"),
+        ("rocmend lab resume demo-lab/local-demo.toml", "continue after an interruption"),
+        ("rocmend lab resume strix-halo-load-hang.toml", "continue after a reboot: the kernel parameters are checked"),
     ),
 )
 @experiment_argument
-@click.option(
-    "--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each trial; those made before count."
-)
+@click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs per trial, including earlier runs.")
 @click.option("--release", is_flag=True, help="Lift the quarantine after a GPU reset or an unkillable process.")
 @store_option
 @output_options()
 def command(path: Path, repeats: int | None, release: bool, store_path: Path | None, output_format: str) -> None:
-    """Go on with an interrupted experiment.
+    """Continue an interrupted experiment.
 
-    The interruption may have been a reboot. What had finished is recorded, what had not is run again. After a reboot a
-    trial of a kernel parameter runs only where /proc/cmdline carries it; otherwise that boot is recorded with the
-    verdict infra. Exit code 1 means that a trial failed.
+    The interruption may have been a reboot. Finished runs are recorded, unfinished ones are repeated. After a reboot
+    a kernel-parameter trial runs only if /proc/cmdline has the parameter; otherwise it is recorded with the verdict
+    infra. Exit code 1 means that a trial failed.
     """
     from rocmend.lab.plan import make_plan
     from rocmend.lab.service import status_of
@@ -47,7 +45,7 @@ def command(path: Path, repeats: int | None, release: bool, store_path: Path | N
         lab = open_laboratory(experiment, store, progress)
         if not lab.bench.folder.exists():
             raise UsageError(
-                "lab resume", f"{experiment.id} was never run.", next_step=f"`rocmend lab run {path}` begins it."
+                "lab resume", f"{experiment.id} was never run.", next_step=f"`rocmend lab run {path}` starts it."
             )
         report = lab.run(trials, repeats=repeats, release=release)
         status = status_of(experiment, store, predictions)

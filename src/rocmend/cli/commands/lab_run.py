@@ -15,15 +15,13 @@ from rocmend.cli.stored import store_option
 @rocmend_command(
     "run",
     examples=(
-        ("rocmend lab run demo-lab/local-demo.toml", "run what has not been run yet"),
+        ("rocmend lab run demo-lab/local-demo.toml", "run the remaining trials"),
         ("rocmend lab run demo-lab/local-demo.toml --only baseline --repeats 5", "one trial, five times"),
     ),
 )
 @experiment_argument
-@click.option("--only", multiple=True, metavar="TRIAL", help="Run this trial only; can be given several times.")
-@click.option(
-    "--repeats", type=click.IntRange(1, 1000), default=None, help="Runs of each trial; those made before count."
-)
+@click.option("--only", multiple=True, metavar="TRIAL", help="Run this trial only; repeatable.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=None, help="Runs per trial, including earlier runs.")
 @click.option("--release", is_flag=True, help="Lift the quarantine after a GPU reset or an unkillable process.")
 @store_option
 @output_options()
@@ -32,9 +30,9 @@ def command(
 ) -> None:
     """Run an experiment's trials under supervision.
 
-    The baseline runs first. The results are kept in the store. What has been run is not run again, and what finished is
-    never lost, whatever is killed. Trials that need another boot are left out, and said. It stops where the GPU was
-    reset or a process could not be ended. Exit code 1 means that a trial failed.
+    The baseline runs first. Results are kept in the store. Finished runs are not repeated, and are not lost if the
+    command is killed. Trials that need another boot are skipped and listed. It stops after a GPU reset or if a
+    process cannot be killed. Exit code 1 means that a trial failed.
     """
     from rocmend.lab.plan import make_plan
     from rocmend.lab.service import status_of, trial_named

@@ -14,7 +14,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "status",
     examples=(
-        ("rocmend lab status demo-lab/local-demo.toml", "which trials were run, and what came out"),
+        ("rocmend lab status demo-lab/local-demo.toml", "which trials ran, and their results"),
         ("rocmend lab status demo-lab/local-demo.toml --json", "the same for a script"),
     ),
 )
@@ -22,10 +22,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @store_option
 @output_options()
 def command(path: Path, store_path: Path | None, output_format: str) -> None:
-    """Show how far an experiment is.
+    """Show an experiment's progress.
 
-    It lists the runs made and wanted, the verdicts, and what waits for a reboot. Exit code 1 means that a trial failed,
-    or that nothing may be run.
+    It lists the runs done and planned, the verdicts, and which trials wait for a reboot. Exit code 1 means that a
+    trial failed, or that the host is quarantined.
     """
     from contextlib import ExitStack
 

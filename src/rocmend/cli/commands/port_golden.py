@@ -21,15 +21,15 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "golden",
     examples=(
-        ("rocmend port golden . --name h200 --list", "which functions of the project would be called"),
-        ("rocmend port golden . --name h200 --run", "on the NVIDIA machine: keep what they give there"),
-        ("rocmend port golden . --name cpu --device cpu --run", "what they give on this processor"),
-        ("rocmend port verify . --level python --run", "on the AMD machine: compare with what was kept"),
+        ("rocmend port golden . --name h200 --list", "which project functions would be called"),
+        ("rocmend port golden . --name h200 --run", "on the NVIDIA machine: record their results"),
+        ("rocmend port golden . --name cpu --device cpu --run", "record their results on the CPU"),
+        ("rocmend port verify . --level python --run", "on the AMD machine: compare with the recorded results"),
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
 @click.option("--name", metavar="NAME", required=True, help="Name of the vectors' file: NAME.json.")
-@click.option("--machine", metavar="TEXT", default="", help="What they are from, for the reader [default: this host].")
+@click.option("--machine", metavar="TEXT", default="", help="Where they were recorded [default: this host].")
 @click.option(
     "--device", type=OneOf(("auto", "cpu", "cuda")), default="auto", show_default=True, help="Where they run."
 )
@@ -85,7 +85,7 @@ def command(
             raise DataError("golden vectors", f"no function could be called: {why}.", next_step="Nothing was kept.")
         written = job.root / kept_in
     kept = f"{count_text(len(vectors) - len(failed), 'vector')} kept in `{written}`."
-    blocks: list[Block] = [Text("`rocmend port verify` compares with them, here and wherever they are carried.")]
+    blocks: list[Block] = [Text("`rocmend port verify` compares with them, here and on other machines.")]
     if failed:
         rows = [[Cell(one.name), Cell(one.error)] for one in failed]
         blocks.append(Section("Could not be called", (table(["function", "why"], rows),), Tone.WARNING))

@@ -14,13 +14,13 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 @rocmend_command(
     "lint",
     examples=(
-        ("rocmend port lint csrc/reduce.cu train.py", "what in two files needs a port"),
-        ("rocmend port lint $(git diff --name-only main)", "what in the files that a branch changed does"),
-        ("rocmend port lint --baseline known.json train.py", "only what the baseline does not know"),
+        ("rocmend port lint csrc/reduce.cu train.py", "what needs porting in two files"),
+        ("rocmend port lint $(git diff --name-only main)", "what needs porting in the files that a branch changed"),
+        ("rocmend port lint --baseline known.json train.py", "only findings that are not in the baseline"),
     ),
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01).")
+@click.option("--select", metavar="ID", multiple=True, help="Rules to use: ids or prefixes (CU,PY01).")
 @click.option("--ignore", metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
     "--baseline",

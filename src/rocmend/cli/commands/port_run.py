@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         ("rocmend port . --diff > rocm.patch", "the port as a patch"),
         ("rocmend port . --apply --target gfx1151", "write it; `rocmend port undo .` takes it back"),
         ("rocmend port . --select CU --ignore CU27 --format sarif", "some rules only, for code scanning"),
-        ("rocmend port --explain CU13", "explain a rule: what it finds, why it matters, what is written instead"),
+        ("rocmend port --explain CU13", "explain a rule: what it finds, why it matters, what to use instead"),
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=".")
@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     help="CUDA sources: gates in the files, or hipified copies beside them [default: as the last port, or inplace].",
 )
 @click.option("--allow-dirty", is_flag=True, help="Write although git has changes that are not committed.")
-@click.option(
-    "--select", type=RULE, metavar="ID", multiple=True, help="Rules to use: ids, or how they begin (CU,PY01)."
-)
+@click.option("--select", type=RULE, metavar="ID", multiple=True, help="Rules to use: ids or prefixes (CU,PY01).")
 @click.option("--ignore", type=RULE, metavar="ID", multiple=True, help="Rules not to use.")
 @click.option(
     "--baseline",
@@ -69,9 +67,7 @@ if TYPE_CHECKING:
 )
 @click.option("--explain", "rule_id", type=RULE, metavar="ID", default=None, help="Explain one rule in detail.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), default=None, help="Processes that read files [default: one a CPU]."
-)
+@click.option("--jobs", type=click.IntRange(1, 256), default=None, help="Worker processes [default: one per CPU].")
 @click.option("--no-cache", is_flag=True, help="Do not use the cache.")
 @click.option("-v", "--verbose", is_flag=True, help="List every place, file by file.")
 @output_options("jsonl", "sarif")
@@ -105,9 +101,7 @@ def command(
     if write and show_diff:
         raise UsageError("port", "--apply writes the port, --diff prints it.", next_step="Use one of them.")
     if show_diff and output_format != "human":
-        raise UsageError(
-            "port", f"--diff prints a patch, which is no {output_format}.", next_step="Leave --diff or the format out."
-        )
+        raise UsageError("port", f"--diff prints a patch, not {output_format}.", next_step="Omit --diff or --format.")
     from rocmend.cli.porting import analysed, listed, ported, project_folder, require_sources, style_of
 
     if write:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @rocmend_command(
     "gc",
     examples=(
-        ("rocmend store gc", "drop what no record names any more; asks first"),
-        ("rocmend store gc --dry-run", "how much that would be"),
+        ("rocmend store gc", "remove artifacts that no record refers to; asks first"),
+        ("rocmend store gc --dry-run", "show how much would be removed"),
         ("rocmend store gc --yes", "without asking, for scripts"),
-        ("rocmend store gc --verify", "and read everything that stays, to see whether it is as it was written"),
+        ("rocmend store gc --verify", "then verify everything that remains"),
     ),
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--all",
     "every_artifact",
     is_flag=True,
-    help="Remove all artifacts even where no record names any. Refused otherwise: the database may have been replaced.",
+    help="Remove all artifacts even if no record refers to any; refused otherwise (wrong database?).",
 )
 @click.option("--verify", is_flag=True, help="Then check every record and artifact against its hash; slow when large.")
 @store_option
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 def command(
     dry_run: bool, yes: bool, every_artifact: bool, verify: bool, store_path: Path | None, output_format: str
 ) -> None:
-    """Remove artifacts that no record names.
+    """Remove artifacts that no record refers to.
 
-    Machine snapshots that no record names and half-written files of killed writers go, too. No record is removed. Exit
+    Unreferenced machine snapshots and partial files of killed writers are removed, too. No record is removed. Exit
     code 1 means that --verify found damage.
     """
     from rocmend.cli.views.store import gc_document

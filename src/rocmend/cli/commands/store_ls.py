@@ -26,7 +26,7 @@ from rocmend.report.redacted import json_lines as redacted_lines
     examples=(
         ("rocmend store ls", "the newest records"),
         ("rocmend store ls --kind probe --verdict hang --since 7d", "the probes that hung this week"),
-        ("rocmend store ls --limit 0 --format jsonl", "all that was kept, a record a line"),
+        ("rocmend store ls --limit 0 --format jsonl", "all records, one per line"),
     ),
 )
 @click.option("--kind", metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}.")
@@ -48,7 +48,7 @@ from rocmend.report.redacted import json_lines as redacted_lines
 )
 @click.option("--group", metavar="ID", help="Only this probe run or experiment.")
 @click.option(
-    "--since", "start", type=WHEN, metavar="WHEN", help="Only runs since: an age (12h, 7d) or a date (2026-01-31, UTC)."
+    "--since", "start", type=WHEN, metavar="WHEN", help="Only runs since an age (12h, 7d) or a date (2026-01-31, UTC)."
 )
 @click.option(
     "--limit", default=50, show_default=True, type=click.IntRange(min=0), help="List at most this many; 0 lists all."

@@ -19,14 +19,14 @@ from rocmend.report.envelope import Outcome
 @rocmend_command(
     "rm",
     examples=(
-        ("rocmend store rm 20260131-1200", "remove the one record whose id begins so"),
+        ("rocmend store rm 20260131-1200", "remove the record whose id begins with this"),
         ("rocmend store rm --older-than 90d --dry-run", "show which records of older runs would be removed"),
         ("rocmend store rm --group sdma-hang --yes", "remove an experiment's records, without asking"),
     ),
 )
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
 @click.option(
-    "--older-than", "end", type=WHEN, metavar="WHEN", help="Records of runs before: an age (90d, 2w) or a date (UTC)."
+    "--older-than", "end", type=WHEN, metavar="WHEN", help="Records older than an age (90d, 2w) or a date (UTC)."
 )
 @click.option("--group", metavar="ID", help="Records of this probe run or experiment.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -50,7 +50,7 @@ def command(
     from rocmend.store.store import Store
 
     if bool(record_ids) == bool(end or group):
-        raise UsageError("store rm", "name records by their ids, or by --older-than and --group.")
+        raise UsageError("store rm", "select records by id, or with --older-than and --group.")
     with Store.open(store_path, create=False) as store:
         if record_ids:
             ids = list(dict.fromkeys(map(store.find, record_ids)))

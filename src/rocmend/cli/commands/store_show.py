@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @rocmend_command(
     "show",
     examples=(
-        ("rocmend store show 20260131-1200", "the one record whose id begins so"),
+        ("rocmend store show 20260131-1200", "the record whose id begins with this"),
         ("rocmend store show 20260131-1200 --artifact output.log", "what that run printed"),
-        ("rocmend store show 20260131-1200 --facts", "the machine that it ran on, as it was then"),
+        ("rocmend store show 20260131-1200 --facts", "the machine that it ran on, as it was at that time"),
     ),
 )
 @click.argument("record_id", metavar="ID")
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Write this artifact to stdout; on a terminal without control characters.",
 )
-@click.option("--raw", is_flag=True, help="With --artifact: as it is, on a terminal too.")
+@click.option("--raw", is_flag=True, help="With --artifact: unchanged, on a terminal too.")
 @click.option("--facts", is_flag=True, help="Show the facts of the machine that it ran on.")
 @store_option
 @output_options()
@@ -48,8 +48,7 @@ def command(
 ) -> None:
     """Show one record in detail.
 
-    It has what was run, what came out, the phases, and what was kept. ID may be cut, as long as no other record's id
-    begins so.
+    It shows the command, the result, the phases and the artifacts. ID may be any unique prefix.
     """
     from rocmend.store.store import Store
 
@@ -100,8 +99,8 @@ def _copy(store: Store, artifact: Artifact, *, raw: bool) -> None:
     if artifact.size_bytes > _MAX_REDACTED_BYTES:
         raise UsageError(
             "store show",
-            f"{artifact.name} has {artifact.size_bytes} bytes, which is too much to redact.",
-            next_step="--no-redact writes it as it is.",
+            f"{artifact.name} has {artifact.size_bytes} bytes, which is too large to redact.",
+            next_step="--no-redact writes it unchanged.",
         )
     held = io.BytesIO()
     store.copy_artifact(artifact.sha256, held)
@@ -109,7 +108,7 @@ def _copy(store: Store, artifact: Artifact, *, raw: bool) -> None:
     if redacts is not None and b"\0" not in data:
         data = redacts.data(data)
     elif redacts is not None:
-        tell(f"rocmend: {artifact.name} is no text and is not redacted.")
+        tell(f"rocmend: {artifact.name} is not text and is not redacted.")
     write_bytes(data, raw=raw)
 
 

@@ -57,7 +57,11 @@ def plan_document(plan: LabPlan, file: str) -> Document:
         waiting = sum(len(item.trials) for item in plan.reboots)
         summary += f"; {count_text(waiting, 'needs', 'need')} another boot than this one"
     return Document(
-        plan.title, f"{summary}.", Tone.PLAIN, tuple(blocks), f"Nothing was run. `rocmend lab run {file}` runs them."
+        plan.title,
+        f"{summary}.",
+        Tone.PLAIN,
+        tuple(blocks),
+        f"Nothing was run. Run them with `rocmend lab run {file}`.",
     )
 
 
@@ -81,8 +85,8 @@ def _reboot_blocks(reboots: Sequence[RebootPlan]) -> list[Block]:
     if not reboots:
         return []
     intro = Text(
-        "These trials need a boot that the host does not have. Nothing is changed for you: do what fits your system, "
-        "reboot, then `rocmend lab resume`, which checks that the boot carries it."
+        "These trials need another boot configuration. rocmend does not change it: follow the steps for your system, "
+        "reboot, then run `rocmend lab resume`, which checks the new boot."
     )
     return [Section("Reboots", (intro, *(_reboot_card(item) for item in reboots)))]
 
@@ -101,17 +105,18 @@ def status_document(status: LabStatus, file: str) -> Document:
     wanted = status.repeats * len(status.outcomes)
     summary, tone = f"{done} of {wanted} runs made.", Tone.PLAIN
     if status.quarantine:
-        summary, tone = f"{summary} Nothing more is started on this host: {status.quarantine}.", Tone.ERROR
+        summary, tone = f"{summary} This host is quarantined: {status.quarantine}.", Tone.ERROR
     notes: list[Block] = []
     if status.unrecorded:
         text = (
-            f"{count_text(status.unrecorded, 'attempt')} running, or interrupted: `rocmend lab resume {file}` goes on."
+            f"{count_text(status.unrecorded, 'attempt')} running, or interrupted: continue with `rocmend lab resume "
+            f"{file}`."
         )
         notes.append(Text(text, Tone.WARNING))
     if status.stale:
-        text = f"{count_text(status.stale, 'record')} of trials that were defined differently: not counted."
+        text = f"{count_text(status.stale, 'record')} of trials whose definition changed: not counted."
         notes.append(Text(text, Tone.MUTED))
-    footer = f"`rocmend lab report {file}` says what follows."
+    footer = f"`rocmend lab report {file}` shows the conclusions."
     return Document(
         status.title, summary, tone, (_outcome_table(status.outcomes), *_reasons(status.outcomes), *notes), footer
     )
@@ -139,10 +144,10 @@ def run_document(report: RunReport, status: LabStatus, file: str) -> Document:
         for name, lacking in report.waiting.items()
     ]
     if report.waiting:
-        notes.append(Text(f"`rocmend lab plan {file}` says how to come to that boot."))
+        notes.append(Text(f"`rocmend lab plan {file}` shows how to set up that boot."))
     summary = f"{'; '.join(parts)}."
     if report.quarantine:
-        summary += f" Nothing more is started on this host: {report.quarantine}."
+        summary += f" This host is quarantined: {report.quarantine}."
     tone = Tone.ERROR if report.quarantine else Tone.PLAIN
     return Document(status.title, summary, tone, (*rest.blocks, *notes), rest.footer)
 
@@ -202,7 +207,7 @@ def report_document(report: LabReport) -> Document:
     stale = report.status.stale
     footer = "Times are wall-clock. Intervals are 95 % Wilson score intervals."
     if stale:
-        footer += f" {count_text(stale, 'record')} of trials that were defined differently: not counted."
+        footer += f" {count_text(stale, 'record')} of trials whose definition changed: not counted."
     tone = _STATUS_TONE[conclusion.status]
     return Document(head.title, visible(conclusion.status_text), tone, tuple(blocks), footer)
 
@@ -255,9 +260,9 @@ def _success(report: LabReport) -> Block:
     rows = []
     for item in report.experiment.success:
         if not item.tested:
-            rows.append((item.text, "for a person to judge", ""))
+            rows.append((item.text, "to be judged by hand", ""))
         else:
-            met = f"met by {', '.join(passed)}" if passed else "met by no trial every time"
+            met = f"met by {', '.join(passed)}" if passed else "no trial met it every time"
             rows.append((item.text, met, _bounds(report, item.text)))
     return Pairs(tuple(rows))
 
@@ -296,4 +301,4 @@ def minimized_document(experiment: Experiment, found: Minimized) -> Document:
     summary = minimized_text(experiment, found)
     tone = Tone.WARNING if found.incomplete else Tone.GOOD
     title = f"{experiment.experiment.title}: from {found.first} to {found.second}"
-    return Document(title, visible(summary), tone, (tested,), f"{count_text(found.runs, 'run')} made for it.")
+    return Document(title, visible(summary), tone, (tested,), f"{count_text(found.runs, 'run')} needed.")

@@ -74,9 +74,9 @@ def list_document(records: Sequence[StoredEvidence], *, more: bool, narrowed: bo
 def _nothing(title: str, *, narrowed: bool) -> Document:
     """Say why nothing is listed, and what to do."""
     if narrowed:
-        summary = "No record fits all of these options. `rocmend store ls` without them lists the newest records."
+        summary = "No record matches these options. `rocmend store ls` without them lists the newest records."
     else:
-        summary = "Nothing was kept yet. `rocmend check`, `rocmend probe` and `rocmend lab run` keep what they find."
+        summary = "The store is empty. `rocmend check`, `rocmend probe` and `rocmend lab run` add their results."
     return Document(title, summary, Tone.MUTED)
 
 
@@ -192,7 +192,7 @@ def _values(values: Mapping[str, Any]) -> tuple[Block, ...]:
 def removal_document(ids: Sequence[str], *, removed: int, dry_run: bool) -> Document:
     """Lay out what was removed, or would be."""
     if not ids:
-        return Document("Remove records", "No record fits: nothing to remove.", Tone.MUTED)
+        return Document("Remove records", "No record matches: nothing to remove.", Tone.MUTED)
     if dry_run:
         summary = f"{count_text(len(ids), 'record')} would be removed. Nothing was."
     elif not removed:
@@ -200,26 +200,24 @@ def removal_document(ids: Sequence[str], *, removed: int, dry_run: bool) -> Docu
     else:
         summary = f"{count_text(removed, 'record')} removed."
     listed = [*ids[:_LISTED], f"… and {len(ids) - _LISTED} more"] if len(ids) > _LISTED else list(ids)
-    footer = "`rocmend store gc` frees the room of artifacts that only they named." if removed else ""
+    footer = "`rocmend store gc` frees the space of artifacts that only they referred to." if removed else ""
     return Document("Remove records", summary, Tone.PLAIN, (Code("\n".join(listed)),), footer)
 
 
 def gc_document(report: GcReport, damage: Sequence[Damage] | None, *, dry_run: bool) -> Document:
     """Lay out what collecting garbage did, and the damage where it was looked for."""
     rows = (
-        ("artifacts", str(report.artifacts), "that no record names"),
-        ("machine snapshots", str(report.machines), "that no record names"),
-        ("half-written files", str(report.partial_files), "of writers that were killed"),
+        ("artifacts", str(report.artifacts), "without a record"),
+        ("machine snapshots", str(report.machines), "without a record"),
+        ("half-written files", str(report.partial_files), "of killed writers"),
         ("room", size_text(report.freed_bytes), "would be freed" if dry_run else "freed"),
     )
     blocks: list[Block] = [Pairs(rows)]
-    what = "Nothing was removed: this is what would be." if dry_run else "No record was removed."
+    what = "Nothing was removed: this would be." if dry_run else "No record was removed."
     if damage is None:
         return Document("Collect garbage", what, blocks=tuple(blocks))
     if not damage:
-        return Document(
-            "Collect garbage", f"{what} Everything that is kept is as it was written.", Tone.GOOD, tuple(blocks)
-        )
+        return Document("Collect garbage", f"{what} Everything in the store is intact.", Tone.GOOD, tuple(blocks))
     blocks.append(
         Section("Damage", (table(["what", "problem"], [[item.subject, visible(item.problem)] for item in damage]),))
     )

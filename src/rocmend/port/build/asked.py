@@ -117,7 +117,7 @@ def _project(tree: Beneath) -> Project:
             for other in _included(name, data, unread):
                 included.add(other)
                 if other not in names and len(names) >= _MOST_LISTS:
-                    unread.setdefault(other, f"is one of more than {_MOST_LISTS} lists of requirements")
+                    unread.setdefault(other, f"is one of more than {_MOST_LISTS} requirements files")
                 elif other not in names:
                     names.append(other)
     asked += _of_setup(tree, unread)
@@ -141,9 +141,9 @@ def _included(name: str, data: bytes, unread: dict[str, str]) -> Iterator[str]:
         written = match.group(1).strip("\"'")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), written))
         if _ADDRESS.match(written):
-            unread.setdefault(written, "is an address, and nothing is fetched")
+            unread.setdefault(written, "is a URL, and nothing is downloaded")
         elif path.startswith("/") or path.split("/")[0] == "..":
-            unread.setdefault(path, "is outside of the project")
+            unread.setdefault(path, "is outside the project")
         else:
             yield path
 

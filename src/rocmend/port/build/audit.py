@@ -81,15 +81,15 @@ def findings(have: Environment, wants: Project) -> list[AuditFinding]:
 
 def _unread(wants: Project) -> Iterator[AuditFinding]:
     for one in wants.unread:
-        message = f"Not read: {one.path} {one.reason}. What it asks for is not known, and not in the plan."
+        message = f"Not read: {one.path} {one.reason}. Its requirements are unknown and not in the plan."
         yield AuditFinding(
-            "AU16", Severity.WARNING, message, "Look for torch and CUDA in it before you install.", one.path
+            "AU16", Severity.WARNING, message, "Check it for torch and CUDA before you install.", one.path
         )
 
 
 def _torch(have: Environment) -> Iterator[AuditFinding]:
     torch = have.torch
-    install = "Install PyTorch for ROCm first, from the index that serves your GPU; then everything else by the plan."
+    install = "Install PyTorch for ROCm first, from the index for your GPU; then everything else with the plan."
     if not torch.folder:
         yield AuditFinding("AU01", Severity.ERROR, "No PyTorch is installed.", install, PYTORCH)
     elif not torch.hip:
@@ -101,9 +101,9 @@ def _torch(have: Environment) -> Iterator[AuditFinding]:
     if torch.folder and (len(listed) > 1 or (versions and torch.version and torch.version not in versions)):
         places = ", ".join(f"{one.version} in {one.place}" for one in listed)
         message = (
-            f"The PyTorch that is imported is {torch.version} in {torch.folder}; what is installed says: {places}."
+            f"The PyTorch that is imported is {torch.version} in {torch.folder}; the installed packages are: {places}."
         )
-        remedy = "Uninstall all of them, delete what is left of the folder, and install one."
+        remedy = "Uninstall all of them, delete the remaining folder, and install one."
         yield AuditFinding("AU03", Severity.ERROR, message, remedy, torch.folder)
 
 
@@ -112,13 +112,13 @@ def _installed(have: Environment) -> Iterator[AuditFinding]:
     names = [canonical(one.name) for one in have.packages]
     cuda = sorted({name for name in names if (package := known(name)) and package.role is Role.CUDA})
     if cuda and for_rocm:
-        message = f"Libraries of CUDA are installed beside PyTorch for ROCm: {', '.join(cuda)}."
+        message = f"CUDA libraries are installed next to PyTorch for ROCm: {', '.join(cuda)}."
         yield AuditFinding("AU04", Severity.WARNING, message, f"pip uninstall {' '.join(cuda)}", have.prefix)
     for one in have.packages:
         for line in one.asks:
             wrong = _turned_down(line, have)
             if wrong:
-                message = f"{one.name} {one.version} asks for {line}; installed is {wrong}."
+                message = f"{one.name} {one.version} requires {line}; {wrong} is installed."
                 remedy = f"Install a release of {one.name} that was built for this one, with --no-deps."
                 yield AuditFinding("AU05", Severity.WARNING, message, remedy, one.place)
     if "triton" in names and for_rocm and any(name.startswith("pytorch-triton-rocm") for name in names):
@@ -160,30 +160,30 @@ def _asked(have: Environment, wants: Project) -> Iterator[AuditFinding]:
         if package.role is Role.TORCH and not one.build:
             yield from _of_torch(one, have, where)
         elif package.role is Role.TORCH:
-            message = f"The build asks for {one.text}, and pip installs it anew for the build: the one for CUDA."
+            message = f"The build requires {one.text}, and pip reinstalls it for the build: the CUDA build."
             yield AuditFinding("AU09", Severity.WARNING, message, "Install with --no-build-isolation.", where)
         elif package.role in {Role.PINS_TORCH, Role.NONE, Role.CUDA}:
-            message = f"{one.text} is left out of the plan. {package.note}"
+            message = f"{one.text} is not in the plan. {package.note}"
             yield AuditFinding("AU10", Severity.WARNING, message, "", f"{where}; {package.source}")
         elif package.role in {Role.BUILD, Role.REPLACED}:
-            message = f"{one.text} needs another build. {package.note}"
+            message = f"{one.text} needs a ROCm build. {package.note}"
             yield AuditFinding("AU11", Severity.ADVICE, message, "", f"{where}; {package.source}")
     for one in wants.asked:
         cuda = [extra for extra in one.extras if extra.startswith("cuda")]
         if cuda:
-            message = f"{one.text} installs libraries of CUDA by its extra {cuda[0]}; the plan asks without it."
+            message = f"{one.text} installs CUDA libraries through its extra {cuda[0]}; the plan omits the extra."
             yield AuditFinding("AU10", Severity.WARNING, message, "", f"{one.path}:{one.line}")
 
 
 def _of_torch(one: Asked, have: Environment, where: str) -> Iterator[AuditFinding]:
     wrong = _turned_down(one.text, have)
     if wrong:
-        message = f"The project asks for {one.text}, which turns down the installed {wrong}."
-        remedy = f"pip would replace it with a build for CUDA: install without {one.name}, as the plan does."
+        message = f"The project requires {one.text}, which excludes the installed {wrong}."
+        remedy = f"pip would replace it with a CUDA build: install without {one.name}, as the plan does."
         yield AuditFinding("AU07", Severity.ERROR, message, remedy, f"{where}; {LOCAL}")
     elif not have.torch.folder:
-        message = f"The project asks for {one.text}, which the default index answers with a build for CUDA."
-        yield AuditFinding("AU08", Severity.WARNING, message, "Install PyTorch for ROCm before.", where)
+        message = f"The project requires {one.text}, which is a CUDA build on the default index."
+        yield AuditFinding("AU08", Severity.WARNING, message, "Install PyTorch for ROCm first.", where)
 
 
 _LONGEST_REQUIREMENT = 4000  # what is cut is none
@@ -191,26 +191,26 @@ _HARMFUL = (
     (
         r"TORCHINDUCTOR_MAX_AUTOTUNE\w*",
         r"(?!0$|$).*",
-        "makes the default mode of torch.compile search for minutes.",
+        "makes torch.compile's default mode autotune for minutes.",
         "Unset it.",
     ),
     (
         r"PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF",
         r"(?=.*max_split_size_mb)(?=.*expandable_segments:\s*[Tt]rue).*",
-        "limits the splitting of segments that can grow, which was seen to lose memory and data.",
+        "limits block splitting in expandable segments, which was seen to lose memory and data.",
         "Leave max_split_size_mb out.",
     ),
     (
         r"(?:PIP|UV)_(?:EXTRA_)?INDEX_URL|PIP_FIND_LINKS|UV_FIND_LINKS",
         r".*/cu1[0-9]+.*",
-        "is an index of wheels for CUDA, which every install searches.",
+        "is an index of CUDA wheels, which every install searches.",
         "Unset it.",
     ),
     (
         r"HSA_OVERRIDE_GFX_VERSION",
         r".+",
-        "makes the GPU pass for another one.",
-        "Unset it unless no build serves your GPU.",
+        "makes the GPU report another gfx target.",
+        "Unset it unless no build supports your GPU.",
     ),
 )
 
@@ -224,17 +224,17 @@ def _variables(have: Environment) -> Iterator[AuditFinding]:
 
 def _interpreter(have: Environment, wants: Project) -> Iterator[AuditFinding]:
     if wants.requires_python and not _accepts(wants.requires_python, have.python):
-        message = f"The project asks for Python {wants.requires_python}; this is {have.python}."
-        remedy = "Use such a Python, or install with --ignore-requires-python, as the plan does, and test."
+        message = f"The project requires Python {wants.requires_python}; this is {have.python}."
+        remedy = "Use such a Python, or install with --ignore-requires-python, like the plan, and test."
         yield AuditFinding("AU13", Severity.WARNING, message, remedy, "pyproject.toml")
     if have.managed and not have.virtual:
-        message = "The interpreter belongs to the system, which forbids pip to install for it."
+        message = "The interpreter belongs to the system, which does not allow pip installs."
         yield AuditFinding(
-            "AU14", Severity.ERROR, message, "Make a virtual environment.", "https://peps.python.org/pep-0668/"
+            "AU14", Severity.ERROR, message, "Create a virtual environment.", "https://peps.python.org/pep-0668/"
         )
     for problem in have.problems:
         yield AuditFinding(
-            "AU15", Severity.WARNING, f"What is installed could not all be read: {problem}", "", have.prefix
+            "AU15", Severity.WARNING, f"Not all installed packages could be read: {problem}", "", have.prefix
         )
 
 

@@ -158,18 +158,18 @@ def environment(
     result = run_command([str(python), "-c", _LOOK], time_limit_s=time_limit_s, env=given)
     if result.ending is Ending.TIMEOUT:
         raise UsageError(
-            str(python), f"did not answer within {time_limit_s:g} s.", next_step="Try again, or give a longer limit."
+            str(python), f"did not answer within {time_limit_s:g} s.", next_step="Try again, or set a longer limit."
         )
     _, mark, answer = result.stdout.rpartition("\x1e")
     if not result.ok or not mark:
         said = (result.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise UsageError(
-            str(python), f"is no Python interpreter that can be asked: {said}", next_step="Name an interpreter."
+            str(python), f"cannot be queried as a Python interpreter: {said}", next_step="Name an interpreter."
         )
     try:
         found = msgspec.json.decode(answer, type=Environment)
     except MALFORMED as error:
-        raise UsageError(str(python), f"answered what is not understood: {error}") from error
+        raise UsageError(str(python), f"gave an unreadable answer: {error}") from error
     told = {name: _shown(name, value) for name, value in sorted(given.items()) if name.startswith(VARIABLES)}
     return msgspec.structs.replace(found, variables=told)
 

@@ -38,7 +38,7 @@ class TextFile:
 
     def __init__(self, path: str, data: bytes) -> None:
         if b"\x00" in data[:65536]:
-            raise DataError(path, "is no text: it holds zero bytes.", next_step="Save it as UTF-8.")
+            raise DataError(path, "is not text: it contains NUL bytes.", next_step="Save it as UTF-8.")
         self.path = path
         self.data = data
         self.kind = kind_of(path)

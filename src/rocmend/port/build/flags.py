@@ -119,8 +119,8 @@ _REFUSED = {
     "ptx": "It writes PTX, which no AMD GPU reads.",
     "cubin": "It writes a cubin; for AMD GPUs the counterpart is --genco, which writes a code object.",
     "fatbin": "It writes a fat binary of CUDA code; for AMD GPUs the counterpart is --genco.",
-    "dlink": "It links device code in a step of its own; hipcc does that in the program's link (--hip-link).",
-    "device-link": "It links device code in a step of its own; hipcc does that in the program's link (--hip-link).",
+    "dlink": "It links device code in a separate step; hipcc does that when linking the program (--hip-link).",
+    "device-link": "It links device code in a separate step; hipcc does that when linking the program (--hip-link).",
     "dlto": "It optimizes device code when linking; hipcc does so with -fgpu-rdc -foffload-lto.",
 }
 _SURE = re.compile(

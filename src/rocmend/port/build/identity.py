@@ -15,8 +15,8 @@ __all__ = ["broken", "restored"]
 
 
 class _Role(Enum):
-    ROCM = "opens what holds for ROCm"
-    OTHER = "opens what holds for everything else"
+    ROCM = "opens the ROCm branch"
+    OTHER = "opens the branch for everything else"
     FOREIGN = "opens another condition"
     ELSE = "else"
     ELSEIF = "else with a condition"
@@ -37,10 +37,10 @@ def broken(path: str, before: bytes, after: bytes) -> str | None:
     if manner(kind) is Manner.BESIDE or before == after:
         return None
     if manner(kind) is Manner.NONE:
-        return "it is of a kind that has no conditions, and it was changed"
+        return "it is a file type without conditions, and it was changed"
     if restored(path, after) == restored(path, before):
         return None
-    return "without USE_ROCM it is not the original, byte for byte"
+    return "without USE_ROCM it differs from the original"
 
 
 def restored(path: str, data: bytes) -> bytes:

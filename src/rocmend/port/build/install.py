@@ -62,7 +62,7 @@ def install_plan(audit: Audit) -> InstallPlan:
         if one.local:
             folders.append(one.local)
         elif role is Role.TORCH:
-            left_out.append(LeftOut(one.text, "PyTorch for ROCm comes first, and nothing may replace it", source))
+            left_out.append(LeftOut(one.text, "PyTorch for ROCm is installed first and must not be replaced", source))
         elif role in {Role.CUDA, Role.NONE, Role.PINS_TORCH}:
             left_out.append(LeftOut(one.text, note, source))
         elif one.optional:
@@ -119,31 +119,31 @@ for name in names:
 
 def _script(plan: InstallPlan) -> Iterator[str]:
     yield "#!/bin/sh"
-    yield "# Installs what the project needs, and leaves PyTorch for ROCm as it is."
+    yield "# Installs the project's dependencies and keeps PyTorch for ROCm."
     yield "# Read it, then run it in the project's folder: PYTHON=/path/to/python sh install-rocm.sh"
     for file in plan.unread:
-        yield f"# NOT READ, and what it asks for is not below: {_line(file.path)} {_line(file.reason)}"
+        yield f"# NOT READ, so its requirements are missing below: {_line(file.path)} {_line(file.reason)}"
     yield "set -eu"
     yield 'PYTHON="${PYTHON:-python3}"'
     yield ""
-    yield "# PyTorch for ROCm must be there before anything else is installed."
+    yield "# PyTorch for ROCm must be installed first."
     yield from _python("before=", _CHECK)
     yield ""
-    yield "# Whatever is installed below is held to what is there: pip stops rather than replace it."
+    yield "# The installed versions are constraints below: pip stops rather than replace them."
     yield 'held="$(mktemp)"'
     yield "trap 'rm -f \"$held\"' EXIT"
     yield from _python("", _HOLD, '> "$held"')
     if plan.build:
         yield ""
-        yield "# What builds need: they use this environment; one of their own would get PyTorch for CUDA."
+        yield "# Build requirements: builds use this environment, as an isolated one would get PyTorch for CUDA."
         yield from _install(plan.build)
     if plan.plain:
         yield ""
-        yield "# What the project needs. Where pip stops over torch, install what asks for another one with --no-deps."
+        yield "# Dependencies. If pip stops over torch, install the package that needs another torch with --no-deps."
         yield from _install(plan.plain)
     if plan.by_hand:
         yield ""
-        yield "# To be chosen by hand:"
+        yield "# To be decided by hand:"
         for one in plan.by_hand:
             yield f"# {_line(one.reason)} ({one.source})"
             yield f'# "$PYTHON" -m pip install --no-deps --no-build-isolation {shlex.quote(one.text)}'
@@ -154,12 +154,12 @@ def _script(plan: InstallPlan) -> Iterator[str]:
             yield f"# {_line(one.text)}: {_line(one.reason)}{f' ({one.source})' if one.source else ''}"
     if plan.folders:
         yield ""
-        yield "# The project itself, without what it asks for."
+        yield "# The project itself, without dependencies."
     for folder in plan.folders:
         named = shlex.quote(folder if folder == "." else f"./{folder}")
         yield f'"$PYTHON" -m pip install {" ".join(plan.options)} -e {named}'
     yield ""
-    yield "# PyTorch must be what it was."
+    yield "# PyTorch must be unchanged."
     yield from _python("after=", _CHECK)
     yield 'if [ "$before" != "$after" ]; then'
     yield '  echo "PyTorch was replaced: it was $before and is $after." >&2'

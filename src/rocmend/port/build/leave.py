@@ -30,7 +30,7 @@ KINDS = (
 )
 """The kinds of files that packages are asked for in."""
 
-PLAN = "Install the project with --no-deps, and its dependencies as the install plan says, which leaves this one out."
+PLAN = "Install the project with --no-deps, and its dependencies with the install plan, which omits this one."
 
 
 _known_empty: WeakKeyDictionary[TextFile, dict[tuple[int, int], bool]] = WeakKeyDictionary()
@@ -73,7 +73,7 @@ def left_out(  # noqa: PLR0913  what is said has as many parts as it has
         return note(place, message, PLAN, severity)
     if dependency.where is Where.COMMAND:
         edits = _from_command(file, dependency)
-        remedy = "Do not run this command for ROCm, or without this package."
+        remedy = "On ROCm do not run this command, or omit this package."
     else:
         edits = commented(file, *dependency.whole, why)
         remedy = PLAN

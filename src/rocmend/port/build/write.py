@@ -36,9 +36,7 @@ def ported(path: str, data: bytes, issues: Iterable[Issue]) -> bytes:
     if manner(file.kind) is Manner.BESIDE:
         return applied(data, edits)
     if manner(file.kind) is Manner.NONE or file.kind is None:
-        raise UnitError(
-            "port rule", f"{path} is of a kind that nothing can be written in.", next_step="Report it only."
-        )
+        raise UnitError("port rule", f"{path} is a file type that cannot be rewritten.", next_step="Report it only.")
     return _gated(file, file.kind, edits)
 
 
@@ -105,7 +103,7 @@ def _gated(file: TextFile, kind: Kind, edits: Sequence[Edit]) -> bytes:
         if lines is None:
             raise UnitError(
                 "port rule",
-                f"no condition can be put around what stands at {edit.start} of {file.path}.",
+                f"no condition can be put around offset {edit.start} of {file.path}.",
                 next_step="Report it only: TextFile.region tells where a rewrite is possible.",
             )
         change = changes.get(lines, _Change(lines, (), b""))

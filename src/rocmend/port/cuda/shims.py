@@ -84,7 +84,7 @@ def _coherent(name: str, scope: str, *, store: bool) -> Shim:
             f"  T value;\n  __builtin_memcpy(static_cast<void *>(&value), word, sizeof(T));\n  return value;\n}}\n"
             f"#define {name}(address) {own}(address)\n"
         )
-    return Shim(f"#ifdef __HIPCC__ // past the caches of one CU\n{word}{body}#endif")
+    return Shim(f"#ifdef __HIPCC__ // bypasses the caches of one CU\n{word}{body}#endif")
 
 
 def _device(name: str, parameters: str, body: str, headers: tuple[str, ...] = ()) -> Shim:

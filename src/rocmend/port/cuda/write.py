@@ -75,8 +75,8 @@ def ported(data: bytes, issues: Iterable[Issue], header: str = "", *, path: str 
     if reason is not None:
         raise UnitError(
             "port gate",
-            f"{path or 'the source'} cannot be gated: {reason}.",
-            next_step="Look for a comment, a string or a conditional in it that never ends; else report the rewrite.",
+            f"no condition can be added to {path or 'the source'}: {reason}.",
+            next_step="Check it for an unterminated comment, string or conditional; otherwise report this as a bug.",
         )
     return after
 

@@ -90,7 +90,7 @@ class Context:
         """
         found = self.registers.get(name)
         if found is None:
-            raise NotUnderstoodError(f"{name} is no register or operand of it")
+            raise NotUnderstoodError(f"{name} is not a register or operand of it")
         return found
 
     def read(self, operand: str, kind: str, *, narrow: bool = False) -> str:
@@ -134,7 +134,7 @@ class Context:
             wide = f"int{target.size}_t" if given.signed else target.cpp
             expression = f"static_cast<{target.cpp}>(static_cast<{wide}>({expression}))"
         elif target.size != given.size:
-            raise NotUnderstoodError("a register is of another size than the instruction's type")
+            raise NotUnderstoodError("a register's size differs from the instruction's type")
         else:
             expression = _converted(expression, given, target, narrow=False)
         self.written.append(operand)
@@ -155,10 +155,10 @@ class Context:
         """
         match = _ADDRESS.fullmatch(operand)
         if match is None:
-            raise NotUnderstoodError(f"the address {operand} is no register with an offset")
+            raise NotUnderstoodError(f"the address {operand} is not a register with an offset")
         held = self.register(match.group(1))
         if TYPES[held.kind].cpp in _FLOATING or TYPES[held.kind].size < 32:
-            raise NotUnderstoodError("an address is in no register for addresses")
+            raise NotUnderstoodError("an address is not in an address register")
         sign, offset = match.group(2), match.group(3)
         if not offset:
             return held.cpp, held.kind
@@ -176,10 +176,10 @@ class Context:
             return [operand.strip("{} \t")] if operand.startswith("{") else [operand]
         inside = operand.strip()
         if not (inside.startswith("{") and inside.endswith("}")):
-            raise NotUnderstoodError("a vector is no list of registers")
+            raise NotUnderstoodError("a vector is not a list of registers")
         found = [one.strip() for one in inside[1:-1].split(",")]
         if len(found) != count:
-            raise NotUnderstoodError("a vector has another number of registers")
+            raise NotUnderstoodError("a vector has the wrong number of registers")
         return found
 
     @staticmethod
@@ -209,13 +209,13 @@ def _converted(text: str, held: Type, wanted: Type, narrow: bool) -> str:
     if held.cpp == wanted.cpp:
         return text
     if held.cpp == "bool" or wanted.cpp == "bool":
-        raise NotUnderstoodError("a predicate is taken for a value")
+        raise NotUnderstoodError("a predicate is used as a value")
     floating = held.cpp in _FLOATING or wanted.cpp in _FLOATING
     if held.size == wanted.size:
         return f"hip_ptx::bits<{wanted.cpp}>({text})" if floating else f"static_cast<{wanted.cpp}>({text})"
     if narrow and not floating and held.size > wanted.size:
         return f"static_cast<{wanted.cpp}>({text})"
-    raise NotUnderstoodError("a register is of another size than the instruction's type")
+    raise NotUnderstoodError("a register's size differs from the instruction's type")
 
 
 def _constant(text: str, wanted: Type) -> str:
@@ -223,18 +223,18 @@ def _constant(text: str, wanted: Type) -> str:
     if as_bits:
         size = 32 if as_bits.group(1) in "fF" else 64
         if len(as_bits.group(2)) * 4 != size or size != wanted.size:
-            raise NotUnderstoodError(f"the constant {text} is of another size")
+            raise NotUnderstoodError(f"the constant {text} has the wrong size")
         number = f"0x{as_bits.group(2)}u" if size == 32 else f"uint64_t(0x{as_bits.group(2)}ull)"
         return f"hip_ptx::bits<{wanted.cpp}>({number})" if wanted.cpp in _FLOATING else f"{wanted.cpp}({number})"
     if wanted.cpp in _FLOATING:
         if not _DECIMAL.fullmatch(text):
-            raise NotUnderstoodError(f"{text} is no floating-point constant")
+            raise NotUnderstoodError(f"{text} is not a floating-point constant")
         return f"{text}f" if wanted.cpp == "float" else text
     if wanted.cpp == "bool":
-        raise NotUnderstoodError(f"{text} is no predicate")
+        raise NotUnderstoodError(f"{text} is not a predicate")
     match = _INTEGER.fullmatch(text)
     if match is None:
-        raise NotUnderstoodError(f"{text} is no register, operand or constant")
+        raise NotUnderstoodError(f"{text} is not a register, operand or constant")
     digits = match.group(2)
     octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")
     value = int(digits, 8 if octal else 0) * (-1 if match.group(1) == "-" else 1)

@@ -145,9 +145,9 @@ def _strings(file: CudaFile, first: int, last: int) -> tuple[list[str], str]:
             choices = _macro(file, token.text, at, after)
             at = after
         if not choices or len(choices) * len(texts) > _MOST_TEXTS:
-            return [""], "its text is put together by macros"
+            return [""], "its text is built by macros"
         texts = [text + choice for text in texts for choice in sorted(choices)]
-    return (texts, "") if first < last else ([""], "it has no text")
+    return (texts, "") if first < last else ([""], "it is empty")
 
 
 def _macro(file: CudaFile, name: bytes, first: int, last: int) -> set[str]:
@@ -219,7 +219,7 @@ def _operands(file: CudaFile, first: int, last: int) -> tuple[tuple[Operand, ...
             or file.tokens[opened].text != b"("
             or opened not in file.partner
         ):
-            return tuple(found), "its operands are put together by macros, or named"
+            return tuple(found), "its operands are built by macros, or named"
         constraint = _literal(file.data[token.start : token.end])
         closed = file.partner[opened]
         inside = file.data[file.tokens[opened].end : file.tokens[closed].start]

@@ -44,7 +44,7 @@ def translated(statement: AsmStatement) -> Translation:
     made = _translated(statement)
     for other in statement.others:
         if _translated(statement._replace(template=other)) != made:
-            return Translation((), "its text is put together by macros that have several definitions")
+            return Translation((), "its text is built by macros with several definitions")
     return made
 
 

@@ -89,7 +89,7 @@ class PythonFile:
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Return the offsets of a node's first byte and of the byte after it; parentheses around it are outside."""
         if not isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg | ast.alias | ast.ExceptHandler):
-            raise TypeError(f"{type(node).__name__} has no place in the source")
+            raise TypeError(f"{type(node).__name__} has no position in the source")
         return (
             self.offset(node.lineno, node.col_offset),
             self.offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset),
@@ -302,5 +302,5 @@ def _decoded(path: str, data: bytes) -> tuple[str, str]:
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
         raise DataError(path, f"it is not in the encoding that it states or implies: {error}.") from error
     if text.encode(encoding) != data[mark:]:  # a stateful encoding: offsets would not hold
-        raise DataError(path, f"its encoding {encoding} does not give the same bytes back.")
+        raise DataError(path, f"its encoding {encoding} does not round-trip to the same bytes.")
     return encoding, text

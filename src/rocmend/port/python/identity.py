@@ -40,7 +40,7 @@ def folds_back(before: bytes, after: bytes, package_import: str = "") -> str | N
     except DataError as error:
         return f"{error.subject} cannot be read: {error.message}"
     if original.encoding != ported.encoding:
-        return f"the encoding was {original.encoding} and is {ported.encoding}"
+        return f"the encoding changed from {original.encoding} to {ported.encoding}"
     found = added(original, ported, package_import)
     if isinstance(found, str):
         return found
@@ -85,7 +85,7 @@ class _Fold:
             at for at, node in enumerate(after) if isinstance(node, ast.ImportFrom) and node.module == "__future__"
         ]
         if fresh and futures and fresh[0] < futures[-1]:
-            raise _DifferentError("an import from __future__ comes behind other statements")
+            raise _DifferentError("an import from __future__ comes after other statements")
         self.block(before, after)
 
     def block(self, before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> None:

@@ -181,7 +181,7 @@ def _source(path: str, data: bytes, cell: _Cell) -> str:
     try:
         return "".join(json.loads(data[text.start : text.end]) for text in cell.texts)
     except ValueError as error:
-        raise DataError(path, f"cell {cell.number} is no text in JSON: {error}.") from error
+        raise DataError(path, f"cell {cell.number} is not a JSON string: {error}.") from error
 
 
 def _code_cells(path: str, data: bytes) -> Iterator[_Cell]:
@@ -224,7 +224,7 @@ def _strings(path: str, data: bytes) -> Iterator[tuple[list[Any], int, int]]:
             wants_key = sign == b"{"
         elif sign in {b"}", b"]"}:
             if not kinds or kinds.pop() != {b"}": b"{", b"]": b"["}[sign]:
-                raise DataError(path, f"it is no JSON: a bracket at byte {token.start()} closes nothing.")
+                raise DataError(path, f"it is not JSON: unmatched bracket at byte {token.start()}.")
             where.pop()
             wants_key = False
         elif sign == b",":
@@ -237,4 +237,4 @@ def _strings(path: str, data: bytes) -> Iterator[tuple[list[Any], int, int]]:
         elif sign.startswith(b'"'):
             yield where, token.start(), token.end()
     if kinds:
-        raise DataError(path, "it is no JSON: it ends within a value.")
+        raise DataError(path, "it is not JSON: it ends inside a value.")

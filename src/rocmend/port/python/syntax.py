@@ -27,4 +27,4 @@ def why_not(text: str, error: Exception) -> str:
             return f"it is Python 2 ({at})."
         here = f"{sys.version_info.major}.{sys.version_info.minor}"
         return f"it has a syntax error ({at}), or its syntax is newer than the Python {here} that rocmend runs in."
-    return f"it is no Python source ({error})."
+    return f"it is not Python source ({error})."

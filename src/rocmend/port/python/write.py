@@ -133,7 +133,7 @@ def _unit(  # noqa: PLR0913, PLR0917  what is imported, from where, and where it
         )
     ]
     if missing and package_import and _too_early(file, module, first):
-        raise UnitError("port", f"{file.path} imports its package only behind what needs {module}.",
+        raise UnitError("port", f"{file.path} imports its package only after the code that needs {module}.",
                         next_step="Port the file by hand.")  # fmt: skip
     for name in missing:
         if _taken(file, name):

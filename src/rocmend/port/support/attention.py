@@ -193,7 +193,7 @@ def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, return_attn_probs:
     if k.shape[:-1] != v.shape[:-1] or q.shape[-1] != k.shape[-1] or q.dim() != k.dim():
         raise ValueError(f"flash_attn: q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} do not fit.")
     if q.shape[-2] % k.shape[-2]:
-        raise ValueError(f"flash_attn: {q.shape[-2]} heads of queries are no multiple of {k.shape[-2]} of keys.")
+        raise ValueError(f"flash_attn: {q.shape[-2]} heads of queries are not a multiple of {k.shape[-2]} of keys.")
 
 
 def _run(
@@ -242,12 +242,12 @@ def _run(
             logger.info("attention in %s on %s: %s%s", q.dtype, q.device.type, tier,
                         f" ({'; '.join(reasons)})" if reasons else "")  # fmt: skip
         return out
-    raise RuntimeError(f"flash_attn: nothing serves this problem. {'; '.join(reasons)}")
+    raise RuntimeError(f"flash_attn: no implementation supports this problem. {'; '.join(reasons)}")
 
 
 def _by_vendor(name: str, arguments: tuple[Any, ...], options: _Options, q: torch.Tensor) -> torch.Tensor:
     if q.device.type != "cuda" or q.dtype not in (torch.float16, torch.bfloat16):
-        raise NotImplementedError("the vendor's libraries take float16 and bfloat16 on a GPU")
+        raise NotImplementedError("the vendor libraries support float16 and bfloat16 on a GPU")
     reasons = []
     for vendor in _VENDORS:
         try:

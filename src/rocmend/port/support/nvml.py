@@ -75,7 +75,7 @@ def nvmlDeviceGetHandleByIndex(index: int) -> Any:
     """Return a GPU by its number in amdsmi, which no variable changes."""
     handles = _ask("amdsmi_get_processor_handles")
     if not 0 <= index < len(handles):
-        raise NVMLError(f"there is no GPU {index}: amdsmi knows {len(handles)}")
+        raise NVMLError(f"there is no GPU {index}: amdsmi finds {len(handles)}")
     return handles[index]
 
 
@@ -120,7 +120,7 @@ def nvmlDeviceGetTemperature(handle: Any, sensor: int = NVML_TEMPERATURE_GPU) ->
             continue
         if found:
             return int(found)
-    raise error or NVMLError("the GPU tells no temperature")
+    raise error or NVMLError("the GPU reports no temperature")
 
 
 def nvmlDeviceGetPowerUsage(handle: Any) -> int:
@@ -129,12 +129,12 @@ def nvmlDeviceGetPowerUsage(handle: Any) -> int:
     for name in ("current_socket_power", "average_socket_power", "socket_power"):
         if str(power.get(name, "N/A")) not in ("N/A", "0"):
             return int(power[name]) * 1000
-    raise NVMLError("the GPU tells no power")
+    raise NVMLError("the GPU reports no power")
 
 
 def _number(answer: dict[str, Any], name: str) -> int:
     if str(answer[name]) == "N/A":
-        raise NVMLError(f"the GPU tells no {name}")
+        raise NVMLError(f"the GPU reports no {name}")
     return int(answer[name])
 
 
@@ -149,7 +149,7 @@ def _ask(name: str, *arguments: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name.startswith("nvml"):
-        raise AttributeError(f"{name} has no counterpart here: ask amdsmi on ROCm.")
+        raise AttributeError(f"{name} is not supported here: use amdsmi on ROCm.")
     raise AttributeError(name)
 
 

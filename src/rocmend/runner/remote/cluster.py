@@ -110,7 +110,7 @@ class Cluster:
         try:
             return response.json()
         except ValueError as error:
-            raise Unreachable(f"{path} was answered with no JSON") from error
+            raise Unreachable(f"{path} did not return JSON") from error
 
     def create_job(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """Create a Job; return it as the server keeps it."""

@@ -108,7 +108,7 @@ def client_env(spec: AttemptSpec) -> dict[str, str]:
     secrets = {key: value for key, value in spec.env.items() if value is not None and is_hidden(key, value)}
     for key in secrets:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-            raise NotStartedError("container", f"a secret cannot be handed on in a variable named {key!r}.")
+            raise NotStartedError("container", f"a secret cannot be passed in a variable named {key!r}.")
     return {**os.environ, **secrets}
 
 
@@ -125,7 +125,7 @@ def exit_of(state: State | None, program: str, client_code: int | None, said: st
         said: All that came by standard error, where it was little.
     """
     if state is not None and state.running:
-        return Exit(infra="the runtime's client ended while the container ran; the container was removed")
+        return Exit(infra="the container client exited while the container ran; the container was removed")
     if state is not None and state.started:
         failed = _INIT_FAILED.match(said.removeprefix("ERROR (")) if state.code else None
         if failed is None:
@@ -199,7 +199,7 @@ class ContainerExecutor(Executor):
         if taken and not engine.is_podman:
             raise NotStartedError(
                 "container",
-                f"docker cannot take {', '.join(sorted(taken))} away from the image.",
+                f"docker cannot remove {', '.join(sorted(taken))} from the image.",
                 next_step="Use podman.",
             )
         return ContainerHandle(engine, spec, where, image)
@@ -242,7 +242,9 @@ class ContainerHandle(Handle):
         self._cidfile = self._folder.path / "cid"
         orphans = engine.remove_orphans()
         if orphans:
-            self._notes.append(f"removed {len(orphans)} container(s) of a rocmend that is gone: {', '.join(orphans)}")
+            self._notes.append(
+                f"removed {len(orphans)} container(s) left by an ended rocmend process: {', '.join(orphans)}"
+            )
         labels = {LABEL_ATTEMPT: run_id, LABEL_OWNER: ourselves().text()}
         arguments = run_arguments(spec, where, image, labels, self.name, engine=facts)
         arguments[1:1] = ["--cidfile", str(self._cidfile)]
@@ -317,7 +319,7 @@ class ContainerHandle(Handle):
             return end
         said = kernel_says_oom(self.container_id) if self.on_this_host else None
         if said is None and end.code == _SIGKILL_CODE:
-            self._notes.append("killed (137) under a memory limit, by nobody here: taken as out of memory")
+            self._notes.append("killed (137) under a memory limit, not by rocmend: treated as out of memory")
             said = True
         return msgspec.structs.replace(end, oom_killed=bool(said))
 

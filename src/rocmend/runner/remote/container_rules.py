@@ -103,7 +103,7 @@ def container_rules(where: Container, engine: EngineFacts | None = None, *, root
         raise NotStartedError(
             "container",
             f"expected options of {', '.join(OPTIONS)}, got {unknown[0]!r}.",
-            why="What a container is given back is named, so that it can be shown.",
+            why="Extra permissions have names, so that they can be shown.",
             next_step="Other arguments of the engine go into extra_args.",
         )
     asked = [OPTIONS[name] for name in where.options]
@@ -124,11 +124,11 @@ def _own(extra_args: tuple[str, ...]) -> set[str]:
 
 def _denied(where: Container, engine: EngineFacts) -> list[Rule]:
     rules = [
-        Rule(Effect.DENIED, "capabilities", "computing needs none of root's privileges", ("--cap-drop", "all")),
+        Rule(Effect.DENIED, "capabilities", "GPU computing needs no root privileges", ("--cap-drop", "all")),
         Rule(
             Effect.DENIED,
             "new privileges",
-            "no setuid program gains what the run was not given",
+            "setuid programs gain no privileges",
             ("--security-opt", "no-new-privileges"),
         ),
     ]
@@ -140,8 +140,8 @@ def _denied(where: Container, engine: EngineFacts) -> list[Rule]:
         Rule(
             Effect.LIMITED,
             "shared memory",
-            f"{size_text(where.shm_bytes)} of its own: data loaders need more than the default of 64 MiB, "
-            "and --ipc=host would show the host's segments",
+            f"{size_text(where.shm_bytes)} of its own: data loaders need more than the default 64 MiB, and "
+            "--ipc=host would expose the host's segments",
             shared,
         )
     )
@@ -149,7 +149,7 @@ def _denied(where: Container, engine: EngineFacts) -> list[Rule]:
         Rule(
             Effect.DENIED,
             ROOT,
-            "the image stays as it is and the host's disk cannot be filled; what is written goes to memory",
+            "the image stays unchanged and the host's disk cannot be filled; writes go to memory",
             ("--read-only", *_writable(where)),
         )
     )
@@ -176,10 +176,8 @@ def _writable(where: Container) -> tuple[str, ...]:
 def _network(where: Container) -> Rule:
     name = where.network or "none"
     if name == "none":
-        return Rule(
-            Effect.DENIED, "network", "nothing is fetched and nothing sent unless asked for", ("--network", name)
-        )
-    return Rule(Effect.ASKED, "network", "the experiment asks for it", ("--network", name))
+        return Rule(Effect.DENIED, "network", "no network access unless requested", ("--network", name))
+    return Rule(Effect.ASKED, "network", "requested by the experiment", ("--network", name))
 
 
 def _device_nodes(where: Container, engine: EngineFacts, root: Path) -> tuple[str, ...]:
@@ -220,7 +218,7 @@ def _device_rules(nodes: tuple[str, ...]) -> list[Rule]:
                 node.rstrip("/"), "a GPU's render node: memory and submission, without the display's node card*"
             )
             if _is_gpu(node)
-            else "the experiment asks for it",
+            else "requested by the experiment",
             ("--device", node),
         )
         for node in nodes
@@ -231,14 +229,14 @@ def _group_rules(where: Container, nodes: tuple[str, ...], engine: EngineFacts, 
     """Return the groups: those asked for, else those that own the GPU's nodes."""
     if where.groups:
         return [
-            Rule(Effect.ASKED, "group", "the experiment asks for it", ("--group-add", name)) for name in where.groups
+            Rule(Effect.ASKED, "group", "requested by the experiment", ("--group-add", name)) for name in where.groups
         ]
     if not engine.here or not any(_is_gpu(node) for node in nodes):
         return []
     if engine.rootless_podman:
         if engine.runtime not in {"", "crun"}:
             return []
-        reason = "without root, numbers of groups mean others inside: crun keeps yours, which own the GPU's nodes"
+        reason = "rootless containers map group ids: crun keeps yours, which own the GPU's device nodes"
         return [Rule(Effect.GIVEN, "group", reason, ("--group-add", "keep-groups"))]
     owners: dict[int, list[str]] = {}
     for node in filter(_is_gpu, nodes):
@@ -266,9 +264,9 @@ def _asked(where: Container) -> list[Rule]:
         for mount in where.mounts
     ]
     if where.user:
-        rules.append(Rule(Effect.ASKED, "user", "the experiment asks for it", ("--user", where.user)))
+        rules.append(Rule(Effect.ASKED, "user", "requested by the experiment", ("--user", where.user)))
     if where.extra_args:
-        rules.append(Rule(Effect.ASKED, EXTRA, "the experiment's own, not judged by rocmend", where.extra_args))
+        rules.append(Rule(Effect.ASKED, EXTRA, "set by the experiment, not checked by rocmend", where.extra_args))
     return rules
 
 
@@ -290,5 +288,5 @@ def shortcomings(where: Container, engine: EngineFacts) -> list[str]:
         found.append("the engine has no pids controller: the number of processes is not limited")
     gpu = any(_is_gpu(device) for device in where.devices)
     if gpu and engine.rootless_podman and engine.runtime not in {"", "crun"} and not where.groups:
-        found.append(f"{engine.runtime} cannot keep your groups without root: the GPU may be refused; crun can")
+        found.append(f"{engine.runtime} cannot keep your groups in rootless mode: GPU access may be denied; crun can")
     return found

@@ -137,7 +137,7 @@ class Engine:
         if found is None:
             raise NotStartedError(
                 "container",
-                f"there is no {' and no '.join(names)} on this machine.",
+                f"{' and '.join(names)} not found on this machine.",
                 next_step="Install podman (apt install podman, dnf install podman) or docker, or name it in `runtime`.",
             )
         self.program = found
@@ -166,12 +166,14 @@ class Engine:
         if any(text in said for text in _NO_ACCESS):
             raise NotStartedError(
                 self.program,
-                "this user may not talk to the docker daemon.",
+                "this user may not access the docker daemon.",
                 next_step="Add the user to the group docker, or use podman, which needs no daemon.",
             )
         if any(text in said for text in _NO_SERVICE):
             raise NotStartedError(
-                self.program, "its service does not run.", next_step="Start it (systemctl start docker), or use podman."
+                self.program,
+                "its service is not running.",
+                next_step="Start it (systemctl start docker), or use podman.",
             )
 
     def image(self, name: str) -> Image | None:
@@ -198,7 +200,7 @@ class Engine:
             again = f"{self.program} pull {name}"
             raise NotStartedError(
                 "container",
-                f"the image {name} is not here and could not be pulled: {said or result.ending}.",
+                f"the image {name} is not available locally and could not be pulled: {said or result.ending}.",
                 next_step=f"Check the name, log in to its registry, or build it; then try `{again}`.",
             )
 
@@ -213,14 +215,14 @@ class Engine:
         if image is None and where.pull == "never":
             raise NotStartedError(
                 "container",
-                f"the image {where.image} is not here, and pulling is off.",
+                f"the image {where.image} is not available locally, and pulling is off.",
                 next_step=f'Pull it (`{self.program} pull {where.image}`), build it, or set pull = "missing".',
             )
         if image is None:
             self.pull(where.image)
             image = self.image(where.image)
         if image is None:
-            raise NotStartedError("container", f"the image {where.image} was pulled and still cannot be found.")
+            raise NotStartedError("container", f"the image {where.image} was pulled but still cannot be found.")
         return image
 
     def facts(self, *, here: bool) -> EngineFacts:

@@ -253,7 +253,7 @@ class KubernetesHandle(Handle):
             owner = parse_owner(str((metadata.get("annotations") or {}).get(LABEL_OWNER, "")))
             if owner is not None and owner_is_gone(owner, here) and metadata.get("name"):
                 self.cluster.delete_job(str(metadata["name"]))
-                self._note(f"deleted the Job {metadata['name']} of a rocmend that is gone")
+                self._note(f"deleted the Job {metadata['name']} left by an ended rocmend process")
 
     def _follow(self) -> None:
         """List the pods, then watch them until the stream ends, is cut, or its version is too old."""
@@ -290,21 +290,21 @@ class KubernetesHandle(Handle):
     def _see(self, view: PodView) -> None:
         """Take in the state of a pod."""
         if self._pod is not None and view.uid != self._pod.uid:
-            return self._note(f"there is a second pod, {view.name}, which is left alone")
+            return self._note(f"there is a second pod, {view.name}, which is ignored")
         if self._pod is None or view.node != self._pod.node:
             self._note(f"pod {view.name} is on node {view.node}" if view.node else f"pod {view.name} waits for a node")
         self._pod = view
         if view.unschedulable and not view.node:
-            self._note(f"no node takes the pod: {view.unschedulable}")
+            self._note(f"no node accepts the pod: {view.unschedulable}")
         if view.waiting in PULLING:
             self._pulling_since = self._pulling_since or time.monotonic()
             self._note(f"{view.waiting}: {view.message}")
         elif view.waiting != "ContainerCreating":
             self._pulling_since = 0.0
         if view.waiting in HOPELESS:
-            return self._finish(Exit(infra=f"the container cannot be made: {view.waiting} ({view.message})"))
+            return self._finish(Exit(infra=f"the container cannot be created: {view.waiting} ({view.message})"))
         if view.node_unknown:
-            return self._finish(Exit(infra=f"the node {view.node} of the pod is lost: it says nothing any more"))
+            return self._finish(Exit(infra=f"the node {view.node} of the pod is lost: it no longer responds"))
         if view.started and self._log_thread is None:
             self._log_thread = self._spawn(self._carry_log)
         if view.exit is not None:
@@ -345,7 +345,7 @@ class KubernetesHandle(Handle):
             return self._finish(Exit(infra=_DEADLINE))
         where = f" on node {self._pod.node}" if self._pod is not None and self._pod.node else ""
         because = f" (the Job says {failure})" if failure else ""
-        return self._finish(Exit(infra=f"the pod{where} was deleted by another, or its node was lost{because}"))
+        return self._finish(Exit(infra=f"the pod{where} was deleted by someone else, or its node was lost{because}"))
 
     def _finish(self, end: Exit) -> None:
         """Wait for the rest of the log, then say how it ended; the first word counts."""
@@ -386,7 +386,7 @@ class KubernetesHandle(Handle):
             except (Unreachable, ApiFault) as error:
                 if self._gone or (isinstance(error, ApiFault) and error.code == 404):
                     return self._note(f"the end of the log may be missing: {error}")
-                self._note(f"the log was cut and is taken up again: {error}")
+                self._note(f"the log was interrupted and is resumed: {error}")
             except OSError:  # nobody reads any more
                 return None
             if not (self._pod is not None and self._pod.exit is not None):
@@ -427,9 +427,9 @@ class KubernetesHandle(Handle):
             self._finish(Exit(infra=f"the image {self.where.image} cannot be pulled: {pod.waiting} ({pod.message})"))
         elif now - self._begun > self.where.start_s:
             if pod is None:
-                why = "the cluster made no pod: see `kubectl describe job`"
+                why = "the cluster created no pod: see `kubectl describe job`"
             elif pod.unschedulable:
-                why = f"no node takes the pod: {pod.unschedulable}"
+                why = f"no node accepts the pod: {pod.unschedulable}"
             else:
                 why = f"the pod waits: {pod.waiting or 'no reason given'} {pod.message}".strip()
             self._finish(Exit(infra=f"not started within {self.where.start_s:g} s; {why}"))

@@ -88,7 +88,7 @@ def _container(spec: AttemptSpec, where: Kubernetes, mounts: list[dict[str, Any]
     if taken:
         raise NotStartedError(
             "kubernetes",
-            f"a Job cannot take {', '.join(taken)} away from the image.",
+            f"a Job cannot remove {', '.join(taken)} from the image.",
             next_step="Set it to an empty value, or unset it in the command with env -u.",
         )
     container: dict[str, Any] = {

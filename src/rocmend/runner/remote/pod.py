@@ -113,7 +113,7 @@ def _exit(status: dict[str, Any], ended: dict[str, Any]) -> Exit | None:
         return None
     if status.get("phase") != "Succeeded" and (reason in _TAKEN or disrupted):
         said = _text(status.get("message") or disrupted.get("message") or disrupted.get("reason"))
-        return Exit(infra=f"the pod was taken from its node: {reason or disrupted.get('reason')} ({said})")
+        return Exit(infra=f"the pod was evicted from its node: {reason or disrupted.get('reason')} ({said})")
     if not ended:
         return Exit(
             infra=f"the pod ended without its container's status: {_text(reason or status.get('message') or 'unknown')}"

@@ -98,7 +98,7 @@ def pod_rules(where: Kubernetes) -> tuple[Rule, ...]:
         _rule(
             Effect.DENIED,
             "new privileges",
-            "no setuid program gains what the run was not given",
+            "setuid programs gain no privileges",
             {"allowPrivilegeEscalation": False},
         ),
         _rule(
@@ -110,26 +110,28 @@ def pod_rules(where: Kubernetes) -> tuple[Rule, ...]:
         _rule(
             Effect.DENIED,
             "service links",
-            "variables of other services say what else runs there",
+            "variables of other services would reveal what else runs there",
             {"enableServiceLinks": False},
         ),
-        _rule(Effect.LIMITED, "processors and memory", "a pod without limits starves its node", resources),
+        _rule(Effect.LIMITED, "processors and memory", "a pod without limits can starve its node", resources),
         _rule(Effect.LIMITED, "shared memory", "data loaders need more than 64 MiB; it is the pod's memory", shm),
     ]
     token = {"automountServiceAccountToken": where.service_account_token}
     if where.service_account_token:
-        rules.append(_rule(Effect.ASKED, "the cluster's API", "the experiment asks for it", token))
+        rules.append(_rule(Effect.ASKED, "the cluster's API", "requested by the experiment", token))
     else:
-        rules.append(_rule(Effect.DENIED, "the cluster's API", "a run has nothing to ask of it", token))
+        rules.append(_rule(Effect.DENIED, "the cluster's API", "the run does not need the Kubernetes API", token))
     if GPU in resources["limits"]:
-        reason = "the plugin brings /dev/kfd and render nodes; they are root's, other users need supplemental_groups"
+        reason = (
+            "the plugin provides /dev/kfd and render nodes; they belong to root, other users need supplemental_groups"
+        )
         rules.append(_rule(Effect.GIVEN, "device", reason, {GPU: resources["limits"][GPU]}))
     asked: dict[str, tuple[Any, str]] = {
-        "runAsUser": (where.run_as_user, "not root; the kubelet refuses it should it be"),
+        "runAsUser": (where.run_as_user, "not root; the kubelet rejects root images"),
         "supplementalGroups": (where.supplemental_groups, "own the GPU's nodes on the node (render, video)"),
-        "capabilities.add": (where.capabilities, "the experiment asks for it"),
-        "serviceAccountName": (where.service_account, "the experiment asks for it"),
-        "volumes": (where.volumes, "the experiment asks for it"),
+        "capabilities.add": (where.capabilities, "requested by the experiment"),
+        "serviceAccountName": (where.service_account, "requested by the experiment"),
+        "volumes": (where.volumes, "requested by the experiment"),
         "secretKeyRef": (
             where.secret_env and secret_variables(where) and where.secret_env,
             "values stay in the cluster",

@@ -39,10 +39,10 @@ def program_of(spec: AttemptSpec, python: str = "python3") -> tuple[tuple[str, .
         return (command.python or python, "-u", "-c", _child_source(), "-"), request_of(command)
     argv = command.argv
     if not argv or not argv[0]:
-        raise NotStartedError(spec.name, "the command is empty.", next_step="Give a program to run.")
+        raise NotStartedError(spec.name, "the command is empty.", next_step="Pass a program to run.")
     texts = (*argv, command.cwd, *spec.env, *(value or "" for value in spec.env.values()))
     if any("\0" in text for text in texts):
-        raise NotStartedError(spec.name, "an argument, folder or variable holds a NUL byte, which none can.")
+        raise NotStartedError(spec.name, "an argument, folder or variable contains a NUL byte.")
     if any(not name or "=" in name for name in spec.env):
         raise NotStartedError(spec.name, "a variable's name is empty or holds '='.")
     return argv, command.stdin.encode()

@@ -44,7 +44,7 @@ _CAUSES = (
     (
         r"Permission denied \(|Too many authentication failures|Load key .*: |no mutual signature",
         "the host did not accept our key",
-        "check user and identity_file; passwords are not asked for",
+        "check user and identity_file; there is no password prompt",
     ),
     (
         r"Could not resolve hostname",
@@ -54,7 +54,7 @@ _CAUSES = (
     (
         r"Connection refused|timed out|No route to host|Network is unreachable|Connection (?:reset|closed)|kex_ex",
         "the host could not be reached",
-        "check that it is up, that its SSH server runs, and the port",
+        "check that the host is up, its SSH server runs, and the port is right",
     ),
     (
         r"Bad configuration|[Cc]an't open user config|unsupported option",
@@ -136,8 +136,8 @@ class SshExecutor(Executor):
             handle.close()
             raise NotStartedError(
                 "ssh",
-                f"{spec.where.host} accepted the connection and did not start the command in {_START_S:.0f} s.",
-                next_step="See what its login shell does: `ssh HOST true` should end at once.",
+                f"{spec.where.host} accepted the connection but did not start the command within {_START_S:.0f} s.",
+                next_step="Check its login shell: `ssh HOST true` should return at once.",
             )
         return handle
 
@@ -284,7 +284,7 @@ class SshHandle(Handle):
             with contextlib.suppress(OSError):
                 found = parse_left(self._answer(argv, script, limit))
                 if found == ():
-                    return "its processes were ended through a second connection"
+                    return "its processes were killed through a second connection"
                 if found:
                     return f"processes {' '.join(map(str, found))} did not end"
             if clock.now(limit) > deadline:

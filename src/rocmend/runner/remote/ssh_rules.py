@@ -39,24 +39,24 @@ class Denial(msgspec.Struct, frozen=True):
 
 
 DENIED = {
-    "ForwardAgent": Denial("no", "your agent", "the far host could sign in elsewhere with your keys"),
-    "ForwardX11": Denial("no", "your display", "the far host could read the screen and the keyboard"),
+    "ForwardAgent": Denial("no", "your agent", "the remote host could log in elsewhere with your keys"),
+    "ForwardX11": Denial("no", "your display", "the remote host could read the screen and the keyboard"),
     "ForwardX11Trusted": Denial("no", "your display", "likewise"),
-    "GSSAPIDelegateCredentials": Denial("no", "Kerberos tickets", "the far host could act as you"),
-    "ClearAllForwardings": Denial("yes", "ports", "forwarded ports join this network with the far one"),
+    "GSSAPIDelegateCredentials": Denial("no", "Kerberos tickets", "the remote host could act as you"),
+    "ClearAllForwardings": Denial("yes", "ports", "forwarded ports connect this network with the remote one"),
     "Tunnel": Denial("no", "network tunnels", "likewise"),
     "PermitLocalCommand": Denial("no", "local commands", "LocalCommand would run on this machine at each attempt"),
-    "RemoteCommand": Denial("none", "remote commands", "it would run in place of the attempt"),
-    "ControlMaster": Denial("no", "shared connections", "others would use this one, with its rights"),
-    "ControlPath": Denial("none", "shared connections", "one that is open has forwardings of its own"),
-    "UpdateHostKeys": Denial("no", "known_hosts", "the far host would write to it"),
-    "SetEnv": Denial("ROCMEND=1", "variables", "those of the configuration would change what is measured"),
+    "RemoteCommand": Denial("none", "remote commands", "it would run instead of the attempt"),
+    "ControlMaster": Denial("no", "shared connections", "others would use this connection, with its permissions"),
+    "ControlPath": Denial("none", "shared connections", "an open one may have its own forwardings"),
+    "UpdateHostKeys": Denial("no", "known_hosts", "the remote host would write to it"),
+    "SetEnv": Denial("ROCMEND=1", "variables", "variables from the configuration would change the measurement"),
 }
 """What is denied. An experiment's ``options`` are stronger, and shown."""
 
 _UNCHECKED = (
-    "the host's key is not checked ({}): whoever answers in its name gets the command, its input and its secrets, and "
-    "what is reported may be theirs"
+    "the host's key is not checked ({}): an impostor would get the command, its input and its secrets, and could "
+    "forge the results"
 )
 
 _HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9._:%@/\[\]+-]*")
@@ -73,8 +73,8 @@ def checked(where: Ssh) -> Ssh:
     if not _HOST.fullmatch(where.host):
         raise NotStartedError(
             "ssh",
-            f"expected a host's name, address or alias, got {where.host!r}: it is no host.",
-            why="The client would read it as an option, or a ProxyCommand as shell text.",
+            f"expected a host's name, address or alias, got {where.host!r}.",
+            why="ssh could interpret it as an option, or a ProxyCommand as shell text.",
             next_step="Give the host an alias in the client's configuration.",
         )
     if where.user and not _USER.fullmatch(where.user):
@@ -85,8 +85,8 @@ def checked(where: Ssh) -> Ssh:
         if name.lower() in {"setenv", "sendenv"}:
             raise NotStartedError(
                 "ssh",
-                f"the option {name} is not taken.",
-                why="Variables belong to what defines the attempt, and a command line is no place for secrets.",
+                f"the option {name} is not supported.",
+                why="Variables are part of the attempt's definition, and secrets must not be on a command line.",
                 next_step="Put them into the attempt's env.",
             )
     return where
@@ -113,7 +113,7 @@ def ssh_rules(where: Ssh) -> tuple[Rule, ...]:
 
 def _asked_reason(name: str) -> str:
     denied = next((item for key, item in DENIED.items() if key.lower() == name.lower()), None)
-    return f"the experiment asks for it, although {denied.reason}" if denied else "the experiment asks for it"
+    return f"requested by the experiment, although {denied.reason}" if denied else "requested by the experiment"
 
 
 def option_arguments(where: Ssh) -> list[str]:
@@ -142,7 +142,7 @@ def warnings_of(options: Mapping[str, list[str]]) -> list[str]:
     if strict in {"no", "off", "false"}:
         why = f"StrictHostKeyChecking {strict}"
     elif strict == "accept-new" and files and all(name == "/dev/null" for name in files):
-        why = "StrictHostKeyChecking accept-new with no file to remember keys in"
+        why = "StrictHostKeyChecking accept-new without a known_hosts file"
     else:
         return []
     return [_UNCHECKED.format(why)]

@@ -23,17 +23,17 @@ def talos_patch(params: Sequence[str]) -> str:
         UsageError: There are none, or one is not a single word.
     """
     if not params:
-        raise UsageError("talos", "there are no kernel parameters.", next_step="Name at least one.")
+        raise UsageError("talos", "no kernel parameters are given.", next_step="Name at least one.")
     for param in params:
         if not param or any(char.isspace() or not char.isprintable() or char in "\"'\\" for char in param):
             raise UsageError(
-                "talos", f"{param!r} is not one kernel parameter: a word without spaces, quotes or backslashes."
+                "talos", f"{param!r} is not a kernel parameter: a word without spaces, quotes or backslashes."
             )
     words = [json.dumps(param, ensure_ascii=False) for param in params]
     lines = [
         "# Nodes that boot by GRUB. Find out: talosctl get securitystate -o yaml (bootedWithUKI: false).",
         "# Apply:  talosctl patch machineconfig --nodes NODE --patch @this-file.yaml",
-        "# The parameters count from the next upgrade on, which may be to the same version:",
+        "# The parameters take effect with the next upgrade, which may be to the same version:",
         "#         talosctl upgrade --nodes NODE --image INSTALLER",
         "# Check:  talosctl --nodes NODE read /proc/cmdline",
         "machine:",

@@ -1,14 +1,14 @@
-"""Operations across lanes with a mask that names all 32 lanes.
+"""Cross-lane operations with a full 32-lane mask.
 
 ## What it does
 
 Reports `__shfl_*_sync`, `__any_sync`, `__all_sync`, `__reduce_*_sync` and `__syncwarp` whose mask is a literal for
-all lanes of a warp (`0xffffffff`, `-1`, `~0u`), and calls helpers that keep to 32 lanes.
+all lanes of a warp (`0xffffffff`, `-1`, `~0u`), and calls 32-lane helpers instead.
 
 ## Why it matters
 
-HIP's functions of the same names work on the whole wavefront: 64 lanes on gfx9. They refuse a mask of 32 bits at
-compile time, and a mask that is merely made wider makes a sum of 64 values of what was a sum of 32.
+HIP's functions of the same names work on the whole wavefront: 64 lanes on gfx9. They reject a 32-bit mask at compile
+time, and simply widening the mask turns a sum of 32 values into a sum of 64.
 
 ## Use instead
 
@@ -41,7 +41,7 @@ from rocmend.port.wave.intrinsics import SOURCES, TRIGGERS
 
 @rule(
     "CU01",
-    "Operation across lanes with a mask of all 32 lanes",
+    "Cross-lane operation with a full 32-lane mask",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -76,5 +76,5 @@ def full_masks(file: CudaFile) -> Iterator[Found]:
     return narrowed(
         file,
         lambda site: mask_of(file, site) == "full" and site.intrinsic.kind not in {"ballot", "match"},
-        "{name} works on all lanes of a wavefront in HIP, of which gfx9 has 64; {helper} keeps to CUDA's 32",
+        "HIP's {name} spans the whole wavefront (64 lanes on gfx9); {helper} works on CUDA's 32 lanes",
     )

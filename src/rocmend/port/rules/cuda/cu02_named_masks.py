@@ -1,14 +1,14 @@
-"""Operations across lanes with a mask that is named or computed.
+"""Cross-lane operations with a named or computed mask.
 
 ## What it does
 
 Reports `__shfl_*_sync`, votes, `__reduce_*_sync` and `__syncwarp` whose mask is a macro, a variable, an expression or
-a literal for some lanes, and calls helpers that take masks of 32 bits.
+a literal for some lanes, and calls helpers that take 32-bit masks.
 
 ## Why it matters
 
-HIP refuses masks of 32 bits and wants one bit a lane of the wavefront. On a wavefront of 64 lanes the bits of a warp
-are the lower or the upper half, so that no constant is right for both.
+HIP rejects 32-bit masks and needs one bit per lane of the wavefront. On a 64-lane wavefront the bits of a warp are
+the lower or the upper half, so no constant is right for both.
 
 ## Use instead
 
@@ -42,7 +42,7 @@ from rocmend.port.wave.intrinsics import SOURCES, TRIGGERS
 
 @rule(
     "CU02",
-    "Operation across lanes with a mask of 32 bits",
+    "Cross-lane operation with a 32-bit mask",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -78,5 +78,5 @@ def named_masks(file: CudaFile) -> Iterator[Found]:
     return narrowed(
         file,
         lambda site: mask_of(file, site) in {"named", "part"} and site.intrinsic.kind not in {"ballot", "match"},
-        "{name} takes a mask of 64 bits in HIP, one for each lane of a wavefront; {helper} takes CUDA's",
+        "HIP's {name} takes a 64-bit mask, one bit per lane of the wavefront; {helper} takes CUDA's 32-bit mask",
     )

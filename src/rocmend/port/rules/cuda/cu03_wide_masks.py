@@ -1,9 +1,9 @@
-"""Operations across lanes with a mask of 64 bits.
+"""Cross-lane operations with a 64-bit mask.
 
 ## What it does
 
-Reports operations across lanes whose mask is a literal of 64 bits (`0xffffffffull`, `~0ull`), and calls helpers that
-take CUDA's 32.
+Reports cross-lane operations whose mask is a 64-bit literal (`0xffffffffull`, `~0ull`), and calls helpers that take
+CUDA's 32-bit masks.
 
 ## Why it matters
 
@@ -42,7 +42,7 @@ from rocmend.port.wave.intrinsics import SOURCES, TRIGGERS
 
 @rule(
     "CU03",
-    "Operation across lanes with a mask of 64 bits",
+    "Cross-lane operation with a 64-bit mask",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -69,5 +69,5 @@ def wide_masks(file: CudaFile) -> Iterator[Found]:
     return narrowed(
         file,
         lambda site: mask_of(file, site) == "wide" and site.intrinsic.kind not in {"ballot", "match"},
-        "CUDA reads the lower 32 bits of this mask, and HIP all 64: {helper} does what CUDA's {name} does",
+        "CUDA reads the lower 32 bits of this mask, HIP all 64; {helper} behaves like CUDA's {name}",
     )

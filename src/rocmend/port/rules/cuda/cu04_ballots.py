@@ -8,13 +8,13 @@ whose results are CUDA's: 32 bits, one for each lane of the caller's own 32.
 ## Why it matters
 
 HIP's return 64 bits. Kept in an `unsigned`, they lose the upper half of a wavefront of 64 lanes; kept in 64 bits,
-every count, shift and comparison that comes after them (`__popc`, `__ffs`, `1u << lane`, `== 0xffffffff`) means
-another thing than it did. A count of 32-lane ballots gave 160 on gfx942 where 80 was right, without a warning.
+every count, shift and comparison that comes after them (`__popc`, `__ffs`, `1u << lane`, `== 0xffffffff`) changes
+meaning. A count of 32-lane ballots gave 160 on gfx942 where 80 was right, without a warning.
 
 ## Use instead
 
-The helpers of `warp32.h`: on a wavefront of 64 lanes they shift the caller's half down. Nothing that is computed from
-the result has to change.
+The helpers of `warp32.h`: on a wavefront of 64 lanes they shift the caller's half down. Code that uses the result
+does not change.
 
 ## Fix safety
 
@@ -76,5 +76,5 @@ def ballots(file: CudaFile) -> Iterator[Found]:
     return narrowed(
         file,
         lambda site: site.intrinsic.kind in {"ballot", "match"},
-        "{name} returns a bit for each lane of a wavefront in HIP; {helper} returns the 32 of the caller's own warp",
+        "HIP's {name} returns one bit per lane of the wavefront; {helper} returns 32 bits for the caller's warp",
     )

@@ -1,14 +1,14 @@
-"""32 bits of a ballot that has 64 on ROCm.
+"""A 64-bit ballot on ROCm, truncated to 32 bits.
 
 ## What it does
 
-Reports ballots that PyTorch makes (`WARP_BALLOT`, `WARP_ACTIVE_MASK`) where they are not taken as 64 bits: counted by
+Reports ballots that PyTorch makes (`WARP_BALLOT`, `WARP_ACTIVE_MASK`) where they are not used as 64 bits: counted by
 `__popc`, `__ffs`, `__clz` or `__brev`, kept in a variable of 32 bits, compared or shifted.
 
 ## Why it matters
 
-These ballots have a bit for each lane of the wavefront. What takes 32 bits of them drops the lanes from 32 on, on
-gfx9, without a warning.
+These ballots have a bit for each lane of the wavefront. Using only 32 bits drops lanes 32 to 63 on gfx9, without a
+warning.
 
 ## Use instead
 
@@ -18,7 +18,7 @@ bits and need nothing.
 
 ## Fix safety
 
-For a person: what the count is compared with, and where it is stored, decides. A ballot that goes into a variable of
+Manual: it depends on what the count is compared with and where it is stored. A ballot that goes into a variable of
 64 bits or straight into one of the counts of 64 bits is not reported.
 
 ## References
@@ -45,7 +45,7 @@ _WIDE_TYPES = frozenset((b"uint64_t", b"int64_t", b"size_t", b"lane_mask"))
 
 @rule(
     "CU05",
-    "32 bits of a ballot of 64",
+    "64-bit ballot truncated to 32 bits",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -73,8 +73,8 @@ def halves_of_wide_ballots(file: CudaFile) -> Iterator[Found]:
         yield Found(
             call.start,
             call.end,
-            f"{call.name.text.decode()} has a bit for each lane of a wavefront on ROCm, and 32 of them are taken",
-            remedy="Keep 64 bits if the code works on whole wavefronts, or use a ballot of 32 lanes if it does not.",
+            f"{call.name.text.decode()} has one bit per lane of the wavefront on ROCm, but only 32 bits are used",
+            remedy="Use 64 bits if the code works on whole wavefronts, otherwise a 32-lane ballot.",
         )
 
 

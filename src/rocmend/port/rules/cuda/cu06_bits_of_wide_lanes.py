@@ -1,8 +1,8 @@
-"""One bit of 32 for a lane that may be 32 or more.
+"""A 32-bit shift by a lane index that may be 32 or more.
 
 ## What it does
 
-Reports `1 << lane` and `1u << lane` where the lane's number is the wavefront's: `__lane_id()`, or a remainder by
+Reports `1 << lane` and `1u << lane` where the lane index is that of the wavefront: `__lane_id()`, or a remainder by
 `C10_WARP_SIZE` or `warp_size()`.
 
 ## Why it matters
@@ -16,7 +16,7 @@ fits.
 
 ## Fix safety
 
-For a person: the types that the mask passes through have to grow too. A lane of a 32-lane warp needs nothing: with
+Manual: the types that the mask passes through have to be widened too. A lane of a 32-lane warp needs nothing: with
 the helpers that CU01 to CU04 put in, masks have 32 bits on every wavefront.
 
 ## References
@@ -41,7 +41,7 @@ _ONES = frozenset((b"1", b"1u", b"1U"))
 
 @rule(
     "CU06",
-    "Bit of 32 for a lane of a wavefront",
+    "32-bit shift by a wavefront lane index",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -79,6 +79,6 @@ def bits_of_wide_lanes(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 file.tokens[index - 1].start,
                 file.tokens[last - 1].end,
-                "the lane's number goes to 63 on a wavefront of 64 lanes, and the bit is one of 32",
-                remedy="Shift 1ull and keep the mask in 64 bits, or take the lane of a 32-lane warp.",
+                "the lane index goes up to 63 on a 64-lane wavefront, but the shift has 32 bits",
+                remedy="Shift 1ull and keep the mask in 64 bits, or use the lane index within a 32-lane warp.",
             )

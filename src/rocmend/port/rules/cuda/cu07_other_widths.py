@@ -1,21 +1,21 @@
-"""Code for ROCm alone that counts a warp with other than 32 lanes.
+"""ROCm-only code with a warp size other than 32.
 
 ## What it does
 
-Reports files in which code that only ROCm compiles sets a warp's size to something else than 32 (64, `warpSize`,
-`__AMDGCN_WAVEFRONT_SIZE`) or uses HIP's wavefront-wide operations, while code that both sides compile holds
-operations across lanes.
+Reports files in which code that only ROCm compiles sets a warp size other than 32 (64, `warpSize`,
+`__AMDGCN_WAVEFRONT_SIZE`) or uses HIP's wavefront-wide operations, while code that both sides compile has cross-lane
+operations.
 
 ## Why it matters
 
-Such a file was ported by hand with another convention. Operations that keep to 32 lanes are wrong under loops that
-start at half of 64, and operations on whole wavefronts are wrong under arithmetic with 32: there is no right rewrite
-of one without the other. So none of the operations across lanes in the file is rewritten.
+Such a file was ported by hand with another convention. 32-lane operations are wrong in loops that start at 64/2, and
+wavefront-wide operations are wrong with 32-lane arithmetic: neither can be rewritten without the other. So no
+cross-lane operation in the file is rewritten.
 
 ## Use instead
 
-Either 32 lanes everywhere (remove the other size from the code for ROCm, then port again: the operations get helpers
-that keep to 32 lanes), or the wavefront's size everywhere, in the launches too.
+Either 32 lanes everywhere (remove the other size from the code for ROCm, then port again: the operations become
+32-lane helpers), or the wavefront's size everywhere, in the launches too.
 
 ## Fix safety
 
@@ -40,7 +40,7 @@ from rocmend.port.wave.sites import wave
 
 @rule(
     "CU07",
-    "Warp of other than 32 lanes in code for ROCm",
+    "ROCm code with a warp size other than 32",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -96,10 +96,8 @@ def other_widths(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 start,
                 end,
-                f"{name} makes warps of other than 32 lanes for whoever includes this",
-                remedy=(
-                    "Keep to 32 lanes in the code for ROCm too, or make all code that uses it as wide as a wavefront."
-                ),
+                f"{name} sets a warp size other than 32 for every file that includes this",
+                remedy=("Use 32 lanes in the ROCm code too, or make all code that uses it wavefront-wide."),
             )
         return
     names = sorted({file.tokens[site.at].text.decode("utf-8", "replace") for site in found.sites})
@@ -107,8 +105,6 @@ def other_widths(file: CudaFile) -> Iterator[Found]:
     yield Found(
         start,
         end,
-        f"{name} makes warps of other than 32 lanes, and shared code works across lanes ({shown})",
-        remedy=(
-            "Keep to 32 lanes in the code for ROCm too and port again, or make all of the file as wide as a wavefront."
-        ),
+        f"{name} sets a warp size other than 32, and shared code has cross-lane operations ({shown})",
+        remedy=("Use 32 lanes in the ROCm code too and port again, or make the whole file wavefront-wide."),
     )

@@ -1,18 +1,18 @@
-"""Warps of 32 lanes beside a library's wavefront.
+"""32-lane warps mixed with a library's wavefront-wide operations.
 
 ## What it does
 
 Reports names of libraries that mean the whole wavefront on ROCm (`C10_WARP_SIZE`, `WARP_SHFL`, `WARP_BALLOT`,
-`at::cuda::warp_size()`, `cuda_utils::WarpReduceSum` …) in files that also work with 32: by operations across lanes,
-`threadIdx.x % 32`, `& 31`, `>> 5`, or a 32 anywhere. `warp_size()` and `WarpReduceSum` are reported too where nothing
-else in the file tells which lanes are meant. `WARP_SYNC()`, which does nothing on ROCm, becomes a fence.
+`at::cuda::warp_size()`, `cuda_utils::WarpReduceSum` …) in files that also use 32: in cross-lane operations,
+`threadIdx.x % 32`, `& 31`, `>> 5`, or a 32 anywhere. `warp_size()` and `WarpReduceSum` are also reported where
+nothing else in the file shows which lanes are meant. `WARP_SYNC()`, which does nothing on ROCm, becomes a fence.
 
 ## Why it matters
 
-On wavefronts of 32 lanes the two agree. On gfx9 one half of the file has 64 lanes and the other 32. A change of this
-kind (`threadIdx.x & 0x1f` for a lane that shuffles used) broke mamba's backward pass on gfx9 for seven months, with
-no warning and no failure on RDNA. A launch of `warp_size()` threads does not fit a kernel of another file that keeps
-to 32; PyTorch's `BlockReduceSum` gives 0 in a block of 32 threads there.
+On 32-lane wavefronts the two agree. On gfx9 part of the file uses 64 lanes and part 32. A change of this kind
+(`threadIdx.x & 0x1f` for a lane that shuffles used) broke mamba's backward pass on gfx9 for seven months, with no
+warning and no failure on RDNA. A launch of `warp_size()` threads does not fit a kernel of another file that uses 32;
+PyTorch's `BlockReduceSum` gives 0 in a block of 32 threads there.
 
 ## Use instead
 
@@ -21,7 +21,7 @@ library's size in the arithmetic too.
 
 ## Fix safety
 
-For a person, but for the fence, which is safe on any wavefront. A file that uses only the library's names, or only 32,
+Manual, except for the fence, which is safe on any wavefront. A file that uses only the library's names, or only 32,
 is not reported.
 
 ## References
@@ -43,7 +43,7 @@ from rocmend.port.wave.widths import WAVE_WIDE, keeps_to_32, undecided, wave_wid
 
 @rule(
     "CU08",
-    "Warps of 32 lanes and of a wavefront in one file",
+    "32-lane and wavefront-wide code in one file",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -89,7 +89,7 @@ def mixed_widths(file: CudaFile) -> Iterator[Found]:
         own = any(one.name.text == b"WARP_SYNC" for one in file.functions) or b"WARP_SYNC" in file.macros
         if not own and call.qualifier in (b"", b"::"):
             edit = Edit(call.name.start, call.name.end, b"warp32_syncwarp")
-            what = "PyTorch's WARP_SYNC does nothing on ROCm: compilers may move accesses across it"
+            what = "PyTorch's WARP_SYNC is a no-op on ROCm: the compiler may move memory accesses across it"
             yield Found(call.start, call.end, what, (edit,), Outcome.AUTO, needs=("warp32",))
     wide = list(wave_wide(file))
     if not wide:
@@ -97,12 +97,12 @@ def mixed_widths(file: CudaFile) -> Iterator[Found]:
     mixed = keeps_to_32(file)
     if not mixed and not undecided(file):
         return
-    why = "other code in the file keeps to 32 lanes" if mixed else "nothing in the file says for which lanes"
+    why = "other code in the file uses 32 lanes" if mixed else "the file does not show which lanes are meant"
     for index in wide:
         token = file.tokens[index]
         yield Found(
             token.start,
             token.end,
             f"{token.text.decode()} is {WAVE_WIDE[token.text]}, and {why}",
-            remedy="Use 32 lanes everywhere (the helpers of warp32.h), or this width in all of the file.",
+            remedy="Use 32 lanes everywhere (helpers of warp32.h), or this width in the whole file.",
         )

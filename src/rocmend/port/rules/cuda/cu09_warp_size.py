@@ -2,18 +2,17 @@
 
 ## What it does
 
-Puts 32 in the place of CUDA's variable `warpSize`.
+Replaces CUDA's variable `warpSize` with 32.
 
 ## Why it matters
 
-It is 32 on every NVIDIA GPU, and 64 on gfx9. Code that uses it holds arithmetic with 32 too, as a rule: in
+It is 32 on every NVIDIA GPU, and 64 on gfx9. Code that uses it usually also has arithmetic with 32: in
 exllamav2's `head_norm.cu` a loop from `warpSize / 2` adds up 64 lanes and then one sum for each 32, so that on gfx9
-with a head of 128 the total doubles. Since HIP 7 it is no constant either, so that it can be no bound of an array.
+with a head of 128 the total doubles. Since HIP 7 it is not a constant either, so it cannot be an array bound.
 
 ## Use instead
 
-32, and operations that keep to 32 lanes (CU01 to CU04, CU10). What the code meant on NVIDIA GPUs is then what it
-means on every wavefront.
+32, and 32-lane operations (CU01 to CU04, CU10). The code then has the same meaning on every wavefront size.
 
 ## Fix safety
 
@@ -94,7 +93,7 @@ def warp_size(file: CudaFile) -> Iterator[Found]:
         yield Found(
             start,
             token.end,
-            "warpSize is 64 on gfx9, where the code was written for 32",
+            "warpSize is 64 on gfx9, and the code assumes 32",
             (Edit(start, token.end, b"32"),),
         )
 

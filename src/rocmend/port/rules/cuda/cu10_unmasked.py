@@ -1,18 +1,17 @@
-"""Operations across lanes without a mask, as CUDA 8 had them.
+"""Cross-lane operations without a mask, as in CUDA 8.
 
 ## What it does
 
-Reports `__shfl`, `__shfl_up`, `__shfl_down`, `__shfl_xor`, `__any` and `__all`, and calls helpers that keep to 32
-lanes.
+Reports `__shfl`, `__shfl_up`, `__shfl_down`, `__shfl_xor`, `__any` and `__all`, and calls 32-lane helpers instead.
 
 ## Why it matters
 
-HIP has functions of these names, so that the code compiles unchanged. Their width is that of the wavefront: on gfx9 a
-shuffle down reads across the end of CUDA's warp, and a vote counts the lanes of two warps.
+HIP has functions of these names, so the code compiles unchanged. They are wavefront-wide: on gfx9 a shuffle down
+reads past the end of CUDA's warp, and a vote counts the lanes of two warps.
 
 ## Use instead
 
-The helpers of `warp32.h`, whose width is 32 where none is given.
+The helpers of `warp32.h`, whose default width is 32.
 
 ## Fix safety
 
@@ -77,5 +76,5 @@ def unmasked(file: CudaFile) -> Iterator[Found]:
     return narrowed(
         file,
         lambda site: not site.intrinsic.masked and site.intrinsic.kind not in {"ballot", "match"},
-        "{name} works on all lanes of a wavefront in HIP, of which gfx9 has 64; {helper} keeps to CUDA's 32",
+        "HIP's {name} spans the whole wavefront (64 lanes on gfx9); {helper} works on CUDA's 32 lanes",
     )

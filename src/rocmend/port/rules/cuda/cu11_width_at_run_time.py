@@ -1,24 +1,24 @@
-"""A warp's size that is asked for at run time, or needed as a constant.
+"""A warp size queried at run time, or needed as a constant.
 
 ## What it does
 
-Puts 32 in the place of `properties.warpSize` on the host, and reports what cannot be rewritten:
+Replaces `properties.warpSize` with 32 on the host, and reports what cannot be rewritten:
 `cudaDevAttrWarpSize`, and constants or bounds of arrays made from a library's wave size.
 
 ## Why it matters
 
-On gfx9 the device says 64. A launch that is sized with it no longer fits kernels that work with warps of 32. Since
+On gfx9 the device reports 64. A launch sized with it no longer fits kernels written for 32-lane warps. Since
 ROCm 7 the libraries' wave sizes (`C10_WARP_SIZE`, `rocprim::warp_size()`) are no constants, so that arrays cannot be
 sized with them.
 
 ## Use instead
 
-32, as on every NVIDIA GPU. A program that only prints the number may go on asking: those uses are not reported.
+32, as on every NVIDIA GPU. Uses that only print the value are not reported.
 
 ## Fix safety
 
 Safe where it is rewritten: it is the value that the program has had wherever it ran. A member of that name of the
-project's own type is left alone; one of an object whose type is not known is for a person.
+project's own type is left alone; one of an object of unknown type has to be ported by hand.
 
 ## References
 
@@ -45,7 +45,7 @@ _PURE = frozenset((b"getCurrentDeviceProperties", b"getDeviceProperties"))
 
 @rule(
     "CU11",
-    "Warp size asked for at run time",
+    "Warp size queried at run time",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -95,7 +95,7 @@ def width_at_run_time(file: CudaFile) -> Iterator[Found]:
         yield Found(
             start,
             token.end,
-            "the device's warp size is 64 on gfx9, where the code was written for 32",
+            "the device's warp size is 64 on gfx9, and the code assumes 32",
             (Edit(start, token.end, b"32"),),
         )
     for index in file.names(b"cudaDevAttrWarpSize", b"CU_DEVICE_ATTRIBUTE_WARP_SIZE"):
@@ -103,11 +103,11 @@ def width_at_run_time(file: CudaFile) -> Iterator[Found]:
     for index in file.names(b"C10_WARP_SIZE", b"warp_size"):
         if file.tokens[index].text not in file.macros and _constant(file, index):
             token = file.tokens[index]
-            yield _manual(token.start, token.end, f"{token.text.decode()} is no constant since ROCm 7")
+            yield _manual(token.start, token.end, f"{token.text.decode()} is not a constant since ROCm 7")
 
 
 def _manual(start: int, end: int, message: str) -> Found:
-    remedy = "Use 32 where the kernels work with warps of 32; read the number only to print it."
+    remedy = "Use 32 if the kernels use 32-lane warps; query the device only to print the value."
     return Found(start, end, message, outcome=Outcome.MANUAL, remedy=remedy)
 
 

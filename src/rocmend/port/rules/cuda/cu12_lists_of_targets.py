@@ -1,23 +1,23 @@
-"""A list of gfx targets that decides how wide a wavefront is.
+"""A list of gfx targets that decides the wavefront size.
 
 ## What it does
 
-Reports conditionals that give a warp's size by names of targets and know gfx10 and gfx11 but not gfx12, and
+Reports conditionals that set a warp size by target name and list gfx10 and gfx11 but not gfx12, and
 comparisons of architecture names with such prefixes.
 
 ## Why it matters
 
 Every new family falls into the last branch: gfx12 has 32 lanes, and a list with "gfx10 or gfx11, else 64" gives it
-64. mamba's lists have been so twice: the build script's, and the one in `reverse_scan.cuh`.
+64. mamba had two such lists: the build script's, and the one in `reverse_scan.cuh`.
 
 ## Use instead
 
-`__AMDGCN_WAVEFRONT_SIZE` or `warpSize` in a kernel, `hipDeviceProp_t::warpSize` on the host, or code that keeps to 32
-lanes on any wavefront. If it must be a list, list the families with 64 lanes: gfx6 to gfx9; they will not grow.
+`__AMDGCN_WAVEFRONT_SIZE` or `warpSize` in a kernel, `hipDeviceProp_t::warpSize` on the host, or 32-lane code on any
+wavefront. If a list is needed, list the 64-lane families, gfx6 to gfx9: no more will be added.
 
 ## Fix safety
 
-For a person: it is code that was written for ROCm.
+Manual: the code was written for ROCm.
 
 ## References
 
@@ -43,7 +43,7 @@ _TEXT = re.compile(rb"\"gfx1[01]\d*\"")
 
 @rule(
     "CU12",
-    "Wavefront size by a list of targets that lacks gfx12",
+    "Wavefront size from a list of targets without gfx12",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -118,6 +118,6 @@ def _found(start: int, end: int) -> Found:
     return Found(
         start,
         end,
-        "this list gives gfx12 wavefronts of 64 lanes, and they have 32",
-        remedy="List the targets with 64 lanes (gfx6 to gfx9), or ask: __AMDGCN_WAVEFRONT_SIZE, warpSize.",
+        "this list assumes 64-lane wavefronts on gfx12, which has 32",
+        remedy="List the 64-lane targets (gfx6 to gfx9), or use __AMDGCN_WAVEFRONT_SIZE or warpSize.",
     )

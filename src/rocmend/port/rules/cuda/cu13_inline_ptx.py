@@ -2,8 +2,8 @@
 
 ## What it does
 
-Puts C++ in the place of `asm` statements whose instructions all have an exact counterpart, and reports the others
-with the reason: which instruction it is, and for matrix instructions their shape.
+Replaces `asm` statements whose instructions all have an exact counterpart with C++, and reports the others with the
+reason: which instruction it is, and for matrix instructions their shape.
 
 ## Why it matters
 
@@ -13,15 +13,16 @@ rewriting it by eye loses the corners: `shr` by more than 31, the sign mode of `
 
 ## Use instead
 
-The calls of `ptx.h`: `hip_ptx::lop3(a, b, c, 0x96)`. Lanes, votes and shuffles keep to 32 lanes (`warp32.h`).
-Asynchronous copies become plain ones at the place where they are issued, so that waiting for them waits for nothing;
+The calls of `ptx.h`: `hip_ptx::lop3(a, b, c, 0x96)`. Lanes, votes and shuffles use 32 lanes (`warp32.h`).
+Asynchronous copies become plain ones at the place where they are issued, so waiting for them is a no-op;
 hints about caches are left out, loads past the first cache become atomic ones of the device's scope.
 
 ## Fix safety
 
 Safe for what is rewritten: each translation was run against a model of PTX's semantics over random and edge operands.
-Instructions marked `approx` get the math library's value, which is nearer; NaN stays NaN, with another payload. What
-is not in the table is for a person. Speed is not part of it: a copy that overlapped with arithmetic no longer does.
+Instructions marked `approx` get the math library's value, which is nearer; NaN stays NaN, with another payload.
+Instructions that are not in the table have to be ported by hand. Performance may differ: a copy that overlapped with
+arithmetic no longer does.
 
 ## References
 
@@ -127,26 +128,28 @@ def inline_ptx(file: CudaFile) -> Iterator[Found]:
         if found.reason and _of_the_host(file, statement):
             continue
         if found.reason or (lanes and other_width):
-            reason = found.reason or "it works across lanes, and code for ROCm in this file has another width"
+            reason = found.reason or "it is a cross-lane operation, and the ROCm code in this file uses another width"
             yield Found(
                 statement.start,
                 statement.end,
                 f"inline PTX: {reason}",
                 outcome=Outcome.MANUAL,
-                remedy="Write it in C++ or with builtins for AMD GPUs, under USE_ROCM.",
+                remedy="Rewrite it in C++ or with AMD builtins, under USE_ROCM.",
             )
             continue
         edit = Edit(statement.start, statement.end, _text(file, statement, found.lines))
-        yield Found(statement.start, statement.end, "inline PTX, which C++ can say", (edit,), needs=("ptx", "warp32"))
+        yield Found(
+            statement.start, statement.end, "inline PTX with a C++ equivalent", (edit,), needs=("ptx", "warp32")
+        )
     for index in file.names(b"asm", b"__asm__", b"__asm"):
         if file.tokens[index].directive >= 0 and _ends_there(file, index):
             token = file.tokens[index]
             yield Found(
                 token.start,
                 token.end,
-                "inline PTX: a macro stands for asm, so that its statements are not seen",
+                "inline PTX behind a macro for asm: its statements cannot be analysed",
                 outcome=Outcome.MANUAL,
-                remedy="Write asm out where it is used, then port again.",
+                remedy="Write asm at each use instead of the macro, then port again.",
             )
     for name, text in (
         (b"__cvta_generic_to_shared", b"hip_ptx::shared_address"),

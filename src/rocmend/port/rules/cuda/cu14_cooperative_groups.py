@@ -1,4 +1,4 @@
-"""Cooperative groups that HIP lacks, or that are as wide as a wavefront.
+"""Cooperative groups that HIP lacks, or that are wavefront-wide.
 
 ## What it does
 
@@ -12,7 +12,7 @@ HIP's `coalesced_threads()` holds the active lanes of a wavefront: up to 64 on g
 threads for each warp or a mask of 32 bits is wrong. Its ballots have 64 bits, so that what is shifted out of 32 stays.
 Its tiles of up to 32 threads shuffle right on every wavefront; their votes named lanes that a wavefront of 32 does not
 have in HIP 6. HIP has no `cooperative_groups/reduce.h`, and none of the headers for scans and copies: what
-is used of those is reported, and including them is nothing that ROCm needs.
+is used of those is reported, and the includes are not needed on ROCm.
 
 ## Use instead
 
@@ -176,7 +176,7 @@ def cooperative_groups(file: CudaFile) -> Iterator[Found]:
             token = file.tokens[index]
             edit = Edit(file.tokens[first].start, token.end, b"warp32_groups::" + token.text)
             what = (
-                f"HIP's {token.text.decode()} takes the lanes of a wavefront, of which gfx9 has 64"
+                f"HIP's {token.text.decode()} spans the wavefront (64 lanes on gfx9)"
                 if token.text in _GROUPS
                 else f"HIP's cooperative groups have no {token.text.decode()}"
             )
@@ -185,7 +185,7 @@ def cooperative_groups(file: CudaFile) -> Iterator[Found]:
         if _qualified(file, index, names) >= 0:
             token = file.tokens[index]
             what = f"HIP's cooperative groups have no {token.text.decode()}"
-            yield _manual(token.start, token.end, what, "Write it with shfl and size, or with a block's own LDS.")
+            yield _manual(token.start, token.end, what, "Implement it with shfl and size, or with shared memory (LDS).")
     yield from _tiles(file)
     yield from _votes(file)
 
@@ -255,7 +255,7 @@ def _tiles(file: CudaFile) -> Iterator[Found]:
                 yield _manual(
                     token.start,
                     token.end,
-                    f"a tile of {shown} threads may be more than 32: a wavefront of gfx10 to gfx12 has no more",
+                    f"a tile of {shown} threads may exceed 32, the wavefront size of gfx10 to gfx12",
                     "Use tiles of at most 32 threads, and combine their results in LDS.",
                 )
             continue
@@ -264,8 +264,8 @@ def _tiles(file: CudaFile) -> Iterator[Found]:
             yield _manual(
                 call.start,
                 call.end,
-                "HIP divides a coalesced group wrongly where a wavefront has 64 lanes",
-                "Divide the block instead, or the lanes by binary_partition.",
+                "HIP partitions a coalesced group wrongly on 64-lane wavefronts",
+                "Partition the block instead, or use binary_partition.",
             )
 
 
@@ -301,9 +301,9 @@ def _votes(file: CudaFile) -> Iterator[Found]:
         simple = sign == b"." and group.kind == Kind.NAME and text_at(file, index - 3) not in (b".", b"->", b"::")
         if token.text in _OWN_NAMES and not (function is not None and function.on_device) and token.directive < 0:
             continue
-        what = f"{token.text.decode()} of a group has a bit for each lane of a wavefront in HIP"
+        what = f"{token.text.decode()} of a group has one bit per lane of the wavefront in HIP"
         if not simple:
-            yield _manual(token.start, token.end, what, "Give the group a name of its own, then port again.")
+            yield _manual(token.start, token.end, what, "Give the group a variable of its own, then port again.")
             continue
         edit = Edit(group.start, file.tokens[index + 1].end, b"warp32_groups::%s(%s, " % (token.text, group.text))
         yield Found(group.start, token.end, what, (edit,), needs=_NEEDS)

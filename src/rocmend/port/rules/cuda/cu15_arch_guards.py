@@ -1,22 +1,22 @@
-"""Code chosen by `__CUDA_ARCH__`.
+"""Code selected by `__CUDA_ARCH__`.
 
 What it does:
   Finds conditionals on `__CUDA_ARCH__`, which HIP's compiler never defines. A test for device code alone is
-  rewritten; a fallback for old GPUs that HIP has built in is left out; for the others it says which branch ROCm
-  compiles.
+  rewritten; a fallback for old GPUs that HIP has built in is removed; for the others the message shows which branch
+  ROCm compiles.
 
 Why it matters:
-  What is not defined counts as 0: ROCm compiles the branch of the oldest GPU, or the host's. Where a branch is empty
-  there, a kernel does nothing, and no compiler says so.
+  An undefined macro counts as 0: ROCm compiles the branch for the oldest GPU, or the host's. If that branch is empty,
+  the kernel does nothing, without a warning.
 
 Use instead:
-  `__HIP_DEVICE_COMPILE__` tells device code from host code. For what a GPU can do, test the feature (`__gfx942__`,
-  `__has_builtin`) or write the branch for ROCm. A conditional in which a name of ROCm already decides, such as
-  `#if defined(USE_ROCM) || __CUDA_ARCH__ >= 700`, is not reported.
+  `__HIP_DEVICE_COMPILE__` distinguishes device code from host code. For what a GPU can do, test the feature
+  (`__gfx942__`, `__has_builtin`) or write the branch for ROCm. A conditional in which a name of ROCm already decides,
+  such as `#if defined(USE_ROCM) || __CUDA_ARCH__ >= 700`, is not reported.
 
 Fix safety:
-  Safe where only device code is told from host code. Where a number decides, nothing is rewritten: a branch in device
-  code that says what older GPUs do is noted, every other is for a person.
+  Safe where the macro only distinguishes device code from host code. Where a number decides, nothing is rewritten: a
+  branch in device code for older GPUs is a note, all others have to be ported by hand.
 
 References:
   HIP porting guide, identifying the compiler. Clang documentation, HIP support.
@@ -38,14 +38,14 @@ _ARCH = b"__CUDA_ARCH__"
 _REFUSALS = (b"assert", b"static_assert", b"trap", b"__trap", b"printf", b"abort", b"exit", b"__builtin_trap")
 """What stands in a branch that only says that a GPU is too old."""
 _REMEDY = (
-    "Decide what ROCm is to compile here: write a branch for it (#if defined(USE_ROCM)), or make sure that the branch "
-    "which is compiled without __CUDA_ARCH__ is complete."
+    "Add a ROCm branch (#if defined(USE_ROCM)), or make sure that the branch compiled without __CUDA_ARCH__ is "
+    "complete."
 )
 
 
 @rule(
     "CU15",
-    "Code chosen by __CUDA_ARCH__",
+    "Code selected by __CUDA_ARCH__",
     Language.CUDA,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
@@ -118,7 +118,7 @@ def arch_guards(file: CudaFile) -> Iterator[Found]:
                     "__CUDA_ARCH__ is used as a value, and ROCm does not define it",
                     outcome=Outcome.MANUAL,
                     severity=Severity.ERROR,
-                    remedy="Give the value another source on the ROCm side.",
+                    remedy="Use another value on the ROCm side.",
                 )
         elif group not in seen:
             seen.add(group)
@@ -159,14 +159,16 @@ def _guard(file: CudaFile, group: Group, number: int, token: Token) -> Iterator[
     asked = [one for one in words if _ARCH in one]
     if all(_asks_for_device(one) for one in asked):
         edits = tuple(edit for branch in members for edit in _device_test(file, branch))
-        yield Found(token.start, token.end, "device code is told from host code by __CUDA_ARCH__", edits, Outcome.AUTO)
+        yield Found(
+            token.start, token.end, "__CUDA_ARCH__ distinguishes device code from host code", edits, Outcome.AUTO
+        )
     elif _atomics_left_out(file, members):
         return  # ROCm compiles the branch that takes atomicAdd as it is built in
     elif len(members) == 1 and _own_atomics(file, group.start, group.end):
         yield Found(
             token.start,
             token.end,
-            "atomicAdd of double for old GPUs: HIP has it",
+            "atomicAdd of double for old GPUs, which HIP already has",
             (Edit(group.start, group.end, b""),),
             Outcome.AUTO,
         )

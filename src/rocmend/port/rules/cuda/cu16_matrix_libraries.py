@@ -4,12 +4,12 @@ What it does:
   Finds `nvcuda::wmma`, and the headers and namespaces of CUTLASS and CuTe.
 
 Why it matters:
-  Fragments of matrices have other shapes and other owners of elements on AMD GPUs (MFMA on gfx9, WMMA on gfx11 and
-  gfx12), and the wave size is part of them. There is no text to put in their place.
+  Matrix fragments have other shapes and element layouts on AMD GPUs (MFMA on gfx9, WMMA on gfx11 and gfx12), which
+  depend on the wavefront size. There is no textual replacement.
 
 Use instead:
   rocWMMA for the matrix instructions (its interface is close to `nvcuda::wmma`; do not read elements of fragments by
-  hand), composable_kernel or hipBLASLt for what CUTLASS is used for.
+  hand), composable_kernel or hipBLASLt instead of CUTLASS.
 
 Fix safety:
   Nothing is rewritten.
@@ -31,8 +31,8 @@ from rocmend.port.rule import Case, Found, rule
 _HEADERS = ("mma.h", "crt/mma.h")
 _FOLDERS = ("cutlass/", "cute/")
 _SPACES = {
-    b"wmma": "rocWMMA (rocwmma/rocwmma.hpp): the calls are alike; fragments are another size on each GPU.",
-    b"nvcuda": "rocWMMA (rocwmma/rocwmma.hpp): the calls are alike; fragments are another size on each GPU.",
+    b"wmma": "rocWMMA (rocwmma/rocwmma.hpp): a similar API; fragment sizes differ per GPU.",
+    b"nvcuda": "rocWMMA (rocwmma/rocwmma.hpp): a similar API; fragment sizes differ per GPU.",
     b"cutlass": "Use composable_kernel or hipBLASLt.",
     b"cute": "Use composable_kernel, or rocWMMA for the matrix instructions alone.",
 }
@@ -40,7 +40,7 @@ _SPACES = {
 
 @rule(
     "CU16",
-    "Matrix instructions of NVIDIA, or a library for them",
+    "NVIDIA matrix instructions, or a library for them",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,

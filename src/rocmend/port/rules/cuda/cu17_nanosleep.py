@@ -2,7 +2,7 @@
 
 ## What it does
 
-Puts a helper in the place of `__nanosleep`.
+Replaces `__nanosleep` with a helper.
 
 ## Why it matters
 
@@ -14,7 +14,7 @@ HIP has no such function. AMD GPUs sleep for multiples of 64 cycles (`s_sleep`),
 
 ## Fix safety
 
-Safe: how long CUDA's sleeps is a hint too, from nothing to twice the time. A loop that waits for another thread is
+Safe: CUDA's sleep time is a hint too, from zero to twice the time. A loop that waits for another thread is
 reported by CU31.
 
 ## References

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Puts helpers in the place of `__dp4a`, `__dp2a_lo` and `__dp2a_hi`.
+Replaces `__dp4a`, `__dp2a_lo` and `__dp2a_hi` with helpers.
 
 ## Why it matters
 
@@ -16,8 +16,8 @@ gfx1010).
 
 ## Fix safety
 
-Safe: each form was run against a model of the PTX instruction over random and edge operands. Where speed counts,
-`__builtin_amdgcn_sdot4` and its like are the next step.
+Safe: each form was run against a model of the PTX instruction over random and edge operands. If performance matters,
+use `__builtin_amdgcn_sdot4` and similar builtins.
 
 ## References
 

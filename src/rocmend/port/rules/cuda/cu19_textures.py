@@ -4,7 +4,7 @@ What it does:
   Finds texture and surface references, and reads and writes through textures and surfaces.
 
 Why it matters:
-  References (`texture<float, 2>`) are gone from CUDA 12 and deprecated in HIP. Reads through texture objects compile
+  References (`texture<float, 2>`) were removed in CUDA 12 and deprecated in HIP. Reads through texture objects compile
   for RDNA; gfx90a, gfx942 and gfx950 have no image instructions at all, and HIP refuses them there.
 
 Use instead:
@@ -12,7 +12,7 @@ Use instead:
   write them out, and keep texture objects for RDNA alone.
 
 Fix safety:
-  Nothing is rewritten: border modes and filtering decide what a read outside of the image gives.
+  Nothing is rewritten: the result of an out-of-bounds read depends on border mode and filtering.
 
 References:
   HIP documentation, texture management. AMD CDNA 3 instruction set.
@@ -37,7 +37,7 @@ _READS = tuple(
     for shape in ("1D", "2D", "3D", "1DLayered", "2DLayered", "Cubemap", "CubemapLayered")
     for how in ("read", "write")
 )
-_REMEDY = "Read through a pointer with plain loads; write addressing and filtering out where they are used."
+_REMEDY = "Use plain loads through a pointer; write addressing modes and filtering by hand."
 
 
 @rule(

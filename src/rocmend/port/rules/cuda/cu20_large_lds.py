@@ -1,15 +1,15 @@
 """More than 64 KiB of shared memory.
 
 What it does:
-  Adds up the `__shared__` arrays of a kernel where their sizes are constant, and reads constant sizes that
-  `cudaFuncSetAttribute` asks for.
+  Sums the `__shared__` arrays of a kernel if their sizes are constant, and reads constant sizes passed to
+  `cudaFuncSetAttribute`.
 
 Why it matters:
   A workgroup has 64 KiB of LDS on every AMD GPU but gfx950 (160 KiB). A kernel with more static LDS does not compile;
-  one that asks for more at its launch fails there.
+  one that requests more dynamic LDS fails at launch.
 
 Use instead:
-  Smaller tiles, or half of the tile at a time; registers and shuffles for what only one wave needs.
+  Smaller tiles, or half of the tile at a time; registers and shuffles for data that one wave needs.
 
 Fix safety:
   Nothing is rewritten.
@@ -31,7 +31,7 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _LDS_BYTES = 65536
-_REMEDY = "Make the tile smaller, or work on a part of it at a time: a workgroup has 64 KiB of LDS (160 KiB on gfx950)."
+_REMEDY = "Use a smaller tile, or process it in parts: a workgroup has 64 KiB of LDS (160 KiB on gfx950)."
 _ATTRIBUTE = b"cudaFuncAttributeMaxDynamicSharedMemorySize"
 
 
@@ -115,9 +115,9 @@ def _asked(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 call.start,
                 call.end,
-                "dynamic LDS of a size that is not known here: a workgroup has 64 KiB (160 KiB on gfx950)",
+                "dynamic LDS of unknown size: a workgroup has 64 KiB (160 KiB on gfx950)",
                 outcome=Outcome.NOTE,
                 severity=Severity.WARNING,
             )
         elif size > _LDS_BYTES:
-            yield Found(call.start, call.end, f"{size} bytes of dynamic LDS are asked for", remedy=_REMEDY)
+            yield Found(call.start, call.end, f"{size} bytes of dynamic LDS are requested", remedy=_REMEDY)

@@ -1,11 +1,11 @@
-"""A kernel where HIP takes a pointer.
+"""A kernel passed without a cast to `const void *`.
 
 What it does:
-  Casts the kernel that `cudaFuncSetAttribute`, `cudaFuncGetAttributes` and the like are called with.
+  Casts the kernel argument of `cudaFuncSetAttribute`, `cudaFuncGetAttributes` and similar functions.
 
 Why it matters:
-  CUDA has templates of these functions that take any kernel; HIP has only the forms that take `const void *`, and a
-  function is no object pointer in C++.
+  CUDA has templates of these functions that take any kernel; HIP only has overloads for `const void *`, and C++ does
+  not convert function pointers to it.
 
 Use instead:
   `reinterpret_cast<const void *>(kernel)`.
@@ -39,7 +39,7 @@ _AT = {
 
 @rule(
     "CU21",
-    "Kernel passed where HIP takes a pointer",
+    "Kernel passed without a cast to const void *",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,

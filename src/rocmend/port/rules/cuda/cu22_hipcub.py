@@ -1,18 +1,18 @@
-"""Parts of CUB that hipCUB has not, or has otherwise.
+"""CUB features that hipCUB lacks or implements differently.
 
 What it does:
-  Finds votes and warp numbers of CUB, whose width is the hardware's in hipCUB, and CUB's dispatch layer.
+  Finds CUB's votes and warp ids, which are wavefront-wide in hipCUB, and CUB's dispatch layer.
 
 Why it matters:
-  `cub::WARP_ALL` asks 64 lanes on gfx9, and `cub::WarpId()` counts wavefronts there. Code that counts 32 lanes around
-  them is wrong without a word from the compiler. The dispatch layer and its policies are CUB's own.
+  `cub::WARP_ALL` covers 64 lanes on gfx9, and `cub::WarpId()` counts wavefronts. Code that assumes 32 lanes is wrong,
+  without a compiler warning. The dispatch layer and its policies are CUB's own.
 
 Use instead:
   `threadIdx.x / 32` for a warp's number, `__all_sync` for a vote (both are ported); the collectives with an explicit
-  width. For what dispatches by hand, the device-wide calls of hipCUB.
+  width. Instead of manual dispatch, hipCUB's device-wide calls.
 
 Fix safety:
-  Nothing is rewritten. Headers and the namespace are the compatibility header's work (CU40).
+  Nothing is rewritten. The compatibility header (CU40) handles headers and the namespace.
 
 References:
   hipCUB documentation.
@@ -28,10 +28,10 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _LANES = {
-    b"WarpId": "a number of wavefronts, which hold 64 threads on gfx9",
-    b"WARP_ALL": "a vote of the whole wavefront",
-    b"WARP_ANY": "a vote of the whole wavefront",
-    b"WARP_BALLOT": "a ballot of the whole wavefront",
+    b"WarpId": "counts wavefronts, which have 64 threads on gfx9",
+    b"WARP_ALL": "a vote over the whole wavefront",
+    b"WARP_ANY": "a vote over the whole wavefront",
+    b"WARP_BALLOT": "a ballot over the whole wavefront",
     b"WARP_SYNC": "CUB's own",
     b"MatchAny": "a match over the whole wavefront",
 }
@@ -48,7 +48,7 @@ _OWN = (
 
 @rule(
     "CU22",
-    "Part of CUB that hipCUB has not, or has otherwise",
+    "CUB feature that hipCUB lacks or implements differently",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -80,8 +80,8 @@ def hipcub(file: CudaFile) -> Iterator[Found]:
         if token.text in _LANES:
             message, remedy = (
                 f"cub::{name} is {_LANES[token.text]}",
-                "Count the lanes of a logical warp of 32 by threadIdx.",
+                "Compute the index within a logical 32-lane warp from threadIdx.",
             )
         else:
-            message, remedy = f"hipCUB has no {name}", "Use the device-wide call of hipCUB, or rocPRIM."
+            message, remedy = f"hipCUB has no {name}", "Use hipCUB's device-wide call, or rocPRIM."
         yield Found(token.start, token.end, message, remedy=remedy)

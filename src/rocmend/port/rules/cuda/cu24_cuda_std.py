@@ -1,11 +1,11 @@
-"""libcu++: `cuda::std` and its relatives.
+"""libcu++: `cuda::std` and related headers.
 
 What it does:
-  Puts the standard header and `std::` in the place of `cuda::std::` where what is used is known at compile time
+  Replaces `cuda::std::` with the standard header and `std::` for compile-time features
   (limits, type traits, integer types). The others are reported.
 
 Why it matters:
-  libcu++ is a part of the CUDA toolkit; ROCm does not come with it.
+  libcu++ is part of the CUDA toolkit; ROCm does not include it.
 
 Use instead:
   The standard library where it is `constexpr`: HIP's compiler takes such functions in device code. libhipcxx, or

@@ -4,7 +4,7 @@ What it does:
   Calls a compare-and-swap loop where `atomicAdd` adds `__half`, `__half2`, `__nv_bfloat16` or `__nv_bfloat162`.
 
 Why it matters:
-  CUDA has these overloads; HIP 6 has none of them, and `unsafeAtomicAdd` is for some GPUs and some memory only.
+  CUDA has these overloads; HIP 6 has none of them, and `unsafeAtomicAdd` works on some GPUs and memory types only.
 
 Use instead:
   `cuda_to_hip_atomicAdd` of the compatibility header: right on every GPU and all memory. `unsafeAtomicAdd` is faster

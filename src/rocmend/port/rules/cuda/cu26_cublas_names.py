@@ -1,4 +1,4 @@
-"""Names of cuBLAS that PyTorch's build leaves as they are.
+"""cuBLAS names that PyTorch's build does not translate.
 
 What it does:
   In sources that PyTorch builds, writes the HIP names of cuBLAS data types, compute types and math modes.
@@ -50,7 +50,7 @@ _TORCH = (b"<torch/", b'"torch/', b"<ATen/", b'"ATen/', b"<c10/", b'"c10/')
 
 @rule(
     "CU26",
-    "Name of cuBLAS that PyTorch's build leaves",
+    "cuBLAS name that PyTorch's build does not translate",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -84,6 +84,6 @@ def cublas_names(file: CudaFile) -> Iterator[Found]:
         yield Found(
             token.start,
             token.end,
-            f"{name} is left by PyTorch's build",
+            f"{name} is not translated by PyTorch's build",
             (Edit(token.start, token.end, known[token.text]),),
         )

@@ -6,9 +6,9 @@ Notes it.
 
 ## Why it matters
 
-In CUDA it is the least number of blocks that a multiprocessor shall hold, in HIP the least number of wavefronts that
-a SIMD (an execution unit) shall: the same number asks for another register budget. Too many wavefronts make the
-compiler spill registers. Results do not change.
+In CUDA it is the minimum number of blocks per multiprocessor, in HIP the minimum number of wavefronts per SIMD
+(execution unit): the same number means another register budget. Too many wavefronts make the compiler spill
+registers. Results do not change.
 
 ## Use instead
 
@@ -53,5 +53,5 @@ def launch_bounds(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 call.start,
                 call.end,
-                f"the second argument ({text}) is blocks a multiprocessor in CUDA, and wavefronts a SIMD in HIP",
+                f"the second argument ({text}) means blocks per multiprocessor in CUDA, but wavefronts per SIMD in HIP",
             )

@@ -1,4 +1,4 @@
-"""Lanes of one warp that meet at different calls.
+"""Lanes of one warp that reach different calls.
 
 ## What it does
 
@@ -9,18 +9,17 @@ Intrinsics, inline PTX, members of cooperative groups and functions that hold on
 ## Why it matters
 
 Since Volta, lanes in different branches can take part in the same shuffle, vote or `__syncwarp`. The lanes of a
-wavefront cannot: each branch is run by itself with the other lanes masked off, so that a shuffle reads lanes that are
-not there, and a barrier of a warp orders nothing. Nothing hangs and nothing warns: the result is wrong. Two warps in
-different branches that meet at different `__syncthreads()` are one wavefront of 64 lanes on gfx9, which comes to
-both.
+wavefront cannot: each branch is run by itself with the other lanes masked off, so a shuffle reads inactive lanes, and
+a warp barrier orders nothing. There is no hang and no warning: the result is wrong. Two warps in different branches
+that meet at different `__syncthreads()` are one wavefront of 64 lanes on gfx9, which executes both.
 
 ## Use instead
 
-Take the operation out of the branches: choose the value first, then let all lanes make one call.
+Move the operation out of the branches: set the value first, then let all lanes make one call.
 
 ## Fix safety
 
-For a person. A condition that is shown to be the same in all lanes of a warp (blocks, arguments of a kernel,
+Manual. A condition that is shown to be the same in all lanes of a warp (blocks, arguments of a kernel,
 `threadIdx.x / 32`, votes of all lanes, and variables of these that nothing may change) is not reported, nor are masks
 that `__activemask()` or a ballot gave within the branch. An operation in one branch alone is not reported: CUDA
 defines it only where all lanes that its mask names take that branch or have ended.
@@ -167,17 +166,15 @@ def meeting_in_branches(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 split.start,
                 split.end,
-                f"warps that this branch parts meet at two barriers, {where}",
-                remedy=(
-                    "Put one __syncthreads() after the branches: a wavefront of 64 lanes would come to both of them."
-                ),
+                f"warps diverge here and reach two different barriers, {where}",
+                remedy=("Use one __syncthreads() after the branches: a 64-lane wavefront would execute both."),
             )
             continue
         yield Found(
             split.start,
             split.end,
-            f"lanes that this branch parts may meet across two calls, {where}; on AMD they cannot",
+            f"lanes that diverge here may meet at two different calls, {where}; this does not work on AMD",
             remedy=(
-                "Choose the value in the branches and make one call after them, or use masks of the branch's own lanes."
+                "Set the value in the branches and make one call after them, or use masks of each branch's own lanes."
             ),
         )

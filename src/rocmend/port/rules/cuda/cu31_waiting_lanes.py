@@ -2,24 +2,24 @@
 
 ## What it does
 
-Reports loops of device code that do nothing but ask whether another thread has changed a value: spin locks by
+Reports device-code loops that only poll a value until another thread changes it: spin locks by
 `atomicCAS` or `atomicExch`, flags in memory. A wait of a block's first thread alone is noted.
 
 ## Why it matters
 
-Since Volta each lane makes progress of its own. The lanes of a wavefront do not: while some of them loop, the others
-stand still, so that a lane that waits for one of its own wavefront waits forever. On gfx9 a wavefront holds two of
+Since Volta each lane makes independent progress. The lanes of a wavefront do not: while some of them loop, the others
+are stopped, so a lane that waits for another lane of its wavefront waits forever. On gfx9 a wavefront holds two of
 CUDA's warps: a lock that only one lane of each warp takes, safe on every NVIDIA GPU, hangs there.
 
 ## Use instead
 
-Let one thread of a block wait, with the others at `__syncthreads()`; put the critical section into the loop (`if
+Let one thread of a block wait, with the others at `__syncthreads()`; move the critical section into the loop (`if
 (taken) { …; release; done = true; }`); or use atomic operations instead of locks.
 
 ## Fix safety
 
 For a person. Loops that repeat an atomic operation until it succeeds (`do { assumed = old; … } while (assumed !=
-old)`) wait for nobody and are not reported.
+old)`) wait for no other thread and are not reported.
 
 ## References
 
@@ -111,7 +111,7 @@ def waiting_lanes(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 wait.start,
                 wait.end,
-                "the block's first thread waits for another block: on AMD too, all blocks must fit the GPU at once",
+                "the block's first thread waits for another block: all blocks must be resident at once, on AMD too",
                 outcome=Outcome.NOTE,
                 severity=Severity.ADVICE,
             )
@@ -119,8 +119,6 @@ def waiting_lanes(file: CudaFile) -> Iterator[Found]:
         yield Found(
             wait.start,
             wait.end,
-            "this loop waits for another thread, which does not run while a lane of its wavefront loops",
-            remedy=(
-                "Let one thread of the block wait, put the critical section into the loop, or use atomic operations."
-            ),
+            "this loop waits for another thread, which makes no progress while a lane of its wavefront spins",
+            remedy=("Let one thread of the block wait, move the critical section into the loop, or use atomics."),
         )

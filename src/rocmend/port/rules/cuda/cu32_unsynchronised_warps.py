@@ -1,4 +1,4 @@
-"""Steps of a warp that no barrier parts.
+"""Warp-synchronous code without a barrier.
 
 ## What it does
 
@@ -8,7 +8,7 @@ array is `volatile`.
 
 ## Why it matters
 
-Such code counts on the lanes of a warp running in lockstep. A wavefront does run so; a compiler may still keep values
+Such code relies on the lanes of a warp running in lockstep. A wavefront does run so; a compiler may still keep values
 in registers or reorder the accesses, and does. With `volatile` the order is kept: then the last 32 threads are in one
 wavefront of either size, and the steps are right.
 
@@ -18,7 +18,7 @@ wavefront of either size, and the steps are right.
 
 ## Fix safety
 
-For a person without `volatile`; nothing is to be done with it.
+Manual without `volatile`; with it, no change is needed.
 
 ## References
 
@@ -38,7 +38,7 @@ from rocmend.port.wave.lockstep import steps
 
 @rule(
     "CU32",
-    "Steps of a warp without a barrier",
+    "Warp-synchronous code without a barrier",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -71,7 +71,7 @@ def unsynchronised_warps(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 step.start,
                 step.end,
-                f"{step.name} is volatile, so that a wavefront keeps these steps in order",
+                f"{step.name} is volatile, which keeps these steps in order within a wavefront",
                 outcome=Outcome.NOTE,
                 severity=Severity.INFO,
             )
@@ -79,6 +79,6 @@ def unsynchronised_warps(file: CudaFile) -> Iterator[Found]:
         yield Found(
             step.start,
             step.end,
-            f"lanes read what others wrote to {step.name} one statement before, without a barrier of the warp",
+            f"lanes read what others wrote to {step.name} in the previous statement, without a warp barrier",
             remedy="Put __syncwarp() between the steps, or declare the array volatile.",
         )

@@ -2,9 +2,9 @@
 
 ## What it does
 
-Puts 32 lanes in the place of `cub::LaneId()`, `cub::LaneMaskLt()`, `CUB_PTX_WARP_THREADS` and the like; gives
-`cub::WarpReduce`, `cub::WarpScan` and the like 32 as their number of threads where they have none. Reports CUB's
-shuffles and the arrangements of values that stripe them over warps.
+Replaces `cub::LaneId()`, `cub::LaneMaskLt()`, `CUB_PTX_WARP_THREADS` and similar names with 32-lane versions; passes
+32 to `cub::WarpReduce`, `cub::WarpScan` and similar templates that have no thread count. Reports CUB's shuffles and
+warp-striped arrangements.
 
 ## Why it matters
 
@@ -17,8 +17,8 @@ storage for each 32 threads is shared by two.
 
 ## Fix safety
 
-Safe: 32 is what the default is on every NVIDIA GPU. Where the number of lanes is another name, it is looked up; one
-that is not known to be at most 32 is for a person.
+Safe: 32 is what the default is on every NVIDIA GPU. Where the number of lanes is a name, it is looked up; one that is
+not known to be at most 32 has to be ported by hand.
 
 ## References
 
@@ -72,7 +72,7 @@ _DEEPEST = 4
 
 @rule(
     "CU33",
-    "Warp collective of CUB as wide as a wavefront",
+    "Wavefront-wide CUB warp collective",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -150,11 +150,11 @@ def library_warps(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 token.start,
                 file.tokens[end].end,
-                f"{name.decode()} is as wide as a wavefront in hipCUB: 64 lanes on gfx9",
+                f"{name.decode()} is wavefront-wide in hipCUB: 64 lanes on gfx9",
                 (Edit(at, at, b", 32"),),
             )
         else:
-            yield _manual(token.start, file.tokens[end].end, f"{name.decode()} is as wide as a wavefront in hipCUB")
+            yield _manual(token.start, file.tokens[end].end, f"{name.decode()} is wavefront-wide in hipCUB")
 
 
 def _lanes(file: CudaFile) -> Iterator[Found]:
@@ -170,7 +170,7 @@ def _lanes(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 token.start,
                 end,
-                f"{name.decode()} is the wavefront's in hipCUB: 64 lanes on gfx9",
+                f"{name.decode()} is per wavefront in hipCUB: 64 lanes on gfx9",
                 (Edit(token.start, end, text),),
             )
     for call in file.calls(*_LANES, *_WARP_FUNCTIONS):
@@ -178,7 +178,7 @@ def _lanes(file: CudaFile) -> Iterator[Found]:
             continue
         if call.name.text in _LANES:
             edit = Edit(call.start, call.name.end, _LANES[call.name.text])
-            what = f"cub::{call.name.text.decode()}() is the wavefront's: lanes go to 63 on gfx9"
+            what = f"cub::{call.name.text.decode()}() is per wavefront: lane indices go up to 63 on gfx9"
             yield Found(call.start, call.end, what, (edit,), needs=("warp32",))
         else:
             what = f"{call.name.text.decode()} works on a wavefront in hipCUB"
@@ -191,14 +191,14 @@ def _striped(file: CudaFile) -> Iterator[Found]:
         yield Found(
             call.start,
             call.end,
-            f"{call.name.text.decode()} gives each wavefront a row in hipCUB: other values to a thread on gfx9",
+            f"{call.name.text.decode()} arranges values per wavefront in hipCUB: threads get other values on gfx9",
             outcome=Outcome.MANUAL,
-            remedy="Use the block-wide arrangement (StripedToBlocked and the like), or place the values by hand.",
+            remedy="Use the block-wide arrangement (StripedToBlocked and the like), or arrange the values by hand.",
         )
 
 
 def _manual(start: int, end: int, message: str) -> Found:
-    remedy = "Give it at most 32 lanes as its last template argument, or use the helpers of warp32.h."
+    remedy = "Pass at most 32 lanes as the last template argument, or use the helpers of warp32.h."
     return Found(start, end, message, outcome=Outcome.MANUAL, remedy=remedy)
 
 

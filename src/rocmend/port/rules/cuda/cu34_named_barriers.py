@@ -1,4 +1,4 @@
-"""Barriers of a part of a block.
+"""Barriers for part of a block.
 
 ## What it does
 
@@ -7,12 +7,12 @@ Reports `__barrier_sync`, `__barrier_sync_count`, `__named_barrier`-like calls, 
 
 ## Why it matters
 
-AMD GPUs before gfx12.5 have one barrier for the whole workgroup. A barrier of some of its wavefronts has no
-counterpart: `__syncthreads()` in its place waits for wavefronts that never come.
+AMD GPUs before gfx12.5 have one barrier for the whole workgroup. A barrier for some of its wavefronts has no
+counterpart: `__syncthreads()` instead waits for wavefronts that never reach it.
 
 ## Use instead
 
-Give the parts blocks of their own, or let all threads of the block come to `__syncthreads()`.
+Split the parts into separate blocks, or let all threads of the block reach `__syncthreads()`.
 
 ## Fix safety
 
@@ -36,7 +36,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "CU34",
-    "Barrier of a part of a block",
+    "Barrier for part of a block",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -60,6 +60,6 @@ def named_barriers(file: CudaFile) -> Iterator[Found]:
         yield Found(
             token.start,
             token.end,
-            f"AMD GPUs have one barrier for the whole workgroup, and nothing like {token.text.decode()}",
-            remedy="Give the parts blocks of their own, or let all threads come to __syncthreads().",
+            f"AMD GPUs have one barrier per workgroup and no equivalent of {token.text.decode()}",
+            remedy="Split the parts into separate blocks, or let all threads reach __syncthreads().",
         )

@@ -1,24 +1,23 @@
-"""A function of the project that bears the name of an operation across lanes.
+"""A project function named like a cross-lane operation.
 
 ## What it does
 
-Reports definitions of functions named like CUDA's operations across lanes (an own `__shfl_down` for `double`),
-conditionals that ask for such a name, and macros that put one together (`__shfl_##how##_sync`). Uses of the name are
-then left alone in the file.
+Reports definitions of functions named like CUDA's cross-lane operations (a project's `__shfl_down` for `double`),
+conditionals that test for such a name, and macros that build one (`__shfl_##how##_sync`). Uses of the name are then
+left alone in the file.
 
 ## Why it matters
 
-What the own function does decides which calls are CUDA's and which are not; overloads of the helpers would be
-ambiguous with it. A name that is put together escapes every rewrite: what it becomes is HIP's function, as wide as the
-wavefront.
+The project's function decides which calls are CUDA's; overloads of the helpers would be ambiguous with it. A name
+built by a macro escapes every rewrite: it becomes HIP's wavefront-wide function.
 
 ## Use instead
 
-Remove it if CUDA has had the overload since (`double` since CUDA 6.5), or give it a name of its own.
+Remove it if CUDA now has the overload (`double` since CUDA 6.5), or rename it.
 
 ## Fix safety
 
-For a person. Macros of such names are renamed with their uses, where they stand for shuffles or add a mask; one that
+Manual. Macros of such names are renamed with their uses, where they stand for shuffles or add a mask; one that
 drops a mask or a barrier (`#define __syncwarp()`) for old CUDA would do so on ROCm, which compiles it, and is reported.
 
 ## References
@@ -43,7 +42,7 @@ _PART = re.compile(rb"__(?:shfl|ballot|any|all|uni|match|reduce|syncwarp|activem
 
 @rule(
     "CU35",
-    "Own function with the name of an operation across lanes",
+    "Project function named like a cross-lane operation",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -73,8 +72,8 @@ def own_intrinsics(file: CudaFile) -> Iterator[Found]:
                 yield Found(
                     parts[0].start,
                     parts[-1].end,
-                    "the name of an operation across lanes is put together by a macro: it is HIP's own on ROCm",
-                    remedy="Write the operations out, or put together names of helpers that call them.",
+                    "a macro builds the name of a cross-lane operation: on ROCm this calls HIP's own",
+                    remedy="Write the operations out, or build names of helpers that call them.",
                 )
     yield from _dropped(file)
     for site in wave(file).sites:
@@ -82,12 +81,12 @@ def own_intrinsics(file: CudaFile) -> Iterator[Found]:
             continue
         token = file.tokens[site.at]
         name = token.text.decode()
-        what = f"a function named {name} is defined here" if site.defines else f"{name} is asked for as a macro here"
+        what = f"a function named {name} is defined here" if site.defines else f"{name} is tested as a macro here"
         yield Found(
             token.start,
             token.end,
-            f"{what}: which calls are CUDA's is not known",
-            remedy="Give it a name of its own, or remove it where CUDA has the operation for that type.",
+            f"{what}: it is unclear which calls are CUDA's",
+            remedy="Rename it, or remove it if CUDA has the operation for that type.",
         )
 
 
@@ -104,6 +103,6 @@ def _dropped(file: CudaFile) -> Iterator[Found]:
                 yield Found(
                     macro.name.start,
                     macro.name.end,
-                    f"this macro drops what {name.decode()} does on ROCm too, which counts as the oldest CUDA",
-                    remedy="Leave it out on ROCm: add `&& !defined(USE_ROCM)` to its condition, then port again.",
+                    f"this macro disables {name.decode()} on ROCm too, which is treated as the oldest CUDA",
+                    remedy="Exclude ROCm: add `&& !defined(USE_ROCM)` to the condition, then port again.",
                 )

@@ -1,20 +1,20 @@
-"""A warp's size that another file defines.
+"""A warp size defined in another file.
 
 ## What it does
 
 Finds functions that use a constant for a warp's size (`WARP_SIZE`, `kWarpSize`, `THREADS_PER_WARP`) which the file
-does not define, or only where nobody has, and puts a `static_assert` at their head that it is 32.
+does not define, or only as a default, and adds a `static_assert` that it is 32.
 
 ## Why it matters
 
-Operations across lanes keep to 32 lanes after the port. Where the constant comes from a header that was ported by
+Cross-lane operations use 32 lanes after the port. Where the constant comes from a header that was ported by
 hand with another width (`#ifdef USE_ROCM`, `#define WARP_SIZE 64`), the two disagree, and the result is wrong on gfx9
 with no warning.
 
 ## Use instead
 
-Nothing in a project whose warps have 32 lanes: the assertion holds. Where it fails, make one of the widths the other;
-the header is reported by CU07.
+No change if the project's warps have 32 lanes: the assertion holds. If it fails, make both widths the same; CU07
+reports the header.
 
 ## Fix safety
 
@@ -106,7 +106,7 @@ def width_from_elsewhere(file: CudaFile) -> Iterator[Found]:
             done.add((function.start, whole))
             at = function.start + 1
             text = b' static_assert(%s == 32, "warps have 32 lanes in ported code");' % whole
-            what = f"{name.decode()} is another file's, and what works across lanes here keeps to 32"
+            what = f"{name.decode()} comes from another file, and cross-lane operations here use 32 lanes"
             yield Found(token.start, token.end, what, (Edit(at, at, text),))
 
 

@@ -1,16 +1,16 @@
-"""Variables that only some lanes set before others read them.
+"""Variables set in only some lanes and read in others.
 
 ## What it does
 
 Finds local variables without a value that a branch sets in some lanes (`if (lane == leader) base = atomicAdd(…);`)
 before a group's shuffle, a collective of CUB or a function that holds a shuffle is passed them, or the function returns
-them, and gives them a value from the start (`int base{};`).
+them, and initialises them (`int base{};`).
 
 ## Why it matters
 
-To clang, which compiles HIP, no function may be passed a variable without a value. It concludes that the branch which
-sets it is taken by all lanes and removes the test: each lane adds to the counter, where one should. There is no
-warning, on wavefronts of either size. nvcc does not conclude that.
+For clang, which compiles HIP, passing an uninitialised variable is undefined. It assumes that all lanes take the
+branch that sets it and removes the test: every lane adds to the counter instead of one. There is no warning, for
+either wavefront size. nvcc does not do this.
 
 ## Use instead
 
@@ -19,7 +19,7 @@ member of HIP's cooperative groups, does not.
 
 ## Fix safety
 
-Safe: a value that nobody may read is put where there was none.
+Safe: it only initialises a variable that was uninitialised.
 
 ## References
 
@@ -41,7 +41,7 @@ from rocmend.port.wave.unset import unset
 
 @rule(
     "CU37",
-    "Variable that only some lanes set",
+    "Variable set in only some lanes",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -106,6 +106,6 @@ def unset_lanes(file: CudaFile) -> Iterator[Found]:
         yield Found(
             name.start,
             name.end,
-            f"{text} has a value only in some lanes where others read it: clang takes the branch that sets it for all",
+            f"{text} is set in only some lanes and read in others: clang assumes that all lanes take the branch",
             (Edit(name.end, name.end, b"{}"),),
         )

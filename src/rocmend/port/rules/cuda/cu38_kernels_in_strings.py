@@ -1,4 +1,4 @@
-"""Device code in a string, compiled when the program runs.
+"""Device code in a string, compiled at run time.
 
 ## What it does
 
@@ -7,8 +7,8 @@ PTX.
 
 ## Why it matters
 
-hipRTC compiles such a string as NVRTC did, but nothing in a string is ported: `__shfl_down` and `__any` are as wide as
-the wavefront there, 64 lanes on gfx9, and `warpSize` is 64. There is no warning.
+hipRTC compiles such a string as NVRTC did, but nothing in a string is ported: `__shfl_down` and `__any` are
+wavefront-wide there (64 lanes on gfx9), and `warpSize` is 64. There is no warning.
 
 ## Use instead
 
@@ -17,7 +17,7 @@ which is ported.
 
 ## Fix safety
 
-For a person: how the string is put together and compiled is the program's.
+Manual: the program decides how the string is built and compiled.
 
 ## References
 
@@ -70,6 +70,6 @@ def kernels_in_strings(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 tokens[first].start,
                 tokens[index - 1].end,
-                f"device code in a string is not ported, and this one holds {name}",
-                remedy="Use the helpers of warp32.h in the string on the ROCm side, or move the code into a file.",
+                f"device code in a string is not ported, and this string contains {name}",
+                remedy="Use the helpers of warp32.h in the string on ROCm, or move the code into a file.",
             )

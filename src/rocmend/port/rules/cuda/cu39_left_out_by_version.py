@@ -1,15 +1,15 @@
-"""Operations across lanes that ROCm leaves out.
+"""Cross-lane operations compiled out on ROCm.
 
 ## What it does
 
-Reports conditionals on CUDA's versions (`CUDART_VERSION`, `__CUDACC_VER_MAJOR__`, `__CUDA_ARCH__`) of which ROCm
-compiles a branch without operations across lanes, while another branch has some.
+Reports conditionals on CUDA's versions (`CUDART_VERSION`, `__CUDACC_VER_MAJOR__`, `__CUDA_ARCH__`) where ROCm
+compiles a branch without cross-lane operations, while another branch has some.
 
 ## Why it matters
 
-On ROCm these versions count as 0, so that the branch for the oldest CUDA is compiled. What that leaves out for GPUs
-whose warps ran in lockstep (`#define SYNC_WARP()`) is a fence for the compiler on AMD GPUs: without it, accesses to
-shared memory may be reordered, with no warning.
+On ROCm these versions count as 0, so the branch for the oldest CUDA is compiled. What it omits for GPUs with lockstep
+warps (`#define SYNC_WARP()`) is a compiler fence on AMD GPUs: without it, shared-memory accesses may be reordered,
+without a warning.
 
 ## Use instead
 
@@ -17,7 +17,7 @@ shared memory may be reordered, with no warning.
 
 ## Fix safety
 
-For a person. A branch for ROCm of its own (`#ifdef USE_ROCM`) is not reported.
+Manual. A separate ROCm branch (`#ifdef USE_ROCM`) is not reported.
 
 ## References
 
@@ -40,7 +40,7 @@ from rocmend.port.wave.intrinsics import INTRINSICS, TRIGGERS
 
 @rule(
     "CU39",
-    "Operation across lanes left out on ROCm",
+    "Cross-lane operation compiled out on ROCm",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -90,8 +90,8 @@ def left_out_by_version(file: CudaFile) -> Iterator[Found]:
         yield Found(
             token.start,
             token.end,
-            f"ROCm compiles this conditional without {token.text.decode()}, as for the oldest CUDA",
-            remedy="Let ROCm take this branch: add `|| defined(USE_ROCM)` to its condition, then port again.",
+            f"ROCm compiles the branch for the oldest CUDA, without {token.text.decode()}",
+            remedy="Enable this branch for ROCm: add `|| defined(USE_ROCM)` to its condition, then port again.",
         )
 
 

@@ -1,4 +1,4 @@
-"""A header of CUDA.
+"""A CUDA header.
 
 ## What it does
 
@@ -7,7 +7,7 @@ Finds ``#include`` lines that name headers of the CUDA toolkit, and sources that
 
 ## Why it matters
 
-ROCm has no header of that name. HIP's headers stand for most of them; names are called otherwise there.
+ROCm has no header of that name. HIP's headers replace most of them, with other names.
 
 ## Use instead
 
@@ -16,8 +16,8 @@ defines the CUDA names that the project uses as HIP's.
 
 ## Fix safety
 
-Safe: the lines are kept for NVIDIA. A header that ROCm has nothing for is reported with what to do, and stays. A name
-in quotes that a project may have given a header of its own (``"math_functions.h"``) is included where it is there.
+Safe: the lines are kept for NVIDIA. A header without a ROCm counterpart is reported with what to do, and stays. A
+quoted name that may be the project's own header (``"math_functions.h"``) is included if it exists.
 
 ## References
 
@@ -46,7 +46,7 @@ _OWN_RULE = ("mma.h", "cutlass/", "cute/", "cuda/", "cooperative_groups/")
 
 @rule(
     "CU40",
-    "a header of CUDA",
+    "a CUDA header",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -138,7 +138,7 @@ def check(file: CudaFile) -> Iterator[Found]:
         yield Found(
             token.start,
             header.end,
-            f"{included.decode('utf-8', 'replace')} is a header of CUDA",
+            f"{included.decode('utf-8', 'replace')} is a CUDA header",
             (Edit(directive.start, directive.end, text),),
             needs=_NEEDS,
         )
@@ -186,7 +186,7 @@ def _missing(file: CudaFile) -> Iterator[Found]:
     yield Found(
         used.start,
         used.end,
-        "CUDA is used with no header of its own included: nvcc, or another header, brings it",
+        "CUDA is used without including a CUDA header: nvcc or another header provides it",
         (Edit(at, at, _INCLUDE),),
         needs=_NEEDS,
     )

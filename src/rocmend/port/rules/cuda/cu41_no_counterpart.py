@@ -1,18 +1,17 @@
-"""A name of CUDA's API that ROCm has nothing for.
+"""A CUDA API name without a ROCm counterpart.
 
 What it does:
-  Finds names of the CUDA runtime, the driver API and the CUDA libraries that are in no header of ROCm, each where it
-  is used first.
+  Finds names of the CUDA runtime, the driver API and the CUDA libraries that no ROCm header has, each at its first use.
 
 Why it matters:
   The compatibility header cannot define them: the ROCm side does not compile with them.
 
 Use instead:
-  What the remedy says for the library; else leave the call out on the ROCm side, or write what it is needed for.
+  What the remedy says for the library; else omit the call on the ROCm side, or implement it.
 
 Fix safety:
-  Calls are not rewritten. A `case` of a status that no library of ROCm gives, which does nothing but return a text,
-  is left out on the ROCm side: it cannot come there.
+  Calls are not rewritten. A `case` for a status that no ROCm library returns, which only returns a text, is omitted
+  on the ROCm side: it cannot occur.
 
 References:
   HIP documentation, supported CUDA APIs.
@@ -33,26 +32,30 @@ from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _REMEDIES = (
-    (b"cudnn", "Use MIOpen: its descriptors and calls are alike, not equal."),
+    (b"cudnn", "Use MIOpen: its API is similar, not identical."),
     (b"nvml", "Use AMD SMI (amd_smi/amdsmi.h)."),
-    (b"cutensor", "Use hipTensor: its calls are alike, not equal."),
-    (b"cusparseLt", "Use hipSPARSELt: it covers a part of the calls."),
+    (b"cutensor", "Use hipTensor: its API is similar, not identical."),
+    (b"cusparseLt", "Use hipSPARSELt: it covers part of the API."),
     (b"nvshmem", "Use rocSHMEM."),
-    (b"nccl", "RCCL has the calls of NCCL, up to the release that it is built from."),
+    (b"nccl", "RCCL supports NCCL's API up to the NCCL release that it is based on."),
     (
         b"cuGreenCtx",
-        "HIP has no green contexts: use streams with a mask of compute units (hipExtStreamCreateWithCUMask).",
+        "HIP has no green contexts: use streams with a CU mask (hipExtStreamCreateWithCUMask).",
     ),
-    (b"cudaAccessPolicy", "HIP has no persisting L2: leave the window out."),
-    (b"cudaLimitPersisting", "HIP has no persisting L2: leave the limit out."),
+    (b"cudaAccessPolicy", "HIP has no persisting L2: omit the window."),
+    (b"cudaLimitPersisting", "HIP has no persisting L2: omit the limit."),
     *(
         (
             name,
-            "AMD's device libraries round additions, products and fma in a given direction, and no division or root.",
+            (
+                "AMD's device libraries have directed rounding for addition, multiplication and fma, not for "
+                "division or "
+                "square root."
+            ),
         )
         for name in (b"__fdiv_r", b"__fsqrt_r", b"__frcp_r", b"__ddiv_r", b"__dsqrt_r", b"__drcp_r")
     ),
-    (b"__h", "Write it with the operations that HIP has (hip/hip_fp16.h, hip/hip_bf16.h)."),
+    (b"__h", "Use operations that HIP has (hip/hip_fp16.h, hip/hip_bf16.h)."),
 )
 _FAMILY = re.compile(
     rb"CU_(?:DEVICE_ATTRIBUTE|MEM|STREAM|CTX|EVENT|POINTER_ATTRIBUTE|FUNC_ATTRIBUTE|LIMIT|JIT|TR|AD_FORMAT|GRAPH|LAUNCH)_"
@@ -60,12 +63,12 @@ _FAMILY = re.compile(
 )
 """Values of CUDA's enumerations, which no project gives names of its own to: those without a HIP name have none."""
 _LINE_END = re.compile(rb"[ \t]*\r?\n")
-_OTHERWISE = "Leave it out on the ROCm side, or write there what it is needed for."
+_OTHERWISE = "Omit it on the ROCm side, or implement it there."
 
 
 @rule(
     "CU41",
-    "Name of CUDA that ROCm has nothing for",
+    "CUDA name without a ROCm counterpart",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -107,12 +110,12 @@ def without_counterpart(file: CudaFile) -> Iterator[Found]:
         else:
             for index in uses:
                 token = file.tokens[index]
-                message = f"ROCm has nothing called as {name.decode()} is: this case cannot come"
+                message = f"ROCm has no counterpart of {name.decode()}: this case cannot occur"
                 yield Found(token.start, token.end, message, (_left_out(file, index),), Outcome.AUTO)
             continue
         token = file.tokens[index]
         remedy = next((text for prefix, text in _REMEDIES if name.startswith(prefix)), _OTHERWISE)
-        yield Found(token.start, token.end, f"ROCm has nothing called as {name.decode()} is", remedy=remedy)
+        yield Found(token.start, token.end, f"ROCm has no counterpart of {name.decode()}", remedy=remedy)
 
 
 def _case(file: CudaFile, index: int) -> int | None:

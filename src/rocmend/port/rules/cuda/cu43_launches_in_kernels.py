@@ -1,10 +1,10 @@
-"""A kernel that launches kernels.
+"""A kernel launch from device code.
 
 What it does:
-  Finds launches, and calls of the runtime, in functions that only the GPU runs.
+  Finds kernel launches and runtime calls in device functions.
 
 Why it matters:
-  HIP has no dynamic parallelism, and its runtime is the host's: such calls in device code do not compile.
+  HIP has no dynamic parallelism and no device runtime: such calls in device code do not compile.
 
 Use instead:
   A second launch from the host, a work queue with persistent workgroups, or recursion unrolled into levels.
@@ -44,17 +44,17 @@ _RUNTIME = tuple(
     )
 )
 _REMEDIES = {
-    "cudaGetErrorString": "Print the number of the error instead.",
-    "cudaGetErrorName": "Print the number of the error instead.",
-    "cudaMalloc": "Use malloc(), which device code has.",
-    "cudaFree": "Use free(), which device code has.",
+    "cudaGetErrorString": "Print the error number instead.",
+    "cudaGetErrorName": "Print the error number instead.",
+    "cudaMalloc": "Use device-side malloc().",
+    "cudaFree": "Use device-side free().",
 }
 _REMEDY = "Launch from the host, level by level, or let persistent workgroups take work from a queue."
 
 
 @rule(
     "CU43",
-    "Kernel that launches kernels",
+    "Kernel launch from device code (dynamic parallelism)",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -74,11 +74,11 @@ def launches_in_kernels(file: CudaFile) -> Iterator[Found]:
     """Yield the launches and the calls."""
     for launch in file.launches():
         if _on_device_only(file, launch.start):
-            yield Found(launch.start, launch.end, "a kernel is launched by the GPU", remedy=_REMEDY)
+            yield Found(launch.start, launch.end, "a kernel is launched from device code", remedy=_REMEDY)
     for call in file.calls(*_RUNTIME):
         if _on_device_only(file, call.start):
             name = call.name.text.decode()
-            yield Found(call.start, call.end, f"{name} is called by the GPU", remedy=_REMEDIES.get(name, _REMEDY))
+            yield Found(call.start, call.end, f"{name} is called from device code", remedy=_REMEDIES.get(name, _REMEDY))
 
 
 def _on_device_only(file: CudaFile, offset: int) -> bool:

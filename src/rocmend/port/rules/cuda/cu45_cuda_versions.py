@@ -1,19 +1,19 @@
-"""Code chosen by the version of CUDA.
+"""Code selected by the CUDA version.
 
 What it does:
   Finds conditionals on `CUDART_VERSION`, `CUDA_VERSION` and nvcc's version, which ROCm does not define.
 
 Why it matters:
-  What is not defined counts as 0: ROCm compiles what the source has for the oldest CUDA, if it has anything.
+  An undefined macro counts as 0: ROCm compiles the code for the oldest CUDA, if there is any.
 
 Use instead:
-  A branch of its own for ROCm, or the condition with `|| defined(USE_ROCM)` where HIP has what the newer branch uses.
+  A ROCm branch, or the condition with `|| defined(USE_ROCM)` where HIP has what the newer branch uses.
   A conditional in which a name of ROCm already decides is not reported.
 
 Fix safety:
   A question for a release up to CUDA 9 alone is answered on the ROCm side as every CUDA in use answers it, where
-  nothing that it decides has to be ported itself. Nothing else is rewritten: HIP_VERSION counts otherwise and must not
-  be put in its place.
+  nothing that it decides has to be ported itself. Nothing else is rewritten: HIP_VERSION has another numbering and
+  must not replace it.
 
 References:
   HIP porting guide, identifying the compiler.
@@ -48,7 +48,7 @@ _GIVEN = re.compile(rb"#define CUD(?:ART|A)_VERSION 9000\r?\n#endif\r?\n\Z")
 
 @rule(
     "CU45",
-    "Code chosen by the version of CUDA",
+    "Code selected by the CUDA version",
     Language.CUDA,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -99,7 +99,7 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
             given = b"".join(b"#define %b %d\n" % (name, _OLD) for name in names)
             gone = b"".join(b"#undef %b\n" % name for name in names)
             edits = (Edit(group.start, group.start, given), Edit(group.end, group.end, gone))
-            message = "every release of CUDA in use is newer than what is asked for, and HIP has what it has"
+            message = "every CUDA release in use is newer than the version tested, and HIP has these features"
             yield Found(token.start, token.end, message, edits, Outcome.AUTO)
             continue
         compiled = next((one for one in members if one.chosen is not False), None)
@@ -107,15 +107,15 @@ def cuda_versions(file: CudaFile) -> Iterator[Found]:
             yield Found(
                 token.start,
                 token.end,
-                f"ROCm compiles what is there for the oldest CUDA: the branch {file.condition_of(compiled)}",
+                f"ROCm compiles the code for the oldest CUDA: the branch {file.condition_of(compiled)}",
                 outcome=Outcome.NOTE,
             )
         else:
             yield Found(
                 token.start,
                 token.end,
-                f"{token.text.decode()} is not defined on ROCm, which compiles nothing of this",
-                remedy="Add `|| defined(USE_ROCM)` where HIP has what is used, or a branch for ROCm.",
+                f"{token.text.decode()} is not defined on ROCm, so none of this is compiled",
+                remedy="Add `|| defined(USE_ROCM)` if HIP has what is used, or add a ROCm branch.",
             )
 
 

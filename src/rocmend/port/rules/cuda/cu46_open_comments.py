@@ -4,11 +4,11 @@ What it does:
   Finds the comments `ROCM CU16: …` that a port wrote before code that only ROCm compiles.
 
 Why it matters:
-  The code under it was for a person to do. It is not looked at again, since it is ROCm's own now: the comment is what
-  says that it is not done.
+  The code under it had to be ported by hand. It is not analysed again, since it is now ROCm code: only the comment
+  shows that it is not done.
 
 Use instead:
-  Do what the comment says, then take it out.
+  Do what the comment says, then remove it.
 
 Fix safety:
   Nothing is rewritten.
@@ -32,7 +32,7 @@ _MARK = re.compile(rb"//\s*ROCM ([A-Z]{2}\d{2}): ([^\r\n]*)")
 
 @rule(
     "CU46",
-    "Comment of an earlier port that is still open",
+    "Open comment of an earlier port",
     Language.CUDA,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -57,5 +57,5 @@ def open_comments(file: CudaFile) -> Iterator[Found]:
                 comment.start,
                 comment.end,
                 f"{mark[1].decode()} is still open: {told}",
-                remedy="Do what the comment says, then take it out.",
+                remedy="Do what the comment says, then remove it.",
             )

@@ -1,14 +1,13 @@
-"""Compute capability asked for at run time.
+"""Compute capability queried at run time.
 
 What it does:
   Finds comparisons of `major` and `minor` of the device's properties.
 
 Why it matters:
-  HIP gives AMD's own numbers: 9 for gfx9, 10 to 12 for RDNA. A test like `major >= 8` is true, and says nothing about
-  what it was meant for.
+  HIP gives AMD's own numbers: 9 for gfx9, 10 to 12 for RDNA. A test like `major >= 8` is true, but meaningless.
 
 Use instead:
-  `prop.gcnArchName`, or a property that says what is needed (`warpSize`, `sharedMemPerBlock`).
+  `prop.gcnArchName`, or the property that is needed (`warpSize`, `sharedMemPerBlock`).
 
 Fix safety:
   Nothing is rewritten; most of these tests only refuse old GPUs, and they pass.
@@ -31,7 +30,7 @@ _COMPARISONS = frozenset((b"<", b">", b"<=", b">=", b"==", b"!="))
 
 @rule(
     "CU47",
-    "Compute capability asked for at run time",
+    "Compute capability queried at run time",
     Language.CUDA,
     severity=Severity.INFO,
     outcome=Outcome.NOTE,
@@ -52,6 +51,4 @@ def compute_capability(file: CudaFile) -> Iterator[Found]:
         after = file.tokens[index + 1].text if index + 1 < len(file.tokens) else b""
         if before in (b".", b"->") and after in _COMPARISONS:
             token = file.tokens[index]
-            yield Found(
-                token.start, token.end, "AMD GPUs have numbers of their own here: 9 for gfx9, 10 to 12 for RDNA"
-            )
+            yield Found(token.start, token.end, "AMD GPUs report their own numbers: 9 for gfx9, 10 to 12 for RDNA")

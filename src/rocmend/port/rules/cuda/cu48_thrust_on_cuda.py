@@ -1,13 +1,13 @@
-"""Thrust's CUDA back end by name.
+"""Thrust's CUDA backend used by name.
 
 What it does:
   Writes `thrust::hip` for `thrust::cuda`, and `thrust/system/hip/` for `thrust/system/cuda/`.
 
 Why it matters:
-  rocThrust calls its back end by another name.
+  rocThrust's backend has another name.
 
 Use instead:
-  `thrust::device` where any back end will do.
+  `thrust::device` where any backend will do.
 
 Fix safety:
   Safe: the execution policies (`par`, `par.on(stream)`, `par_nosync`) are the same.
@@ -30,7 +30,7 @@ _FOLDER = b"<thrust/system/cuda/"
 
 @rule(
     "CU48",
-    "Thrust's CUDA back end by name",
+    "Thrust's CUDA backend used by name",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -52,7 +52,7 @@ def thrust_on_cuda(file: CudaFile) -> Iterator[Found]:
         if included.startswith(_FOLDER) and file.shared(header.start):
             text = b"<thrust/system/hip/" + included[len(_FOLDER) :]
             yield Found(
-                header.start, header.end, "a header of Thrust's CUDA back end", (Edit(header.start, header.end, text),)
+                header.start, header.end, "a header of Thrust's CUDA backend", (Edit(header.start, header.end, text),)
             )
     for index in file.names(b"cuda"):
         if index < 2 or file.tokens[index - 1].text != b"::":

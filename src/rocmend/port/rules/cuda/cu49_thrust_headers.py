@@ -5,14 +5,13 @@ What it does:
   without.
 
 Why it matters:
-  Headers include other headers. Which ones is not the same in rocThrust: what came along with NVIDIA's may be
-  missing.
+  Thrust headers include other headers. rocThrust's include different ones, so a header that came along may be missing.
 
 Use instead:
   The header that the documentation names for the algorithm.
 
 Fix safety:
-  Safe: an include more changes nothing else.
+  Safe: an extra include changes nothing else.
 
 References:
   rocThrust documentation.

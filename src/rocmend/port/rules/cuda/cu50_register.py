@@ -4,10 +4,10 @@ What it does:
   Leaves `register` out.
 
 Why it matters:
-  C++17 has taken it away. nvcc goes on; clang, which HIP's compiler is, stops.
+  C++17 removed it. nvcc accepts it; clang, HIP's compiler, reports an error.
 
 Use instead:
-  Nothing: compilers choose registers by themselves.
+  Nothing: compilers allocate registers themselves.
 
 Fix safety:
   Safe: it means nothing since C++11. A variable that names its register (`asm("r0")`) is left alone, and C sources
@@ -55,7 +55,9 @@ def register(file: CudaFile) -> Iterator[Found]:
         after = file.tokens[index + 1]
         if after.directive != token.directive or file.data[token.end : after.start].strip(b" \t"):
             continue
-        yield Found(token.start, token.end, "C++17 has no register", (Edit(token.start, after.start, b""),))
+        yield Found(
+            token.start, token.end, "C++17 removed the register keyword", (Edit(token.start, after.start, b""),)
+        )
 
 
 def _named(file: CudaFile, index: int) -> bool:

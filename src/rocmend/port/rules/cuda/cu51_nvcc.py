@@ -1,18 +1,18 @@
-"""Code for nvcc alone.
+"""Code compiled by nvcc only.
 
 What it does:
-  Defines `__NVCC__` on the ROCm side around conditionals that ask for it, as long as they last, where HIP's compiler
+  Defines `__NVCC__` on the ROCm side around conditionals that test for it, where HIP's compiler
   reads the source.
 
 Why it matters:
-  `#ifdef __NVCC__` keeps device code from compilers of the host. HIP's compiler defines `__HIPCC__` instead: kernels,
-  and the `__host__ __device__` of shared headers, silently vanish. (`__CUDACC__` is the compatibility header's work.)
+  `#ifdef __NVCC__` hides device code from host compilers. HIP's compiler defines `__HIPCC__` instead: kernels,
+  and the `__host__ __device__` of shared headers, silently vanish. (The compatibility header defines `__CUDACC__`.)
 
 Use instead:
   `#if defined(__NVCC__) || defined(__HIPCC__)`.
 
 Fix safety:
-  Safe: HIP's own headers ask for the name only where they tell NVIDIA's platform from AMD's, which is decided before.
+  Safe: HIP's headers only test for it to select the platform, which is already set.
 
 References:
   HIP porting guide, identifying the compiler.
@@ -37,7 +37,7 @@ _NAME = b"__NVCC__"
 
 @rule(
     "CU51",
-    "Code for nvcc alone",
+    "Code compiled by nvcc only",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,

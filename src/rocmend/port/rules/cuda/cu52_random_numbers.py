@@ -1,14 +1,14 @@
-"""Random numbers of cuRAND.
+"""Random numbers from cuRAND.
 
 What it does:
   Notes where random numbers are drawn with cuRAND.
 
 Why it matters:
-  hipRAND has the same generators and distributions, and not always the same sequence for the same seed: results that
-  depend on single numbers differ, statistics do not.
+  hipRAND has the same generators and distributions, but not always the same sequence for the same seed: results that
+  depend on individual numbers differ, statistics do not.
 
 Use instead:
-  Numbers that are drawn once and stored, where two platforms have to be compared number by number.
+  Stored random numbers, if two platforms have to be compared value by value.
 
 Fix safety:
   Nothing is rewritten; the compatibility header has the names.
@@ -36,7 +36,7 @@ _STARTS = (
 
 @rule(
     "CU52",
-    "Random numbers of cuRAND",
+    "Random numbers from cuRAND",
     Language.CUDA,
     severity=Severity.INFO,
     outcome=Outcome.NOTE,
@@ -49,5 +49,5 @@ def random_numbers(file: CudaFile) -> Iterator[Found]:
     """Yield the first place where a generator is made."""
     call = next(file.calls(*_STARTS), None)
     if call is not None:
-        message = "hipRAND's numbers are not always cuRAND's for the same seed: compare statistics, not numbers"
+        message = "hipRAND may give other numbers than cuRAND for the same seed: compare statistics, not values"
         yield Found(call.start, call.end, message)

@@ -1,17 +1,17 @@
-"""A call that takes other parameters in HIP.
+"""A call with a different signature in HIP.
 
 What it does:
   Finds calls whose number of arguments is not the one that HIP's function of that name has.
 
 Why it matters:
-  The name is mapped, so nothing warns before the compiler: HIP and its libraries kept an older form of the call, or
-  have one of their own.
+  The name is mapped, so nothing warns before the compiler: HIP and its libraries kept an older signature, or have
+  their own.
 
 Use instead:
-  HIP's form on the ROCm side; the remedy says what differs.
+  HIP's signature on the ROCm side; the remedy says what differs.
 
 Fix safety:
-  Nothing is rewritten: what the call needs more is not in it.
+  Nothing is rewritten: the missing arguments are not known.
 
 References:
   Headers of HIP 6.4 and hipSPARSE 6.4, CUDA 12.8 and 13.
@@ -30,17 +30,17 @@ _CALLS = {
     b"cusparseSpSM_solve": ((11,), "hipsparseSpSM_solve takes the external buffer as its last argument."),
     b"cudaGraphExecUpdate": (
         (4,),
-        "hipGraphExecUpdate has CUDA 11's form: the node in error and the result, each by pointer.",
+        "hipGraphExecUpdate has CUDA 11's signature: the error node and the result, each by pointer.",
     ),
-    b"cudaMemPrefetchAsync": ((3, 4), "hipMemPrefetchAsync has CUDA 12's form: pointer, bytes, device, stream."),
-    b"cudaMemAdvise": ((4,), "hipMemAdvise has CUDA 12's form: pointer, bytes, advice, device."),
+    b"cudaMemPrefetchAsync": ((3, 4), "hipMemPrefetchAsync has CUDA 12's signature: pointer, bytes, device, stream."),
+    b"cudaMemAdvise": ((4,), "hipMemAdvise has CUDA 12's signature: pointer, bytes, advice, device."),
 }
 """How many arguments HIP's function takes, and what to do."""
 
 
 @rule(
     "CU53",
-    "Call that takes other parameters in HIP",
+    "Call with a different signature in HIP",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,

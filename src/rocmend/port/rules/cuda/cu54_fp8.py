@@ -1,14 +1,14 @@
-"""Floating-point types of eight bits.
+"""8-bit floating-point types.
 
 What it does:
-  Finds CUDA's types of eight bits (`__nv_fp8_e4m3`, `__nv_fp8x2_e5m2` …), conversions to and from them, and their
+  Finds CUDA's 8-bit types (`__nv_fp8_e4m3`, `__nv_fp8x2_e5m2` …), conversions to and from them, and their
   interpretations (`__NV_E4M3`, `__NV_E5M2`).
 
 Why it matters:
-  CUDA's types are those of the Open Compute Project (OCP). gfx942 computes in another format, FNUZ: its exponents are
-  one off, its largest e4m3 is 240 instead of 448, and it has no negative zero. gfx950, gfx12 and CUDA agree. The same
-  byte is another number in the two formats, and nothing warns: scales are off by two, values above 240 are lost. Other
-  targets have neither in hardware.
+  CUDA's types are those of the Open Compute Project (OCP). gfx942 uses another format, FNUZ: its exponent bias
+  differs by one, its largest e4m3 is 240 instead of 448, and it has no negative zero. gfx950, gfx12 and CUDA agree.
+  The same byte is a different number in the two formats, without a warning: scales are off by a factor of two, values
+  above 240 are lost. Other targets have neither in hardware.
 
 Use instead:
   On the ROCm side, `__hip_fp8_e4m3_fnuz` and `__hip_fp8_e5m2_fnuz` for gfx942, `__hip_fp8_e4m3` and `__hip_fp8_e5m2`
@@ -38,7 +38,7 @@ _CONVERSION = b"__nv_cvt_"
 
 @rule(
     "CU54",
-    "Floating-point type of eight bits",
+    "8-bit floating-point type",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -63,6 +63,6 @@ def fp8(file: CudaFile) -> Iterator[Found]:
             continue
         for index in file.names(name):
             token = file.tokens[index]
-            message = f"{name.decode()} is OCP's format, and gfx942 computes in another one"
-            yield Found(token.start, token.end, message, remedy="Choose the format by target on the ROCm side.")
+            message = f"{name.decode()} is the OCP format, but gfx942 uses FNUZ"
+            yield Found(token.start, token.end, message, remedy="Select the format per gfx target on the ROCm side.")
             break

@@ -5,8 +5,8 @@ What it does:
   declares it with `using` or `typedef`.
 
 Why it matters:
-  What a template parameter's member is cannot be known before the template is used, and C++ takes it for a value unless
-  `typename` says otherwise. nvcc lets that pass; clang, and so hipcc, does not.
+  C++ treats a template parameter's member as a value unless `typename` marks it as a type. nvcc accepts its absence;
+  clang, and so hipcc, does not.
 
 Use instead:
   `typename Traits::Type(storage).method(…)` on the ROCm side.
@@ -71,7 +71,7 @@ def missing_typename(file: CudaFile) -> Iterator[Found]:
             start = tokens[index - 2].start
             name = file.text(start, tokens[index].end).decode("utf-8", "replace")
             edit = Edit(start, start, b"typename ")
-            yield Found(start, tokens[index].end, f"{name} is a type, which clang must be told", (edit,))
+            yield Found(start, tokens[index].end, f"{name} is a type: clang requires typename", (edit,))
 
 
 def _text(file: CudaFile, index: int) -> bytes:

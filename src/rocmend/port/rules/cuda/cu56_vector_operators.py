@@ -8,18 +8,19 @@ NVIDIA's samples has them, and the many files that were made after it.
 
 ## Why it matters
 
-CUDA's vector types have no operators, HIP's do. Where both fit alike the compiler stops: `use of overloaded operator
-'*' is ambiguous`. Operators that HIP has as templates (`+`, `-`, a vector with a number) are no matter: the project's
-own is taken.
+CUDA's vector types have no operators, HIP's do. Where both match equally, compilation fails: `use of overloaded
+operator '*' is ambiguous`. Operators that HIP has as templates (`+`, `-`, a vector with a number) do not matter: the
+project's own is used.
 
 ## Use instead
 
-HIP's own operator where it computes the same; else a function with a name.
+HIP's own operator where it computes the same; otherwise a named function.
 
 ## Fix safety
 
 The definition is left out on the ROCm side only where its body is seen to work component by component in the order of
-its operands, as HIP's does. Every other is for a person: an operator `*` that is a dot product must not become HIP's.
+its operands, as HIP's does. All others have to be ported by hand: an operator `*` that is a dot product must not
+become HIP's.
 
 ## References
 
@@ -119,14 +120,14 @@ def vector_operators(file: CudaFile) -> Iterator[Found]:
         words = f"{found.type.decode()} {found.sign.decode()} {found.type.decode()}"
         if found.opened >= 0 and _by_components(file.tokens, found):
             edit = _left_out(file, found)
-            yield Found(start, end, f"HIP's vector types have {words}: two that fit alike are ambiguous", (edit,))
+            yield Found(start, end, f"HIP's vector types have {words}: two equal matches are ambiguous", (edit,))
         else:
             yield Found(
                 start,
                 end,
                 f"HIP's vector types have {words}: this one would be ambiguous, and may compute something else",
                 outcome=Outcome.MANUAL,
-                remedy="Where it works component by component, leave it out on the ROCm side; else give it a name.",
+                remedy="If it works component by component, omit it on the ROCm side; else make it a named function.",
             )
 
 

@@ -1,9 +1,10 @@
-"""Helper headers of NVIDIA's samples that a project includes and does not hold.
+"""Helper headers of NVIDIA's samples that are not in the project.
 
 ## What it does
 
 Finds `helper_cuda.h`, `helper_functions.h`, `helper_timer.h`, `helper_string.h`, `helper_math.h` and their like where
-the project has no file of that name. Where it has one, that file is ported like any other, and nothing is said here.
+the project has no file of that name. Where it has one, that file is ported like any other, and this rule does not
+apply.
 
 ## Why it matters
 
@@ -107,7 +108,7 @@ def sample_headers(file: CudaFile) -> Iterator[Found]:
         directive = file.directives[number]
         token: Token = file.tokens[directive.first]
         end = file.tokens[directive.first + 2].end
-        what = f"{header.decode()} comes with NVIDIA's samples, and this project does not hold it"
+        what = f"{header.decode()} is part of NVIDIA's samples and not in this project"
         if header in _OTHER_HEADERS or more:
             used = f" for {', '.join(more[:4])}" if more and header in _GIVEN_HEADERS else ""
             remedy = f"Copy it from Common/ of NVIDIA's cuda-samples into the project{used}, and port again."

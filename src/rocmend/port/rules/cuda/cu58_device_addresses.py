@@ -1,12 +1,12 @@
-"""Arithmetic with addresses of the driver API.
+"""Arithmetic on driver-API device addresses.
 
 ## What it does
 
-Finds variables of the type `CUdeviceptr` that something is added to or taken from.
+Finds arithmetic on variables of the type `CUdeviceptr`.
 
 ## Why it matters
 
-`CUdeviceptr` is an integer, and HIP's `hipDeviceptr_t` a `void *`: C++ knows no arithmetic with it, and the ROCm side
+`CUdeviceptr` is an integer, and HIP's `hipDeviceptr_t` a `void *`: C++ has no arithmetic on it, and the ROCm side
 does not compile.
 
 ## Use instead
@@ -16,7 +16,7 @@ The address as a `char *`: offsets are bytes, as they are with CUDA's integers.
 ## Fix safety
 
 Safe for sums and differences: they are made of the same bytes. Assignments like `address += size`, and remainders and
-bits of an address, are for a person.
+bits of an address, have to be ported by hand.
 
 ## References
 
@@ -39,7 +39,7 @@ _CHANGING = frozenset((b"+=", b"-=", b"++", b"--", b"%", b"&", b"|", b"^", b">>"
 
 @rule(
     "CU58",
-    "arithmetic with a device address",
+    "Arithmetic on a device address",
     Language.CUDA,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -92,13 +92,13 @@ def device_addresses(file: CudaFile) -> Iterator[Found]:
         right = before == b"-" and tokens[index - 2].text in names and tokens[index - 3].text in _BEFORE
         if left or right:
             text = b"static_cast<char *>(" + token.text + b")"
-            message = "HIP's device addresses are void *, which C++ adds nothing to"
+            message = "HIP's device addresses are void *, which C++ cannot add to"
             yield Found(token.start, token.end, message, (Edit(token.start, token.end, text),))
         elif (after in _CHANGING and before != b"sizeof") or before in (b"+", b"-", b"++", b"--"):
             yield Found(
                 token.start,
                 token.end,
-                "HIP's device addresses are void *, which C++ does not compute with",
+                "HIP's device addresses are void *, which C++ cannot compute with",
                 outcome=Outcome.MANUAL,
-                remedy="Compute with a char * or an unsigned integer of the address's size on the ROCm side.",
+                remedy="Use a char * or uintptr_t on the ROCm side.",
             )

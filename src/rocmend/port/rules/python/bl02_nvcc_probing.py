@@ -1,14 +1,14 @@
-"""Asking nvcc for its version.
+"""nvcc called for its version.
 
 ## What it does
 
-Finds calls of `subprocess` that run nvcc, in files that build extensions. Not where a `try` catches that there
-is none, and not where `CUDA_HOME` is known to be set.
+Finds `subprocess` calls that run nvcc, in files that build extensions. Not where a `try` handles a missing nvcc, and
+not where `CUDA_HOME` is known to be set.
 
 ## Why it matters
 
-With a ROCm build of PyTorch, `torch.utils.cpp_extension.CUDA_HOME` is None, so that `CUDA_HOME + "/bin/nvcc"` is a
-TypeError, and where nvcc is installed all the same its version says nothing about what is built.
+With a ROCm build of PyTorch, `torch.utils.cpp_extension.CUDA_HOME` is None, so `CUDA_HOME + "/bin/nvcc"` raises
+TypeError; and if nvcc is installed anyway, its version is irrelevant to the build.
 
 ## Use instead
 
@@ -44,7 +44,7 @@ _RUNS = ("check_output", "run", "check_call", "Popen", "call", "getoutput", "get
 
 @rule(
     "BL02",
-    "nvcc is asked for its version",
+    "nvcc called for its version",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -94,9 +94,9 @@ def check(file: PythonFile) -> Iterable[Found]:
         yield told(
             file,
             call.node,
-            "nvcc is asked for something, and a ROCm build of PyTorch knows no folder of CUDA.",
+            "nvcc is called, but a ROCm build of PyTorch has no CUDA_HOME.",
             outcome=Outcome.MANUAL,
-            remedy="Make the call, and what depends on it, where torch.version.hip is None only.",
+            remedy="Make the call, and what depends on it, only if torch.version.hip is None.",
         )
 
 

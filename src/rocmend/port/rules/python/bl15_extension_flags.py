@@ -1,24 +1,24 @@
-"""Options of nvcc for extensions that are built by setup.py.
+"""nvcc options for extensions built by setup.py.
 
 ## What it does
 
-Finds lists of options that nvcc alone knows, and `append` of such options, in files that build extensions with
+Finds lists of nvcc-only options, and `append` of such options, in files that build extensions with
 `torch.utils.cpp_extension` or setuptools.
 
 ## Why it matters
 
-With a ROCm build of PyTorch, what stands under `"nvcc"` in `extra_compile_args` goes to hipcc, which is clang: it
-refuses most of them, and takes `-lineinfo` for a library.
+With a ROCm build of PyTorch, the `"nvcc"` entry of `extra_compile_args` goes to hipcc, which is clang: it rejects
+most of them, and reads `-lineinfo` as a library.
 
 ## Use instead
 
-What each option means to clang, or nothing. The GPUs are PyTorch's matter: those of the machine, or
-`PYTORCH_ROCM_ARCH`. `__CUDA_NO_HALF_OPERATORS__` and the like have a counterpart that PyTorch defines for HIP.
+clang's equivalent of each option, or nothing. PyTorch selects the GPUs: those of the machine, or `PYTORCH_ROCM_ARCH`.
+`__CUDA_NO_HALF_OPERATORS__` and the like have a counterpart that PyTorch defines for HIP.
 
 ## Fix safety
 
-Safe: each option has one meaning; what is not known to be nvcc's stays. Options that change the kind of output are
-left to a person. What a test expects, or a comparison, is left alone.
+Safe: each option has one meaning; options not known to be nvcc's stay. Options that change the kind of output have to
+be ported by hand. Expected values in tests and comparisons are left alone.
 
 ## References
 
@@ -44,13 +44,13 @@ from rocmend.port.rule import Case, Found, rule
 
 _WIDTH = 80
 _BUILDS = (b"cpp_extension", b"CUDAExtension", b"setuptools", b"distutils")
-_REMEDY = "Give hipcc its own options on ROCm."
+_REMEDY = "Pass hipcc's options on ROCm."
 _MACROS = ("-U__CUDA_NO_HALF_", "-D__CUDA_NO_HALF_")
 
 
 @rule(
     "BL15",
-    "options of nvcc for an extension",
+    "nvcc options for an extension",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,

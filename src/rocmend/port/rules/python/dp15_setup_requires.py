@@ -1,4 +1,4 @@
-"""PyTorch and CUDA's packages among what setup.py asks for.
+"""PyTorch and CUDA packages in setup.py's requirements.
 
 ## What it does
 
@@ -11,7 +11,7 @@ Finds requirements of PyTorch, of CUDA's libraries and of packages that replace 
 
 ## Use instead
 
-Install the project with `--no-deps --no-build-isolation`, and what it needs by the install plan.
+Install the project with `--no-deps --no-build-isolation`, and its dependencies with the install plan.
 
 ## Fix safety
 
@@ -43,7 +43,7 @@ _ROLES = {Role.TORCH, Role.PINS_TORCH, Role.CUDA, Role.NONE}
 
 @rule(
     "DP15",
-    "PyTorch or CUDA's packages in setup.py",
+    "PyTorch or CUDA packages in setup.py",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.NOTE,

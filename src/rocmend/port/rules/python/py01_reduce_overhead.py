@@ -2,17 +2,17 @@
 
 ## What it does
 
-Finds calls of `torch.compile` whose mode is `"reduce-overhead"`, under whatever name the function or the mode goes.
+Finds calls of `torch.compile` whose mode is `"reduce-overhead"`, also through aliases of the function or the mode.
 
 ## Why it matters
 
-The mode turns on CUDA graphs in Inductor. On ROCm it was reported to be tens of times slower than the default mode, and
-to degrade training in silence.
+The mode turns on CUDA graphs in Inductor. On ROCm it was reported to be tens of times slower than the default mode,
+and to degrade training silently.
 
 ## Use instead
 
-`"default"` on ROCm. Where launch overhead is what limits a program there, capture a HIP graph by hand and compare what
-its replay computes.
+`"default"` on ROCm. If launch overhead is the bottleneck, capture a HIP graph manually and check its replay against
+an eager run.
 
 ## Fix safety
 

@@ -2,16 +2,16 @@
 
 ## What it does
 
-Finds calls of `torch.compile` whose mode is `"max-autotune"`, under whatever name the function or the mode goes.
+Finds calls of `torch.compile` whose mode is `"max-autotune"`, also through aliases of the function or the mode.
 
 ## Why it matters
 
-The mode does not only tune: it turns CUDA graphs on as `"reduce-overhead"` does, with what that brings on ROCm.
+The mode does not only tune: it enables CUDA graphs like `"reduce-overhead"`, with the same problems on ROCm.
 
 ## Use instead
 
-`"max-autotune-no-cudagraphs"` on ROCm tunes and captures nothing. Tuning itself can take minutes at the first run;
-`"default"` does without.
+`"max-autotune-no-cudagraphs"` on ROCm tunes without capturing graphs. Tuning itself can take minutes at the first
+run; `"default"` does not tune.
 
 ## Fix safety
 
@@ -71,7 +71,7 @@ def max_autotune(file: PythonFile) -> Iterable[Found]:
             file,
             node,
             expression_gate(file, node, '"max-autotune-no-cudagraphs"'),
-            message='torch.compile with mode="max-autotune" captures graphs besides tuning',
+            message='torch.compile with mode="max-autotune" captures graphs in addition to tuning',
             remedy='Compile with mode="max-autotune-no-cudagraphs" on ROCm.',
             outcome=None if own else Outcome.SUGGEST,
         )

@@ -3,7 +3,7 @@
 ## What it does
 
 Finds calls of `torch.compile` whose mode is not known from the source, also where arguments are unpacked from a dict
-that comes from elsewhere.
+defined elsewhere.
 
 ## Why it matters
 
@@ -11,11 +11,11 @@ A configuration that was written for NVIDIA asks for `"reduce-overhead"` or `"ma
 
 ## Use instead
 
-A gate at the call, which lets all other modes through: the configuration stays one for both.
+A gate at the call that passes all other modes through: one configuration serves both platforms.
 
 ## Fix safety
 
-A suggestion: a person may want a mode that was asked for to be kept, or the configuration to be changed instead.
+A suggestion: you may want to keep the requested mode, or change the configuration instead.
 
 ## References
 
@@ -89,8 +89,8 @@ def mode_from_settings(file: PythonFile) -> Iterable[Found]:
                 file,
                 leaf,
                 edits,
-                message="the mode of torch.compile comes from elsewhere, and may be one that captures graphs",
-                remedy='On ROCm, compile with "default" where "reduce-overhead" or "max-autotune" is asked for.',
+                message="the torch.compile mode is not known here and may be one that captures graphs",
+                remedy='On ROCm, replace "reduce-overhead" and "max-autotune" with "default".',
             )
 
 
@@ -109,8 +109,8 @@ def _unknown(file: PythonFile) -> Iterable[Found]:
                 file,
                 keyword.value,
                 edits if "\n" not in shown else (),
-                message="arguments of torch.compile come from elsewhere, and the mode may be one that captures graphs",
-                remedy='On ROCm, compile with "default" where "reduce-overhead" or "max-autotune" is asked for.',
+                message="the torch.compile arguments are not known here, and the mode may be one that captures graphs",
+                remedy='On ROCm, replace "reduce-overhead" and "max-autotune" with "default".',
             )
 
 

@@ -1,4 +1,4 @@
-"""Inductor's CUDA graphs, switched on in its configuration.
+"""Inductor's CUDA graphs, enabled in its configuration.
 
 ## What it does
 
@@ -7,8 +7,8 @@ of `torch.compile` and in patches of the configuration.
 
 ## Why it matters
 
-Graphs that Inductor captures are what makes `reduce-overhead` slow and unreliable on ROCm; the switch does the same
-as the mode.
+Inductor's captured graphs make `reduce-overhead` slow and unreliable on ROCm; the setting has the same effect as the
+mode.
 
 ## Use instead
 

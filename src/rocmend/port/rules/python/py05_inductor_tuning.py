@@ -1,4 +1,4 @@
-"""Inductor's memory planning and autotuning, switched on in its configuration.
+"""Inductor's memory planning and autotuning, enabled in its configuration.
 
 ## What it does
 
@@ -8,11 +8,11 @@ configuration or in the options of `torch.compile`.
 ## Why it matters
 
 Memory planning was reported to recurse until the process crashes on ROCm; autotuning at first use can take so long
-there that it is taken for a hang.
+that it looks like a hang.
 
 ## Use instead
 
-False on ROCm; tune there in a run of its own.
+False on ROCm; tune in a separate run.
 
 ## Fix safety
 
@@ -78,7 +78,7 @@ def inductor_tuning(file: PythonFile) -> Iterable[Found]:
             file,
             value,
             expression_gate(file, value, "False"),
-            message=f"Inductor's {name} is on, which crashes or stalls compilation on ROCm",
+            message=f"Inductor's {name} is on, which can crash or stall compilation on ROCm",
             remedy=f"Leave {name} off on ROCm.",
             outcome=Outcome.SUGGEST if shared else None,
         )

@@ -2,21 +2,21 @@
 
 ## What it does
 
-Finds imports of `pynvml` that the file cannot do without.
+Finds unconditional imports of `pynvml`.
 
 ## Why it matters
 
-There is no NVML on a machine with AMD GPUs: the import fails where the package is left out, as it should be, and
-`nvmlInit` fails where it is there.
+There is no NVML on a machine with AMD GPUs: the import fails if the package is not installed, and `nvmlInit` fails if
+it is.
 
 ## Use instead
 
-A stand-in for the most used functions, on amdsmi, which ROCm brings; `torch.cuda` for memory and device properties.
+A replacement for the most used functions, based on ROCm's amdsmi; `torch.cuda` for memory and device properties.
 
 ## Fix safety
 
-Safe: the stand-in is imported on ROCm only. A function that it lacks raises an error that says so, and PY07 reports
-it. An import of names is rewritten where the stand-in has them all.
+Safe: the replacement is imported on ROCm only. A function that it lacks raises a clear error, and PY07 reports it. An
+import of names is rewritten if the replacement has all of them.
 
 ## References
 
@@ -95,8 +95,8 @@ def pynvml(file: PythonFile) -> Iterable[Found]:
             file,
             node,
             edits,
-            message="there is no NVML where the GPUs are AMD's: this import, or the first call, fails",
-            remedy="Import it on CUDA only, and ask torch.cuda or amdsmi on ROCm.",
+            message="NVML does not exist for AMD GPUs: this import, or the first call, fails",
+            remedy="Import it on CUDA only, and use torch.cuda or amdsmi on ROCm.",
             needs=("is_rocm", "nvml"),
         )
 

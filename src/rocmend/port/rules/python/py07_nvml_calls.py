@@ -1,18 +1,18 @@
-"""Functions of NVML that have no stand-in on ROCm.
+"""NVML functions without a ROCm replacement.
 
 ## What it does
 
-Finds uses of `pynvml` beyond those that the stand-in of PY06 answers.
+Finds uses of `pynvml` that PY06's replacement does not support.
 
 ## Why it matters
 
-NVML is NVIDIA's; what it reports has to be asked of amdsmi, whose functions are other ones.
+NVML is NVIDIA's; the same data comes from amdsmi, which has a different API.
 
 ## Use instead
 
 `amdsmi` (`amdsmi_get_gpu_activity`, `amdsmi_get_power_info`, `amdsmi_get_temp_metric` …), or
-`torch.cuda.utilization`, `torch.cuda.temperature`, `torch.cuda.power_draw` and `torch.cuda.clock_rate`, which torch
-answers on ROCm too.
+`torch.cuda.utilization`, `torch.cuda.temperature`, `torch.cuda.power_draw` and `torch.cuda.clock_rate`, which work on
+ROCm too.
 
 ## Fix safety
 
@@ -39,7 +39,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "PY07",
-    "NVML function without a stand-in",
+    "NVML function without a ROCm replacement",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -70,7 +70,7 @@ def nvml_calls(file: PythonFile) -> Iterable[Found]:
                 yield told(
                     file,
                     node,
-                    f"{function} has no counterpart among the functions that ROCm's stand-in answers",
+                    f"{function} is not implemented by the ROCm replacement for NVML",
                     outcome=Outcome.MANUAL,
-                    remedy="Ask amdsmi or torch.cuda on ROCm.",
+                    remedy="Use amdsmi or torch.cuda on ROCm.",
                 )

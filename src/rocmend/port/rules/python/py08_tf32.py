@@ -1,4 +1,4 @@
-"""TF32 switched on for float32 products.
+"""TF32 enabled for float32 matmuls.
 
 ## What it does
 
@@ -7,18 +7,18 @@ and `tf32=True` among Transformers' training arguments, which raises an error on
 
 ## Why it matters
 
-Where the hardware or hipBLASLt has no such path, products fail or warn; where it has one, results differ from those
-that the project was tuned with. The difference is small, silent, and depends on the gfx target.
+Without hardware or hipBLASLt support, matmuls fail or warn; with it, results differ from those that the project was
+tuned with. The difference is small, silent, and depends on the gfx target.
 
 ## Use instead
 
-The default on ROCm: float32 products are float32. Take the switch back on a target where its results were compared.
+The default on ROCm: float32 matmuls are float32. Enable it on a target once its results were compared.
 
 ## Fix safety
 
-Safe: the switch is not set on ROCm, which leaves exact products. A suggestion where the value comes from elsewhere,
-since whoever sets it there may ask for TF32 on purpose. A value that was read from the switch and is put back is left
-alone.
+Safe: the setting is not changed on ROCm, which keeps full float32 precision. A suggestion where the value comes from
+elsewhere, since whoever sets it there may ask for TF32 on purpose. A value that was read from the switch and is put
+back is left alone.
 
 ## References
 
@@ -128,8 +128,8 @@ def _found(file: PythonFile, node: ast.AST, edits: tuple[Edit, ...], sure: bool)
         file,
         node,
         edits,
-        message="TF32 is switched on: on ROCm a matter of the gfx target, with numeric differences reported",
-        remedy="Leave the switch alone on ROCm.",
+        message="TF32 is enabled: on ROCm support depends on the gfx target, and numerical differences were reported",
+        remedy="Do not set it on ROCm.",
         outcome=None if sure else Outcome.SUGGEST,
     )
 

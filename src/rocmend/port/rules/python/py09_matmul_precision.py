@@ -6,8 +6,8 @@ Finds `torch.set_float32_matmul_precision("high")` and `("medium")`.
 
 ## Why it matters
 
-The call allows TF32 or bfloat16 inside float32 products. On ROCm it depends on the gfx target whether there is such a
-path, whether it is found, and what it rounds.
+The call allows TF32 or bfloat16 inside float32 products. On ROCm it depends on the gfx target whether such a path
+exists, is used, and how it rounds.
 
 ## Use instead
 
@@ -15,7 +15,7 @@ path, whether it is found, and what it rounds.
 
 ## Fix safety
 
-A suggestion: where the path is there, it is faster, and its error may be one that the project can bear.
+A suggestion: where supported, it is faster, and the project may tolerate its error.
 
 ## References
 
@@ -44,7 +44,7 @@ _BEFORE = re.compile(
 
 @rule(
     "PY09",
-    "float32 products of lower precision",
+    "float32 matmuls at reduced precision",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
@@ -78,8 +78,8 @@ def matmul_precision(file: PythonFile) -> Iterable[Found]:
                 file,
                 argument.value,
                 expression_gate(file, argument.value, '"highest"'),
-                message="float32 products may be computed with less precision, differently on each gfx target",
-                remedy='Ask for "highest" on ROCm.',
+                message="float32 matmuls may use lower precision, depending on the gfx target",
+                remedy='Use "highest" on ROCm.',
             )
 
 

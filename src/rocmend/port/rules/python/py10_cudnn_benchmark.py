@@ -6,11 +6,11 @@ Finds `torch.backends.cudnn.benchmark = True`, and the same in `torch.backends.c
 
 ## Why it matters
 
-On ROCm the switch makes MIOpen search for each new shape, which takes minutes at the first run and shows as a hang.
+On ROCm the setting makes MIOpen benchmark each new shape, which takes minutes at the first run and looks like a hang.
 
 ## Use instead
 
-The default on ROCm: MIOpen's own choice, which its databases answer at once for known shapes.
+The default on ROCm: MIOpen's own choice, which its databases provide immediately for known shapes.
 
 ## Fix safety
 
@@ -68,6 +68,6 @@ def cudnn_benchmark(file: PythonFile) -> Iterable[Found]:
                 file,
                 value,
                 expression_gate(file, value, "False"),
-                message="MIOpen searches for each new shape at its first use, for minutes",
-                remedy="Leave the switch off on ROCm.",
+                message="MIOpen benchmarks each new shape at first use, which takes minutes",
+                remedy="Leave it off on ROCm.",
             )

@@ -1,4 +1,4 @@
-"""Settings of the caching allocator that harm each other on ROCm.
+"""Conflicting caching-allocator settings on ROCm.
 
 ## What it does
 
@@ -109,7 +109,7 @@ def allocator_settings(file: PythonFile) -> Iterable[Found]:
             value,
             expression_gate(file, value, rewritten) if short and known and "\\" not in rewritten else (),
             message="max_split_size_mb together with expandable_segments: memory grows, and data was lost on gfx1201",
-            remedy="Leave max_split_size_mb out on ROCm.",
+            remedy="Omit max_split_size_mb on ROCm.",
         )
     for command in file.on_rocm(_commands(file)):
         yield gated(
@@ -117,7 +117,7 @@ def allocator_settings(file: PythonFile) -> Iterable[Found]:
             command,
             (),
             message="max_split_size_mb together with expandable_segments: memory grows, and data was lost on gfx1201",
-            remedy="Leave max_split_size_mb out of the command on ROCm.",
+            remedy="Omit max_split_size_mb from the command on ROCm.",
         )
 
 

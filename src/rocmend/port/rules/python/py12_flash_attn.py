@@ -2,8 +2,7 @@
 
 ## What it does
 
-Finds imports of `flash_attn` that the file cannot do without, and, as a note, those that it can; not in flash-attn
-itself.
+Finds unconditional imports of `flash_attn` and, as a note, optional ones; not in flash-attn itself.
 
 ## Why it matters
 
@@ -12,15 +11,15 @@ import at the top of a file keeps the whole package from being imported.
 
 ## Use instead
 
-A module with the same functions that takes the vendor's library where there is one (aiter, flash-attn for ROCm), else
-PyTorch's `scaled_dot_product_attention`, else plain products, chosen once and logged.
+A module with the same functions that uses the vendor's library if available (aiter, flash-attn for ROCm), else
+PyTorch's `scaled_dot_product_attention`, else plain matmuls, chosen once and logged.
 
 ## Fix safety
 
-A suggestion: the stand-in computes the same function for the arguments that it knows and refuses the others, but sums
-in another order. `flash_attn_func`, `flash_attn_varlen_func` and their packed forms are rewritten; other names
-(`flash_attn_with_kvcache`, `bert_padding`, rotary embeddings and layers) are for a person, and so is flash-attn 3's own
-interface (`flash_attn_interface`), whose results have another form.
+A suggestion: the replacement computes the same function for the arguments that it supports and rejects the others,
+but sums in another order. `flash_attn_func`, `flash_attn_varlen_func` and their packed forms are rewritten; other
+names (`flash_attn_with_kvcache`, `bert_padding`, rotary embeddings and layers) have to be ported by hand, and so has
+flash-attn 3's interface (`flash_attn_interface`), whose results have another form.
 
 ## References
 
@@ -91,7 +90,7 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "flash_attn is optional here: on ROCm the file goes the other way unless a build for ROCm is installed",
+                "flash_attn is optional here: on ROCm the fallback is used unless a ROCm build is installed",
                 outcome=Outcome.NOTE,
                 severity=Severity.INFO,
             )._replace(unless=own)
@@ -104,8 +103,8 @@ def flash_attn(file: PythonFile) -> Iterable[Found]:
             file,
             node,
             edits,
-            message="flash_attn is built for CUDA: without a build for ROCm the import fails",
-            remedy="On ROCm, use scaled_dot_product_attention, aiter, or a build of flash-attn for ROCm.",
+            message="flash_attn is built for CUDA: without a ROCm build the import fails",
+            remedy="On ROCm, use scaled_dot_product_attention, aiter, or a ROCm build of flash-attn.",
             needs=("is_rocm", "attention"),
         )._replace(unless=own)
 

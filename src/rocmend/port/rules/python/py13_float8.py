@@ -1,4 +1,4 @@
-"""An 8-bit float type that not every AMD GPU has.
+"""An 8-bit float type that not every AMD GPU supports.
 
 ## What it does
 
@@ -6,23 +6,22 @@ Finds `torch.float8_e4m3fn`: where it can be rewritten, each place; else the fil
 
 ## Why it matters
 
-gfx942 (MI300X) multiplies `float8_e4m3fnuz`, whose range ends at 240 and which has no negative zero; gfx950 and gfx12
-multiply `float8_e4m3fn`, which ends at 448; older targets have neither. With the other type, products are refused or
-slow.
+gfx942 (MI300X) supports `float8_e4m3fnuz`, whose range ends at 240 and which has no negative zero; gfx950 and gfx12
+support `float8_e4m3fn`, which ends at 448; older targets have neither. With the other type, matmuls fail or are slow.
 
 ## Use instead
 
-The type of the architecture at hand, and scales computed from `torch.finfo` of it.
+The type that the GPU supports, and scales computed from its `torch.finfo`.
 
 ## Fix safety
 
 A suggestion, for conversions, allocations and `torch.finfo`, where a file uses the type in no other way: all of its
 uses are rewritten, or none. Where it is compared, looked up, viewed as, kept under a name, or where a range of 448 is
-written out, a person must follow the scales: bytes in the one type mean half as much as in the other.
+written out, check the scales by hand: the same byte has half the value in one type as in the other.
 
-No part of it is automatic. What is left alone fails loudly, for products on gfx942 refuse the type, while half of a
-change goes wrong in silence: scales that another file or a checkpoint computed for 448 overflow at 240. Whether there
-are such scales cannot be told from one file.
+No part of it is automatic. Unported code fails loudly, as matmuls on gfx942 reject the type, while a partial change
+is silently wrong: scales that another file or a checkpoint computed for 448 overflow at 240. Whether there are such
+scales cannot be told from one file.
 
 ## References
 
@@ -99,8 +98,8 @@ def float8(file: PythonFile) -> Iterable[Found]:
             file,
             node,
             gates[node] if whole else (),
-            message="gfx942 multiplies float8_e4m3fnuz, gfx950 and gfx12 float8_e4m3fn, older targets neither",
-            remedy="Choose the type by gcnArchName, and take ranges and scales from torch.finfo of it.",
+            message="gfx942 supports float8_e4m3fnuz, gfx950 and gfx12 support float8_e4m3fn, older targets neither",
+            remedy="Select the type by gcnArchName, and take range and scales from torch.finfo.",
             needs=("is_rocm", "fp8"),
         )
 

@@ -8,17 +8,17 @@ numbers.
 ## Why it matters
 
 On ROCm the capability is the number of the gfx target: (9, 4) for gfx942, (11, 0) for gfx1100. A test for Hopper (`>=
-9`) is true there, a test for `(8, 0)` too, and code for NVIDIA is chosen.
+9`) is true there, a test for `(8, 0)` too, and NVIDIA code is selected.
 
 ## Use instead
 
-The flag before the comparison. Ask for features by name (`torch.cuda.is_bf16_supported()`), or of `gcnArchName`.
+The flag before the comparison. Test for features (`torch.cuda.is_bf16_supported()`), or use `gcnArchName`.
 
 ## Fix safety
 
-A suggestion: on ROCm the GPU counts as one without the feature (`>=` becomes False, `<` True), with it where bfloat16
-is meant, and as one that is not too old where an error or an assertion follows; it is none of those that `==` names.
-Which way is right is for a person to say.
+A suggestion: on ROCm the GPU is treated as lacking the feature (`>=` becomes False, `<` True), as having it where
+bfloat16 is meant, and as recent enough where an error or an assertion follows; `==` is False. Check which branch is
+right.
 
 ## References
 
@@ -125,7 +125,7 @@ def capability(file: PythonFile) -> Iterable[Found]:
             node,
             condition_gate(file, node, rocm=_on_rocm(file, node)),
             message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the comparison says nothing",
-            remedy="Ask for the feature by name, or compare on CUDA only.",
+            remedy="Test for the feature, or compare on CUDA only.",
         )
     for match in file.on_rocm(file.of(ast.Match)):
         if _is_capability(file, match.subject):
@@ -134,7 +134,7 @@ def capability(file: PythonFile) -> Iterable[Found]:
                 match.subject,
                 (),
                 message="on ROCm the capability is the gfx target's number (9, 4 for gfx942): the cases say nothing",
-                remedy="Ask for the feature by name, or compare on CUDA only.",
+                remedy="Test for the feature, or compare on CUDA only.",
             )
 
 

@@ -10,18 +10,17 @@ On ROCm it is None, and the file fails at that place, often while it is imported
 
 ## Use instead
 
-The flag before a comparison, so that it is False on ROCm; a version below all others where the value goes on.
+The flag before a comparison, so that it is False on ROCm; a version below all others where the value is used further.
 
 ## Fix safety
 
-Safe in an assertion, and in a comparison that only decides whether something is done: it asks whether CUDA is recent
-enough, and what follows is not done on ROCm, where it failed before. A function's local name, or a private one, for
-such a comparison counts as the comparison where it has no other use.
+Safe in an assertion, and in a comparison that only decides whether something is done: it tests whether CUDA is recent
+enough, and the code behind it is skipped on ROCm, where it failed before. A function's local name, or a private one,
+for such a comparison counts as the comparison where it has no other use.
 
-Elsewhere a suggestion, with version 0.0 in the place of None. Where there is an `else`, or a function returns the
-answer, ROCm goes the way of the oldest CUDA, and that this is the right one cannot be told from the comparison; nor
-what numbers, lists and names of files that are made of the version are used for. Inside an f-string nothing is
-rewritten.
+Elsewhere a suggestion, with version 0.0 instead of None. Where there is an `else`, or a function returns the answer,
+ROCm takes the branch of the oldest CUDA, which may be wrong; nor is it known what values derived from the version are
+used for. Inside an f-string nothing is rewritten.
 
 ## References
 
@@ -127,7 +126,7 @@ def _found(file: PythonFile, node: ast.expr, edits: tuple[Edit, ...], outcome: O
         node,
         edits,
         message="torch.version.cuda is None on ROCm, and this fails there",
-        remedy="Look at the CUDA version on CUDA only.",
+        remedy="Read the CUDA version on CUDA only.",
         outcome=outcome,
     )
 

@@ -10,13 +10,13 @@ There is no such program on a machine with AMD GPUs.
 
 ## Use instead
 
-`amd-smi`, whose options and output are other ones, or `torch.cuda`, which answers on both.
+`amd-smi`, which has other options and output, or `torch.cuda`, which works on both.
 
 ## Fix safety
 
 A suggestion where it is called without options and its output is not read, or where an error follows if it is not
-there. Options and output have to be translated by a person. A call that may fail (`try`), and asking where the program
-is, are a note: often that is how a program finds out that the GPU is NVIDIA's.
+there. Options and output have to be ported by hand. A call that may fail (`try`), and looking up the program, are a
+note: programs often detect NVIDIA GPUs that way.
 
 ## References
 
@@ -111,7 +111,7 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 call.node,
-                "nvidia-smi is tried here: without it, the file goes the other way",
+                "nvidia-smi is optional here: on ROCm the fallback is used",
                 outcome=Outcome.NOTE,
                 severity=Severity.INFO,
             )
@@ -122,8 +122,8 @@ def nvidia_smi(file: PythonFile) -> Iterable[Found]:
             file,
             call.node,
             expression_gate(file, program, '"amd-smi"') if bare else (),
-            message="there is no nvidia-smi where the GPUs are AMD's",
-            remedy="Ask torch.cuda, or call amd-smi on ROCm and read its output (amd-smi has --json).",
+            message="nvidia-smi does not exist for AMD GPUs",
+            remedy="Use torch.cuda, or call amd-smi on ROCm and parse its output (--json).",
         )
 
 

@@ -1,4 +1,4 @@
-"""The state of the random generator, read where graphs are captured.
+"""The RNG state, read during graph capture.
 
 ## What it does
 
@@ -6,8 +6,8 @@ Finds `torch.cuda.get_rng_state` and `set_rng_state` in functions that capture g
 
 ## Why it matters
 
-During a capture the state of the generator cannot be read: it raises an error. Compiled functions read it when they
-are entered, so that a compiled function inside a captured region fails.
+Reading the RNG state during capture raises an error. Compiled functions read it on entry, so a compiled function
+inside a captured region fails.
 
 ## Use instead
 
@@ -36,7 +36,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "PY17",
-    "random state read where graphs are captured",
+    "RNG state read during graph capture",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -66,7 +66,7 @@ def rng_in_capture(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "the state of the random generator cannot be read while a graph is captured",
+                "the RNG state cannot be read during graph capture",
                 outcome=Outcome.MANUAL,
-                remedy="Read it before the capture, and register the generator with the graph.",
+                remedy="Read it before capture, and register the generator with the graph.",
             )

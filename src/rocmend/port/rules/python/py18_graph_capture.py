@@ -1,4 +1,4 @@
-"""Graphs captured by hand.
+"""Manually captured graphs.
 
 ## What it does
 
@@ -6,12 +6,12 @@ Finds `torch.cuda.CUDAGraph`, `torch.cuda.graph` and `torch.cuda.make_graphed_ca
 
 ## Why it matters
 
-HIP graphs are there, but an operation that must not be captured may not raise an error as it does on CUDA: the replay
-then computes something else, in silence.
+HIP supports graphs, but an operation that must not be captured may not raise an error as on CUDA: the replay is then
+silently wrong.
 
 ## Use instead
 
-The same calls, with the outputs of a replay compared with those of a plain run, once, on each gfx target.
+The same calls, with the outputs of a replay compared with an eager run once on each gfx target.
 
 ## Fix safety
 
@@ -36,7 +36,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "PY18",
-    "graph captured by hand",
+    "manual graph capture",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -55,7 +55,7 @@ def graph_capture(file: PythonFile) -> Iterable[Found]:
         yield told(
             file,
             node,
-            "what a graph replays on ROCm has to be compared with a plain run: illegal captures may pass unseen",
+            "compare graph replays on ROCm with an eager run: illegal captures may go unnoticed",
             outcome=Outcome.MANUAL,
-            remedy="Compare the outputs of a replay with those of a plain run on each gfx target.",
+            remedy="Compare the outputs of a replay with an eager run on each gfx target.",
         )

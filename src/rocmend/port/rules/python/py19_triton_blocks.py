@@ -1,4 +1,4 @@
-"""Triton blocks smaller than the wavefronts that work on them.
+"""Triton blocks smaller than their wavefronts.
 
 ## What it does
 
@@ -84,8 +84,8 @@ def triton_blocks(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 call.node,
-                f"{elements} elements are fewer than the lanes of {warps[0]} wavefronts of 64: "
-                f"lanes repeat work on gfx9",
+                f"{elements} elements are fewer than the lanes of {warps[0]} 64-lane wavefronts: lanes repeat work "
+                "on gfx9",
                 outcome=Outcome.NOTE,
             )
 

@@ -1,9 +1,9 @@
-"""Libraries for NVIDIA GPUs that a project can do without.
+"""Optional NVIDIA-only libraries.
 
 ## What it does
 
-Finds imports of `xformers`, `transformer_engine`, `apex` and `tensorrt` that the file cannot do without. Within a
-function it is a note: the file can be imported, and what fails says why.
+Finds imports of `xformers`, `transformer_engine`, `apex` and `tensorrt` that are unconditional. Within a function it
+is a note: the file can be imported, and a later failure explains itself.
 
 ## Why it matters
 
@@ -12,11 +12,11 @@ from AMD's sources; TensorRT has none.
 
 ## Use instead
 
-`None` in their place on ROCm, where the file tests for it; else PyTorch's own functions, or the builds for ROCm.
+`None` instead on ROCm, if the file tests for it; else PyTorch's own functions, or the builds for ROCm.
 
 ## Fix safety
 
-A suggestion: the name is there, and what uses it must not be reached on ROCm.
+A suggestion: the name is defined, but code that uses it must not run on ROCm.
 
 ## References
 
@@ -51,7 +51,7 @@ _INSTEAD = {
 
 @rule(
     "PY20",
-    "import of a library for NVIDIA GPUs",
+    "import of an NVIDIA-only library",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
@@ -82,10 +82,10 @@ def cuda_libraries(file: PythonFile) -> Iterable[Found]:
         if optional(file, node) or file.side(node) is Side.CUDA:
             continue
         empty = without(node)
-        message = f"{library} from PyPI is for NVIDIA GPUs: the import fails on ROCm"
+        message = f"{library} from PyPI supports NVIDIA GPUs only: the import fails on ROCm"
         remedy = f"On ROCm, use {_INSTEAD[library]}."
         if _in_function(file, node):  # what fails is the call; `None` would fail later, and say less
-            found = told(file, node, f"{message}, where this is called", outcome=Outcome.NOTE, remedy=remedy)
+            found = told(file, node, f"{message} when this is called", outcome=Outcome.NOTE, remedy=remedy)
         else:
             found = gated(
                 file, node, statement_gate(file, node, empty) if empty else (), message=message, remedy=remedy

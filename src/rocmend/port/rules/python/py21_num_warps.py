@@ -11,7 +11,7 @@ work-items, and the kernel does not launch.
 
 ## Use instead
 
-16, which every wave size bears.
+16, which works for both wavefront sizes.
 
 ## Fix safety
 
@@ -115,7 +115,7 @@ def num_warps(file: PythonFile) -> Iterable[Found]:
             file,
             node,
             edits,
-            message="more than 16 wavefronts of 64 lanes are more than the 1024 work-items of a workgroup",
+            message="more than 16 wavefronts of 64 lanes exceed the 1024 work-items of a workgroup",
             remedy="Use 16 or fewer on ROCm.",
             outcome=outcome,
         )

@@ -6,16 +6,16 @@ Finds imports of `triton.language.extra.cuda.libdevice`.
 
 ## Why it matters
 
-Those functions call NVIDIA's libdevice, which is not there when a kernel is compiled for an AMD GPU.
+Those functions call NVIDIA's libdevice, which is not available when compiling for an AMD GPU.
 
 ## Use instead
 
-`triton.language.extra.libdevice`, which each back end fills with its own (OCML on AMD). Functions that AMD's lacks
-are an error when the kernel is compiled, never another result.
+`triton.language.extra.libdevice`, which each backend implements (OCML on AMD). Functions that AMD lacks are a
+compile-time error, never a wrong result.
 
 ## Fix safety
 
-Safe where every function that the file uses is one that AMD's libdevice has; else a person has to replace the others.
+Safe if AMD's libdevice has every function that the file uses; otherwise replace the others by hand.
 
 ## References
 
@@ -139,9 +139,9 @@ def libdevice(file: PythonFile) -> Iterable[Found]:
             file,
             node,
             statement_gate(file, node, rocm) if rocm and not lacking else (),
-            message="libdevice for CUDA is not there for AMD GPUs"
+            message="CUDA's libdevice is not available on AMD GPUs"
             + (f", and AMD's lacks {', '.join(lacking)}" if lacking else ""),
-            remedy="Import triton.language.extra.libdevice on ROCm, and write the functions that it lacks in Triton.",
+            remedy="Import triton.language.extra.libdevice on ROCm, and write missing functions in Triton.",
         )
 
 

@@ -39,11 +39,11 @@ _INSTEAD = (
     ("rcp.approx", "1.0 / x"),
     ("rsqrt.approx", "tl.rsqrt"),
     ("sqrt.approx", "tl.sqrt"),
-    ("e2m1", "shifts and masks: Triton has no type of four bits"),
+    ("e2m1", "shifts and masks: Triton has no 4-bit type"),
     ("cvt.", "x.to(dtype)"),
     ("lop3", "&, | and ^"),
     ("prmt", "shifts and masks"),
-    ("globaltimer", "nothing: time it on the host"),
+    ("globaltimer", "nothing: measure time on the host"),
     ("%smid", "tl.program_id"),
     ("fma.", "tl.fma"),
     ("mul", "*"),
@@ -73,7 +73,7 @@ def triton_ptx(file: PythonFile) -> Iterable[Found]:
         "triton.language.inline_asm_elementwise", "triton.language.core.inline_asm_elementwise"
     ):
         text = ast.unparse(call.args[0]) if call.args else "".join(ast.unparse(one.value) for one in call.keywords)
-        instead = next((other for sign, other in _INSTEAD if sign in text), "the operation in Triton's language")
+        instead = next((other for sign, other in _INSTEAD if sign in text), "the operation in Triton")
         yield told(
             file,
             call.node,

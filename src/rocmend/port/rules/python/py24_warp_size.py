@@ -1,4 +1,4 @@
-"""A warp size of 32, written out.
+"""A hard-coded warp size of 32.
 
 ## What it does
 
@@ -16,7 +16,7 @@ The wave size of the device: `torch.cuda.get_device_properties(0).warp_size`, fo
 
 ## Fix safety
 
-Not rewritten: what depends on the number has to be followed.
+Not rewritten: everything that depends on it has to be checked.
 
 ## References
 
@@ -41,7 +41,7 @@ _KERNELS = re.compile(rb"\b(?:triton|numba|cupy|cuda)\b")
 
 @rule(
     "PY24",
-    "warp size of 32 written out",
+    "hard-coded warp size of 32",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -66,9 +66,9 @@ def warp_size(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "the wave size is 64 on gfx9 and 32 on gfx10 to gfx12",
+                "the wavefront size is 64 on gfx9 and 32 on gfx10 to gfx12",
                 outcome=Outcome.MANUAL,
-                remedy="Ask the device: torch.cuda.get_device_properties(device).warp_size.",
+                remedy="Query the device: torch.cuda.get_device_properties(device).warp_size.",
             )
 
 

@@ -7,11 +7,11 @@ Finds `cupy.RawKernel`, `RawModule`, `ElementwiseKernel` and `ReductionKernel`.
 ## Why it matters
 
 CuPy compiles the source with HIPRTC on ROCm. Intrinsics with masks, lane arithmetic and inline PTX in it need the
-same care as in a file of their own, and no compiler looks at it before it runs.
+same porting as in a source file, and no compiler checks it before run time.
 
 ## Use instead
 
-The same source, correct for both wave sizes. Move it into a file, where it can be ported and checked.
+The same source, correct for both wavefront sizes. Move it into a file, where it can be ported and checked.
 
 ## Fix safety
 
@@ -77,6 +77,6 @@ def cupy_source(file: PythonFile) -> Iterable[Found]:
             call.node,
             "CUDA source in a string, which CuPy compiles with HIPRTC on ROCm",
             outcome=Outcome.MANUAL if manual else Outcome.NOTE,
-            remedy="Make the source right for wave sizes of 32 and 64, and free of PTX." if manual else "",
+            remedy="Make the source correct for wavefront sizes 32 and 64, without PTX." if manual else "",
             severity=None if manual else Severity.INFO,
         )

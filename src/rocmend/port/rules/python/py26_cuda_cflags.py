@@ -1,4 +1,4 @@
-"""Flags of nvcc for extensions that are built when they are used.
+"""nvcc flags for JIT-built extensions.
 
 ## What it does
 
@@ -6,7 +6,7 @@ Finds flags that only nvcc knows in the `extra_cuda_cflags` of `torch.utils.cpp_
 
 ## Why it matters
 
-On ROCm the flags go to hipcc, which refuses those it does not know: the extension is not built.
+On ROCm the flags go to hipcc, which rejects unknown flags: the extension is not built.
 
 ## Use instead
 
@@ -54,7 +54,7 @@ _TAKES_NEXT = re.compile(
 
 @rule(
     "PY26",
-    "flags that only nvcc knows",
+    "nvcc-only flags",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -105,7 +105,7 @@ def cuda_cflags(file: PythonFile) -> Iterable[Found]:
                     flags,
                     expression_gate(file, flags, f"[{', '.join(kept)}]") if one_line else (),
                     message=f"hipcc does not know {', '.join(dropped)}",
-                    remedy="Leave flags of nvcc out on ROCm.",
+                    remedy="Omit nvcc flags on ROCm.",
                     outcome=None if sure and not argument.shared else Outcome.SUGGEST,
                 )
 

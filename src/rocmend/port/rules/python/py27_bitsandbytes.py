@@ -59,6 +59,6 @@ def bitsandbytes(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "bitsandbytes needs a release with a library for the installed ROCm and gfx target",
+                "bitsandbytes needs a release that supports the installed ROCm and gfx target",
                 outcome=Outcome.NOTE,
             )._replace(unless=unless_own("bitsandbytes"))

@@ -1,13 +1,12 @@
-"""Settings of NCCL that RCCL does not have.
+"""NCCL settings that RCCL does not have.
 
 ## What it does
 
-Finds variables of NCCL for NVLink SHARP and for protocols that RCCL has not, set in the environment.
+Finds variables of NCCL for NVLink SHARP and for protocols that RCCL lacks, set in the environment.
 
 ## Why it matters
 
-RCCL reads NCCL's variables, but those about NVLink mean nothing to it: a program that was tuned with them is untuned
-on ROCm.
+RCCL reads NCCL's variables, but ignores those for NVLink: a program tuned with them is untuned on ROCm.
 
 ## Use instead
 
@@ -39,7 +38,7 @@ _NAMES = ("NCCL_NVLS_ENABLE", "NCCL_P2P_LEVEL", "NCCL_SHARP_ENABLE", "NCCL_COLLN
 
 @rule(
     "PY28",
-    "NCCL setting without an effect on ROCm",
+    "NCCL setting without effect on ROCm",
     Language.PYTHON,
     severity=Severity.INFO,
     outcome=Outcome.NOTE,
@@ -56,6 +55,6 @@ def nccl_settings(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 setting.node,
-                f"{setting.name} is about NVIDIA's interconnect: RCCL ignores it or takes it otherwise",
+                f"{setting.name} is for NVIDIA's interconnect: RCCL ignores it or interprets it differently",
                 outcome=Outcome.NOTE,
             )

@@ -6,12 +6,12 @@ Finds where a program sets `CUDA_VISIBLE_DEVICES`.
 
 ## Why it matters
 
-HIP reads it too, but `HIP_VISIBLE_DEVICES` goes before it, and `ROCR_VISIBLE_DEVICES` renumbers the devices below
-both: where a scheduler sets one of those, the program's own choice names other devices, or none.
+HIP reads it too, but `HIP_VISIBLE_DEVICES` takes precedence, and `ROCR_VISIBLE_DEVICES` renumbers the devices before
+either applies: if a scheduler sets one of those, the program selects other devices, or none.
 
 ## Use instead
 
-`HIP_VISIBLE_DEVICES` where one must be set on ROCm; never two of them.
+`HIP_VISIBLE_DEVICES` if one must be set on ROCm; never two of them.
 
 ## Fix safety
 
@@ -54,6 +54,6 @@ def visible_devices(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 setting.node,
-                "on ROCm HIP_VISIBLE_DEVICES goes before it, and ROCR_VISIBLE_DEVICES renumbers the devices below it",
+                "on ROCm HIP_VISIBLE_DEVICES takes precedence, and ROCR_VISIBLE_DEVICES renumbers the devices first",
                 outcome=Outcome.NOTE,
             )

@@ -1,21 +1,21 @@
-"""Attention restricted to back ends that a GPU may lack.
+"""Attention restricted to backends that a GPU may lack.
 
 ## What it does
 
-Finds the math back end of `scaled_dot_product_attention` switched off, and `sdpa_kernel` without it.
+Finds the math backend of `scaled_dot_product_attention` disabled, and `sdpa_kernel` without it.
 
 ## Why it matters
 
-On ROCm the flash and memory-efficient back ends are there for some gfx targets only. Where none of those that are
-left serves, the call raises `No available kernel`.
+On ROCm the flash and memory-efficient backends exist for some gfx targets only. If no allowed backend works, the call
+raises `No available kernel`.
 
 ## Use instead
 
-The math back end among the allowed ones on ROCm: it is taken where no other serves.
+The math backend among the allowed ones on ROCm: it is used if no other works.
 
 ## Fix safety
 
-A suggestion: it can cost memory where the restriction was there to save it.
+A suggestion: it can use more memory, which the restriction may have been meant to save.
 
 ## References
 
@@ -39,7 +39,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "PY30",
-    "attention without the math back end",
+    "attention without the math backend",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
@@ -86,8 +86,8 @@ def sdp_backends(file: PythonFile) -> Iterable[Found]:
             file,
             value,
             expression_gate(file, value, rocm) if rocm else (),
-            message="without the math back end attention fails on gfx targets that have no other",
-            remedy="Allow the math back end on ROCm.",
+            message="without the math backend, attention fails on gfx targets that support no other",
+            remedy="Allow the math backend on ROCm.",
         )
 
 

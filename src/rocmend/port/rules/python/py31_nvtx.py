@@ -1,4 +1,4 @@
-"""Ranges for NVIDIA's profiler.
+"""NVTX profiler ranges.
 
 ## What it does
 
@@ -58,7 +58,7 @@ def nvtx(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "ranges for NVIDIA's profiler: on ROCm they are roctx, where PyTorch was built with it",
+                "NVTX profiler ranges: on ROCm they map to roctx if PyTorch was built with it",
                 outcome=Outcome.NOTE,
             )
 

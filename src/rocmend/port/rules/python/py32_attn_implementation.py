@@ -1,4 +1,4 @@
-"""A model that is asked to use flash-attn.
+"""A model configured to use flash-attn.
 
 ## What it does
 
@@ -8,16 +8,16 @@ check such settings without a GPU, only where a model is loaded.
 
 ## Why it matters
 
-Transformers refuses it where flash-attn is not installed, and flash-attn on ROCm is a build of its own for some gfx
+Transformers raises an error if flash-attn is not installed, and flash-attn for ROCm is a separate build for some gfx
 targets.
 
 ## Use instead
 
-`"sdpa"` on ROCm: PyTorch's attention, which takes a fused kernel where there is one.
+`"sdpa"` on ROCm: PyTorch's attention, which uses a fused kernel if available.
 
 ## Fix safety
 
-A suggestion: batches that are packed without padding need flash-attn's interface for them.
+A suggestion: batches packed without padding need flash-attn's varlen interface.
 
 ## References
 
@@ -45,7 +45,7 @@ _BAD = {"flash_attention_2", "flash_attention_3", True}
 
 @rule(
     "PY32",
-    "model that is asked to use flash-attn",
+    "model configured to use flash-attn",
     Language.PYTHON,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
@@ -84,8 +84,8 @@ def attn_implementation(file: PythonFile) -> Iterable[Found]:
                 file,
                 value,
                 expression_gate(file, value, "False" if True in known else '"sdpa"'),
-                message="Transformers refuses flash-attn where it is not installed, and its wheels are for CUDA",
-                remedy='Ask for "sdpa" on ROCm.',
+                message="Transformers raises an error if flash-attn is not installed, and its wheels are for CUDA",
+                remedy='Use "sdpa" on ROCm.',
             )
 
 

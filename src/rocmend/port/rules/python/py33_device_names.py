@@ -1,4 +1,4 @@
-"""Devices told apart by NVIDIA's product names.
+"""Devices identified by NVIDIA product names.
 
 ## What it does
 
@@ -6,7 +6,7 @@ Finds comparisons of `torch.cuda.get_device_name()` with product names.
 
 ## Why it matters
 
-An AMD GPU is none of them: tables of peaks, and choices of settings, fall through to whatever comes last.
+AMD GPUs match none of them: peak tables and settings use the fallback.
 
 ## Use instead
 
@@ -38,7 +38,7 @@ _PRODUCT = re.compile(r"(?:A|H|V|P|T|B|L|GB|GH)\d{1,3}\b|RTX|Tesla|GeForce|Quadr
 
 @rule(
     "PY33",
-    "device told by its name",
+    "device identified by name",
     Language.PYTHON,
     severity=Severity.INFO,
     outcome=Outcome.NOTE,
@@ -57,7 +57,7 @@ def device_names(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "an AMD GPU has none of these names: what follows is chosen by falling through",
+                "AMD GPUs have none of these names: the fallback branch is taken",
                 outcome=Outcome.NOTE,
             )
 

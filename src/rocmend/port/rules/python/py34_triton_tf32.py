@@ -1,4 +1,4 @@
-"""TF32 asked for by name in a Triton kernel.
+"""TF32 precision in a Triton kernel.
 
 ## What it does
 
@@ -6,7 +6,7 @@ Finds `tl.dot(…, input_precision="tf32")` and `"tf32x3"`.
 
 ## Why it matters
 
-Triton's AMD back end takes `"ieee"`, `"bf16x3"` and `"bf16x6"`, and `"tf32"` on gfx942 alone: elsewhere the kernel
+Triton's AMD backend supports `"ieee"`, `"bf16x3"` and `"bf16x6"`, and `"tf32"` on gfx942 alone: elsewhere the kernel
 does not compile. `allow_tf32=True` is accepted everywhere.
 
 ## Use instead
@@ -15,7 +15,7 @@ A `tl.constexpr` argument for the precision that the host sets to `"ieee"` on RO
 
 ## Fix safety
 
-Not rewritten: inside a kernel there is no flag to ask.
+Not rewritten: a kernel cannot test the ROCm flag.
 
 ## References
 
@@ -35,7 +35,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "PY34",
-    "TF32 by name in a Triton kernel",
+    "TF32 precision in a Triton kernel",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -55,8 +55,7 @@ def triton_tf32(file: PythonFile) -> Iterable[Found]:
                 yield told(
                     file,
                     argument.value,
-                    "AMD's back end of Triton has tf32 on gfx942 alone, and tf32x3 nowhere: "
-                    "the kernel does not compile",
+                    "Triton's AMD backend supports tf32 on gfx942 only and tf32x3 nowhere: the kernel does not compile",
                     outcome=Outcome.MANUAL,
                     remedy='Pass the precision as a tl.constexpr argument, "ieee" on ROCm.',
                 )

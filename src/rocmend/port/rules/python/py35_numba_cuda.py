@@ -6,8 +6,8 @@ Finds imports of `numba.cuda`.
 
 ## Why it matters
 
-Numba compiles for NVIDIA GPUs. AMD's `numba-hip` brings a target with the same interface, for some releases of Numba,
-in which a warp has the device's own size.
+Numba compiles for NVIDIA GPUs. AMD's `numba-hip` adds a target with the same interface, for some Numba releases,
+where a warp has the device's size.
 
 ## Use instead
 
@@ -53,7 +53,7 @@ def numba_cuda(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                "Numba's CUDA target is for NVIDIA GPUs",
+                "Numba's CUDA target supports NVIDIA GPUs only",
                 outcome=Outcome.MANUAL,
                 remedy="Use numba-hip (numba.hip.pose_as_cuda()), Triton or PyTorch on ROCm.",
             )

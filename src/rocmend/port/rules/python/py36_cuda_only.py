@@ -1,9 +1,9 @@
-"""Libraries that exist for NVIDIA GPUs alone.
+"""NVIDIA-only libraries.
 
 ## What it does
 
-Finds imports of PyCUDA, CUDA Python, CUTLASS's Python, DALI, RAPIDS and the like: each library once a file, and none
-that is the project's own.
+Finds imports of PyCUDA, CUDA Python, CUTLASS's Python, DALI, RAPIDS and the like: each library once per file, except
+the project's own.
 
 ## Why it matters
 
@@ -11,8 +11,8 @@ None of them runs on an AMD GPU.
 
 ## Use instead
 
-What the message names: HIP Python for the runtime, composable_kernel or Triton for CUTLASS, rocAL or torchvision for
-DALI.
+The library in the message: HIP Python for the runtime, composable_kernel or Triton for CUTLASS, rocAL or torchvision
+for DALI.
 
 ## Fix safety
 
@@ -46,8 +46,8 @@ _INSTEAD = {
     "cuda.core": "HIP Python",
     "cutlass": "composable_kernel or Triton",
     "nvidia.dali": "rocAL, or torchvision",
-    "nvidia.cudnn": "torch, whose convolutions are MIOpen's",
-    "cudnn": "torch, whose convolutions are MIOpen's",
+    "nvidia.cudnn": "torch, whose convolutions use MIOpen",
+    "cudnn": "torch, whose convolutions use MIOpen",
     "cudf": "pandas or hipDF",
     "cuml": "scikit-learn",
     "cugraph": "networkx or hipGRAPH",
@@ -63,7 +63,7 @@ _TRIGGERS = sorted({name if "." in name else f"{word} {name}" for name in _INSTE
 
 @rule(
     "PY36",
-    "library for NVIDIA GPUs alone",
+    "NVIDIA-only library",
     Language.PYTHON,
     severity=Severity.ERROR,
     outcome=Outcome.MANUAL,
@@ -88,7 +88,7 @@ def cuda_only(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                f"{library} is for NVIDIA GPUs",
+                f"{library} supports NVIDIA GPUs only",
                 outcome=Outcome.MANUAL,
                 remedy=f"On ROCm, use {_INSTEAD[library]}.",
             )._replace(unless=unless_own(library))

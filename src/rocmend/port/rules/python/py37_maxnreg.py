@@ -1,4 +1,4 @@
-"""A limit of registers that AMD's back end does not know.
+"""A register limit that Triton's AMD backend does not support.
 
 ## What it does
 
@@ -6,11 +6,11 @@ Finds `maxnreg` in `triton.Config`.
 
 ## Why it matters
 
-AMD's back end of Triton has no such option: a launch with it raises `KeyError`.
+Triton's AMD backend has no such option: a launch with it raises `KeyError`.
 
 ## Use instead
 
-None, which a configuration leaves out; `waves_per_eu` is what limits registers on AMD.
+None, the default; on AMD `waves_per_eu` limits registers.
 
 ## Fix safety
 
@@ -59,7 +59,7 @@ def maxnreg(file: PythonFile) -> Iterable[Found]:
                     file,
                     argument.value,
                     expression_gate(file, argument.value, "None"),
-                    message="AMD's back end of Triton has no maxnreg: the launch raises KeyError",
+                    message="Triton's AMD backend has no maxnreg: the launch raises KeyError",
                     remedy="Leave it out on ROCm.",
                     outcome=Outcome.SUGGEST if argument.shared else None,
                 )

@@ -1,4 +1,4 @@
-"""Inductor's tuning, graphs or memory planning, switched on through the environment.
+"""Inductor's tuning, graphs or memory planning, enabled by environment variables.
 
 ## What it does
 
@@ -7,8 +7,8 @@ planning, set to 1 by a program.
 
 ## Why it matters
 
-The variable makes every mode tune as `max-autotune` does: on ROCm a first run then takes so long that it is taken for
-a hang. CUDA graphs and memory planning are what PY04 and PY05 say of the settings.
+The variable makes every mode autotune like `max-autotune`: on ROCm a first run then takes so long that it looks like
+a hang. For CUDA graphs and memory planning see PY04 and PY05.
 
 ## Use instead
 
@@ -37,12 +37,12 @@ from rocmend.port.records import Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
 _NAMES = {
-    "TORCHINDUCTOR_MAX_AUTOTUNE": "makes every mode tune, which on ROCm is taken for a hang",
-    "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE": "makes every mode tune, which on ROCm is taken for a hang",
-    "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM": "makes every mode tune, which on ROCm is taken for a hang",
-    "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING": "makes every mode tune, which on ROCm is taken for a hang",
+    "TORCHINDUCTOR_MAX_AUTOTUNE": "makes every mode autotune, which looks like a hang on ROCm",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE": "makes every mode autotune, which looks like a hang on ROCm",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM": "makes every mode autotune, which looks like a hang on ROCm",
+    "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING": "makes every mode autotune, which looks like a hang on ROCm",
     "TORCHINDUCTOR_CUDAGRAPHS": "makes Inductor capture graphs, which is slow and unreliable on ROCm",
-    "TORCHINDUCTOR_MEMORY_PLANNING": "makes Inductor plan memory, which was reported to crash it on ROCm",
+    "TORCHINDUCTOR_MEMORY_PLANNING": "makes Inductor plan memory, which was reported to crash on ROCm",
 }
 
 

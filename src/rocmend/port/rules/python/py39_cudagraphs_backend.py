@@ -1,4 +1,4 @@
-"""Compiling with the back end `cudagraphs`.
+"""Compiling with the `cudagraphs` backend.
 
 ## What it does
 
@@ -6,7 +6,7 @@ Finds `torch.compile(…, backend="cudagraphs")`.
 
 ## Why it matters
 
-The back end does nothing but capture graphs, with what that brings on ROCm.
+The backend only captures graphs, which is slow and unreliable on ROCm.
 
 ## Use instead
 
@@ -61,6 +61,6 @@ def cudagraphs_backend(file: PythonFile) -> Iterable[Found]:
                     file,
                     argument.value,
                     expression_gate(file, argument.value, '"inductor"'),
-                    message="the back end cudagraphs captures graphs and does nothing else",
+                    message="the cudagraphs backend only captures graphs",
                     remedy='Compile with backend="inductor" on ROCm.',
                 )

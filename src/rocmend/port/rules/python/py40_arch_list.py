@@ -1,4 +1,4 @@
-"""Architectures of NVIDIA for extensions.
+"""NVIDIA architectures for extensions.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""A program that compiles with Inductor's own settings.
+"""A program that compiles with Inductor's default settings.
 
 ## What it does
 
@@ -6,8 +6,8 @@ Finds programs (`if __name__ == "__main__":`) that call `torch.compile`, except 
 
 ## Why it matters
 
-Images for ROCm may set `TORCHINDUCTOR_MAX_AUTOTUNE`, with which every mode tunes at first use, for minutes. Memory
-planning and captured graphs, which settings elsewhere may turn on, are unreliable there.
+Images for ROCm may set `TORCHINDUCTOR_MAX_AUTOTUNE`, which makes every mode autotune at first use, for minutes.
+Memory planning and graph capture, which may be enabled elsewhere, are unreliable there.
 
 ## Use instead
 
@@ -15,7 +15,7 @@ A call at the start of the program that turns them off on ROCm.
 
 ## Fix safety
 
-A suggestion: a project may set up Inductor elsewhere, or mean to tune.
+A suggestion: a project may configure Inductor elsewhere, or autotune on purpose.
 
 ## References
 
@@ -40,7 +40,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "PY41",
-    "program that compiles with Inductor's own settings",
+    "program that compiles with Inductor's default settings",
     Language.PYTHON,
     severity=Severity.INFO,
     outcome=Outcome.SUGGEST,
@@ -74,8 +74,8 @@ def inductor_settings(file: PythonFile) -> Iterable[Found]:
                 file,
                 node.test,
                 insertion(file, node.body[0], "from _rocm_inductor import settle_inductor\n\nsettle_inductor()"),
-                message="Inductor may tune, plan memory or capture graphs on ROCm, by what the environment says",
-                remedy="Turn max_autotune, memory_planning and cudagraphs off on ROCm before anything is compiled.",
+                message="Inductor may autotune, plan memory or capture graphs on ROCm, depending on the environment",
+                remedy="Disable max_autotune, memory_planning and cudagraphs on ROCm before anything is compiled.",
                 needs=("is_rocm", "inductor"),
             )
 

@@ -8,7 +8,7 @@ of pydantic's models, defaults of parameters and of command-line options, keywor
 ## Why it matters
 
 The mode reaches `torch.compile` in another file or in a library (Transformers' `torch_compile_mode`, Accelerate's
-`TorchDynamoPlugin`), where no rule sees it: both modes capture graphs, which is slow on ROCm and was reported to be
+`TorchDynamoPlugin`), where no rule can see it: both modes capture graphs, which is slow on ROCm and was reported to be
 wrong in training.
 
 ## Use instead
@@ -18,7 +18,7 @@ that call (PY03) serves all configurations at once.
 
 ## Fix safety
 
-A suggestion: it is told by its name, and a configuration may be stored, compared, or read by others.
+A suggestion: it is recognised by name only, and a configuration may be stored, compared, or read by others.
 
 ## References
 

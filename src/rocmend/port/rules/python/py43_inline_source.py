@@ -18,7 +18,7 @@ string.
 
 ## Fix safety
 
-Not rewritten: how the string is put together and compiled is the program's.
+Not rewritten: the program decides how the string is built and compiled.
 
 ## References
 
@@ -77,7 +77,7 @@ def inline_source(file: PythonFile) -> Iterable[Found]:
             yield told(
                 file,
                 node,
-                f"device code in a string is not ported, and this one holds {word}",
+                f"device code in a string is not ported, and this string contains {word}",
                 outcome=Outcome.MANUAL,
-                remedy="Move it into a file, which is ported, or make it right for wave sizes of 32 and 64.",
+                remedy="Move it into a file, which is ported, or make it correct for wavefront sizes 32 and 64.",
             )

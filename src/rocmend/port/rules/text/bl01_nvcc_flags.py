@@ -1,4 +1,4 @@
-"""Options that nvcc alone knows.
+"""nvcc-only options.
 
 ## What it does
 
@@ -7,18 +7,19 @@ Finds options such as `--expt-relaxed-constexpr`, `-gencode`, `--use_fast_math`,
 
 ## Why it matters
 
-hipcc is clang. It refuses most of them, and takes some for something else: `-lineinfo` links a library `ineinfo`,
+hipcc is clang. It rejects most of them, and misreads some: `-lineinfo` links a library `ineinfo`,
 `-use_fast_math` is `-u se_fast_math`.
 
 ## Use instead
 
-What the option means to clang, or nothing where clang does by itself what it asks for. `--use_fast_math` becomes the
-three options that it stands for; `-ffast-math` would also promise that there are no infinities, with which attention
-is masked. In Makefiles the GPUs are those of the machine, or `ROCM_ARCH`; in CMake they are CMake's matter.
+clang's equivalent, or nothing where it is clang's default. `--use_fast_math` becomes the three options that it
+implies; `-ffast-math` would also assume that there are no infinities, which attention masks use. In Makefiles the
+GPUs are those of the machine, or `ROCM_ARCH`; in CMake, CMake selects them.
 
 ## Fix safety
 
-Safe: each option has one meaning. What changes the kind of output (`-ptx`, `-cubin`, `-dlink`) is left to a person.
+Safe: each option has one meaning. Options that change the kind of output (`-ptx`, `-cubin`, `-dlink`) have to be
+ported by hand.
 
 ## References
 
@@ -45,7 +46,7 @@ _ARCHITECTURE = {Kind.MAKE: "--offload-arch=$(or $(ROCM_ARCH),native)", Kind.CMA
 
 @rule(
     "BL01",
-    "Options that nvcc alone knows",
+    "nvcc-only options",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -110,7 +111,7 @@ def check(file: TextFile) -> Iterable[Found]:
         known = translated([word.text for word in one.words], architecture=_ARCHITECTURE.get(file.kind or Kind.ENV, ""))
         manual = [other.manual for other in known if other.manual]
         if one.hidden:
-            manual.append("Options of nvcc stand within a function of make.")
+            manual.append("nvcc options are inside a make function.")
         if not known and not manual:
             continue
         edits = () if manual else _edits(file, one, known)
@@ -120,7 +121,7 @@ def check(file: TextFile) -> Iterable[Found]:
             place,
             "hipcc does not know these options." if not manual else manual[0],
             edits,
-            remedy="Give hipcc its own options where USE_ROCM is set.",
+            remedy="Pass hipcc's options if USE_ROCM is set.",
         )
 
 

@@ -1,4 +1,4 @@
-"""CUDA as a language of a CMake project.
+"""CUDA enabled as a CMake language.
 
 ## What it does
 
@@ -6,17 +6,16 @@ Finds `project(… LANGUAGES … CUDA)`, `enable_language(CUDA)` and `check_lang
 
 ## Why it matters
 
-CMake looks for nvcc, and ends where there is none.
+CMake looks for nvcc, and fails without it.
 
 ## Use instead
 
-HIP, which CMake knows as a language since 3.21: `cmake -DUSE_ROCM=ON`. `USE_ROCM` is defined for the compilers too, as
+HIP, a CMake language since 3.21: `cmake -DUSE_ROCM=ON`. `USE_ROCM` is defined for the compilers too, as
 the ported sources ask for it.
 
 ## Fix safety
 
-Safe: without `USE_ROCM` the file is what it was. Whether the sources compile is the next question, which
-`rocmend port verify` answers.
+Safe: without `USE_ROCM` the file is unchanged. `rocmend port verify` tests whether the sources compile.
 
 ## References
 
@@ -41,7 +40,7 @@ _KEYWORDS = {"VERSION", "DESCRIPTION", "HOMEPAGE_URL", "LANGUAGES", "COMPAT_VERS
 
 @rule(
     "BL03",
-    "CUDA as a language of a CMake project",
+    "CUDA enabled as a CMake language",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -98,9 +97,9 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (argument.start, argument.end),
-            f"{command.name} asks for CUDA's compiler.",
+            f"{command.name} requires the CUDA compiler.",
             edits,
-            remedy="Ask for HIP where USE_ROCM is set.",
+            remedy="Enable HIP if USE_ROCM is set.",
         )
 
 

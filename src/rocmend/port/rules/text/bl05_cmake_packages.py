@@ -1,4 +1,4 @@
-"""CUDA's packages in CMake.
+"""CUDA packages in CMake.
 
 ## What it does
 
@@ -6,16 +6,16 @@ Finds `find_package(CUDAToolkit)`, `find_package(CUDA)` and `find_package(NCCL)`
 
 ## Why it matters
 
-On a machine for ROCm they are not found, and a package that is required ends the configuration.
+On a ROCm machine they are not found, and a missing required package stops the configuration.
 
 ## Use instead
 
 `find_package(hip)` and `find_package(rccl)`, which are installed with ROCm; `-DCMAKE_PREFIX_PATH=/opt/rocm` where they
-are not found. Where the file asks later whether CUDA was found, that variable says what was found of ROCm.
+are not found. Later tests of CUDA's `_FOUND` variable get ROCm's result.
 
 ## Fix safety
 
-Safe: without `USE_ROCM` the file is what it was.
+Safe: without `USE_ROCM` the file is unchanged.
 
 ## References
 
@@ -42,7 +42,7 @@ _PACKAGES = {"CUDA": "hip", "CUDAToolkit": "hip", "NCCL": "rccl"}
 
 @rule(
     "BL05",
-    "CUDA's packages in CMake",
+    "CUDA packages in CMake",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -86,9 +86,9 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (command.start, command.end),
-            f"The package {name.text} is CUDA's.",
+            f"{name.text} is a CUDA package.",
             edits,
-            remedy=f"Look for {package} where USE_ROCM is set.",
+            remedy=f"Look for {package} if USE_ROCM is set.",
         )
 
 

@@ -1,4 +1,4 @@
-"""CUDA's libraries in CMake.
+"""CUDA libraries in CMake.
 
 ## What it does
 
@@ -7,7 +7,7 @@ Finds CUDA's imported targets (`CUDA::cudart`, `CUDA::cublas` …), the variable
 
 ## Why it matters
 
-On ROCm there are no such targets, which ends the configuration, and the variables are empty, which ends the link.
+On ROCm these targets do not exist, so the configuration fails, and the variables are empty, so linking fails.
 
 ## Use instead
 
@@ -16,8 +16,8 @@ ROCm's targets, with the package that defines them.
 ## Fix safety
 
 Safe where the library has a counterpart with the same functions under HIP's names, or, as NVTX's ranges, under names
-that the compatibility header has. What has none (NVML, CUPTI, nvJPEG, NPP, the just-in-time linker) is left to a
-person.
+that the compatibility header has. What has none (NVML, CUPTI, nvJPEG, NPP, the just-in-time linker) has to be ported
+by hand.
 
 ## References
 
@@ -79,7 +79,7 @@ _LINKS = {"target_link_libraries", "link_libraries"}
 
 @rule(
     "BL06",
-    "CUDA's libraries in CMake",
+    "CUDA libraries in CMake",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -139,9 +139,9 @@ def check(file: TextFile) -> Iterable[Found]:
             yield rewrite(
                 file,
                 (command.start, command.end),
-                f"{', '.join(unknown)}: there is no counterpart with the same functions for ROCm.",
+                f"{', '.join(unknown)}: ROCm has no equivalent library.",
                 (),
-                remedy="Link it for CUDA only, and do without or use another library where USE_ROCM is set.",
+                remedy="Link it for CUDA only, and use another library or none if USE_ROCM is set.",
             )
         elif edits:
             break_ = file.lines.newline + file.lines.indent(command.start)
@@ -150,9 +150,9 @@ def check(file: TextFile) -> Iterable[Found]:
             yield rewrite(
                 file,
                 (command.start, command.end),
-                f"{command.name} names CUDA's libraries or folders.",
+                f"{command.name} names CUDA libraries or folders.",
                 (*found, *edits),
-                remedy="Name ROCm's where USE_ROCM is set.",
+                remedy="Name ROCm's if USE_ROCM is set.",
             )
 
 

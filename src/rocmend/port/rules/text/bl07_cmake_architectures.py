@@ -1,4 +1,4 @@
-"""CUDA's architectures in CMake.
+"""CUDA architectures in CMake.
 
 ## What it does
 
@@ -6,16 +6,16 @@ Finds what sets `CMAKE_CUDA_ARCHITECTURES` or a target's `CUDA_ARCHITECTURES`.
 
 ## Why it matters
 
-The numbers are NVIDIA's. For HIP they are passed over, and would be wrong.
+The numbers are NVIDIA's. HIP ignores them.
 
 ## Use instead
 
-Nothing: CMake asks the machine's GPUs when HIP is enabled, and `-DCMAKE_HIP_ARCHITECTURES="gfx942;gfx1100"` says it
-where there is none. Lists of GPUs in the project's files grow old.
+Nothing: CMake detects the machine's GPUs when HIP is enabled; without a GPU use
+`-DCMAKE_HIP_ARCHITECTURES="gfx942;gfx1100"`. GPU lists in project files become outdated.
 
 ## Fix safety
 
-Safe: without `USE_ROCM` the file is what it was.
+Safe: without `USE_ROCM` the file is unchanged.
 
 ## References
 
@@ -39,7 +39,7 @@ _SETS = {"set", "list", "string", "set_target_properties", "set_property", "unse
 
 @rule(
     "BL07",
-    "CUDA's architectures in CMake",
+    "CUDA architectures in CMake",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
@@ -77,7 +77,7 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (command.start, command.end),
-            "The GPUs that are compiled for are NVIDIA's.",
+            "The target architectures are NVIDIA's.",
             _edits(file, command, named[0]),
             remedy="Leave them out where USE_ROCM is set: CMake asks the machine's GPUs.",
         )

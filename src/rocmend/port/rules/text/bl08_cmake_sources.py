@@ -6,8 +6,8 @@ Finds `.cu` files among the sources of CMake's targets and in the lists that the
 
 ## Why it matters
 
-CMake takes a file's language from its ending: `.cu` is CUDA, which is not enabled for ROCm, so that the file is passed
-over in silence and the link fails, or the configuration does.
+CMake takes a file's language from its extension: `.cu` is CUDA, which is not enabled for ROCm, so the file is
+silently ignored and linking fails, or the configuration does.
 
 ## Use instead
 
@@ -15,8 +15,8 @@ The same files with their language set to HIP.
 
 ## Fix safety
 
-Safe where the files are named in the folder of the target that is made of them. Lists that are handed to another
-folder are left to a person: a file's language is known in one folder only.
+Safe where the files are named in the folder of the target that is made of them. Lists passed to another folder have
+to be ported by hand: a file's language is set per folder.
 
 ## References
 
@@ -104,7 +104,7 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (sources[0].start, sources[-1].end),
-            "CMake takes .cu files for CUDA.",
+            "CMake treats .cu files as CUDA.",
             edits,
             remedy="Set their language to HIP where USE_ROCM is set, in the folder of their target.",
         )

@@ -1,21 +1,21 @@
-"""CUDA's variables and properties in CMake.
+"""CUDA variables and properties in CMake.
 
 ## What it does
 
-Finds `CMAKE_CUDA_FLAGS`, `CMAKE_CUDA_STANDARD`, `CUDA_STANDARD`, `cuda_std_17`, `$<COMPILE_LANGUAGE:CUDA>` and others
-that say something about the language CUDA.
+Finds `CMAKE_CUDA_FLAGS`, `CMAKE_CUDA_STANDARD`, `CUDA_STANDARD`, `cuda_std_17`, `$<COMPILE_LANGUAGE:CUDA>` and other
+settings of the CUDA language.
 
 ## Why it matters
 
-They do not hold for HIP: a standard that is not set, or options that are not passed on, show up far away from here.
+They do not apply to HIP: a missing standard or missing options cause errors elsewhere.
 
 ## Use instead
 
-The same of HIP. What chooses nvcc, its host compiler or its runtime library is left out.
+The same settings for HIP. Settings for nvcc, its host compiler or its runtime library are omitted.
 
 ## Fix safety
 
-Safe: without `USE_ROCM` the file is what it was. Options that nvcc alone knows are BL01's matter.
+Safe: without `USE_ROCM` the file is unchanged. BL01 handles nvcc-only options.
 
 ## References
 
@@ -54,7 +54,7 @@ _CHOICES |= {"CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDA_USE_STATIC_CUDA_
 
 @rule(
     "BL09",
-    "CUDA's variables and properties in CMake",
+    "CUDA variables and properties in CMake",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
@@ -99,9 +99,9 @@ def check(file: TextFile) -> Iterable[Found]:
             yield rewrite(
                 file,
                 (command.start, command.end),
-                f"{command.name} says something about the language CUDA, which does not hold for HIP.",
+                f"{command.name} sets a CUDA language property, which does not apply to HIP.",
                 edits,
-                remedy="Say it of HIP where USE_ROCM is set.",
+                remedy="Set it for HIP if USE_ROCM is set.",
             )
 
 

@@ -1,9 +1,9 @@
-"""Separable compilation of CUDA in CMake.
+"""CUDA separable compilation in CMake.
 
 ## What it does
 
-Finds `CUDA_SEPARABLE_COMPILATION`, for a target or for all. `CUDA_RESOLVE_DEVICE_SYMBOLS` alone means nothing to HIP:
-it says when symbols of separable compilation are resolved.
+Finds `CUDA_SEPARABLE_COMPILATION`, for a target or for all. `CUDA_RESOLVE_DEVICE_SYMBOLS` alone has no meaning for
+HIP: it sets when separable-compilation symbols are resolved.
 
 ## Why it matters
 
@@ -16,7 +16,7 @@ each file that stands alone compiles faster, and often to faster code, without i
 
 ## Fix safety
 
-A suggestion: a static library of such objects cannot be linked by a linker that knows nothing of HIP.
+A suggestion: a linker without HIP support cannot link a static library of such objects.
 
 ## References
 
@@ -42,7 +42,7 @@ _TRUE = {"ON", "TRUE", "1", "YES"}
 
 @rule(
     "BL10",
-    "Separable compilation of CUDA in CMake",
+    "CUDA separable compilation in CMake",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
@@ -90,9 +90,9 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (command.start, command.end),
-            "HIP has no such property.",
+            "CMake has no such property for HIP.",
             (Edit(command.start, command.end, text.encode()),) if lines else (),
-            remedy="Compile with -fgpu-rdc and link with -fgpu-rdc --hip-link where USE_ROCM is set.",
+            remedy="Compile with -fgpu-rdc and link with -fgpu-rdc --hip-link if USE_ROCM is set.",
             outcome=Outcome.SUGGEST,
         )
 

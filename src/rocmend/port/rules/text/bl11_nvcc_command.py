@@ -7,18 +7,18 @@ commands that run it.
 
 ## Why it matters
 
-On a machine for ROCm there is no nvcc.
+ROCm machines have no nvcc.
 
 ## Use instead
 
-`hipcc -DUSE_ROCM`, with `make USE_ROCM=1`. hipcc takes `.cu` files, and links HIP's runtime by itself. C++ files that
-a host compiler compiles, and that include CUDA's headers, need `-DUSE_ROCM -D__HIP_PLATFORM_AMD__` and ROCm's include
-folder too.
+`hipcc -DUSE_ROCM`, with `make USE_ROCM=1`. hipcc accepts `.cu` files and links the HIP runtime automatically.
+Host-compiled C++ files that include CUDA headers need `-DUSE_ROCM -D__HIP_PLATFORM_AMD__` and ROCm's include folder
+too.
 
 ## Fix safety
 
-Safe: without `USE_ROCM` the file is what it was. A command that asks nvcc for its version, or for anything but
-compiling, is left to a person.
+Safe: without `USE_ROCM` the file is unchanged. An nvcc command that does not compile, such as a version query, has to
+be ported by hand.
 
 ## References
 
@@ -112,11 +112,15 @@ def _compiler(file: TextFile, start: int, end: int) -> Found:
         (start, end),
         "The compiler is nvcc.",
         (Edit(start, end, _HIPCC),),
-        remedy="Use hipcc -DUSE_ROCM where USE_ROCM is set.",
+        remedy="Use hipcc -DUSE_ROCM if USE_ROCM is set.",
     )
 
 
 def _asked(file: TextFile, start: int, end: int) -> Found:
     return rewrite(
-        file, (start, end), "nvcc is asked for something.", (), remedy="Ask hipcc --version, or nothing, for ROCm."
+        file,
+        (start, end),
+        "nvcc is called for something other than compiling.",
+        (),
+        remedy="On ROCm use hipcc --version, or omit the call.",
     )

@@ -1,4 +1,4 @@
-"""Commands of CMake's older FindCUDA.
+"""Commands of the deprecated FindCUDA.
 
 ## What it does
 
@@ -11,12 +11,12 @@ They are defined by `find_package(CUDA)` alone, which CMake 3.27 has removed.
 
 ## Use instead
 
-The commands for any language. The files' language is BL08's matter, options that nvcc alone knows are BL01's.
+The generic commands. BL08 handles the files' language, BL01 nvcc-only options.
 
 ## Fix safety
 
-Safe for the commands: without `USE_ROCM` the file is what it was. A target's `OPTIONS` and `CUDA_NVCC_FLAGS` are left
-to a person, as they hold options for single configurations in a syntax of their own.
+Safe for the commands: without `USE_ROCM` the file is unchanged. A target's `OPTIONS` and `CUDA_NVCC_FLAGS` have to be
+ported by hand, as they have their own syntax for per-configuration options.
 
 ## References
 
@@ -51,7 +51,7 @@ _COMMANDS = {
 
 @rule(
     "BL12",
-    "Commands of CMake's older FindCUDA",
+    "Commands of the deprecated FindCUDA",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -76,8 +76,8 @@ def check(file: TextFile) -> Iterable[Found]:
         if command.settled:
             continue
         if command.name in {"set", "list", "string"} and "CUDA_NVCC_FLAGS" in command.values()[:2]:
-            message = "CUDA_NVCC_FLAGS is read by FindCUDA only."
-            remedy = "Give the options to CMAKE_HIP_FLAGS, or to targets, where USE_ROCM is set."
+            message = "Only FindCUDA reads CUDA_NVCC_FLAGS."
+            remedy = "Set CMAKE_HIP_FLAGS or target options if USE_ROCM is set."
             yield rewrite(file, (command.start, command.end), message, (), remedy=remedy)
             continue
         if command.name not in _COMMANDS:
@@ -93,5 +93,5 @@ def check(file: TextFile) -> Iterable[Found]:
             (command.start, command.end),
             f"{command.name} is defined by find_package(CUDA).",
             edits,
-            remedy="Use the commands for any language, and give options to the target, where USE_ROCM is set.",
+            remedy="Use the generic commands and target options if USE_ROCM is set.",
         )

@@ -1,8 +1,8 @@
-"""Conditions on CUDA's release in builds.
+"""Conditions on the CUDA version in builds.
 
 ## What it does
 
-Finds `if(CUDA_VERSION VERSION_LESS …)` and others that compare CUDA's release, or nvcc's, in CMake files and Makefiles.
+Finds `if(CUDA_VERSION VERSION_LESS …)` and other comparisons of CUDA's or nvcc's version, in CMake files and Makefiles.
 
 ## Why it matters
 
@@ -38,13 +38,13 @@ from rocmend.port.rule import Case, Found, rule
 
 _VERSION = re.compile(r"CUDA(?:Toolkit)?_VERSION|CMAKE_CUDA_COMPILER_VERSION|NVCC_VERSION|CUDA_COMPILER_VERSION")
 _ALONE = re.compile(rf"\$\{{\w*(?:{_VERSION.pattern})\w*\}}")
-_LESS = "For ROCm CUDA's release is empty, which is less than any other."
-_STOPS = "For ROCm CUDA's release is empty: without quotes nothing is left to compare, and CMake stops with an error."
+_LESS = "On ROCm the CUDA version is empty, which compares less than any version."
+_STOPS = "On ROCm the CUDA version is empty: unquoted, CMake has nothing to compare and stops with an error."
 
 
 @rule(
     "BL13",
-    "A condition on CUDA's release",
+    "Condition on the CUDA version",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.MANUAL,
@@ -77,7 +77,7 @@ def check(file: TextFile) -> Iterable[Found]:
         and _VERSION.search(file.text, one.value_start, one.value_end)
     ]
     for start, end, message in sorted(places):
-        yield rewrite(file, (start, end), message, (), remedy="Say in the condition which branch ROCm takes.")
+        yield rewrite(file, (start, end), message, (), remedy="Make the condition select ROCm's branch explicitly.")
 
 
 def _vanishes(argument: Argument) -> bool:

@@ -42,7 +42,7 @@ _LIBRARY = re.compile(r"-l(\w[\w-]*)\Z")
 
 @rule(
     "BL14",
-    "CUDA's libraries in a Makefile or script",
+    "CUDA libraries in a Makefile or script",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -80,13 +80,13 @@ def check(file: TextFile) -> Iterable[Found]:
             continue
         unknown = [name for _, name in cuda if name in MANUAL_LIBRARIES]
         edits = () if unknown else tuple(_edit(file, word, LIBRARIES[name]) for word, name in cuda)
-        none = f"{', '.join(unknown)}: no library of ROCm has the same functions."
+        none = f"{', '.join(unknown)}: ROCm has no equivalent library."
         yield rewrite(
             file,
             (cuda[0][0].start, cuda[-1][0].end),
-            none if unknown else "These are CUDA's libraries.",
+            none if unknown else "These are CUDA libraries.",
             edits,
-            remedy="Link ROCm's libraries where USE_ROCM is set.",
+            remedy="Link ROCm's libraries if USE_ROCM is set.",
         )
 
 
@@ -100,8 +100,8 @@ def _in_variables(file: TextFile) -> Iterable[Found]:
         if library and re.search(rf"-l\$[({{]{re.escape(one.name)}[)}}]", file.text):
             edits = (Edit(words[0].start, words[0].end, library.encode()),)
             place = words[0].start, words[0].end
-            remedy = "Name ROCm's library where USE_ROCM is set."
-            yield rewrite(file, place, "This is the name of a library of CUDA.", edits, remedy=remedy)
+            remedy = "Name ROCm's library if USE_ROCM is set."
+            yield rewrite(file, place, "This names a CUDA library.", edits, remedy=remedy)
 
 
 def _statements(file: TextFile) -> Iterable[list[Word]]:

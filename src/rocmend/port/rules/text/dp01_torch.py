@@ -101,11 +101,11 @@ def check(file: TextFile) -> Iterable[Found]:
         held = pinned(dependency)
         command = file.command_at(dependency.start)
         of_cpu = command is not None and _of_cpu(file, command.start, command.end)
-        builds = "a build for the CPU" if of_cpu else "the default index's build, which is for CUDA"
+        builds = "a build for the CPU" if of_cpu else "the default index's CUDA build"
         message = (
             f"{name}{dependency.version} replaces a ROCm build with {builds}."
             if held
-            else f"{name} is {builds}, unless a ROCm build is installed before."
+            else f"{name} is {builds}, unless a ROCm build is installed first."
         )
         why = f"{name} comes from its ROCm index, before everything else"
         severity = Severity.ERROR if held else Severity.WARNING

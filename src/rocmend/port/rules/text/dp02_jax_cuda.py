@@ -6,18 +6,17 @@ Finds `jax[cuda12]`, `jax[cuda13-local]` and the like.
 
 ## Why it matters
 
-The extra installs CUDA's libraries and JAX's plugin for them: gigabytes that no AMD GPU uses. In a project that uses
-JAX and PyTorch, the two then fight over versions of libraries that neither needs.
+The extra installs CUDA's libraries and JAX's plugin for them: gigabytes that no AMD GPU uses. In a project with JAX
+and PyTorch, the two then conflict over versions of libraries that neither needs.
 
 ## Use instead
 
-`jax` alone, which computes on the CPU, where the project uses JAX for little besides its PyTorch path. JAX itself
-serves AMD GPUs with `jax[rocm7-local]` and a ROCm installation of that release.
+Plain `jax`, which runs on the CPU, if the project mainly uses PyTorch. JAX supports AMD GPUs with `jax[rocm7-local]`
+and a ROCm installation of that release.
 
 ## Fix safety
 
-A suggestion: JAX then runs on the CPU, which is right where its results matter little and too slow where they matter
-much.
+A suggestion: JAX then runs on the CPU, which is too slow if the project relies on it.
 
 ## References
 
@@ -70,8 +69,8 @@ def check(file: TextFile) -> Iterable[Found]:
         if dependency.name not in {"jax", "jaxlib"} or not cuda:
             continue
         place = (dependency.start, dependency.end)
-        message = f"{dependency.name}[{cuda[0]}] installs CUDA's libraries and JAX's plugin for them."
-        remedy = "Use jax alone (CPU) or jax[rocm7-local] with a ROCm installation of that release."
+        message = f"{dependency.name}[{cuda[0]}] installs CUDA libraries and JAX's CUDA plugin."
+        remedy = "Use plain jax (CPU), or jax[rocm7-local] with that ROCm release installed."
         if dependency.where in {Where.PROJECT, Where.BUILD}:
             yield note(place, message, f"{remedy} {PLAN}")
             continue

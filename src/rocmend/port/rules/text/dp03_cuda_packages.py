@@ -1,14 +1,13 @@
-"""Packages that hold CUDA's own libraries.
+"""Packages of CUDA libraries.
 
 ## What it does
 
-Finds `nvidia-cublas-cu12`, `nvidia-nccl-cu12`, `jax-cuda12-plugin` and others that hold libraries of CUDA and nothing
-else.
+Finds `nvidia-cublas-cu12`, `nvidia-nccl-cu12`, `jax-cuda12-plugin` and others that contain only CUDA libraries.
 
 ## Why it matters
 
-They belong to the CUDA build of PyTorch or JAX. Beside a ROCm build they are gigabytes of dead weight, and where they
-are pinned they hold torch to a build that they fit.
+They belong to the CUDA build of PyTorch or JAX. Next to a ROCm build they waste gigabytes, and pinned versions can
+force a CUDA torch.
 
 ## Use instead
 
@@ -40,7 +39,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "DP03",
-    "A package of CUDA's own libraries",
+    "Package of CUDA libraries",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.AUTO,
@@ -51,7 +50,7 @@ from rocmend.port.rule import Case, Found, rule
     invalid=(
         Case(
             "numpy\nnvidia-cublas-cu12==12.4.5.8\n",
-            "numpy\n# ROCm: nvidia-cublas-cu12 holds libraries of CUDA\n# nvidia-cublas-cu12==12.4.5.8\n",
+            "numpy\n# ROCm: nvidia-cublas-cu12 contains CUDA libraries\n# nvidia-cublas-cu12==12.4.5.8\n",
             "requirements.txt",
         ),
         Case("[project]\nname = 'a'\ndependencies = ['nvidia-nccl-cu12']\n", None, "pyproject.toml"),
@@ -60,6 +59,6 @@ from rocmend.port.rule import Case, Found, rule
 def check(file: TextFile) -> Iterable[Found]:
     """Yield requirements of packages that hold CUDA's libraries."""
     for dependency in dependencies(file, Role.CUDA):
-        message = f"{dependency.name} holds libraries of CUDA, which no AMD GPU uses."
-        why = f"{dependency.name} holds libraries of CUDA"
+        message = f"{dependency.name} contains CUDA libraries, which AMD GPUs do not use."
+        why = f"{dependency.name} contains CUDA libraries"
         yield left_out(file, dependency, message, why, severity=Severity.WARNING)

@@ -1,4 +1,4 @@
-"""An index of wheels for CUDA.
+"""An index of CUDA wheels.
 
 ## What it does
 
@@ -43,12 +43,12 @@ from rocmend.port.rule import Case, Found, rule
 _INDEX = re.compile(
     r"https?://[^\s\"']*?(?:/whl/(?:nightly/|test/)?cu[0-9]+|(?<!/cpu/)torch_stable\.html|//pypi\.(?:ngc\.)?nvidia\.com)[^\s\"',;)]*"
 )
-_REMEDY = "Install the ROCm build of torch first, from PyTorch's index for ROCm, and nothing from an index for CUDA."
+_REMEDY = "Install the ROCm build of torch first, from PyTorch's ROCm index, and nothing from a CUDA index."
 
 
 @rule(
     "DP04",
-    "An index of wheels for CUDA",
+    "Index of CUDA wheels",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.AUTO,
@@ -62,7 +62,7 @@ _REMEDY = "Install the ROCm build of torch first, from PyTorch's index for ROCm,
     invalid=(
         Case(
             "--extra-index-url https://example.org/whl/cu121\nnumpy\n",
-            "# ROCm: an index of wheels for CUDA\n# --extra-index-url https://example.org/whl/cu121\nnumpy\n",
+            "# ROCm: an index of CUDA wheels\n# --extra-index-url https://example.org/whl/cu121\nnumpy\n",
             "requirements.txt",
         ),
         Case(
@@ -95,9 +95,9 @@ def check(file: TextFile) -> Iterable[Found]:
         written = file.text[line.start : line.end].lstrip()
         if written.startswith(("#", ";")) or any(start <= place[0] < end for start, end in told):
             continue
-        message = f"{match.group()} holds wheels for CUDA."
+        message = f"{match.group()} is an index of CUDA wheels."
         if file.kind is Kind.REQUIREMENTS and written.startswith("-"):
-            edits = commented(file, line.start, line.end, "an index of wheels for CUDA")
+            edits = commented(file, line.start, line.end, "an index of CUDA wheels")
             yield rewrite(file, place, message, edits, remedy=_REMEDY, otherwise=Outcome.NOTE)
         elif file.kind in {Kind.TOML, Kind.INI, Kind.WORKFLOW, Kind.CONDA, Kind.YAML} and _is_value(file, place):
             yield note(place, message, _REMEDY)
@@ -121,5 +121,5 @@ def _of_command(file: TextFile, command: Command) -> Iterator[Found]:
         start = before.start if "=" not in word.text.split("://")[0] and before.text.startswith("-") else word.start
         edit = without(file, start, word.end)
         edits = (Edit(command.start, command.end, b"true"),) if emptied(command) else (edit,)
-        message = f"{match.group()} holds wheels for CUDA."
+        message = f"{match.group()} is an index of CUDA wheels."
         yield rewrite(file, (start, word.end), message, edits, remedy=_REMEDY, otherwise=Outcome.NOTE)

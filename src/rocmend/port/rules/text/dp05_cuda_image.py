@@ -1,4 +1,4 @@
-"""A base image for CUDA.
+"""A CUDA base image.
 
 ## What it does
 
@@ -6,21 +6,21 @@ Finds `nvidia/cuda`, `pytorch/pytorch:…cuda…`, NVIDIA's own images and other
 
 ## Why it matters
 
-There is no ROCm in such an image, and its PyTorch is for CUDA.
+Such an image has no ROCm, and its PyTorch is for CUDA.
 
 ## Use instead
 
-`rocm/pytorch`, which brings ROCm and a PyTorch that was tested with it, or `rocm/dev-ubuntu-…`, which brings ROCm
-alone. The result is written beside the original, as `Dockerfile.rocm` or `docker-compose.rocm.yml`, with the image in
-a build argument where the file is a Dockerfile. Pin it by digest once it works.
+`rocm/pytorch`, which has ROCm and a PyTorch tested with it, or `rocm/dev-ubuntu-…`, which has only ROCm. The result
+is written beside the original, as `Dockerfile.rocm` or `docker-compose.rocm.yml`, with the image in a build argument
+where the file is a Dockerfile. Pin it by digest once it works.
 
-After `FROM rocm/pytorch` the Dockerfile writes down which PyTorch the image has and holds pip and uv to it: without
-that, `pip install` of a package that asks for another torch puts the one for CUDA in its place, and says nothing.
-Where it stops instead, install that package with `--no-deps`.
+After `FROM rocm/pytorch` the Dockerfile pins pip and uv to the image's PyTorch: without that, `pip install` of a
+package that needs another torch silently replaces it with the CUDA build. If pip stops there, install that package
+with `--no-deps`.
 
 ## Fix safety
 
-A suggestion: which release of ROCm, Ubuntu and Python a project needs is for a person to choose.
+A suggestion: check which release of ROCm, Ubuntu and Python the project needs.
 
 ## References
 
@@ -60,7 +60,7 @@ _FROM = re.compile(r"(?:--platform=\S+[ \t]+)?(\S+)")
 
 @rule(
     "DP05",
-    "A base image for CUDA",
+    "CUDA base image",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.SUGGEST,
@@ -140,9 +140,7 @@ def check(file: TextFile) -> Iterable[Found]:
             continue
         place = (entry.start, entry.end)
         if file.kind is not Kind.COMPOSE:
-            yield note(
-                place, f"{entry.value} is an image for CUDA.", "Use an image for ROCm where the job runs on one."
-            )
+            yield note(place, f"{entry.value} is a CUDA image.", "Use a ROCm image if the job runs on ROCm.")
             continue
         edits = () if match.lastgroup == "other" else (Edit(*place, _image(file, match).encode()),)
         yield _found(file, match, place, edits)
@@ -166,9 +164,9 @@ def _found(file: TextFile, match: re.Match[str], place: tuple[int, int], edits: 
     return rewrite(
         file,
         place,
-        f"{match.group()} is an image for CUDA.",
+        f"{match.group()} is a CUDA image.",
         edits,
-        remedy="Choose an image for ROCm that serves the same purpose.",
+        remedy="Choose an equivalent ROCm image.",
         outcome=Outcome.SUGGEST,
     )
 

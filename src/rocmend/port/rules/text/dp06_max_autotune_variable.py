@@ -6,12 +6,12 @@ Finds scripts, images and settings that set `TORCHINDUCTOR_MAX_AUTOTUNE` or one 
 
 ## Why it matters
 
-The variable makes `mode="default"` behave as `mode="max-autotune"`, without a word in the program. On ROCm the search
-then tries kernels for minutes in every compile, and was reported to hang.
+The variable makes `mode="default"` behave as `mode="max-autotune"`, without any sign in the program. On ROCm
+autotuning then takes minutes in every compile, and was reported to hang.
 
 ## Use instead
 
-Leave it unset. Ask for `mode="max-autotune-no-cudagraphs"` in the program where the search pays.
+Leave it unset. Ask for `mode="max-autotune-no-cudagraphs"` in the program where autotuning pays off.
 
 ## Fix safety
 
@@ -67,7 +67,7 @@ from rocmend.port.rule import Case, Found, rule
         ),
         Case(
             "services:\n  a:\n    environment:\n      - TORCHINDUCTOR_MAX_AUTOTUNE=1\n      - B=2\n",
-            "services:\n  a:\n    environment:\n      # ROCm: the search was reported to hang\n"
+            "services:\n  a:\n    environment:\n      # ROCm: autotuning was reported to hang\n"
             "      # - TORCHINDUCTOR_MAX_AUTOTUNE=1\n      - B=2\n",
             "compose.yml",
         ),
@@ -83,7 +83,7 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (setting.name_start, setting.end),
-            f'{setting.name} makes mode="default" search as mode="max-autotune" does.',
-            dropped(file, setting, "the search was reported to hang"),
-            remedy=f"Leave {setting.name} unset for ROCm.",
+            f'{setting.name} makes mode="default" autotune like mode="max-autotune".',
+            dropped(file, setting, "autotuning was reported to hang"),
+            remedy=f"Leave {setting.name} unset on ROCm.",
         )

@@ -1,4 +1,4 @@
-"""PyTorch among what a build needs.
+"""PyTorch as a build requirement.
 
 ## What it does
 
@@ -8,7 +8,7 @@ Finds torch in `[build-system] requires` and `setup_requires`.
 
 pip builds in an environment of its own and installs there what the build requires: the default index's torch, which is
 for CUDA. An extension is then built against headers and for a platform that are not those of the torch it is loaded
-into; its `setup.py` sees no ROCm at all.
+into; its `setup.py` does not see ROCm.
 
 ## Use instead
 
@@ -16,7 +16,7 @@ Install with `--no-build-isolation`, so that the build uses the ROCm build that 
 
 ## Fix safety
 
-Nothing is rewritten: how a project is built is said where it is installed. The install plan does so.
+Nothing is rewritten: the option belongs to the install command. The install plan includes it.
 
 ## References
 
@@ -40,7 +40,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "DP07",
-    "PyTorch is installed anew for the build",
+    "Build isolation reinstalls PyTorch",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.NOTE,
@@ -60,6 +60,6 @@ def check(file: TextFile) -> Iterable[Found]:
         if dependency.where is Where.BUILD and package is not None and package.role is Role.TORCH:
             yield note(
                 (dependency.start, dependency.end),
-                f"A build in isolation installs the default index's {dependency.name} and builds for that: for CUDA.",
-                "Install with --no-build-isolation, after the ROCm build and the other build requirements.",
+                f"Build isolation installs {dependency.name} from the default index and builds against it: for CUDA.",
+                "Install with --no-build-isolation, after the ROCm build of torch and the other build requirements.",
             )

@@ -6,14 +6,13 @@ Finds requirements such as flash-attn, xformers, cupy-cuda12x, bitsandbytes, onn
 
 ## Why it matters
 
-Some of them ask for one exact torch and so replace a ROCm build with one for CUDA. Some are wheels for CUDA that
-install without a word and fail when they are imported or called. Some build against whatever torch is installed, which
-must then be the ROCm build.
+Some require one exact torch version and so replace a ROCm build with a CUDA build. Some are CUDA wheels that install
+silently and fail when imported or called. Some build against whatever torch is installed, which must then be the ROCm
+build.
 
 ## Use instead
 
-What the message says of each: another distribution, a build from source without isolation, or doing without, behind the
-fallback that the port gives a project for attention.
+See the message: another distribution, a source build without isolation, or none, with the port's attention fallback.
 
 ## Fix safety
 
@@ -43,7 +42,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "DP08",
-    "A package that needs another build for ROCm",
+    "Package that needs a ROCm build",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,

@@ -6,12 +6,12 @@ Finds reservations of devices with `driver: nvidia`, `runtime: nvidia` and `gpus
 
 ## Why it matters
 
-They ask for NVIDIA's container runtime. Where there is none, the service does not start.
+They require NVIDIA's container runtime. Without it, the service does not start.
 
 ## Use instead
 
-The devices of AMD's driver, `/dev/kfd` and `/dev/dri`, and the groups that may use them. In the compose file that is
-written beside the original the reservation is a comment, and the service gets the devices.
+The devices of AMD's driver, `/dev/kfd` and `/dev/dri`, and the groups that may use them. In the generated compose
+file the reservation is commented out, and the service gets the devices.
 
 ## Fix safety
 
@@ -98,7 +98,7 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (min(entry.key_start, start), max(entry.end, entry.key_start + 1)),
-            "The service asks for NVIDIA's container runtime.",
+            "The service requires NVIDIA's container runtime.",
             _edits(file, entry),
             remedy="Give the service the devices /dev/kfd and /dev/dri, and the groups video and render.",
             outcome=Outcome.SUGGEST,

@@ -6,7 +6,7 @@ Finds `nvidia.com/gpu` as a resource, a toleration or a label, and NVIDIA's runt
 
 ## Why it matters
 
-No node with AMD GPUs offers the resource: the pod waits for ever.
+No node with AMD GPUs offers the resource: the pod stays pending.
 
 ## Use instead
 
@@ -15,7 +15,7 @@ node labeller writes them; runtime classes are not needed.
 
 ## Fix safety
 
-Nothing is rewritten: a second manifest beside the first would be applied with it. Keep one for each kind of node, or a
+Nothing is rewritten: a second manifest next to the first would be applied too. Keep one for each kind of node, or a
 template with the resource's name as a value.
 
 ## References
@@ -63,5 +63,5 @@ def check(file: TextFile) -> Iterable[Found]:
             continue
         name = file.text[slice(*place)]
         yield note(
-            place, f"{name} is offered by NVIDIA's device plugin only.", "Use amd.com/gpu on nodes with AMD GPUs."
+            place, f"{name} is provided by NVIDIA's device plugin only.", "Use amd.com/gpu on nodes with AMD GPUs."
         )

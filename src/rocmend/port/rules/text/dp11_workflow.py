@@ -1,4 +1,4 @@
-"""CUDA in a workflow.
+"""CUDA in a CI workflow.
 
 ## What it does
 
@@ -7,16 +7,16 @@ workflows.
 
 ## Why it matters
 
-Nothing that a workflow builds for CUDA tells whether the port still builds.
+CUDA builds in CI do not show whether the port still builds.
 
 ## Use instead
 
-A job of its own for ROCm, in an image with ROCm's compilers (`rocm/dev-ubuntu-…`): compiling for AMD GPUs needs none of
-them. `rocmend port verify` needs no ROCm at all up to its third level.
+A separate ROCm job, in an image with ROCm's compilers (`rocm/dev-ubuntu-…`): compiling needs no AMD GPU. `rocmend
+port verify` needs no ROCm at all up to its third level.
 
 ## Fix safety
 
-Nothing is rewritten: a workflow that is added runs.
+Nothing is rewritten: an added workflow would run.
 
 ## References
 
@@ -42,7 +42,7 @@ _APT = re.compile(r"(?:cuda(?:-toolkit|-nvcc|-compiler|-libraries)?(?:-dev)?(?:-
 
 @rule(
     "DP11",
-    "CUDA in a workflow",
+    "CUDA in a CI workflow",
     Language.TEXT,
     severity=Severity.ADVICE,
     outcome=Outcome.NOTE,
@@ -68,14 +68,14 @@ def check(file: TextFile) -> Iterable[Found]:
     remedy = "Add a job for ROCm, in an image with ROCm's compilers."
     for entry in file.yaml:
         if entry.key == "uses" and _ACTION.match(entry.value):
-            yield note((entry.start, entry.end), f"{entry.value.partition('@')[0]} installs CUDA's toolkit.", remedy)
+            yield note((entry.start, entry.end), f"{entry.value.partition('@')[0]} installs the CUDA toolkit.", remedy)
         elif _KEY.match(entry.key) and "matrix" in entry.keys:
             place = (entry.key_start, entry.key_start + len(entry.key))
-            yield note(place, "The workflow builds for releases of CUDA only.", remedy)
+            yield note(place, "The workflow builds for CUDA releases only.", remedy)
     for command in file.commands:
         words = [word.value for word in command.words]
         if "install" not in words or not {"apt", "apt-get", "dnf", "yum"}.intersection(words):
             continue
         for word in command.arguments:
             if _APT.match(word.value):
-                yield note((word.start, word.end), f"{word.value} is a package of CUDA's toolkit.", remedy)
+                yield note((word.start, word.end), f"{word.value} is a CUDA toolkit package.", remedy)

@@ -6,12 +6,12 @@ Finds packages of CUDA, PyTorch's conda packages and NVIDIA's channel in environ
 
 ## Why it matters
 
-Conda's channels have no build of PyTorch for ROCm that pytorch.org offers, and solve for CUDA's.
+Conda channels lack pytorch.org's ROCm builds and resolve to CUDA builds.
 
 ## Use instead
 
-Conda for Python and what is not for GPUs; PyTorch with pip, from its index for ROCm. The environment without CUDA is
-written beside the original.
+Conda for Python and CPU packages; PyTorch with pip, from its ROCm index. The environment without CUDA is written next
+to the original.
 
 ## Fix safety
 
@@ -35,7 +35,7 @@ from rocmend.port.build.packages import Role, known
 from rocmend.port.records import Edit, Language, Outcome
 from rocmend.port.rule import Case, Found, rule
 
-_REMEDY = "Install PyTorch with pip from its index for ROCm, and nothing of CUDA."
+_REMEDY = "Install PyTorch with pip from its ROCm index, and no CUDA packages."
 
 
 @rule(
@@ -72,7 +72,7 @@ def check(file: TextFile) -> Iterable[Found]:
         if file.kind is Kind.CONDA and entry.keys[:1] == ("channels",) and entry.value in {"nvidia", "pytorch"}:
             line = file.lines.all[entry.line]
             edits = commented(file, line.start, line.end, "packages for CUDA")
-            message = f"The channel {entry.value} holds packages for CUDA."
+            message = f"The channel {entry.value} provides CUDA packages."
             outcome = Outcome.SUGGEST
             yield rewrite(file, (entry.start, entry.end), message, edits, remedy=_REMEDY, outcome=outcome)
     told: set[int] = set()

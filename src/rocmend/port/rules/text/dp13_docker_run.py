@@ -6,7 +6,7 @@ Finds `docker run --gpus …`, `--runtime=nvidia` and `nvidia-docker` in scripts
 
 ## Why it matters
 
-They ask for NVIDIA's container toolkit, and fail where there is none.
+They require NVIDIA's container toolkit, and fail without it.
 
 ## Use instead
 

@@ -1,4 +1,4 @@
-"""A list of requirements that a script installs.
+"""A requirements file that a script installs.
 
 ## What it does
 
@@ -6,17 +6,15 @@ Finds `pip install -r …` in scripts and Makefiles.
 
 ## Why it matters
 
-The list is the original. Where one for ROCm was written beside it (`requirements-rocm.txt`), nothing installs that
-one, and the original brings PyTorch for CUDA.
+The script installs the original list, not the ROCm list next to it (`requirements-rocm.txt`), and so PyTorch for CUDA.
 
 ## Use instead
 
-The list for ROCm where a machine is for ROCm, after PyTorch. In Dockerfiles that are written for ROCm its name stands
-already.
+On ROCm machines the ROCm list, after PyTorch. Generated ROCm Dockerfiles already use it.
 
 ## Fix safety
 
-Nothing is rewritten: whether a list has a ROCm side is known for a whole project only.
+Nothing is rewritten: whether a ROCm list exists is only known for the whole project.
 
 ## References
 
@@ -38,7 +36,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "DP14",
-    "A list of requirements is installed",
+    "Requirements file is installed",
     Language.TEXT,
     severity=Severity.ADVICE,
     outcome=Outcome.NOTE,
@@ -64,6 +62,6 @@ def check(file: TextFile) -> Iterable[Found]:
             if (before in {"-r", "--requirement"} or name != word.value) and kind_of(name) is Kind.REQUIREMENTS:
                 yield note(
                     (word.start, word.end),
-                    f"{name} is installed whole, with PyTorch and packages for CUDA where it names such.",
-                    f"Install {destination(name)} instead on ROCm where it was written, after PyTorch.",
+                    f"{name} is installed as it is, including any PyTorch and CUDA packages in it.",
+                    f"On ROCm install {destination(name)} instead if it exists, after PyTorch.",
                 )

@@ -7,8 +7,8 @@ and settings that combine `expandable_segments:True` with `max_split_size_mb`.
 
 ## Why it matters
 
-With segments that grow, a limit on splitting keeps freed blocks from being used again: reserved memory was seen to
-grow by 16 GB, and on gfx1201 a live tensor was read back as zeros.
+With expandable segments, a split limit prevents reuse of freed blocks: reserved memory grew by 16 GB, and on gfx1201
+a live tensor was read back as zeros.
 
 ## Use instead
 
@@ -16,7 +16,7 @@ grow by 16 GB, and on gfx1201 a live tensor was read back as zeros.
 
 ## Fix safety
 
-Safe: the limit is a hint against fragmentation, which expandable segments make needless.
+Safe: the limit is a hint against fragmentation, which expandable segments make unnecessary.
 
 ## References
 
@@ -87,7 +87,7 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (setting.name_start, setting.end),
-            f"{setting.name} limits the splitting of segments that can grow.",
+            f"{setting.name} limits block splitting in expandable segments.",
             (edit,),
-            remedy="Leave max_split_size_mb out for ROCm.",
+            remedy="Omit max_split_size_mb on ROCm.",
         )

@@ -6,18 +6,18 @@ Finds `reduce-overhead` and `max-autotune` as values in YAML, TOML, JSON and INI
 
 ## Why it matters
 
-The program hands the value to `torch.compile`. `reduce-overhead`, and `max-autotune` since it does the same, turn on
+The program passes the value to `torch.compile`. `reduce-overhead`, and `max-autotune` since it does the same, turn on
 CUDA graphs in Inductor; on ROCm these were reported to be tens of times slower than the default mode and to degrade
 training.
 
 ## Use instead
 
-`default`, or `max-autotune-no-cudagraphs`, on ROCm: at the call that gets the value (PY03), so that every file of
-settings serves both.
+`default`, or `max-autotune-no-cudagraphs`, on ROCm: at the call that gets the value (PY03), so that one configuration
+serves both platforms.
 
 ## Fix safety
 
-In scripts the argument's rewrite is a suggestion. Files of settings have no conditions and are not changed.
+In scripts the argument's rewrite is a suggestion. Configuration files have no conditions and are not changed.
 
 ## References
 
@@ -39,12 +39,12 @@ from rocmend.port.rule import Case, Found, rule
 
 _MODES = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 _ARGUMENT = re.compile(r"(?:^|[=:'\"])(reduce-overhead|max-autotune)(?=$|['\"])")
-_REMEDY = "Give torch.compile another mode on ROCm at the call that gets this value."
+_REMEDY = "Use another torch.compile mode on ROCm, at the call that gets this value."
 
 
 @rule(
     "EV02",
-    "A compile mode that captures graphs",
+    "Compile mode that captures graphs",
     Language.TEXT,
     severity=Severity.ERROR,
     outcome=Outcome.SUGGEST,

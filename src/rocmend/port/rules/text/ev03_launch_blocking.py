@@ -6,8 +6,8 @@ Finds scripts, images and settings that set `CUDA_LAUNCH_BLOCKING`.
 
 ## Why it matters
 
-HIP does not read it. A run that is meant to stop at the kernel that fails goes on to some later call, and the traceback
-names that one.
+HIP does not read it. A run that should stop at the failing kernel continues to a later call, and the traceback points
+there.
 
 ## Use instead
 
@@ -69,6 +69,6 @@ def check(file: TextFile) -> Iterable[Found]:
                 (setting.name_start, setting.end),
                 "HIP does not read CUDA_LAUNCH_BLOCKING.",
                 renamed(file, setting, "AMD_SERIALIZE_KERNEL", "3"),
-                remedy="Set AMD_SERIALIZE_KERNEL=3 for ROCm.",
+                remedy="Set AMD_SERIALIZE_KERNEL=3 on ROCm.",
                 otherwise=Outcome.NOTE,
             )

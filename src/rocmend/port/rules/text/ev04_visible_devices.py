@@ -1,4 +1,4 @@
-"""GPUs named by NVIDIA's identifiers in the environment.
+"""NVIDIA GPU UUIDs in the environment.
 
 ## What it does
 
@@ -6,12 +6,12 @@ Finds scripts, images and settings in which `CUDA_VISIBLE_DEVICES` holds identif
 
 ## Why it matters
 
-HIP reads the variable as it reads `HIP_VISIBLE_DEVICES`, and numbers mean on ROCm what they mean on CUDA: there is
-nothing to do. The identifiers are NVIDIA's; no AMD GPU has them, and the program sees none.
+HIP reads the variable like `HIP_VISIBLE_DEVICES`, and indices work as on CUDA: they need no change. UUIDs are
+NVIDIA's; no AMD GPU matches, and the program sees no GPU.
 
 ## Use instead
 
-Numbers, or what `rocminfo` says of a GPU as `Uuid`, in `ROCR_VISIBLE_DEVICES`.
+Indices, or the `Uuid` that `rocminfo` prints, in `ROCR_VISIBLE_DEVICES`.
 
 ## Fix safety
 
@@ -37,7 +37,7 @@ from rocmend.port.rule import Case, Found, rule
 
 @rule(
     "EV04",
-    "CUDA_VISIBLE_DEVICES with NVIDIA's identifiers",
+    "CUDA_VISIBLE_DEVICES with NVIDIA UUIDs",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.NOTE,
@@ -60,5 +60,5 @@ def check(file: TextFile) -> Iterable[Found]:
             continue
         place = (setting.name_start, setting.end)
         if setting.value.strip("\"'").startswith(("GPU-", "MIG-")):
-            message = "CUDA_VISIBLE_DEVICES names a GPU by NVIDIA's identifier."
-            yield note(place, message, "Choose GPUs by their number for ROCm.")
+            message = "CUDA_VISIBLE_DEVICES contains an NVIDIA GPU UUID."
+            yield note(place, message, "Select GPUs by index on ROCm.")

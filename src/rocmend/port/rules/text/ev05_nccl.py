@@ -1,4 +1,4 @@
-"""Settings of NCCL.
+"""NCCL settings.
 
 ## What it does
 
@@ -6,12 +6,12 @@ Finds scripts, images and settings that set variables of NCCL.
 
 ## Why it matters
 
-RCCL is NCCL for AMD GPUs and reads the same variables. Those about NVLink, NVSwitch and NVIDIA's network offloads mean
-nothing to it, and numbers that were measured on one machine (channels, thresholds, algorithms) rarely serve another.
+RCCL is NCCL for AMD GPUs and reads the same variables. It ignores those for NVLink, NVSwitch and NVIDIA's network
+offloads, and values tuned on one machine (channels, thresholds, algorithms) rarely suit another.
 
 ## Use instead
 
-Nothing where the variable is about logging or about the network's interfaces. Measure anew what was tuned.
+No change for logging and network-interface variables. Retune the others.
 
 ## Fix safety
 
@@ -64,7 +64,7 @@ def check(file: TextFile) -> Iterable[Found]:
         if setting.settled:
             continue
         if setting.name.startswith(_NVIDIA):
-            yield note(place, f"{setting.name} is about NVIDIA's links and networks; RCCL has no use for it.")
+            yield note(place, f"{setting.name} is for NVIDIA interconnects and networks; RCCL does not use it.")
         elif setting.name in _TUNED:
             message = f"RCCL reads {setting.name}, whose value was chosen for other hardware."
-            yield note(place, message, "Leave it out for ROCm, and measure.")
+            yield note(place, message, "Omit it on ROCm, and measure.")

@@ -6,18 +6,17 @@ Finds commands that run `nvidia-smi` in scripts, Dockerfiles, recipes and workfl
 
 ## Why it matters
 
-The tool is NVIDIA's driver's. A script that ends at the first error ends there; one that reads a number from it reads
-nothing.
+The tool belongs to NVIDIA's driver. A script with `set -e` stops there; one that parses its output gets nothing.
 
 ## Use instead
 
 `amd-smi`: `amd-smi static` describes the GPUs, `amd-smi monitor` shows them at work, `amd-smi metric --json` is for
-programs. A mere count of GPUs is better asked of the program's own framework.
+programs. To count GPUs, use the program's framework.
 
 ## Fix safety
 
-The bare command, which shows a table to a reader, becomes `amd-smi monitor`, as a suggestion. What asks for fields is
-left to a person, as their names and formats differ.
+The bare command becomes `amd-smi monitor`, as a suggestion. Queries of fields have to be ported by hand, as names and
+formats differ.
 
 ## References
 
@@ -68,9 +67,9 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (command.start, command.end),
-            "nvidia-smi is part of NVIDIA's driver.",
+            "nvidia-smi comes with NVIDIA's driver and is missing on ROCm.",
             edits,
-            remedy="Use amd-smi for ROCm: amd-smi static, amd-smi monitor, amd-smi metric --json.",
+            remedy="Use amd-smi on ROCm: amd-smi static, amd-smi monitor, amd-smi metric --json.",
             outcome=Outcome.SUGGEST,
             otherwise=Outcome.NOTE if file.kind is Kind.WORKFLOW else Outcome.MANUAL,
         )

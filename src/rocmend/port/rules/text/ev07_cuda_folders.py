@@ -1,4 +1,4 @@
-"""CUDA's folder in search paths.
+"""CUDA folder in search paths.
 
 ## What it does
 
@@ -7,7 +7,7 @@ others.
 
 ## Why it matters
 
-On a machine for ROCm the folder is not there, or worse, it is, and a build finds CUDA's headers and libraries first.
+On a ROCm machine the folder is missing; if it exists, a build finds CUDA headers and libraries first.
 
 ## Use instead
 
@@ -43,7 +43,7 @@ _FOLDER = re.compile(
 
 @rule(
     "EV07",
-    "CUDA's folder in a search path",
+    "CUDA folder in a search path",
     Language.TEXT,
     severity=Severity.WARNING,
     outcome=Outcome.SUGGEST,
@@ -81,9 +81,9 @@ def check(file: TextFile) -> Iterable[Found]:
         yield rewrite(
             file,
             (setting.name_start, setting.end),
-            f"{setting.name} names CUDA's folder.",
+            f"{setting.name} points to the CUDA folder.",
             edits,
-            remedy="Name ROCm's folder for ROCm: /opt/rocm, or what rocm-sdk path --root says.",
+            remedy="On ROCm use /opt/rocm, or the folder that `rocm-sdk path --root` prints.",
             outcome=Outcome.SUGGEST,
             otherwise=Outcome.NOTE if file.kind in {Kind.YAML, Kind.WORKFLOW, Kind.JSON, Kind.TOML} else Outcome.MANUAL,
         )

@@ -6,8 +6,8 @@ Finds scripts, images and settings that set `TORCH_CUDA_ARCH_LIST`.
 
 ## Why it matters
 
-A ROCm build of PyTorch does not read it. What an extension is compiled for there is `PYTORCH_ROCM_ARCH`, and without it
-everything that the PyTorch build itself serves, which takes long; in the build of an image no GPU can be asked.
+A ROCm build of PyTorch does not read it. It compiles extensions for `PYTORCH_ROCM_ARCH`, or else for all targets of
+the PyTorch build, which takes long; in an image build no GPU can be detected.
 
 ## Use instead
 
@@ -16,7 +16,7 @@ PYTORCH_ROCM_ARCH=gfx942`.
 
 ## Fix safety
 
-Safe in scripts, where the variable is left unset. In images it is a suggestion, as somebody has to name the targets.
+Safe in scripts, where the variable is left unset. In images it is a suggestion, as the targets have to be named.
 
 ## References
 
@@ -73,7 +73,7 @@ def check(file: TextFile) -> Iterable[Found]:
                 (setting.name_start, setting.end),
                 "A ROCm build of PyTorch reads PYTORCH_ROCM_ARCH instead.",
                 _edits(file, setting),
-                remedy="Set PYTORCH_ROCM_ARCH where no GPU can be asked, as in the build of an image.",
+                remedy="Set PYTORCH_ROCM_ARCH where no GPU is present, as in an image build.",
                 otherwise=Outcome.NOTE,
             )
 

@@ -40,7 +40,7 @@ _NAMES = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIR
 
 @rule(
     "EV09",
-    "A variable of NVIDIA's container runtime",
+    "Variable of NVIDIA's container runtime",
     Language.TEXT,
     severity=Severity.ADVICE,
     outcome=Outcome.SUGGEST,
@@ -68,7 +68,7 @@ def check(file: TextFile) -> Iterable[Found]:
                 (setting.name_start, setting.end),
                 f"{setting.name} is read by NVIDIA's container runtime only.",
                 dropped(file, setting, "read by NVIDIA's container runtime only"),
-                remedy="Leave it out for ROCm, and give the container /dev/kfd and /dev/dri.",
+                remedy="Omit it on ROCm, and pass /dev/kfd and /dev/dri to the container.",
                 outcome=Outcome.SUGGEST,
                 otherwise=Outcome.NOTE,
             )

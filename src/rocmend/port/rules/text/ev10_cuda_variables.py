@@ -37,19 +37,19 @@ from rocmend.port.rule import Case, Found, rule
 
 _KNOWN = {
     "CUDA_DEVICE_MAX_CONNECTIONS": "HIP's counterpart is GPU_MAX_HW_QUEUES; its default is 4.",
-    "CUDA_MODULE_LOADING": "HIP loads code objects when they are used; there is nothing to set.",
-    "CUDA_DEVICE_ORDER": "HIP numbers GPUs as the driver lists them; there is nothing to set.",
-    "CUDA_CACHE_PATH": "HIP compiles nothing when a program starts; Triton and Inductor have caches of their own.",
-    "CUDA_MPS_PIPE_DIRECTORY": "There is no counterpart of NVIDIA's multi-process service.",
-    "NVIDIA_TF32_OVERRIDE": "CUDA's libraries read it; none of ROCm's does.",
+    "CUDA_MODULE_LOADING": "HIP loads code objects lazily; nothing needs to be set.",
+    "CUDA_DEVICE_ORDER": "HIP numbers GPUs in driver order; nothing needs to be set.",
+    "CUDA_CACHE_PATH": "HIP has no JIT compilation at start-up; Triton and Inductor have their own caches.",
+    "CUDA_MPS_PIPE_DIRECTORY": "ROCm has no equivalent of NVIDIA's MPS.",
+    "NVIDIA_TF32_OVERRIDE": "Only CUDA libraries read it.",
     "TORCH_CUDNN_V8_API_ENABLED": "PyTorch uses MIOpen on ROCm.",
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "PyTorch asks HIP on ROCm.",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "PyTorch queries HIP on ROCm.",
 }
 
 
 @rule(
     "EV10",
-    "A variable of CUDA's runtime or libraries",
+    "CUDA runtime or library variable",
     Language.TEXT,
     severity=Severity.INFO,
     outcome=Outcome.NOTE,
@@ -70,4 +70,6 @@ def check(file: TextFile) -> Iterable[Found]:
     """Yield what sets such a variable."""
     for setting in file.settings:
         if setting.name in _KNOWN and not setting.settled:
-            yield note((setting.name_start, setting.end), f"{setting.name} is CUDA's. {_KNOWN[setting.name]}")
+            yield note(
+                (setting.name_start, setting.end), f"{setting.name} has no effect on ROCm. {_KNOWN[setting.name]}"
+            )
