@@ -177,6 +177,14 @@ def test_a_deep_link_opens_its_finding_with_and_without_script(browser: Chrome, 
         assert not browser.find_element(By.ID, "the-machine").is_displayed()
 
 
+def test_an_address_that_is_no_escape_is_borne(browser: Chrome, report: Report) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")  # type: ignore[no-untyped-call]
+    browser.get(f"{report('strix-halo')}#100%")
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+    assert browser.find_element(By.ID, "find").is_displayed()  # what the script builds further down
+
+
 def test_the_find_box_leaves_what_holds_the_words(browser: Chrome, report: Report) -> None:
     browser.get(report("strix-halo"))
     before = _shown(browser, ".card summary")

@@ -66,6 +66,15 @@ def test_clocks_loads_and_counts_are_noise(tmp_path: Path) -> None:
     assert {"gpu.0.sclk_mhz", "memory.available_bytes"} <= {fact["key"] for fact in found["facts"]}
 
 
+def test_lost_lanes_are_a_difference(tmp_path: Path) -> None:
+    shutil.copytree(MACHINES / "strix-halo", tmp_path / "later")
+    (width,) = (tmp_path / "later" / "root" / "sys").rglob("current_link_width")
+    width.write_text("8\n")
+    code, found = data("diff", "strix-halo", tmp_path / "later")
+    assert code == 1
+    assert {fact["key"]: (fact["first"], fact["second"]) for fact in found["facts"]}["gpu.0.link_width"] == (16, 8)
+
+
 def test_the_same_machine_differs_in_nothing() -> None:
     done = run("diff", "mi300x", "mi300x")
     assert done.returncode == 0

@@ -93,3 +93,45 @@ def test_links_in_a_capture_are_not_followed(tmp_path: Path) -> None:
     assert run("share", "--machine", "mine", "--archive", "a.zip", cwd=tmp_path).returncode == 0
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert not [name for name in archive.namelist() if b"planted" in archive.read(name)]
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """A captured machine of another person, which nobody redacted."""
+    directory = tmp_path / "raw"
+    shutil.copytree(MACHINES / "rx-7900-xtx", directory)
+    manifest = msgspec.json.decode((directory / "machine.json").read_bytes())
+    python = {"executable": "/usr/bin/python3", "prefix": "/srv/hahnlabs/lise/venv", "found_by": "--python"}
+    (directory / "machine.json").write_bytes(msgspec.json.encode(manifest | {"redacted": False, "python": python}))
+    (directory / "root" / "etc").mkdir(exist_ok=True)
+    (directory / "root" / "etc" / "hostname").write_text("meitner-tower\n")
+    accounts = "root:x:0:0::/root:/bin/sh\nlise:x:1000:1000:Lise Meitner:/srv/hahnlabs/lise:/bin/sh\n"
+    (directory / "root" / "etc" / "passwd").write_text(accounts)
+    environ = {
+        "HOME": "/srv/hahnlabs/lise",
+        "HSA_NOTE": "meitner-tower /srv/hahnlabs/lise/cache by Lise Meitner of fission-team",
+    }
+    (directory / "environ.json").write_bytes(msgspec.json.encode(environ))
+    user = {"uid": 1000, "gid": 1000, "groups": ["lise", "fission-team"]}
+    (directory / "user.json").write_bytes(msgspec.json.encode(user))
+    return directory
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["share"],
+        ["doctor", "--json"],
+        ["doctor", "-o", "r.html"],
+        ["machine", "show", "--json"],
+        ["machine", "diff", "this", "--all", "--format", "md"],
+    ],
+    ids=" ".join,
+)
+def test_names_of_a_capture_that_nobody_redacted_are_replaced(words: list[str], raw: Path, tmp_path: Path) -> None:
+    done = run(*words, *([] if "diff" in words else ["--machine"]), raw, cwd=tmp_path)
+    assert done.returncode in {0, 1}, done.stderr
+    text = done.stdout + "".join(path.read_text() for path in tmp_path.glob("r.html"))
+    assert "/srv/user" in text or "HSA_NOTE" in text
+    for name in ("meitner", "hahnlabs", "lise", "fission"):
+        assert name not in text.lower()

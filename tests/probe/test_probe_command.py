@@ -10,12 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from rocmend.cli.main import cli
+from rocmend.cli.source import take_snapshot
 from rocmend.cli.views.probe import diff_document, grouped, run_document
 from rocmend.core.evidence import Evidence, PhaseSpan
+from rocmend.core.examples import MACHINES
 from rocmend.core.verdict import Verdict
 from rocmend.probe.diff import diff
 from rocmend.probe.records import ProbeRun, Subject
@@ -36,6 +39,28 @@ def made(*results: Evidence, gfx_target: str = "gfx1010", quarantine: str = "") 
     subject = Subject("/usr/bin/python3", "cuda", "Radeon RX 5600 XT", gfx_target, {"torch": "2.9.0"})
     not_run = ("matmul:float32",) if quarantine else ()
     return ProbeRun("probe-a", subject, results, quarantine=quarantine, not_run=not_run)
+
+
+PASSED = Evidence("probe", "matmul:float32", "id", Verdict.PASS, "", "2026-01-02T03:04:05+00:00", 1.0)
+UNCLEAN = {
+    "failed": msgspec.structs.replace(PASSED, verdict=Verdict.CRASH),
+    "order": msgspec.structs.replace(PASSED, detail={"shared_attempt": {}}),
+}
+
+
+@pytest.mark.parametrize("what", ["clean", "failed", "order", "not run", "quarantine"])
+def test_probe_and_check_agree_on_what_is_clean(what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = made(UNCLEAN.get(what, PASSED), quarantine="it was reset" if what == "quarantine" else "")
+    if what == "not run":
+        run = msgspec.structs.replace(run, not_run=("add:float32",))
+        assert "1 probe not run" in markdown.render(run_document(run))
+    monkeypatch.setattr("rocmend.probe.run.run_probes", lambda *_, **__: run)
+    healthy = take_snapshot(MACHINES / "strix-halo-healthy")
+    for command in ("check", "probe_run"):
+        monkeypatch.setattr(f"rocmend.cli.commands.{command}.take_snapshot", lambda *_, **__: healthy)
+    expected = 0 if what == "clean" else 1
+    assert invoke("check", "--no-store", "-o", str(tmp_path / "r.html")).exit_code == expected
+    assert invoke("probe", "run", "--no-store").exit_code == expected
 
 
 def test_the_list_needs_no_command_name() -> None:

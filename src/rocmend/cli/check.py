@@ -78,8 +78,8 @@ class Check(msgspec.Struct, frozen=True):
         refused = any(
             service.verdict in {"none", "unknown"} for wheel in self.wheels for service in wheel.services.values()
         )
-        failed = self.probes is not None and bool(self.probes.failed)
-        return found or refused or failed or (self.project is not None and self.project.serious)
+        probed = self.probes is not None and not self.probes.clean
+        return found or refused or probed or (self.project is not None and self.project.serious)
 
 
 def run_check(

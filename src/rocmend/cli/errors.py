@@ -53,10 +53,9 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
 def _redactor(arguments: Sequence[str]) -> Redactor | None:
     if "--no-redact" in arguments:
         return None
-    from rocmend.cli.vocabulary import vocabulary
-    from rocmend.core.redact import redactor_here
+    from rocmend.cli.redaction import command_redactor
 
-    return redactor_here(kept=vocabulary())
+    return command_redactor()
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import click
 
 from rocmend.cli.base import OneOf
+from rocmend.cli.redaction import command_redactor
 from rocmend.cli.streams import STDOUT, write_data
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.files import naming
@@ -166,7 +167,7 @@ def _print(document: Document, *, details: bool, advise: bool) -> None:
     if advise:
         from rocmend.report.redacted import advised
 
-        document = advised(document, _redactor_here())
+        document = advised(document, command_redactor())
     with naming(STDOUT):
         terminal.render(document, sys.stdout, details=details)
 
@@ -176,15 +177,8 @@ def redactor() -> Redactor | None:
     context = click.get_current_context()
     asked: Redactor | bool = context.meta.get(_REDACTION, False)
     if asked is True:
-        asked = context.meta[_REDACTION] = _redactor_here()
+        asked = context.meta[_REDACTION] = command_redactor()
     return None if isinstance(asked, bool) else asked
-
-
-def _redactor_here() -> Redactor:
-    from rocmend.cli.vocabulary import vocabulary
-    from rocmend.core.redact import redactor_here
-
-    return redactor_here(kept=vocabulary())
 
 
 def shown(document: Document, output_format: str) -> str:
@@ -257,6 +251,18 @@ class OutputFile:
             raise RocmendError(
                 str(self.path), f"The {self._what} can't be written: {error.strerror}.", next_step="Name another place."
             ) from error
+
+
+def report_option(function: F) -> F:
+    """Add ``-o FILE`` for the HTML report of a machine; passes ``output``, to be given to ``report_file``."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=Path("rocmend-report.html"),
+        show_default=True,
+        help="Where the HTML report goes. The default replaces an earlier report only; links are not followed.",
+    )(function)
 
 
 def report_file(path: Path, *, project: Path | None = None) -> OutputFile:

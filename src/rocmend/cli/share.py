@@ -15,11 +15,11 @@ import msgspec
 
 from rocmend.core.errors import UsageError
 from rocmend.core.records import SCHEMA_VERSION
-from rocmend.core.redact import Redactor, redactor_here
 
 if TYPE_CHECKING:
     from rocmend.cli.check import Check
     from rocmend.core.evidence import Evidence
+    from rocmend.core.redact import Redactor
     from rocmend.machine.facts import Machine
     from rocmend.machine.root import ChosenPython
     from rocmend.store.store import Store
@@ -117,8 +117,8 @@ def share(
         UsageError: No capture; one that is not redacted, for an archive.
     """
     from rocmend.cli.check import run_check
+    from rocmend.cli.redaction import command_redactor
     from rocmend.cli.source import take_snapshot
-    from rocmend.cli.vocabulary import vocabulary
     from rocmend.core.scratch import ScratchFolder
     from rocmend.kb.load import load_entries
 
@@ -132,7 +132,7 @@ def share(
         from rocmend.doctor.diagnose import asked
 
         check = run_check(asked(machine, workload), load_entries(), workload=workload, progress=progress)
-        redactor = redactor_here(kept=vocabulary())
+        redactor = command_redactor()
         text = _text(check, machine, probed, redactor)
         statement = f"replaced: {redactor.told()}." if redactor.replaced else "looked for what identifies: none found."
         packed = _archive(text, check, machine, capture, redactor) if archive and capture is not None else None

@@ -12,6 +12,7 @@ from rocmend.cli.base import OneOf
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import MACHINE
 from rocmend.cli.output import tell
+from rocmend.cli.redaction import note_capture
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
 
@@ -151,6 +152,7 @@ def take_snapshot(
             "it names an environment of this machine, and a captured machine has the one that was captured.",
             next_step="Leave out --python or --machine.",
         )
+    note_capture(machine_dir)
     machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), asked=asked)
     if model_size is not None:
         machine = _with_source(machine, model_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -236,6 +236,10 @@ class CapturedRoot(Root):
             return target
         parent, name = posixpath.split(path)
         return self._links.get(posixpath.join(self._resolve(parent), name))
+
+    def stats(self) -> Iterable[Stat]:
+        """Return what is known of owners and modes, of all paths."""
+        return self._stats.values()
 
     def environ(self) -> dict[str, str]:
         """Return the captured environment variables."""

@@ -39,10 +39,10 @@ _NOISE = KeyPatterns(
         *("memory.available_bytes", "dmesg.times", "smi.cards"),
         *("gpu.*.busy_percent", "gpu.*.gtt_used_bytes", "gpu.*.vram_used_bytes", "gpu.*.power_watts"),
         *("gpu.*.temperature_c", "gpu.*.sclk_mhz", "gpu.*.mclk_mhz", "gpu.*.sclk_fraction", "gpu.*.idle_clocks"),
-        *("gpu.*.link_speed", "gpu.*.link_width", "gpu.*.runtime_status", "gpu.*.fine_grained_scope"),
+        *("gpu.*.link_speed", "gpu.*.runtime_status", "gpu.*.fine_grained_scope"),
     )
 )
-"""What changes from one minute to the next: loads, clocks, temperatures, a link that sleeps."""
+"""What changes from one minute to the next: loads, clocks, temperatures, the speed of an idle link."""
 
 _RESTATED = KeyPatterns(
     (

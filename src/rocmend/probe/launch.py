@@ -117,7 +117,7 @@ class Launcher:
                 self.python,
                 f"{found['error']}.",
                 why="The probes use the torch of this interpreter.",
-                next_step="Name another interpreter with --python, or another device with --device, such as cpu.",
+                next_step="Name another interpreter with --python, or try the CPU: `rocmend probe --device cpu`.",
             )
         return Subject(self.python, found["device"], found["device_name"], found["gfx_target"], found["versions"])
 
@@ -137,7 +137,7 @@ class Launcher:
             self.python,
             f"{what} failed ({result.verdict.value}): {result.reason}.",
             why="No operation can be tried before that works.",
-            next_step="`rocmend doctor` says what is wrong with the machine; `--device cpu` probes torch alone.",
+            next_step="`rocmend doctor` says what is wrong; `rocmend probe --device cpu` tries torch alone.",
         )
 
     def probe(

@@ -87,6 +87,11 @@ class ProbeRun(msgspec.Struct, frozen=True, omit_defaults=True):
         """The results that speak of something wrong."""
         return tuple(result for result in self.results if result.verdict not in QUIET)
 
+    @property
+    def clean(self) -> bool:
+        """Whether every probe was run and none failed, not even after others only."""
+        return not (self.failed or self.order_dependent or self.not_run or self.quarantine)
+
 
 def subject_of(probe_id: str, dtype: str) -> str:
     """Return what a probe in a dtype is called in the store: ``conv2d-forward:float16``."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import Progress, finish, output_options, report_file, shown
+from rocmend.cli.output import Progress, finish, output_options, report_file, report_option, shown
 from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option
@@ -53,14 +53,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A wheel, library or folder to inspect for the GPU; can be repeated.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("rocmend-report.html"),
-    show_default=True,
-    help="Where the HTML report goes. The default replaces an earlier report only; links are not followed.",
-)
+@report_option
 @click.option("--probe/--no-probe", default=True, show_default=True, help="Try quick operations on this machine.")
 @store_option
 @click.option("--no-store", is_flag=True, help="Do not keep the result in the store.")

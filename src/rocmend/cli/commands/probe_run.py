@@ -210,7 +210,7 @@ def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbos
         started = min((result.started_at for result in run.results), default="")
         return Suite(tuple(map(junit_case, run.results)), "rocmend probe", started)
 
-    outcome = Outcome("probe run", run, FINDINGS if run.failed or run.not_run or run.order_dependent else CLEAN)
+    outcome = Outcome("probe run", run, CLEAN if run.clean else FINDINGS)
     others: dict[str, Callable[[], str | Document | Suite]] = {"junit": suite, "jsonl": lambda: json_lines(run.results)}
     finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
 

@@ -11,6 +11,7 @@ from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.quantities import SIZE
+from rocmend.cli.redaction import note_capture
 from rocmend.cli.source import machine_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import size_text
@@ -107,6 +108,7 @@ def _hip_beside(machine_dir: Path | None) -> str:
     """Return the HIP version of the machine's PyTorch; "" where it has none."""
     from rocmend.machine.collect import default_name, open_machine, snapshot
 
+    note_capture(machine_dir)
     machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), only=("torch",))
     return str(machine.value("torch.hip_version") or "")
 
@@ -117,6 +119,7 @@ def _asked(targets: tuple[str, ...], machine_dir: Path | None) -> tuple[list[str
 
     if targets and machine_dir is None:
         return list(targets), ""
+    note_capture(machine_dir)
     root = open_machine(machine_dir)
     machine = snapshot(root, name=default_name(machine_dir), only=("kfd", "rocm"))
     found = [machine.value(f"gpu.{index}.gfx_target") for index in machine.indices("gpu")]

@@ -66,10 +66,12 @@ def run_summary(run: ProbeRun) -> tuple[str, Tone]:
         text += " No GPU was probed: this shows that torch and the probes work, and nothing about a GPU."
     if run.quarantine:
         text += f" The run was stopped, with {count_text(len(run.not_run), 'probe')} to go: {run.quarantine}."
+    elif run.not_run:
+        text += f" {count_text(len(run.not_run), 'probe')} not run."
     worst = min((result.verdict for result in run.failed), key=rank, default=Verdict.PASS)
-    if run.order_dependent and worst is Verdict.PASS:
-        return text, Tone.WARNING
-    return text, Tone.ERROR if run.quarantine else tone_of(worst)
+    if run.quarantine:
+        return text, Tone.ERROR
+    return text, Tone.WARNING if worst is Verdict.PASS and not run.clean else tone_of(worst)
 
 
 def run_blocks(run: ProbeRun) -> list[Block]:

@@ -13,12 +13,14 @@ from rocmend.core.redact.words import GENERIC_NAMES, KNOWN_GROUPS, REDACTED
 __all__ = ["GENERIC_NAMES", "KNOWN_GROUPS", "REDACTED", "Redactor", "is_placeholder", "redactor_here"]
 
 
-def redactor_here(*, kept: Collection[str] = ()) -> Redactor:
+def redactor_here(*, kept: Collection[str] = (), hosts: Collection[str] = (), users: Collection[str] = ()) -> Redactor:
     """Return a redactor that knows the names of this machine and of its people.
 
     Args:
+        hosts: Names of further machines.
+        users: Names of further people.
         kept: As ``Redactor`` takes it.
     """
-    from rocmend.core.redact.here import hosts, users
+    from rocmend.core.redact import here
 
-    return Redactor(hosts=hosts(), users=users(), kept=kept)
+    return Redactor(hosts=here.hosts() | set(hosts), users=here.users() | set(users), kept=kept)

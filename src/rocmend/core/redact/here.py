@@ -16,6 +16,9 @@ _MOST_PEOPLE = 50
 """People whose names are taken: each of them is looked for in every line."""
 _ACCOUNTS_BYTES = 1 << 20
 
+NAMING_VARIABLES = ("USER", "LOGNAME", "SUDO_USER", "USERNAME")
+"""Variables that hold an account's name."""
+
 _ACCOUNTS = "/etc/passwd"
 _HOMES = "/home"
 
@@ -31,20 +34,26 @@ def users() -> set[str]:
     A person's name is taken whole: the words it is made of are words of the language too. A directory service is never
     asked for all its accounts, which can be many thousands: only for the current user's and those with a home here.
     """
-    names = {os.environ.get(variable, "") for variable in ("USER", "LOGNAME", "SUDO_USER", "USERNAME")}
-    for account, full in (_listed() | _at_home() | _asked({os.geteuid()})).items():
+    names = {os.environ.get(variable, "") for variable in NAMING_VARIABLES}
+    for account, full in (_accounts() | _at_home() | _asked({os.geteuid()})).items():
         names |= {account, full if " " in full else ""}
     return names - {"", "root", "nobody"}
 
 
-def _listed() -> dict[str, str]:
+def _accounts() -> dict[str, str]:
     """Return account and full name of the people in this machine's own list."""
-    people: dict[str, str] = {}
     with suppress(OSError), open(_ACCOUNTS, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  pathlib is slow to load
-        for line in file.read(_ACCOUNTS_BYTES).splitlines():
-            account, _, uid, _, comment, *_ = [*line.split(":"), "", "", "", "", ""]
-            if uid.isdecimal() and FIRST_PERSON_ID <= int(uid) < _NO_PERSON_ID and len(people) < _MOST_PEOPLE:
-                people[account] = _full_name(comment)
+        return listed(file.read(_ACCOUNTS_BYTES))
+    return {}
+
+
+def listed(accounts: str) -> dict[str, str]:
+    """Return account and full name of the people in the text of a passwd(5) file."""
+    people: dict[str, str] = {}
+    for line in accounts.splitlines():
+        account, _, uid, _, comment, *_ = [*line.split(":"), "", "", "", "", ""]
+        if uid.isdecimal() and FIRST_PERSON_ID <= int(uid) < _NO_PERSON_ID and len(people) < _MOST_PEOPLE:
+            people[account] = _full_name(comment)
     return people
 
 

@@ -11,8 +11,12 @@ const main = document.getElementById("main");
 const said = make("p", "", { class: "said", role: "status" });
 
 // Deep links: open what the address names, and every fold around it.
+const linked = () => {
+  const id = location.hash.slice(1);
+  try { return decodeURIComponent(id); } catch { return id; } // a lone % is no escape
+};
 const reveal = () => {
-  let at = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  let at = document.getElementById(linked());
   if (!at || at === main) return;
   const target = at;
   for (; at; at = at.parentElement) if (at.localName === "details") at.open = true;
