@@ -179,9 +179,9 @@ def test_a_deep_link_opens_its_finding_with_and_without_script(browser: Chrome, 
 
 def test_an_address_that_is_no_escape_is_borne(browser: Chrome, report: Report) -> None:
     browser.get("about:blank")
-    browser.get_log("browser")  # type: ignore[no-untyped-call]
+    _log(browser, "browser")
     browser.get(f"{report('strix-halo')}#100%")
-    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+    assert _log(browser, "browser") == []
     assert browser.find_element(By.ID, "find").is_displayed()  # what the script builds further down
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rocmend.core.records import Phase, Remedy, Risk
-from rocmend.kb.action import Action, Variant, action_name, commands_on, resolved, setting_of, with_argument
+from rocmend.kb.action import Action, Variant, action_name, on_machine, resolved, setting_of, with_argument
 from rocmend.kb.load import load_entries
 from rocmend.kb.predicate import compile_predicate
 from rocmend.machine.facts import Machine
@@ -19,7 +19,10 @@ UNSET = Action(
     undo="`export {name}={env.{name}}`",
     risk=Risk.LOW,
     after=("install",),
-    variant=(Variant('os.id == "fedora"', ("set -e {name}",)),),
+    variant=(
+        Variant('os.id == "fedora"', ("set -e {name}",), undo="set {name} again"),
+        Variant('os.id == "nixos"', (), text="Take {name} out."),
+    ),
     id="unset-variable",
 )
 ACTIONS = {"unset-variable": UNSET}
@@ -40,11 +43,49 @@ def test_a_remedy_takes_from_its_action_what_it_does_not_say() -> None:
 
 def test_commands_are_those_of_the_distribution(machine_of: Callable[..., Machine]) -> None:
     remedy = resolved(Remedy(action="unset-variable:A"), ACTIONS)
-    assert commands_on(remedy, UNSET, machine_of({"os.id": "fedora"})) == ("set -e A",)
-    assert commands_on(remedy, UNSET, machine_of({"os.id": "debian"})) == ("unset A",)
-    assert commands_on(remedy, UNSET, machine_of({})) == ("unset A",)
+    fedora = on_machine(remedy, UNSET, machine_of({"os.id": "fedora"}))
+    assert (fedora.commands, fedora.undo, fedora.by_hand) == (("set -e A",), "set A again", False)
+    assert on_machine(remedy, UNSET, machine_of({"os.id": "debian"})) == remedy
+    assert on_machine(remedy, UNSET, machine_of({})) == remedy
+    nixos = on_machine(remedy, UNSET, machine_of({"os.id": "nixos"}))
+    assert (nixos.commands, nixos.text, nixos.by_hand) == ((), "Unset A. Take A out.", True)
     own = resolved(Remedy(action="unset-variable:A", commands=("mine",)), ACTIONS)
-    assert commands_on(own, UNSET, machine_of({"os.id": "fedora"})) == ("mine",)
+    assert on_machine(own, UNSET, machine_of({"os.id": "fedora"})) == own
+
+
+CMDLINE = "ro quiet modprobe.blacklist={}"
+
+
+@pytest.mark.parametrize(
+    ("action", "facts", "told", "not_told"),
+    [
+        ("set-kernel-parameter:iommu=pt", {"os.id": "ubuntu", "os.like": ["debian"]}, "update-grub", ""),
+        ("set-kernel-parameter:iommu=pt", {"os.id": "opensuse-tumbleweed", "os.like": ["opensuse", "suse"]},
+         "grub2-mkconfig -o /boot/grub2/grub.cfg", "update-grub"),
+        ("set-kernel-parameter:iommu=pt", {"os.id": "bazzite", "os.like": ["fedora"], "os.ostree": True},
+         'rpm-ostree kargs --append-if-missing="iommu=pt"', "grubby"),
+        ("set-kernel-parameter:iommu=pt", {"os.id": "pop", "os.like": ["ubuntu", "debian"]}, "kernelstub", "grub"),
+        ("set-kernel-parameter:iommu=pt", {"os.id": "nixos", "os.like": []}, "", "sudo"),
+        ("set-kernel-parameter:iommu=pt", {"os.id": "steamos", "os.like": ["arch"]}, "", "sudo"),
+        ("set-kernel-parameter:iommu=pt", {"os.id": "gentoo", "os.like": []}, "", "sudo"),
+        ("update-gpu-firmware", {"os.id": "opensuse-leap", "os.like": ["suse", "opensuse"]}, "zypper", "apt"),
+        ("update-gpu-firmware", {"os.id": "fedora", "os.like": [], "os.ostree": True}, "rpm-ostree", "dnf"),
+        ("allow-amdgpu", {"os.id": "fedora", "kernel.cmdline": CMDLINE.format("amdgpu")}, "grubby", ""),
+        ("allow-amdgpu", {"os.id": "fedora", "kernel.cmdline": CMDLINE.format("nouveau,amdgpu")}, "", "sudo"),
+        ("allow-amdgpu", {"os.id": "fedora", "kernel.cmdline": "ro rd.driver.blacklist=amdgpu"}, "", "sudo"),
+        ("join-gpu-groups", {"user.groups": ["me", "video"]}, "usermod -a -G render ", "video"),
+    ],
+)  # fmt: skip
+def test_no_machine_gets_the_commands_of_another_distribution(
+    machine_of: Callable[..., Machine], action: str, facts: dict[str, object], told: str, not_told: str
+) -> None:
+    known = load_entries().actions
+    remedy = resolved(Remedy(action=action), known)
+    made = on_machine(remedy, known[action_name(action)], machine_of(facts))
+    commands = "; ".join(made.commands)
+    assert told in commands
+    assert not not_told or not_told not in f"{commands} {made.undo if told else ''}"
+    assert made.by_hand == (not told)
 
 
 @pytest.mark.parametrize(

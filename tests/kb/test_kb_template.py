@@ -63,6 +63,24 @@ def test_any_text_can_be_filled(machine_of: Build, text: str) -> None:
     assert isinstance(fill(text, machine_of(FACTS), 0), str)
 
 
+@pytest.mark.parametrize(
+    ("facts", "command"),
+    [
+        ({"python.executable": "/home/me/my env/bin/python3"}, "'/home/me/my env/bin/python3' -m pip"),
+        ({"python.executable": "/opt/x$(id)/python"}, "'/opt/x$(id)/python' -m pip"),
+        ({"python.executable": "/v/bin/python3", "python.externally_managed": False}, "/v/bin/python3 -m pip"),
+        ({"python.executable": "/bin/python3", "python.externally_managed": True}, "~/rocm-venv/bin/python -m pip"),
+        ({"python.executable": "/opt/a\nb"}, "python3 -m pip"),
+        ({"python.executable": ""}, "python3 -m pip"),
+        ({}, "python3 -m pip"),
+    ],
+)  # fmt: skip
+def test_commands_are_for_the_python_that_was_examined(
+    machine_of: Build, facts: dict[str, object], command: str
+) -> None:
+    assert fill("{python.executable} -m pip", machine_of(facts), for_shell=True) == command
+
+
 def test_a_value_cannot_act_in_a_shell(machine_of: Build) -> None:
     machine = machine_of({"env.X": "1; rm -rf ~ $(id) `id` 'a' \"b\"\n|&<>", "kernel.release": "6.17.0-5+x,y:z=1/@%"})
     filled = fill("export X={env.X} Y={kernel.release}", machine, for_shell=True)

@@ -40,6 +40,13 @@ class TestOsAndKernel:
         assert facts["os.name"] == "Arch"
         assert facts.fact("os.id").source == "/usr/lib/os-release"
 
+    @pytest.mark.parametrize("booted", [True, False])
+    def test_ostree(self, machine: MachineBuilder, collect: Collect, booted: bool) -> None:
+        machine.file("/etc/os-release", "ID=bazzite\nID_LIKE=fedora\n")
+        if booted:
+            machine.file("/run/ostree-booted", "")
+        assert collect("os")["os.ostree"] is booted
+
     def test_nothing(self, collect: Collect) -> None:
         assert not collect("os").facts
 

@@ -48,6 +48,16 @@ def test_packages_are_the_machine_learning_ones(fake_root: MakeRoot, collect: Co
     assert facts["packages.duplicates"].value == {}
 
 
+@pytest.mark.parametrize("lib", ["lib", "lib64"])
+def test_a_python_that_belongs_to_the_distribution_is_told(fake_root: MakeRoot, collect: Collect, lib: str) -> None:
+    files = {"/usr/bin/python3": "", "/usr/bin/python3.12": "", f"/usr/{lib}/python3.12/EXTERNALLY-MANAGED": "[x]"}
+    links = {"/usr/bin/python3": "python3.12"}
+    root = fake_root(files, env={"PATH": "/usr/bin"}, links=links)
+    assert collect("python", root).facts["python.externally_managed"].value is True
+    own = fake_root(BASE | files, env=ENV, links=links)
+    assert collect("python", own).facts["python.externally_managed"].value is False
+
+
 def test_a_distribution_installed_twice_is_listed(fake_root: MakeRoot, collect: Collect) -> None:
     facts = collect("python", fake_root(installed("torch-2.13.0", "torch-2.9.1+rocm6.4"), env=ENV)).facts
     assert facts["packages.duplicates"].value == {"torch": ["2.13.0", "2.9.1+rocm6.4"]}

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from rocmend.doctor.records import Diagnosis, Step
 from rocmend.kb.load import Knowledge
+from rocmend.kb.template import OWN_PYTHON, fill
 from rocmend.machine.facts import Machine
-from rocmend.setup.choose import choose, gpu_targets
+from rocmend.setup.choose import Choice, for_all
 
 _CHOOSE = "rocmend wheel choose"
+_PIP_INSTALL = re.compile(r"(?<![\w./-])(?<!uv )(?<!-m )pip install")
+_OWN_FOLDER = OWN_PYTHON.removesuffix("/bin/python")
+_OWN_TEXT = (
+    "This Python belongs to the distribution, which lets pip install nothing into it: an environment of your own is "
+    f"made first (on Debian and Ubuntu, python3-venv has `venv`). Work in it: `. {_OWN_FOLDER}/bin/activate`."
+)
 
 
 def with_installs(
     diagnosis: Diagnosis, machine: Machine, knowledge: Knowledge, workload: str | None = None
 ) -> Diagnosis:
-    """Return a diagnosis whose plan has the best install command for its GPU in place of ``rocmend wheel choose``.
+    """Return a diagnosis whose plan has the best install command for its GPUs in place of ``rocmend wheel choose``.
 
     Args:
         diagnosis: As doctor made it.
@@ -23,26 +32,56 @@ def with_installs(
         knowledge: The entries, which say how to install.
         workload: What the machine is for.
     """
-    targets = gpu_targets(machine)
-    if not targets:
-        return diagnosis
 
     def filled(step: Step) -> Step:
         asked = [line for line in step.commands if line == _CHOOSE or line.startswith(f"{_CHOOSE} ")]
         if not asked or asked[0].removeprefix(_CHOOSE).strip().startswith("-"):
             return step
         package = asked[0].removeprefix(_CHOOSE).strip() or "torch"
-        serving = choose(machine, knowledge, package, targets[0], workload).serving
-        if not serving:
-            return step
-        best = serving[0]
-        commands = tuple(
-            part for line in step.commands for part in (best.command.splitlines() if line == asked[0] else [line])
-        )
-        know = f"Know: {best.caution.rstrip('.')}." if best.caution else ""
-        text = " ".join(filter(None, (step.text, know, f"Other ways: `{_CHOOSE} {package}`.")))
-        return msgspec.structs.replace(step, commands=commands, text=text)
+        best = for_all(machine, knowledge, package, workload)
+        return step if best is None else _with(step, asked[0], best, machine)
 
     plan = diagnosis.plan
     made = {name: tuple(filled(step) for step in getattr(plan, name)) for name in ("steps", "optional")}
+    for name, steps in made.items():
+        made[name] = _in_own_environment(steps)
     return msgspec.structs.replace(diagnosis, plan=msgspec.structs.replace(plan, **made))
+
+
+def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:
+    """Put an installation into a step, and say of it what holds for it: what it needs, its check and its undo."""
+    python = fill("{python.executable}", machine, for_shell=True)
+    present = best.package in (machine.value("packages") or {})
+    install = f"{python} -m pip install" + (" --force-reinstall" if present else "")
+    commands = tuple(
+        part
+        for old in step.commands
+        for part in (_PIP_INSTALL.sub(install, best.command).splitlines() if old == line else [old])
+    )
+    know = f"Know: {best.caution.rstrip('.')}." if best.caution else ""
+    text = " ".join(filter(None, (step.text, know, f"Other ways: `{_CHOOSE} {best.package}`.")))
+    needs = step.needs
+    if any("sudo " in command for command in commands):
+        needs = tuple(dict.fromkeys(("root", *needs)))
+    step = msgspec.structs.replace(step, commands=commands, text=text, needs=needs)
+    if best.package != "rocm":
+        return step
+    if not _PIP_INSTALL.search(best.command):
+        return msgspec.structs.replace(step, undo="Remove the packages that it added with the package manager.")
+    return msgspec.structs.replace(
+        step,
+        check="" if present else f"{python} -m pip show rocm",
+        expect="the new version" if not present else f"`{python} -m pip show rocm` names the new version",
+        undo=f"`{python} -m pip uninstall -y rocm`",
+    )
+
+
+def _in_own_environment(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Make the environment where the first step that installs into it does."""
+    uses = next((step for step in steps if any(f"{OWN_PYTHON} -m pip" in line for line in step.commands)), None)
+    if uses is None:
+        return steps
+    made = msgspec.structs.replace(
+        uses, commands=(f"python3 -m venv {_OWN_FOLDER}", *uses.commands), text=f"{uses.text} {_OWN_TEXT}".strip()
+    )
+    return tuple(made if step is uses else step for step in steps)

@@ -11,7 +11,7 @@ from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Se
 from rocmend.core.suggest import unknown
 from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
-from rocmend.kb.action import Action, action_name, commands_on
+from rocmend.kb.action import Action, action_name, on_machine
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
@@ -130,13 +130,21 @@ _FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "ex
 """Which texts of a remedy are filled in, and which of them a person copies into a shell."""
 
 
+def _only_gpu(machine: Machine) -> int | None:
+    """Return the GPU that a remedy means that names none: the first, where all are of one target."""
+    gpus = machine.indices("gpu")
+    return gpus[0] if len({machine.value(f"gpu.{gpu}.gfx_target") for gpu in gpus}) == 1 else None
+
+
 def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:
+    gpu = _only_gpu(machine) if gpu is None else gpu
+    remedy = on_machine(remedy, action, machine, gpu)
     texts = {
         name: fill(getattr(remedy, name), machine, gpu, for_shell=shell)
         for name, shell in _FILLED.items()
         if "{" in getattr(remedy, name)
     }
-    commands = tuple(fill(command, machine, gpu, for_shell=True) for command in commands_on(remedy, action, machine))
+    commands = tuple(fill(command, machine, gpu, for_shell=True) for command in remedy.commands)
     return msgspec.structs.replace(remedy, commands=commands, **texts) if texts or commands else remedy
 
 

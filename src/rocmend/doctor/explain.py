@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rocmend.core.records import Remedy, Source
-from rocmend.kb.action import action_name, commands_on
+from rocmend.core.records import Source
+from rocmend.kb.action import action_name, on_machine
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import generic, headline, in_spans, rewritten
 from rocmend.kb.load import Knowledge
@@ -96,11 +96,8 @@ def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | Non
     def prose(text: str) -> str:
         return fill(in_spans(text, code), machine, gpu)
 
-    def commands(remedy: Remedy) -> tuple[str, ...]:
-        return commands_on(remedy, knowledge.actions.get(action_name(remedy.action)), machine)
-
     remedies = tuple(
-        msgspec.structs.replace(remedy, commands=commands(remedy))
+        on_machine(remedy, knowledge.actions.get(action_name(remedy.action)), machine, gpu)
         for remedy in entry.remedy
         if helps(remedy, machine, gpu)
     )

@@ -22,15 +22,19 @@ _PART = re.compile(r"\{(argument|name|value)\}")
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An action's commands on some machines.
+    """What an action is on some machines; what it leaves out is the action's own.
 
     Attributes:
         when: Predicate that tells these machines.
-        commands: In place of the action's own.
+        commands: In place of the action's own; empty where a person does it by hand.
+        text: What to do by hand.
+        undo: In place of the action's own.
     """
 
     when: str
-    commands: tuple[str, ...]
+    commands: tuple[str, ...] | None = None
+    text: str = ""
+    undo: str = ""
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -41,7 +45,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         phase: Where it stands in a plan.
         text: More about it.
         by_hand: A script cannot do it: a setting of the calling shell, a file to edit, the BIOS.
-        variant: Other commands, for other distributions; the first that holds counts.
+        variant: What differs on other distributions; the first that holds counts.
         id: The file's name; not written.
     """
 
@@ -93,19 +97,29 @@ def _commands(commands: tuple[str, ...], action: str) -> tuple[str, ...]:
     return tuple(with_argument(command, action) for command in commands)
 
 
-def commands_on(remedy: Remedy, action: Action | None, machine: Machine) -> tuple[str, ...]:
-    """Return a resolved remedy's commands as this machine's distribution has them.
+def on_machine(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None = None) -> Remedy:
+    """Return a resolved remedy as this machine's distribution has it; what the remedy says itself stands.
 
     Raises:
         PredicateError: A variant's predicate is malformed.
     """
-    if action is None or remedy.commands != _commands(action.commands, remedy.action):
-        return remedy.commands
+    if action is None or not action.variant or remedy.commands != _commands(action.commands, remedy.action):
+        return remedy
     from rocmend.kb.predicate import compile_predicate  # loading entries does without
 
-    holds = (one for one in action.variant if compile_predicate(one.when).evaluate(machine, None).value)
+    holds = (one for one in action.variant if compile_predicate(one.when).evaluate(machine, gpu).value)
     found = next(holds, None)
-    return remedy.commands if found is None else _commands(found.commands, remedy.action)
+    if found is None:
+        return remedy
+    commands = remedy.commands if found.commands is None else _commands(found.commands, remedy.action)
+    own_undo = remedy.undo != with_argument(action.undo, remedy.action)
+    return msgspec.structs.replace(
+        remedy,
+        text=f"{remedy.text} {with_argument(found.text, remedy.action)}".strip(),
+        commands=commands,
+        undo=remedy.undo if own_undo or not found.undo else with_argument(found.undo, remedy.action),
+        by_hand=remedy.by_hand or not commands,
+    )
 
 
 def resolved(remedy: Remedy, actions: Mapping[str, Action]) -> Remedy:

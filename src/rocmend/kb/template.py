@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 from rocmend.core.secrets import holds_token, is_secret_variable
@@ -18,6 +19,8 @@ PLACEHOLDER = re.compile(
 """A dotted fact key or a subscripted fact in braces; ``{gfx}``, ``${VAR}`` and code in braces are left alone."""
 
 UNKNOWN_TEXT = "unknown"
+OWN_PYTHON = "~/rocm-venv/bin/python"
+"""Where commands go in place of a Python that belongs to the distribution."""
 NULL_TEXT = "not set"
 
 
@@ -42,11 +45,13 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
         machine: Where the values come from.
         gpu: Index of the GPU that ``gpu`` stands for.
         for_shell: The text is for a shell: what could act there is replaced by ``_`` in values, and kept in a value
-            that stands alone in single quotes, where it cannot act.
+            that stands alone in single quotes, where it cannot act; the interpreter is quoted.
     """
 
     def value_text(match: re.Match[str]) -> str:
         key = match[1]
+        if for_shell and key == "python.executable":
+            return _interpreter(machine)
         value = fact_value(key, machine, gpu)
         if key == "gpu.name" and (value is None or value is UNKNOWN):
             value = fact_value("gpu.gfx_target", machine, gpu)
@@ -60,6 +65,15 @@ def fill(text: str, machine: Machine, gpu: int | None = None, *, for_shell: bool
         return _in_quotes(key, told) if quoted else _UNSAFE.sub("_", told)
 
     return PLACEHOLDER.sub(value_text, text) if "{" in text else text
+
+
+def _interpreter(machine: Machine) -> str:
+    """Return how a shell starts the Python that a report is about; ``python3`` where that is not known."""
+    if machine.value("python.externally_managed") is True:
+        return OWN_PYTHON
+    executable = machine.value("python.executable")
+    usable = isinstance(executable, str) and executable and executable.isprintable() and "`" not in executable
+    return shlex.quote(executable) if usable else "python3"
 
 
 def _in_quotes(key: str, told: str) -> str:
@@ -93,6 +107,8 @@ def plain_code(text: str) -> str:
 
 
 def _word(key: str) -> str:
+    if key == "python.executable":
+        return "python3"
     if key.startswith("env."):
         return "OLD_VALUE"
     if key.startswith(("packages[", "rocm.packages[")):

@@ -135,6 +135,39 @@ def gpu_targets(machine: Machine) -> list[str]:
     return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
+def install_targets(machine: Machine) -> list[str]:
+    """Return the gfx targets that an installation must serve: the cards', or without a card the APU's."""
+    cards = {machine.value(f"gpu.{index}.gfx_target") for index in machine.indices("gpu") if _is_card(machine, index)}
+    targets = gpu_targets(machine)
+    return [target for target in targets if target in cards] or targets
+
+
+def _is_card(machine: Machine, index: int) -> bool:
+    return machine.value(f"gpu.{index}.is_apu") is not True
+
+
+def for_all(machine: Machine, knowledge: Knowledge, package: str, workload: str | None = None) -> Choice | None:
+    """Return the best way to install a package for every GPU that is meant, or None where no one way serves them all.
+
+    Args:
+        machine: The facts.
+        knowledge: The entries.
+        package: What is to be installed.
+        workload: What it is for.
+    """
+    first, *others = install_targets(machine) or [""]
+    if not first:
+        return None
+    found = {target: choose(machine, knowledge, package, target, workload).serving for target in (first, *others)}
+    for choice in found[first]:
+        way = (choice.entry_id, choice.channel, choice.rank)
+        if all(any(way == (one.entry_id, one.channel, one.rank) for one in found[target]) for target in others):
+            device = f"device-{first}"
+            more = "".join(f",device-{target}" for target in others)
+            return msgspec.structs.replace(choice, command=choice.command.replace(device, f"{device}{more}"))
+    return None
+
+
 def _choice(entry: Entry, install: Install, target: str, gfx: GfxTarget | None, matcher: Matcher) -> Choice:
     serves, reason = _serves(entry, install, target, gfx, matcher)
     return Choice(

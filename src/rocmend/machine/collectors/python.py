@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocmend.machine.facts import FactSink, collector
 from rocmend.machine.root import Root
-from rocmend.machine.software.python_env import active_environment, distributions
+from rocmend.machine.software.python_env import active_environment, distributions, is_externally_managed
 
 ML_PREFIXES = (
     *(
@@ -42,6 +42,7 @@ def is_ml(name: str) -> bool:
         "python.version": "Its version.",
         "python.prefix": "Its prefix.",
         "python.kind": "venv, conda or system.",
+        "python.externally_managed": "It belongs to the distribution, and pip refuses to install into it (PEP 668).",
         "python.found_by": "Why it is the one: --python, VIRTUAL_ENV, python3 on PATH, .venv of this folder …",
         "python.site_packages": "Folders that packages are imported from, in order.",
         "packages": "Machine-learning distributions in it: canonical name to version.",
@@ -62,6 +63,8 @@ def collect(root: Root, facts: FactSink) -> None:
     facts.put("python.version", environment.version, source=source)
     facts.put("python.prefix", environment.prefix, source=source)
     facts.put("python.kind", environment.kind, source=source)
+    managed = environment.kind == "system" and is_externally_managed(root, environment)
+    facts.put("python.externally_managed", managed, source=source)
     facts.put("python.found_by", environment.found_by, source=source)
     facts.put("python.site_packages", list(environment.site_packages), source=source)
     versions: dict[str, list[str]] = {}

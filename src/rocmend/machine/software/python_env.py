@@ -230,6 +230,13 @@ def _user_base(variables: Mapping[str, str]) -> str:
     return variables.get("PYTHONUSERBASE") or (f"{home.rstrip('/')}/.local" if home.startswith("/") else "")
 
 
+def is_externally_managed(root: Root, environment: Environment) -> bool:
+    """Whether the distribution has marked an environment as its own (PEP 668)."""
+    short = ".".join(environment.version.split(".")[:2])
+    folders = (f"{environment.prefix.rstrip('/')}/{lib}/python{short}" for lib in ("lib", "lib64"))
+    return any(root.exists(f"{folder}/EXTERNALLY-MANAGED") for folder in folders)
+
+
 def distributions(root: Root, environment: Environment | None) -> list[Distribution]:
     """Return every distribution of an environment, in import order; a name can appear more than once.
 

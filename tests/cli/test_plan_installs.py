@@ -1,0 +1,123 @@
+"""The plan's install commands: for every card, into the Python that was examined, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rocmend.cli.plan import with_installs
+from rocmend.core.records import Fact
+from rocmend.doctor.diagnose import diagnose
+from rocmend.doctor.records import Step
+from rocmend.kb.load import Knowledge, load_entries
+from rocmend.machine.collect import open_machine, snapshot
+from rocmend.machine.facts import Machine
+
+MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
+KNOWLEDGE = cache(load_entries)
+
+
+@cache
+def example(name: str) -> Machine:
+    return snapshot(open_machine(MACHINES / name), name=name)
+
+
+def steps(name: str, **facts: Any) -> dict[str, Step]:
+    machine = example(name)
+    changed = {key.replace("__", "."): value for key, value in facts.items()}
+    machine = msgspec.structs.replace(
+        machine, facts=machine.facts | {key: Fact(key, value, "test") for key, value in changed.items()}
+    )
+    knowledge: Knowledge = KNOWLEDGE()
+    plan = with_installs(diagnose(machine, knowledge), machine, knowledge).plan
+    return {step.action: step for step in (*plan.steps, *plan.optional)}
+
+
+@pytest.mark.parametrize("name", ["strix-halo", "rx-5600-xt", "cuda-torch-on-amd"])
+def test_torch_is_replaced_in_one_command_in_the_environment_that_was_examined(name: str) -> None:
+    """A download that fails leaves the old torch, and another Python on PATH is not touched."""
+    (command,) = steps(name)["install-native-torch"].commands
+    python = example(name).value("python.executable")
+    assert command.startswith(f"{python} -m pip install --force-reinstall ")
+    assert "uninstall" not in command
+
+
+def test_both_cards_get_device_code() -> None:
+    more = {"gpu__1__gfx_target": "gfx1031", "gpu__1__is_apu": False, "gpu__1__torch_service": "none"}
+    (command,) = steps("cuda-torch-on-amd", **more)["install-native-torch"].commands
+    assert '"torch[device-gfx1100,device-gfx1031]"' in command
+    more["gpu__1__gfx_target"], more["gpu__1__is_apu"] = "gfx1036", True
+    (command,) = steps("cuda-torch-on-amd", **more)["install-native-torch"].commands
+    assert '"torch[device-gfx1100]"' in command
+
+
+def test_a_python_of_the_distribution_is_left_alone() -> None:
+    found = steps("cuda-torch-on-amd", python__externally_managed=True, python__executable="/usr/bin/python3")
+    venv, command = found["install-native-torch"].commands
+    assert venv == "python3 -m venv ~/rocm-venv"
+    assert command.startswith("~/rocm-venv/bin/python -m pip install ")
+    assert "belongs to the distribution" in found["install-native-torch"].text
+    assert not any("/usr/bin/python3 -m pip" in line for step in found.values() for line in step.commands)
+
+
+def test_a_rocm_from_pip_is_undone_with_pip() -> None:
+    step = steps("strix-halo")["update-rocm"]
+    assert step.commands[0].startswith("/home/user/venv/bin/python3 -m pip install ")
+    assert step.undo == "`/home/user/venv/bin/python3 -m pip uninstall -y rocm`"
+    assert "ROCM_PATH" not in step.text + step.undo
+    assert step.check == "/home/user/venv/bin/python3 -m pip show rocm"
+
+
+def run(step: Step, folder: Path, frozen: str) -> subprocess.CompletedProcess[str]:
+    """Run a step's command with a Python whose ``pip freeze`` is given, and which writes down what else it is told."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\n[ "$3" = freeze ] && printf "{frozen}" || echo "$@" >>{folder}/told\n')
+    python.chmod(0o755)
+    command = step.commands[0].replace("/home/user/venv/bin/python3", str(python))
+    return subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_projects_own_constraints_are_not_overwritten(tmp_path: Path) -> None:
+    step = steps("cuda-torch-on-amd")["protect-torch-from-pip"]
+    (tmp_path / "constraints.txt").write_text("numpy<2\n")
+    assert run(step, tmp_path, "numpy==1\\ntorch==2.9\\n").returncode == 0
+    assert (tmp_path / "constraints.txt").read_text() == "numpy<2\n"
+    assert (tmp_path / "rocm-constraints.txt").read_text() == "torch==2.9\n"
+    assert run(step, tmp_path, "torch==3\\n").returncode != 0
+    assert (tmp_path / "rocm-constraints.txt").read_text() == "torch==2.9\n"
+    assert step.undo == "`rm rocm-constraints.txt`"
+
+
+def test_the_performance_level_goes_back_to_what_it_was() -> None:
+    """Not to auto, where a person had set another; where it is high already there is no such step."""
+    wanted = "set-performance-level:level=high"
+    step = steps("strix-halo", gpu__0__performance_level="manual")[wanted]
+    assert step.undo.startswith("`echo manual | sudo tee ")
+    assert wanted not in steps("strix-halo", gpu__0__performance_level="high")
+
+
+def test_only_the_placeholders_are_removed(tmp_path: Path) -> None:
+    packages = {"torch": "2.9.1", "amd-torch-device-gfx1100": "0.0.1.dev0", "rocm-sdk-core": "7.14.0"}
+    step = steps("cuda-torch-on-amd", packages=packages)["remove-placeholder-packages"]
+    frozen = "amd-torch-device-gfx1100==0.0.1.dev0\\nrocm-sdk-core==7.14.0\\nrocm_sdk_device_gfx1100==0.0.1.dev0\\n"
+    run(step, tmp_path, frozen)
+    told = (tmp_path / "told").read_text()
+    assert told == "-m pip uninstall -y amd-torch-device-gfx1100 rocm_sdk_device_gfx1100\n"
+
+
+def test_no_remedy_acts_on_whatever_python_is_on_path() -> None:
+    loose = [
+        (entry.id, line)
+        for entry in KNOWLEDGE().entries.values()
+        if entry.severity is not None
+        for remedy in entry.remedy
+        for line in (*remedy.commands, remedy.check)
+        for word in ("pip ", "python -c", "python -m")
+        if line.startswith(word) or f" {word}" in line.replace("{python.executable} -m pip ", "")
+    ]
+    assert loose == []
