@@ -215,8 +215,8 @@ def _compiled_kernels(folder: Path) -> None:
     text = (
         f"{len(rows)} launches that the representative cases of the ops make, one for each kernel, target, tuning "
         f"record and width of elements, compiled with Triton {versions} for GPUs that are not there by "
-        f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Compiled for a "
-        "target is not run on it.\n\n"
+        f"`rocmend kernels compile`. {f'{wrong} have findings.' if wrong else 'None has a finding.'} Compiled only, "
+        "not run.\n\n"
         + overview(rows)
         + "\n\nA finding is one of these:\n\n"
         + checks_text()

@@ -247,8 +247,8 @@ def test_parameters_are_a_size_and_what_was_assumed_is_said(rocmend: Run, machin
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["store", "ls"], (0, "Nothing was kept yet.")),
-        (["store", "ls", "--groups"], (0, "Nothing was kept yet.")),
+        (["store", "ls"], (0, "The store is empty.")),
+        (["store", "ls", "--groups"], (0, "The store is empty.")),
         (["store", "ls", "--kind", "probe"], (0, "No record matches these options.")),
         (["store", "ls", "--kind", "foo"], (2, "no kind of evidence is called 'foo'")),
         (["store", "ls", "--kind", "prob"], (2, "Did you mean probe?")),

@@ -89,7 +89,7 @@ def test_a_name_holds_for_the_ops_that_have_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("rocmend.kernels.executor.triton_unavailable", lambda _target: None)
     # An implementation of quantized_projections, which calls other ops.
     assert choose.choose(OP, Problem("float32", 64), GFX, "apart").implementation == "library"
-    with pytest.raises(choose.UnfitError, match="nowhere was asked for"):
+    with pytest.raises(choose.UnfitError, match="nowhere was requested"):
         choose.choose(OP, Problem("float32", 64), GFX, "nowhere")
 
 

@@ -67,7 +67,7 @@ def test_a_gpu_that_there_is_not_is_told_without_a_traceback(monkeypatch: pytest
         monkeypatch.setenv("ROCMEND_MLX_DEVICE", device)
         ran = _run("-m", "rocmend.mlx", *arguments, "-c", "print('ran')")
         assert (ran.returncode, ran.stdout) == (2, "")
-        assert "a GPU is asked for, and torch" in ran.stderr
+        assert "a GPU was requested, but torch" in ran.stderr
         assert "Traceback" not in ran.stderr
 
 

@@ -192,10 +192,10 @@ def test_it_is_kept_as_evidence(rocmend: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "one of --model and --shape"),
-        (("--shape", "tiny", "--model", "x/y"), "one of --model and --shape"),
+        ((), "use either --model or --shape"),
+        (("--shape", "tiny", "--model", "x/y"), "use either --model or --shape"),
         (("--model", "x/y", "--layers", "2"), "--layers"),
-        (("--shape", "tiny", "--depth", "1,x"), "no list of numbers"),
+        (("--shape", "tiny", "--depth", "1,x"), "not a list of token counts"),
         (("--shape", "tiny", "--depth", "0", "--no-store", "--store", "s.sqlite"), "--no-store"),
     ],
 )

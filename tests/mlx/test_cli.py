@@ -48,10 +48,10 @@ def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"config\.json is broken"):
             shared.check_model(str(config.parent), "cpu")
     folder = _model(tmp_path / "cut", 10, claim=64)
-    with pytest.raises(UsageError, match="not downloaded whole"):
+    with pytest.raises(UsageError, match="not downloaded completely"):
         shared.check_model(str(folder), "cpu")
     (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(UsageError, match="not downloaded whole"):
+    with pytest.raises(UsageError, match="not downloaded completely"):
         shared.check_model(str(folder), "cpu")
     whole = _model(tmp_path / "index")
     names = {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}
@@ -77,7 +77,7 @@ def test_a_name_without_a_network_is_told_early(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UsageError, match="is not in the local cache"):
         shared.check_model("rocmend-test/there-is-no-such-model", "cpu")
-    with pytest.raises(UsageError, match="neither a folder nor a name"):
+    with pytest.raises(UsageError, match="neither a folder nor a model name"):
         shared.check_model(str(tmp_path / "nothing"), "cpu")
 
 
@@ -129,7 +129,7 @@ def test_a_gpu_that_there_is_not_is_told(
     assert left.value.code == 2
     told = capfd.readouterr().err
     assert told.startswith(f"rocmend: [{'--device' if by_option else 'ROCMEND_MLX_DEVICE'}] torch {torch.__version__}")
-    assert "sees no GPU" in told
+    assert "finds no GPU" in told
 
 
 def test_a_program_ends_with_a_line_when_it_is_interrupted(

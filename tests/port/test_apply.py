@@ -306,7 +306,7 @@ def test_files_beside_are_made_once(project: Path, make_project: Make) -> None:
 def test_what_cannot_be_written_is_told_in_words(project: Path) -> None:
     (project / ".rocmend").write_text("in the way", encoding="utf-8")
     before = tree(project)
-    with pytest.raises(RocmendError, match=r"cannot be written.*run the same again"):
+    with pytest.raises(RocmendError, match=r"cannot be written.*run the command again"):
         apply(analyse(project))
     assert tree(project) == before
 

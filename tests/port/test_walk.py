@@ -85,7 +85,7 @@ def test_links_are_never_followed(tmp_path: Path) -> None:
     assert set(reasons) == {"self.py", "out", "out.py", "gone.py"}
     assert "broken link" in reasons["self.py"]
     assert "broken link" in reasons["gone.py"]
-    assert "out of the project" in reasons["out"]
+    assert "outside the project" in reasons["out"]
 
 
 def test_pipes_and_unreadable_folders_are_told(tmp_path: Path) -> None:

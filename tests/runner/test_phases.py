@@ -104,7 +104,7 @@ def test_slow_first_runs_are_allowed_more_than_is_usual() -> None:
     ("text", "message"),
     [
         ("[set]\n", "not a phase set"),
-        ('[set]\ntitle="x"\n[[phases]]\nname="a"\nwords=["w"]\nslow="nonesuch"\n', "not known to be slow"),
+        ('[set]\ntitle="x"\n[[phases]]\nname="a"\nwords=["w"]\nslow="nonesuch"\n', "not a known slow first run"),
         ('[set]\ntitle="x"\n[[phases]]\nname="a"\npattern="x"\n', "no words"),
         ('[set]\ntitle="x"\n[[phases]]\nname="a"\nwords=["w"]\npattern="("\n', "pattern"),
         ('[set]\ntitle="x"\n[[phases]]\nname="a"\nwords=["w"]\n[[phases]]\nname="a"\nwords=["v"]\n', "twice"),

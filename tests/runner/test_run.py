@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_run_is_infra(tmp_path: Path) -> None:
 
 def test_unknown_phase_set_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    with pytest.raises(UsageError, match="no phase set"):
+    with pytest.raises(UsageError, match="unknown phase set"):
         run_attempt(AttemptSpec("x", Command(("touch", str(mark))), phases="nonesuch"))
 
 

@@ -42,7 +42,7 @@ CASES = [
     (Outcome(exit=Exit(code=1)), Verdict.CRASH, "exit status 1"),
     (Outcome(exit=Exit(signal=11)), Verdict.CRASH, "SIGSEGV"),
     (Outcome(exit=Exit(code=139)), Verdict.CRASH, "SIGSEGV"),
-    (Outcome(exit=Exit(signal=9)), Verdict.CRASH, "no sign that memory ran out"),
+    (Outcome(exit=Exit(signal=9)), Verdict.CRASH, "no sign of running out of memory"),
     (Outcome(exit=Exit(code=137), oom_killed=True), Verdict.OOM, "memory ran out"),
     (Outcome(exit=Exit(code=137, oom_killed=True)), Verdict.OOM, "memory ran out"),
     (Outcome(exit=Exit(code=127)), Verdict.INFRA, "127"),
@@ -104,7 +104,7 @@ CASES = [
         Verdict.OOM,
         "HIP out of memory",
     ),
-    (Outcome(), Verdict.HANG, "could not be ended"),
+    (Outcome(), Verdict.HANG, "could not be killed"),
 ]
 
 

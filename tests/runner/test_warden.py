@@ -49,7 +49,7 @@ def test_an_attempt_that_kills_its_warden_is_told_and_ended(run_python: Run, who
     assert left_of(result.output.head) == []
     assert result.verdict is Verdict.INFRA, result.reason
     assert "by the attempt itself or by another process" in result.reason
-    assert any("had to be ended" in note for note in result.notes)
+    assert any("had to be killed" in note for note in result.notes)
     assert not result.quarantine
 
 

@@ -266,7 +266,7 @@ class TestSsh:
         assert settings_of(where)["forwardagent"] == ["yes"]
         shown = [rule for rule in rules_of(where) if rule.effect is Effect.ASKED]
         assert [rule.text for rule in shown] == ["-o forwardagent=yes"]
-        assert "sign in elsewhere with your keys" in shown[0].reason
+        assert "log in elsewhere with your keys" in shown[0].reason
 
     @pytest.mark.parametrize(
         ("strict", "known", "warns"),

@@ -154,7 +154,7 @@ def test_a_job_whose_pod_is_never_made(spec: AttemptSpec) -> None:
     where = msgspec.structs.replace(spec.where, start_s=0.6)
     outcome = play(msgspec.structs.replace(spec, where=where), lambda: None)
     assert outcome.exit is not None
-    assert "made no pod" in outcome.exit.infra
+    assert "created no pod" in outcome.exit.infra
 
 
 def test_the_job_s_deadline_is_not_the_program_s_failure(cluster: FakeCluster, spec: AttemptSpec) -> None:
@@ -182,7 +182,7 @@ def test_a_pod_that_is_lost(cluster: FakeCluster, spec: AttemptSpec) -> None:
 
     outcome = play(spec, scenario)
     assert outcome.exit is not None
-    assert "on node node-a was deleted by another" in outcome.exit.infra
+    assert "on node node-a was deleted by someone else" in outcome.exit.infra
 
 
 def test_a_pod_that_is_lost_while_nobody_watches(cluster: FakeCluster, spec: AttemptSpec) -> None:
@@ -198,7 +198,7 @@ def test_a_pod_that_is_lost_while_nobody_watches(cluster: FakeCluster, spec: Att
 
     outcome = play(spec, scenario)
     assert outcome.exit is not None
-    assert "was deleted by another" in outcome.exit.infra
+    assert "was deleted by someone else" in outcome.exit.infra
 
 
 def test_waiting_for_a_node_and_an_image_is_no_silence(cluster: FakeCluster, spec: AttemptSpec) -> None:

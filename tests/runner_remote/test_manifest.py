@@ -175,7 +175,7 @@ def test_a_call_carries_its_request_as_an_argument() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (msgspec.structs.replace(PLAIN, env={"LANG": None}), "cannot take LANG away"),
+        (msgspec.structs.replace(PLAIN, env={"LANG": None}), "cannot remove LANG"),
         (msgspec.structs.replace(PLAIN, command=Command(("cat",), stdin="x")), "no standard input"),
         (msgspec.structs.replace(PLAIN, command=Command(())), "command is empty"),
         (msgspec.structs.replace(PLAIN, command=Command(("a\0b",))), "NUL"),

@@ -152,7 +152,7 @@ def test_what_a_container_s_end_means(state: State, code: int, said: str, expect
         (None, 125, "Error: bad flag", "did not start the container: Error: bad flag"),
         (State(False, False, 0, 0, False), 127, "", "no program 'prog'"),
         (State(False, False, 0, 0, False, "denied"), 126, "", "cannot be executed: denied"),
-        (State(True, True, 7, 0, False), -9, "", "client ended while"),
+        (State(True, True, 7, 0, False), -9, "", "client exited while"),
         (State(False, True, 0, 1, False), 1, "ERROR (catatonit:6): failed to exec pid1: No such file", "no program"),
         (State(False, True, 0, 1, False), 1, "[FATAL tini (7)] exec prog failed: No such file", "no program"),
         (State(False, True, 0, 1, False), 1, "[FATAL tini (7)] exec prog failed: Permission denied", "cannot be exec"),
@@ -257,7 +257,7 @@ class TestSsh:
         assert argv[-3:] == ["--", "host", "true"]
 
     def test_a_host_that_looks_like_an_option_is_refused(self) -> None:
-        with pytest.raises(NotStartedError, match="no host"):
+        with pytest.raises(NotStartedError, match="expected a host"):
             ssh_argv(Ssh("-oProxyCommand=x"), "/log", "true")
 
     @pytest.mark.parametrize("name", ["A B", "1A", "A;id", "A=B", "$(id)"])

@@ -256,7 +256,7 @@ def test_a_connection_lost_is_infra_and_nothing_goes_on_over_there(server: Serve
     assert outcome.exit is not None
     assert outcome.exit.code is None
     assert "connection to 127.0.0.1 was lost" in outcome.exit.infra
-    assert "ended through a second connection" in outcome.exit.infra
+    assert "killed through a second connection" in outcome.exit.infra
     assert with_marker(handle.attempt) == []
 
 

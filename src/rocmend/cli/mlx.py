@@ -68,8 +68,8 @@ def check_device(device: str) -> None:
     if not torch.cuda.is_available():
         raise UsageError(
             "--device" if device == "gpu" else "ROCMEND_MLX_DEVICE",
-            f"torch {torch.__version__} sees no GPU.",
-            next_step="`rocmend doctor` says why. `--device cpu` computes without one.",
+            f"torch {torch.__version__} finds no GPU.",
+            next_step="`rocmend doctor` explains why. `--device cpu` runs without one.",
         )
 
 
@@ -81,7 +81,7 @@ def weights_bytes(folder: Path) -> int:
     """
     config = folder / "config.json"
     if not config.is_file():
-        raise UsageError("--model", f"{folder} has no config.json.", next_step="Give the folder of a whole model.")
+        raise UsageError("--model", f"{folder} has no config.json.", next_step="Use the folder of a complete model.")
     try:
         read_json(config, dict[str, Any], max_bytes=_CONFIG_LIMIT)
     except DataError as error:
@@ -116,7 +116,7 @@ def _tensor_bytes(path: Path) -> int:
             if total > size - 8 - length:
                 raise ValueError  # noqa: TRY301
     except (OSError, ValueError, DataError):
-        raise UsageError("--model", f"{path} is broken or was not downloaded whole.", next_step=_AGAIN) from None
+        raise UsageError("--model", f"{path} is damaged or was not downloaded completely.", next_step=_AGAIN) from None
     return total
 
 
@@ -153,7 +153,7 @@ def check_model(model: str, device: str) -> None:
         return
     if folder.exists() or model.startswith((".", "/", "~")) or model.count("/") != 1:
         raise UsageError(
-            "--model", f"{model} is neither a folder nor a name of the hub.", next_step="Names are OWNER/NAME."
+            "--model", f"{model} is neither a folder nor a model name on the hub.", next_step="Names are OWNER/NAME."
         )
     _check_hub(model)
 
@@ -168,7 +168,9 @@ def check_tokenizer(model: str) -> None:
     patterns = ("tokenizer*", "vocab*", "*.tiktoken", "*.model")
     if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in patterns):
         raise UsageError(
-            "--model", f"{folder} has no tokenizer.", next_step="Download tokenizer.json, or what the model has, too."
+            "--model",
+            f"{folder} has no tokenizer.",
+            next_step="Download tokenizer.json, or the model's tokenizer files.",
         )
 
 
@@ -185,7 +187,7 @@ def _check_hub(name: str) -> None:
         pass
     except HFValidationError as error:
         raise UsageError(
-            "--model", f"{name} is no name of the hub: {error}", next_step="Names are OWNER/NAME."
+            "--model", f"{name} is not a model name on the hub: {error}", next_step="Names are OWNER/NAME."
         ) from None
     else:
         return  # it is in the cache
@@ -202,7 +204,7 @@ def _check_hub(name: str) -> None:
         raise UsageError(
             "--model",
             f"{name} is not in the local cache, and {host} cannot be reached: {error}.",
-            next_step="Download it where there is a network, copy the folder here, and give the folder.",
+            next_step="Download it on a machine with network access, copy the folder here, and use the folder.",
         ) from None
 
 
@@ -237,5 +239,5 @@ device_option = click.option(
     type=OneOf(["auto", "cpu", "gpu"]),
     default="auto",
     show_default=True,
-    help="Where arrays are by default; auto: the GPU where torch sees one.",
+    help="Default device; auto: the GPU if torch finds one.",
 )

@@ -77,7 +77,7 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
         op.name,
         f"no implementation is fit for {problem} on {target.name}: {reasons}.",
         next_step=f"rocmend kernels explain {op.name} shows the rules."
-        + (f" {PREFER_VARIABLE} or prefer() asked for {prefer}." if prefer else ""),
+        + (f" {PREFER_VARIABLE} or prefer() requested {prefer}." if prefer else ""),
     )
 
 
@@ -123,14 +123,14 @@ def rejection(
         here: The target is this machine's; else what is installed here does not matter.
     """
     if prefer and prefer not in {one.tier, one.name}:
-        return f"{prefer} was asked for"
+        return f"{prefer} was requested"
     return (_unavailable(one, target) if here else None) or one.unfit(problem, target)
 
 
 def why(one: Implementation, prefer: str | None, fastest: str | None) -> str:
     """Say why an implementation was taken."""
     if prefer:
-        return f"{prefer} was asked for"
+        return f"{prefer} was requested"
     if one.name == fastest:
         return "measured to be the fastest on this machine"
     return one.note or "first in the op's order of preference that is fit"

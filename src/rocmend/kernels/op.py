@@ -21,7 +21,7 @@ class Cost(NamedTuple):
 
     Args:
         flops: Arithmetic operations; a multiply-add counts as two.
-        bytes: Bytes read and written where each operand travels once.
+        bytes: Bytes read and written where each operand is read or written once.
     """
 
     flops: float

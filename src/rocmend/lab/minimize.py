@@ -218,7 +218,7 @@ def minimized_text(experiment: Experiment, found: Minimized) -> str:
     if found.no_difference:
         names = listed([experiment.factor_named(name).called for name in found.no_difference])
         verb = "makes" if len(found.no_difference) == 1 else "make"
-        text += f". {names} {verb} no difference"
+        text += f". {names[0].upper()}{names[1:]} {verb} no difference"
     if found.incomplete:
         text += f". It may not be minimal: {found.incomplete}"
     return text + "."

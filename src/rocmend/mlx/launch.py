@@ -58,8 +58,9 @@ def _check_gpu() -> None:
 
     if not torch.cuda.is_available():
         raise LaunchError(
-            f"a GPU is asked for, and torch {torch.__version__} sees none. `rocmend doctor` says why; --device cpu, or "
-            "ROCMEND_MLX_DEVICE=cpu, computes without one."
+            f"a GPU was requested, but torch {torch.__version__} finds none. `rocmend doctor` explains why; --device "
+            "cpu, or "
+            "ROCMEND_MLX_DEVICE=cpu, runs without one."
         )
 
 
@@ -88,7 +89,7 @@ def script(path: str, arguments: Sequence[str]) -> None:
         LaunchError: there is no such file.
     """
     if not Path(path).exists():
-        raise LaunchError(f"there is no file {path!r}. To run a module, put -m before its name.")
+        raise LaunchError(f"there is no file {path!r}. To run a module, use -m NAME.")
     sys.argv = [path, *arguments]
     if Path(path).is_file() and not sys.flags.safe_path:
         sys.path[0] = str(Path(path).resolve().parent)
@@ -112,4 +113,4 @@ def _no_module(name: str) -> str:
             f"there is no module {name!r}. rocmend.mlx replaces mlx.core only: mlx.nn, mlx.optimizers and mlx_lm come "
             f"from their own packages. {INSTALL['mlx']}"
         )
-    return f"there is no module {name!r}. Install it in this environment, or give the path of a script."
+    return f"there is no module {name!r}. Install it in this environment, or pass the path of a script."

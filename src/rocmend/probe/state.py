@@ -25,6 +25,59 @@ _OF_TORCH = {"TORCHINDUCTOR_CACHE_DIR"}
 """Variables that torch sets when it imports a part of itself (its compiler, which every optimizer imports)."""
 
 
+_SETTINGS = {
+    "default dtype": ("get_default_dtype",),
+    "default device": ("get_default_device",),
+    "number of threads": ("get_num_threads", "get_num_interop_threads"),
+    "gradient mode": ("is_grad_enabled", "is_inference_mode_enabled"),
+    "anomaly mode": ("is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
+    "deterministic algorithms": (
+        "are_deterministic_algorithms_enabled",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "utils.deterministic.fill_uninitialized_memory",
+    ),
+    "convolution settings": (
+        "backends.cudnn.enabled",
+        "backends.cudnn.deterministic",
+        "backends.cudnn.benchmark",
+        "backends.cudnn.benchmark_limit",
+        "backends.cudnn.allow_tf32",
+        "backends.cudnn.conv.fp32_precision",
+        "backends.cudnn.rnn.fp32_precision",
+    ),
+    "matrix product settings": (
+        "get_float32_matmul_precision",
+        "backends.fp32_precision",
+        "backends.cuda.matmul.allow_tf32",
+        "backends.cuda.matmul.fp32_precision",
+        "backends.cuda.matmul.allow_fp16_reduced_precision_reduction",
+        "backends.cuda.matmul.allow_bf16_reduced_precision_reduction",
+        "backends.cuda.matmul.allow_fp16_accumulation",
+    ),
+    "oneDNN settings": (
+        "backends.mkldnn.enabled",
+        "backends.mkldnn.deterministic",
+        "backends.mkldnn.fp32_precision",
+        "backends.mkldnn.matmul.fp32_precision",
+        "backends.mkldnn.conv.fp32_precision",
+        "backends.mkldnn.rnn.fp32_precision",
+    ),
+    "choice of libraries": (
+        "backends.cuda.preferred_blas_library",
+        "backends.cuda.preferred_linalg_library",
+        "backends.cuda.preferred_rocm_fa_library",
+    ),
+    "attention settings": (
+        "backends.cuda.flash_sdp_enabled",
+        "backends.cuda.mem_efficient_sdp_enabled",
+        "backends.cuda.math_sdp_enabled",
+        "backends.cuda.cudnn_sdp_enabled",
+        "backends.cuda.fp16_bf16_reduction_math_sdp_allowed",
+    ),
+}
+"""Settings of torch and the functions that return them, below ``torch``. Not every torch has all of them."""
+
+
 def seed_all(seed: int) -> None:
     """Seed every generator that an operation may draw from."""
     import torch
@@ -40,7 +93,6 @@ def snapshot() -> dict[str, Any]:
     """Return the state of this process that a later operation would meet, by what a person calls it."""
     import torch
 
-    backends = torch.backends
     asked: dict[str, Callable[[], Any]] = {
         "environment variables": lambda: {name: text for name, text in os.environ.items() if name not in _OF_TORCH},
         "working folder": os.getcwd,
@@ -52,27 +104,23 @@ def snapshot() -> dict[str, Any]:
         "Python threads": lambda: sorted(thread.ident or 0 for thread in threading.enumerate()),
         "module search path": lambda: list(sys.path),
         "warning filters": lambda: list(warnings.filters),
-        "default dtype": torch.get_default_dtype,
-        "default device": torch.get_default_device,
-        "number of threads": lambda: (torch.get_num_threads(), torch.get_num_interop_threads()),
-        "gradient mode": lambda: (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
         "autocast": lambda: (torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")),
-        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
-        "convolution settings": lambda: (
-            backends.cudnn.enabled,
-            backends.cudnn.deterministic,
-            backends.cudnn.benchmark,
-            backends.cudnn.allow_tf32,
-        ),
-        "matrix product settings": lambda: (torch.get_float32_matmul_precision(), backends.cuda.matmul.allow_tf32),
-        "attention settings": lambda: (
-            backends.cuda.flash_sdp_enabled(),
-            backends.cuda.mem_efficient_sdp_enabled(),
-            backends.cuda.math_sdp_enabled(),
-        ),
         "handling of denormal numbers": lambda: bool((torch.tensor([1e-39]) * 1.0 == 0).item()),
     }
-    return {name: _answer(ask) for name, ask in asked.items()}
+    settings = {name: [_setting(torch, path) for path in paths] for name, paths in _SETTINGS.items()}
+    return {name: _answer(ask) for name, ask in asked.items()} | settings
+
+
+def _setting(torch: Any, path: str) -> Any:
+    """Return a setting; None where this torch has no such one."""
+
+    def ask() -> Any:
+        found = torch
+        for name in path.split("."):
+            found = getattr(found, name)
+        return found() if callable(found) else found
+
+    return _answer(ask)
 
 
 def _answer(ask: Callable[[], Any]) -> Any:

@@ -32,14 +32,17 @@ SIZES = ("tiny", "small", "large")
 @rocmend_command(
     "check",
     examples=(
-        ("rocmend kernels check", "every op on this machine's GPU, or in Triton's interpreter where there is none"),
+        ("rocmend kernels check", "every op on this machine's GPU, or in Triton's interpreter without one"),
         ("rocmend kernels check rms_norm --device cpu", "one op, in the interpreter"),
         (
             "rocmend kernels check attention --jobs 8",
-            "one op, its cases shared by eight processes",
+            "one op, its cases split over eight processes",
         ),
         ("rocmend kernels check --sizes tiny,small,large", "shapes beyond 2^31 elements too, where memory allows"),
-        ("rocmend kernels check --device cuda --record runs.json", "and a file of records, to be sent to rocmend"),
+        (
+            "rocmend kernels check --device cuda --record runs.json",
+            "also write the records to a file, to submit to rocmend",
+        ),
     ),
 )
 @click.argument("ops", nargs=-1, metavar="[OP]...", type=OP)
@@ -55,7 +58,7 @@ SIZES = ("tiny", "small", "large")
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Processes that share an op's tiny and small cases.",
+    help="Processes for an op's tiny and small cases.",
 )
 @click.option(
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Add the records to a file."
@@ -77,10 +80,9 @@ def command(
     """Check kernels on this machine.
 
     Each is compared with a float64 reference, and the results are kept as evidence. Each op's suite runs in a child
-    process: a case that hangs or crashes takes nothing with it. Outputs are filled with NaN before a kernel writes
-    them, and a second run must agree bit by bit. On an AMD GPU this is the last rung of the ladder. Where kernels are
-    not compiled yet, most of the time is the compiler's: --jobs lets several processes share it. Exit code 1 means that
-    something did not pass.
+    process, which isolates hangs and crashes. Outputs are filled with NaN before a kernel writes them, and a second
+    run must agree bit by bit. If kernels are not compiled yet, most of the time is compilation; use --jobs to run it
+    in parallel. Exit code 1 means that a check failed.
     """
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.kernels import check_document, check_rows
@@ -89,7 +91,7 @@ def command(
     from rocmend.store.store import Store
 
     if no_store and store_path:
-        raise UsageError("--no-store", "it cannot be given together with --store.")
+        raise UsageError("--no-store", "it cannot be combined with --store.")
     names = [registry.get(name).name for name in ops] or [op.name for op in registry.ops()]
     where = _device(device)
     file = OutputFile(record, "file of records") if record is not None else None
@@ -135,7 +137,7 @@ def _device(asked: str) -> str:
 def _sizes(asked: str, device: str) -> tuple[str, ...]:
     chosen = tuple(part for part in asked.split(",") if part) or (SIZES if device != "cpu" else SIZES[:2])
     if wrong := [one for one in chosen if one not in SIZES]:
-        raise UsageError("--sizes", f"{wrong[0]!r} is none of {', '.join(SIZES)}.")
+        raise UsageError("--sizes", f"{wrong[0]!r} is not one of {', '.join(SIZES)}.")
     return chosen
 
 

@@ -22,10 +22,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     examples=(
         ("rocmend kernels compile", "every kernel for nine gfx targets: takes a while the first time"),
         ("rocmend kernels compile rms_norm --targets gfx1151,gfx942", "one op for two targets, row by row"),
-        ("rocmend kernels compile --fetch-triton 3.7.0", "a second Triton for gfx10, beside the one in use"),
+        ("rocmend kernels compile --fetch-triton 3.7.0", "a second Triton for gfx10, alongside the current one"),
         (
             "rocmend kernels compile --subset fast --diff docs/reference/kernels-compiled.json",
-            "one case of each kernel, compared with the table that is kept: for CI",
+            "one case per kernel, compared with the stored table: for CI",
         ),
     ),
 )
@@ -43,12 +43,12 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "--subset",
     type=OneOf(["all", "table", "fast"]),
     default="all",
-    help="table: one case a kernel, tuning record and width of elements. fast: one a kernel, gfx1100 and gfx942.",
+    help="table: one case per kernel, tuning record and element width. fast: one per kernel, gfx1100 and gfx942.",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="Workers at once. Otherwise as many as there are cores.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Worker processes [default: one per core].")
 @click.option("--triton", "tritons", multiple=True, metavar="VERSION=PATH", help="Another Triton, for other targets.")
 @click.option("--only-triton", metavar="VERSION", help="Compile with this Triton only.")
-@click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a folder of its own, and stop.")
+@click.option("--fetch-triton", metavar="VERSION", help="Install a Triton with pip in a separate folder, and exit.")
 @click.option(
     "--triton-sha256",
     "sha256",
@@ -56,13 +56,13 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     metavar="HEX",
     help="With --fetch-triton: the hash of the wheel, for a version whose hash is not known.",
 )
-@click.option("--unpinned", is_flag=True, help="With --fetch-triton: take what the index has, whatever its hash.")
+@click.option("--unpinned", is_flag=True, help="With --fetch-triton: do not check the hash.")
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table to a file.")
 @click.option(
     "--diff", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail where rows differ from a file's."
 )
-@click.option("--hidden", is_flag=True, help="Include tuning records that a more specific one hides on a target.")
-@click.option("--fresh", is_flag=True, help="Compile again what was compiled before.")
+@click.option("--hidden", is_flag=True, help="Include tuning records overridden by more specific ones on a target.")
+@click.option("--fresh", is_flag=True, help="Recompile everything.")
 @click.option(
     "--time-limit", type=Duration(1), metavar="TIME", default="3min", show_default=True, help="For each kernel."
 )
@@ -87,12 +87,12 @@ def command(
     rows: bool,
     output_format: str,
 ) -> None:
-    """Compile the kernels for GPUs that are not here.
+    """Compile the kernels for other GPUs.
 
-    The code that comes out is checked. Every launch that the representative cases of an op make is compiled for each
-    target with the tuning record that applies there. Checked are: spills and scratch, LDS, matrix instructions where a
-    dot can have them, full precision of fp32, and that every record is used. Exit code 1 means that something is wrong;
-    with --diff, that something is not as in the file.
+    The resulting code is checked. Every launch of an op's representative cases is compiled for each target with its
+    tuning record. Checked are: spills and scratch, LDS, matrix instructions where a dot can have them, full precision
+    of fp32, and that every record is used. Exit code 1 means that something is wrong; with --diff, that rows differ
+    from the file.
     """
     from rocmend.cli.views.compiled import compiled_document, fetched_document
     from rocmend.kernels import registry
@@ -113,7 +113,7 @@ def command(
     wanted = tuple(dict.fromkeys(targets.split(","))) if targets else ()
     names = tuple(by_name(name).name for name in wanted) or (run.FAST_TARGETS if fast else run.DEFAULT_TARGETS)
     if "cpu" in names:
-        raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Name a gfx target.")
+        raise UsageError("kernels compile", "nothing is compiled for the CPU.", next_step="Use a gfx target.")
     plan = run.Plan(
         ops=chosen,
         targets=names,
@@ -132,8 +132,8 @@ def command(
         lacking = report.unserved[0]
         raise UsageError(
             "kernels compile",
-            f"no Triton at hand compiles for {lacking.target}: it needs triton {lacking.versions} ({lacking.why}).",
-            next_step="rocmend kernels compile --fetch-triton VERSION installs one beside the one in use.",
+            f"no installed Triton compiles for {lacking.target}: it needs triton {lacking.versions} ({lacking.why}).",
+            next_step="rocmend kernels compile --fetch-triton VERSION installs another one alongside.",
         )
     if write is not None:
         write_table(write, report.rows)

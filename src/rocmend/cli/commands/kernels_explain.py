@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         ("rocmend kernels explain rms_norm dtype=float16 rows=512 columns=4096", "on this machine's device"),
         (
             "rocmend kernels explain rms_norm dtype=float16 rows=1 columns=4096 --target gfx1151",
-            "for a GPU that is not here; --product 8060S adds the least time that its published peaks allow",
+            "for another GPU; --product 8060S adds the least time that its published peaks allow",
         ),
     ),
 )
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 @click.option("--product", metavar="NAME", default=None, help="For the least time: a product of the target.")
 @output_options()
 def command(op: str, fields: tuple[str, ...], target: str | None, product: str | None, output_format: str) -> None:
-    """Explain which implementation an op takes, and why.
+    """Explain which implementation an op uses, and why.
 
-    It says why the others are not taken, too. It shows the tuning records that apply, where each comes from, and what
-    the problem costs at least. With --target it needs neither torch nor a GPU.
+    It also shows why the others are not used, the tuning records that apply and their origin, and the minimum cost of
+    the problem. With --target it needs neither torch nor a GPU.
     """
     from rocmend.cli.views.kernels import explain_document
     from rocmend.kernels import registry
@@ -66,7 +66,7 @@ def _device_target() -> Target:
     except ImportError:
         raise UsageError(
             "--target",
-            "torch is not here to say what this machine's device is.",
-            next_step="Name a target, such as gfx1151.",
+            "torch is not installed, so this machine's device is unknown.",
+            next_step="Use --target, such as gfx1151.",
         ) from None
     return target_for(torch.device("cuda" if torch.cuda.is_available() else "cpu"))

@@ -27,8 +27,8 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 def command(ops: tuple[str, ...], store_path: Path | None, output_format: str) -> None:
     """List the ops and the recorded runs of each.
 
-    Runs are those whose records ship with rocmend, and your own (`rocmend kernels check`). Nothing is claimed of a
-    target without one. Exit code 1 means that an op could not be loaded.
+    Runs are those whose records ship with rocmend, and your own (`rocmend kernels check`). A target without a record
+    is untested. Exit code 1 means that an op could not be loaded.
     """
     from rocmend.cli.views.kernels import list_document, op_row
     from rocmend.kernels import registry, rungs

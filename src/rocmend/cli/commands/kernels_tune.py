@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     examples=(
         ("rocmend kernels tune rms_norm", "try configurations for a minute, keep what is faster here"),
         ("rocmend kernels tune rms_norm dtype=bfloat16 --budget 10min", "only for some problems, and longer"),
-        ("rocmend kernels tune --all --budget 5min", "every op, five minutes each; run again to go on"),
+        ("rocmend kernels tune --all --budget 5min", "every op, five minutes each; run again to continue"),
     ),
 )
 @click.argument("op", required=False, type=OP)
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--trial-limit", type=Duration(1), metavar="TIME", default="60s", show_default=True, help="For each trial."
 )
 @click.option("--device", metavar="DEVICE", default="cuda", show_default=True, help="The GPU: cuda, or e.g. cuda:1.")
-@click.option("--fresh", is_flag=True, help="Try again what was tried before.")
+@click.option("--fresh", is_flag=True, help="Repeat earlier trials.")
 @output_options()
 def command(
     op: str | None,
@@ -50,10 +50,9 @@ def command(
 ) -> None:
     """Find the fastest kernel configurations on this GPU.
 
-    Implementations of the op are compared, too. Each configuration is checked against the reference first, and timed
-    only where it is right, in a child process: one that hangs or crashes is dropped. What is kept is used from then on
-    with the same Triton (`rocmend kernels explain` shows it). What was tried is remembered, so that the next run goes
-    on.
+    Implementations of the op are compared, too. Each configuration is checked against the reference, then timed, in a
+    child process: one that hangs or crashes is dropped. The best is used from then on with the same Triton (`rocmend
+    kernels explain` shows it). The next run continues where this one ended.
     """
     from rocmend.cli.views.tuning import tune_document
     from rocmend.kernels import registry

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise UsageError("--depth", f"{text!r} is no list of numbers of tokens.", next_step="Write 0, or 0,2048,8192.")
+        raise UsageError("--depth", f"{text!r} is not a list of token counts.", next_step="Write 0, or 0,2048,8192.")
     return tuple(dict.fromkeys(int(part) for part in parts))
 
 
@@ -35,11 +35,11 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
     "bench",
     examples=(
         ("rocmend mlx bench --shape qwen3-0.6b", "a built-in shape with random 4-bit weights; nothing is downloaded"),
-        ("rocmend mlx bench --model ./Qwen3-0.6B-4bit --depth 0,8192", "a model of a folder, and with a long context"),
+        ("rocmend mlx bench --model ./Qwen3-0.6B-4bit --depth 0,8192", "a model in a folder, also with a long context"),
         ("rocmend mlx bench --shape tiny --device cpu --reps 1", "a tiny model, to try the command"),
     ),
 )
-@click.option("--model", default="", metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
+@click.option("--model", default="", metavar="FOLDER|NAME", help="A local folder, or a model name on the hub.")
 @click.option("--shape", type=OneOf(SHAPES), default=None, help="A built-in shape, with random 4-bit weights.")
 @device_option
 @click.option(
@@ -49,7 +49,7 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
     default="0",
     show_default=True,
     callback=_depths,
-    help="Tokens in the cache before the prompt; several with commas.",
+    help="Tokens in the cache before the prompt; comma-separated.",
 )
 @click.option("--prompt", type=click.IntRange(1), default=512, show_default=True, help="Tokens of the prompt.")
 @click.option("--generate", type=click.IntRange(2), default=128, show_default=True, help="Tokens generated.")
@@ -58,10 +58,14 @@ def _depths(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tupl
     type=click.IntRange(1),
     default=4,
     show_default=True,
-    help="Repetitions; of several, the first is left out.",
+    help="Repetitions; if several, the first is dropped.",
 )
-@click.option("--steps", type=click.IntRange(1), default=200, show_default=True, help="Steps timed on the CPU alone.")
-@click.option("--layers", type=click.IntRange(1), default=None, help="Layers of a smaller model of the shape.")
+@click.option(
+    "--steps", type=click.IntRange(1), default=200, show_default=True, help="Decode steps timed on the CPU only."
+)
+@click.option(
+    "--layers", type=click.IntRange(1), default=None, help="Number of layers, for a smaller model of this shape."
+)
 @click.option(
     "--time-limit",
     type=Duration(1),
@@ -90,20 +94,20 @@ def command(
 ) -> None:
     """Measure the speed of a language model.
 
-    It prints the tokens a second of the prompt and of generation, and what reading the weights alone would take. The
+    It prints tokens per second for prompt and generation, and the lower bound from reading the weights. The
     model runs through mlx_lm's generate_step in a child process: one that hangs or crashes keeps what it measured until
-    then. Printed beside it is how steps were computed: by plans, captured graphs, recording in C, or why not. The
-    result is kept as evidence. Exit code 1 means that not all could be measured.
+    then. It also shows how steps were computed (plans, captured graphs, recording in C), or why not. The
+    result is kept as evidence. Exit code 1 means that a measurement is missing.
     """
     from rocmend.cli.views.bench import bench_document
     from rocmend.mlx.programs.bench import Request, bench
 
     if bool(model) == bool(shape):
-        raise UsageError("mlx bench", "one of --model and --shape is needed, and not both.")
+        raise UsageError("mlx bench", "use either --model or --shape.")
     if model and layers:
-        raise UsageError("--layers", "it is for a --shape; a model has the layers that it has.")
+        raise UsageError("--layers", "it needs --shape; a model's layers are fixed.")
     if no_store and store_path:
-        raise UsageError("--no-store", "it cannot be given together with --store.")
+        raise UsageError("--no-store", "it cannot be combined with --store.")
     check_environment()
     need("mlx bench")
     check_device(device)

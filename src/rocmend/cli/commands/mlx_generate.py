@@ -14,12 +14,12 @@ from rocmend.cli.mlx import device_option, start_program
         ('rocmend mlx generate --model ./Qwen3-0.6B-4bit --prompt "Hello"', "a model of a local folder"),
         (
             'rocmend mlx generate --model mlx-community/Qwen3-0.6B-4bit --prompt "Hello" --max-tokens 200',
-            "one of the hub, and an option of mlx_lm",
+            "a model from the hub, with an option of mlx_lm",
         ),
     ),
     context_settings={"ignore_unknown_options": True},
 )
-@click.option("--model", required=True, metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
+@click.option("--model", required=True, metavar="FOLDER|NAME", help="A local folder, or a model name on the hub.")
 @device_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[MLX_LM OPTION]...")
 def command(model: str, device: str, arguments: tuple[str, ...]) -> None:

@@ -22,8 +22,7 @@ from rocmend.core.optional import need
 def command(device: str, program: tuple[str, ...]) -> None:
     """Run a Python program with rocmend's mlx.core.
 
-    It takes the place of MLX's own, as with `python -m rocmend.mlx`. Python processes that the program starts have it,
-    too.
+    It replaces MLX's own, like `python -m rocmend.mlx`, also in Python processes that the program starts.
     """
     check_environment()
     need("mlx run")

@@ -16,7 +16,7 @@ from rocmend.cli.mlx import device_option, start_program
     ),
     context_settings={"ignore_unknown_options": True},
 )
-@click.option("--model", required=True, metavar="FOLDER|NAME", help="A local folder, or a name of the hub.")
+@click.option("--model", required=True, metavar="FOLDER|NAME", help="A local folder, or a model name on the hub.")
 @device_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[MLX_LM OPTION]...")
 def command(model: str, device: str, arguments: tuple[str, ...]) -> None:

@@ -44,7 +44,7 @@ def bench_document(run: BenchRun, kept: str) -> Document:
         blocks.append(Code(run.reason))
     if run.versions:
         versions = ", ".join(f"{package} {version}" for package, version in run.versions.items())
-        floor = "The floor reads the weights and the cache once a token, at the speed of a copy."
+        floor = "The floor is the time to read weights and cache once per token, at copy speed."
         blocks.append(Text(f"With {versions}. {floor}", Tone.MUTED))
     footer = f"Kept as {kept}: `rocmend store ls` lists it." if kept else ""
     return Document(f"Speed of {name}", summary, Tone.GOOD if passed else Tone.ERROR, tuple(blocks), footer)
@@ -53,7 +53,7 @@ def bench_document(run: BenchRun, kept: str) -> Document:
 def _pairs(run: BenchRun) -> tuple[tuple[str, str, str], ...]:
     rows = []
     if run.weight_bytes is not None:
-        rows.append(("weights of a token", f"{run.weight_bytes / 1e9:,.4g} GB", "of experts the chosen ones"))
+        rows.append(("weights per token", f"{run.weight_bytes / 1e9:,.4g} GB", "of experts the chosen ones"))
     if run.copy_gb_s:
         rows.append(("copy", f"{run.copy_gb_s:,.1f} GB/s", "measured, read and write counted"))
     if run.record_ms is not None and run.hand_over_ms is not None:

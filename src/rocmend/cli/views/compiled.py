@@ -26,28 +26,28 @@ def compiled_document(report: Report, changes: Sequence[Difference], *, rows: bo
         blocks += _more(len(wrong))
     if changes:
         lines = [[one.op, f"{one.kernel} · {one.case}", one.target, one.change] for one in changes[:SHOWN]]
-        blocks.append(Section("What differs from the kept table", (table(["op", "kernel", "target", "how"], lines),)))
+        blocks.append(Section("Differences from the stored table", (table(["op", "kernel", "target", "how"], lines),)))
         blocks += _more(len(changes))
     for name in dict.fromkeys(row.op for row in report.rows):
         own = [row for row in report.rows if row.op == name]
         blocks.append(Section(name, tuple(_by_target(own)) if rows else (_summary(own),)))
     if report.skipped:
-        blocks.append(Section("Not meant for the target, in the op's words", (Text(_skipped(report)),)))
+        blocks.append(Section("Not supported on the target", (Text(_skipped(report)),)))
     if report.unserved:
         lines = [[one.target, one.versions, one.why] for one in report.unserved]
         lacking = table(["left out", "needs triton", "because"], lines)
-        hint = Text("`rocmend kernels compile --fetch-triton VERSION` installs one beside the one in use.")
-        blocks.append(Section("Targets that no Triton here compiles for", (lacking, hint)))
+        hint = Text("`rocmend kernels compile --fetch-triton VERSION` installs another one alongside.")
+        blocks.append(Section("Targets without an installed Triton", (lacking, hint)))
     failed = report.failed + len(changes)
-    summary = f"{count_text(len(report.rows), 'compiled kernel')}, {report.remembered} of them known from before."
+    summary = f"{count_text(len(report.rows), 'compiled kernel')}, {report.remembered} of them from the cache."
     verdict = f"{count_text(failed, 'finding')}." if failed else "No spill, no scratch, no other finding."
     versions = ", ".join(report.tritons)
     return Document(
-        "Kernels compiled for GPUs that are not here",
+        "Kernels compiled for other GPUs",
         f"{summary} {verdict}",
         Tone.ERROR if failed else Tone.GOOD,
         tuple(blocks),
-        f"Triton {versions}. Compiled for a target is not run on it. occ: wavefronts a SIMD holds.",
+        f"Triton {versions}. Compiled only, not run. occ: wavefronts a SIMD holds.",
     )
 
 
@@ -55,13 +55,13 @@ def fetched_document(toolchain: Toolchain) -> Document:
     """Say where a fetched Triton stands."""
     return Document(
         f"Triton {toolchain.version}",
-        f"It stands in {toolchain.path}; `rocmend kernels compile` finds it there.",
+        f"It is in {toolchain.path}, where `rocmend kernels compile` finds it.",
         Tone.GOOD,
     )
 
 
 def _more(count: int) -> list[Block]:
-    return [Text(f"{count - SHOWN} more are left out here; --json has all.")] if count > SHOWN else []
+    return [Text(f"{count - SHOWN} more are not shown; --json has all.")] if count > SHOWN else []
 
 
 def _wrong(report: Report) -> list[list[str | Cell]]:

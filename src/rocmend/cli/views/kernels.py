@@ -138,7 +138,7 @@ def explain_document(found: Explained) -> Document:
     summary = (
         f"{taken.implementation} ({taken.tier}): {taken.reason}."
         if taken
-        else "No implementation is fit: the call fails."
+        else "No implementation supports this: the call fails."
     )
     listed: list[list[str | Cell]] = [
         [
@@ -167,7 +167,7 @@ def _config(values: dict[str, Any]) -> str:
 def _cost_rows(found: Explained) -> tuple[tuple[str, str, str], ...]:
     rows = [
         ("shape class", found.shape_class, f"records for Triton {found.triton}"),
-        ("cost", f"{found.flops:.4g} operations, {found.bytes:.4g} bytes", "each operand travels once"),
+        ("cost", f"{found.flops:.4g} operations, {found.bytes:.4g} bytes", "each operand is read or written once"),
     ]
     floor = found.floor
     if floor is not None:
@@ -192,7 +192,7 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
     target = runs[0].target if runs else ""
     summary = f"{passed} of {count_text(cases, 'case')} passed on {device} ({target})."
     if target == "cpu":
-        summary += " This says that the kernels are right where Triton interprets them, and nothing about a GPU."
+        summary += " This checks the kernels in Triton's interpreter only, not on a GPU."
     rows: list[list[str | Cell]] = [
         [
             run.op,
@@ -207,7 +207,7 @@ def check_document(runs: Sequence[OpRun], kept: str | None) -> Document:
     blocks += [_failure(run) for run in failed]
     if runs:
         versions = ", ".join(f"{name} {version}" for name, version in runs[0].versions.items())
-        blocks.append(Text(f"With {versions}. An error of 1 is all that is allowed.", Tone.MUTED))
+        blocks.append(Text(f"With {versions}. An error of 1 is the limit.", Tone.MUTED))
     tone = Tone.ERROR if failed else Tone.GOOD
     footer = (
         f"Kept as {kept}: `rocmend store ls` lists it, `rocmend kernels list` shows what ran where." if kept else ""

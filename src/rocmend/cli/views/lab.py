@@ -301,4 +301,4 @@ def minimized_document(experiment: Experiment, found: Minimized) -> Document:
     summary = minimized_text(experiment, found)
     tone = Tone.WARNING if found.incomplete else Tone.GOOD
     title = f"{experiment.experiment.title}: from {found.first} to {found.second}"
-    return Document(title, visible(summary), tone, (tested,), f"{count_text(found.runs, 'run')} needed.")
+    return Document(title, visible(summary), tone, (tested,), f"{count_text(found.runs, 'new run')}.")

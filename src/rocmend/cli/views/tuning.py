@@ -19,7 +19,9 @@ def tune_document(found: Sequence[Tuning]) -> Document:
     open_ops = [one.op for one in found if not one.finished]
     summary = f"{count_text(kept, 'new record')}."
     if open_ops:
-        summary += f" Not all was tried of {', '.join(open_ops)}: run it again, or give it a larger --budget."
+        summary += (
+            f" Not all configurations of {', '.join(open_ops)} were tried: run it again, or use a larger --budget."
+        )
     device = found[0].device_name if found else ""
     footer = f"Records are kept in {found[0].file}." if found else ""
     return Document(

@@ -152,7 +152,7 @@ def compile_ops(plan: Plan, progress: Progress = lambda _text: None, cache: Cach
             "kernels compile",
             f"no Triton at hand compiles for {', '.join(chosen)}.",
             why=f"{unserved[0].target} needs triton {unserved[0].versions}: {unserved[0].why}.",
-            next_step="rocmend kernels compile --fetch-triton VERSION installs one beside the one in use.",
+            next_step="rocmend kernels compile --fetch-triton VERSION installs another one alongside.",
         )
     recordings = _record(plan, names, chosen, progress)
     specs = _ordered(recordings, names, plan)

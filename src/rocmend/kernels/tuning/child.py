@@ -40,7 +40,7 @@ def main(text: str) -> None:
     """Do what a request asks for."""
     request = json.loads(text)
     if request["device"].startswith("cuda") and not torch.cuda.is_available():
-        say("infra", reason="torch finds no GPU here: times of the interpreter say nothing")
+        say("infra", reason="torch finds no GPU: interpreter times are meaningless")
         return
     device = torch.device(request["device"])
     op = registry.get(request["op"])

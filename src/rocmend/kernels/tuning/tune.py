@@ -123,7 +123,7 @@ class Tuner:
         device: The GPU.
         budget_s: Seconds for the op; what is not tried by then is left for the next time.
         trial_s: Seconds for one configuration, compiling it included.
-        fresh: Try again what was tried before.
+        fresh: Repeat earlier trials.
         tell: Told what is going on.
     """
 
@@ -158,13 +158,13 @@ class Tuner:
         found = list(events(done.stdout))
         for event in found:
             if event["event"] == "infra":
-                raise NoDeviceError("kernels tune", f"nothing can be tuned: {event['reason']}.")
+                raise NoDeviceError("kernels tune", f"tuning failed: {event['reason']}.")
             if event["event"] == "device":
                 self.about = event
         if not found or found[-1]["event"] != "end" or not self.about:
             raise NoDeviceError(
                 "kernels tune",
-                f"nothing can be tuned: {done.stderr.strip()[-400:] or done.ending.value}",
+                f"tuning failed: {done.stderr.strip()[-400:] or done.ending.value}",
                 next_step="Tuning needs torch, Triton and a GPU in this Python environment.",
             )
         return found

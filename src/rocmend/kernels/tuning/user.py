@@ -75,7 +75,7 @@ def read(file: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
     except (OSError, DataError) as error:
         return empty, f"it cannot be read ({error})"
     if not isinstance(whole.get("schema"), int):
-        return empty, "it is no file of tuning records"
+        return empty, "it is not a tuning-record file"
     if whole["schema"] != SCHEMA:
         return empty, f"it was written by another version of rocmend (schema {whole['schema']}, this one has {SCHEMA})"
     for section, keys in _KEYS.items():

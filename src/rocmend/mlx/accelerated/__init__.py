@@ -28,8 +28,8 @@ def _load() -> tuple[Any, str]:
     except (BuildError, ImportError, OSError) as error:
         if wanted == "1":
             raise ImportError(
-                f"[ROCMEND_MLX_ACCELERATED] recording in C was asked for, and there is none: {error}. Set it to auto "
-                "to go on without."
+                f"[ROCMEND_MLX_ACCELERATED] recording in C was requested but is not available: {error}. Set it to "
+                "auto to continue without."
             ) from error
         LOG.debug("recording in Python: %s", error)
         return None, str(error)

@@ -95,7 +95,7 @@ def read_gguf(source: Source, stream: Stream) -> tuple[dict[str, array], dict[st
     """
     reader = _Reader(source)
     if source.bytes(0, 4) != _MAGIC:
-        raise reader.error("it is no GGUF file.")
+        raise reader.error("it is not a GGUF file.")
     reader.at = 4
     version, tensors, values = reader.number("I"), reader.number("Q"), reader.number("Q")
     if version not in (2, 3):

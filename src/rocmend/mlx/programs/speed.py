@@ -254,7 +254,7 @@ def main() -> None:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     which = made.add_mutually_exclusive_group(required=True)
     which.add_argument("--shape", choices=sorted(CONFIGS), help="a built-in shape, random weights")
-    which.add_argument("--model", help="a folder, or a name of the hub")
+    which.add_argument("--model", help="a folder, or a model name on the hub")
     made.add_argument("--depths", default="0", help="tokens in the cache, e.g. 0,2048,32768")
     made.add_argument("--prompt", type=int, default=512)
     made.add_argument("--generate", type=int, default=128)
