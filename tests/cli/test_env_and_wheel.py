@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def test_bash_can_source_what_env_prints(rocmend: Run, machines: Path, machine: 
 
 
 def test_tuning_is_two_steps_and_what_has_to_be_set_comes_first(rocmend: Run) -> None:
-    text = rocmend("env", "--for", "pytorch", "--target", "mi300x").out
+    text = rocmend("env", "--for", "pytorch", "--machine", "mi300x").out
     firm, optional = text.split("# --- Optional")
     assert "\nexport HIP_FORCE_DEV_KERNARG=1" in firm
     assert "export" not in optional.replace("# export", "")
@@ -120,6 +121,29 @@ def _package(folder: Path) -> Path:
         library.parent.mkdir(parents=True, exist_ok=True)
         library.write_bytes(Build.hip_library(Build.bundle_for(*targets)))
     return folder / "thing"
+
+
+def test_native_means_the_environments_package_without_an_override(
+    rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the plan's check relies on: neither a folder of that name nor an override nor no GPU passes."""
+    site = tmp_path / "venv/lib/python3.12/site-packages"
+    for folder, target in ((site, "gfx1030"), (tmp_path / "here", "gfx1031")):
+        (folder / "torch").mkdir(parents=True)
+        (folder / "torch/__init__.py").touch()
+        (folder / "torch/libtorch_hip.so").write_bytes(Build.hip_library(Build.bundle_for(target)))
+    (tmp_path / "venv/pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.3\n")
+    (tmp_path / "venv/bin").mkdir()
+    (tmp_path / "venv/bin/python3").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path / "here")
+    arguments = ["wheel", "inspect", "torch", "--native"]
+    assert rocmend(*arguments, "--target", "gfx1031").code == 0
+    environment = ["--python", tmp_path / "venv/bin/python3"]
+    assert rocmend(*arguments, *environment, "--target", "gfx1030").code == 0
+    assert rocmend(*arguments, *environment, "--target", "gfx1031").code == 1
+    assert rocmend("wheel", "inspect", "torch", *environment, "--target", "gfx1031").code == 0
+    monkeypatch.setattr("rocmend.cli.commands.wheel_inspect._asked", lambda *_: ([], ""))
+    assert rocmend(*arguments, *environment).code == 1
 
 
 def test_inspect_heads_a_package_of_variants_with_the_worst(rocmend: Run, tmp_path: Path) -> None:

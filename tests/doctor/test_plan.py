@@ -100,6 +100,13 @@ def test_an_override_that_crosses_classes_goes_first() -> None:
     assert (interim.action, interim.interim) == ("disable-miopen", True)
 
 
+@pytest.mark.parametrize(("name", "target"), [("strix-halo", "gfx1151"), ("rx-5600-xt", "gfx1010")])
+def test_the_check_of_torch_names_the_gpu(name: str, target: str) -> None:
+    """Also where the finding that asks for it is about no GPU."""
+    plan = of(name).plan
+    assert plan.steps[place(plan, "install-native-torch") - 1].check.endswith(f" --target {target}")
+
+
 def test_other_machines() -> None:
     assert [step.action for step in of("no-driver").plan.steps] == ["allow-amdgpu", "reboot"]
     assert [step.action for step in of("cuda-torch-on-amd").plan.steps] == [

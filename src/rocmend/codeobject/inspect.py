@@ -30,6 +30,7 @@ def inspect_path(
     limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
     search_path: Sequence[str] | None = None,
+    installed_in: Sequence[str] | None = None,
 ) -> Inspection:
     """Find what a wheel, a file, a folder or an installed package holds for GPUs.
 
@@ -38,6 +39,7 @@ def inspect_path(
         limits: Bounds on what is read; raise them for files that are genuine and beyond.
         progress: Called between files (and archive members).
         search_path: Where installed packages are looked for; by default the active environment and the system.
+        installed_in: Folders of the packages of one environment: then a package in these is meant, and no path.
 
     Returns:
         The inspection. Members and files that are damaged are listed in its ``problems``.
@@ -47,6 +49,8 @@ def inspect_path(
         DataError: The file itself cannot be read, or is neither a wheel nor anything that can hold device code.
     """
     subject = str(path_or_package)
+    if installed_in is not None:
+        return _inspect_package(subject, limits, progress, installed_in)
     path = Path(path_or_package)
     try:
         mode = path.stat().st_mode

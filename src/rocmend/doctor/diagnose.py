@@ -121,6 +121,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
             sources=entry.source,
             status=entry.status.value,
             see=_linked(entry),
+            fixed_in=entry.fixed_in,
         )
         for (title, remedies), group in alike.items()
     ]
@@ -130,7 +131,14 @@ _FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "ex
 """Which texts of a remedy are filled in, and which of them a person copies into a shell."""
 
 
+def _only_gpu(machine: Machine) -> int | None:
+    """Return the GPU that a remedy means that names none: the first, where all are of one target."""
+    gpus = machine.indices("gpu")
+    return gpus[0] if len({machine.value(f"gpu.{gpu}.gfx_target") for gpu in gpus}) == 1 else None
+
+
 def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:
+    gpu = _only_gpu(machine) if gpu is None else gpu
     remedy = on_machine(remedy, action, machine, gpu)
     texts = {
         name: fill(getattr(remedy, name), machine, gpu, for_shell=shell)

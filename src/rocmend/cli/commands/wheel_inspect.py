@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +13,13 @@ from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.output import Progress, finish, output_options
 from rocmend.cli.quantities import SIZE
 from rocmend.cli.redaction import note_capture
-from rocmend.cli.source import machine_option
+from rocmend.cli.source import machine_option, python_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.machine.root import ChosenPython
 
 
 @rocmend_command(
@@ -41,6 +45,7 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     metavar="VERSION",
     help="HIP version of the PyTorch beside it, for packages with a library for each; otherwise that of this machine.",
 )
+@click.option("--native", is_flag=True, help="Exit with 1 unless it runs natively: with code for the GPU, no override.")
 @click.option("--files", "all_files", is_flag=True, help="List every file with device code, not only the largest.")
 @click.option("--shallow", is_flag=True, help="Read section tables only: faster, misses code objects hidden in data.")
 @click.option(
@@ -52,22 +57,25 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     help="Refuse an archive that inflates to more.",
 )
 @machine_option
+@python_option
 @output_options()
 def command(
     subject: str,
     targets: tuple[str, ...],
     hip: str,
+    native: bool,
     all_files: bool,
     shallow: bool,
     max_size: int,
     machine_dir: Path | None,
+    python: ChosenPython | None,
     output_format: str,
 ) -> None:
     """Say whether a wheel or library runs on a GPU.
 
     Folders and installed packages work, too. No GPU is needed, and nothing is imported. Without --target the GPUs of
-    the machine are judged. Exit code 1 means that one of them is not served, or that it cannot be decided because files
-    could not be read.
+    the machine are judged. With --python the package of that environment is meant, not a folder.
+    Exit code 1 means that one of them is not served, or that it cannot be decided because files could not be read.
     """
     import msgspec
 
@@ -91,17 +99,29 @@ def command(
         def told(name: str, done: int, total: int) -> None:
             progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
 
-        inspection = inspect_path(subject, limits=limits, progress=told)
+        inspection = inspect_path(subject, limits=limits, progress=told, installed_in=_folders(python))
     has_variants = any(part.variant for part in inspection.components)
     if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
         hip = _hip_beside(machine_dir)
     services = [serve(inspection, target, hip=hip) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
-    refused = any(service.verdict in {Verdict.NONE, Verdict.UNKNOWN} for service in services)
+    served = {Verdict.NATIVE, Verdict.GENERIC} if native else set(Verdict) - {Verdict.NONE, Verdict.UNKNOWN}
+    refused = (native and not services) or any(service.verdict not in served for service in services)
     data = {"inspection": inspection, "services": services, "versions": versions}
     outcome = Outcome("wheel inspect", data, FINDINGS if refused else CLEAN)
     finish(outcome, output_format, lambda: inspection_document(inspection, services, versions, all_files=all_files))
+
+
+def _folders(python: ChosenPython | None) -> tuple[str, ...] | None:
+    """Return where an environment's packages lie; None where none was named."""
+    if python is None:
+        return None
+    from rocmend.machine.collect import open_machine
+    from rocmend.machine.software.python_env import active_environment
+
+    environment = active_environment(open_machine(None, python))
+    return () if environment is None else tuple(environment.site_packages)
 
 
 def _hip_beside(machine_dir: Path | None) -> str:
