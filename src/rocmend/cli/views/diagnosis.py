@@ -167,10 +167,19 @@ def _titled(finding: Finding, diagnosis: Diagnosis) -> str:
     return f"{finding.title} (GPU {index})" if several else finding.title
 
 
+def _status_text(finding: Finding) -> str:
+    """Return what a finding's status means, in words; nothing for one that simply holds."""
+    if finding.fixed_in:
+        return f"Fixed in {', '.join(finding.fixed_in)}."
+    return "Disputed: sources contradict each other." if finding.status == "disputed" else ""
+
+
 def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
     """Lay out one finding: what decided, and where the plan deals with it."""
     place = steps_text(finding.entry_id, diagnosis.plan)
-    blocks: list[Block] = [Text(f"To do: {place}.")] if place else []
+    blocks: list[Block] = [Text(note)] if (note := _status_text(finding)) else []
+    if place:
+        blocks.append(Text(f"To do: {place}."))
     if finding.evidence:
         blocks.append(Pairs(tuple((fact.key, value_text(fact.key, fact.value), "") for fact in finding.evidence)))
     details: list[Block] = [Text(finding.explanation)] if finding.explanation else []
@@ -180,11 +189,10 @@ def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
         details.append(source_links(finding.sources))
     if finding.see:
         details.append(Text("See also: " + ", ".join(f"`{other}`" for other in finding.see)))
-    label = finding.severity.value if finding.status == "active" else f"{finding.severity}, {finding.status}"
     return Card(
         _titled(finding, diagnosis),
         TONE[finding.severity],
-        label,
+        finding.severity.value,
         finding.entry_id,
         tuple(blocks),
         tuple(details),
