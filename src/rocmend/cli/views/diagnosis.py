@@ -9,9 +9,9 @@ import msgspec
 from rocmend.cli.views.entry import source_links
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.overview import area_tiles, machine_pictures
-from rocmend.cli.views.plan import decide_blocks, joined, plan_blocks, steps_text
+from rocmend.cli.views.plan import decide_blocks, plan_blocks, steps_text
 from rocmend.core.records import Finding, Severity
-from rocmend.core.units import count_text, size_text
+from rocmend.core.units import count_text, listed, size_text
 from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
 from rocmend.machine.facts import Machine
@@ -87,13 +87,13 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
         rest += f", {len(diagnosis.undecided)} could not be decided"
     if not named:
         return f"Nothing wrong was found: {rest}.", tone
-    return f"{joined(named)}; {rest}.", tone
+    return f"{listed(named)}; {rest}.", tone
 
 
 def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
     """Say what is known of a target that is not here; nothing of a machine was judged, so nothing is called well."""
     target = diagnosis.hypothetical_target
-    found = f" {joined(named)} from the target alone." if named else ""
+    found = f" {listed(named)} from the target alone." if named else ""
     count = len(_about_the_target(diagnosis))
     known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
     checks = count_text(len(diagnosis.undecided) - count, "general check")
