@@ -110,6 +110,38 @@ def test_what_fails_is_chosen(act: Callable[..., Ran], given: dict[str, str], co
     assert code != 2 or "::error::" in ran.log
 
 
+def obeyed(log: str) -> list[str]:
+    """Return the lines that the runner would take for commands."""
+    found: list[str] = []
+    token = ""
+    for line in log.splitlines():
+        if token:
+            token = "" if line == f"::{token}::" else token
+        elif line.startswith("::stop-commands::"):
+            token = line.removeprefix("::stop-commands::")
+        elif line.startswith("::"):
+            found.append(line)
+    assert not token
+    return found
+
+
+def test_a_project_cannot_give_the_runner_commands_or_the_program_options(
+    act: Callable[..., Ran], tmp_path: Path
+) -> None:
+    project = tmp_path / "checkout" / "--help"
+    project.mkdir()
+    (project / "x\n::set-env name=A::b\n.cu").write_text(KERNEL)
+    ran = act(path="--help")
+    assert (ran.code, ran.outputs["findings"]) == (1, "2"), ran.log
+    assert obeyed(ran.log) == []
+    missing = act(path="no\n::add-mask::x")
+    assert missing.code == 2
+    assert "add-mask" in missing.log
+    assert obeyed(missing.log) == ["::error::rocmend port failed with exit code 2; the log says why."]
+    named = act(path="--help", command="rm\n::add-mask::x")
+    assert obeyed(named.log) == ["::error::command is port, doctor or check."]
+
+
 def test_doctor_answers_for_a_gpu_that_is_not_there(act: Callable[..., Ran]) -> None:
     ran = act(command="doctor", target="gfx1151", fail_on="never")
     assert ran.code == 0, ran.log

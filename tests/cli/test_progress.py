@@ -9,7 +9,7 @@ import click
 import pytest
 
 from rocmend.cli import output
-from rocmend.cli.output import Progress
+from rocmend.cli.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that stands; its one element is the time."""
     now = [100.0]
-    monkeypatch.setattr("rocmend.cli.output.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rocmend.cli.progress.time.monotonic", lambda: now[0])
     return now
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,11 +132,13 @@ def test_packages_that_cannot_be_listed_are_an_error(fake_root: MakeRoot) -> Non
         distributions(root, active_environment(root))
 
 
-def test_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     live = pytest.importorskip("rocmend.machine.live").LiveRoot()
-    prefix = Path(__file__).parents[2] / ".venv"
-    if not prefix.is_dir():
-        pytest.skip("this checkout has no .venv")
+    prefix = tmp_path / "venv"
+    venv.create(prefix)
+    (packages,) = prefix.glob("lib/python3*/site-packages")
+    (packages / "msgspec-0.19.0.dist-info").mkdir()
+    (packages / "msgspec-0.19.0.dist-info" / "METADATA").write_text("Name: msgspec\nVersion: 0.19.0\n")
     monkeypatch.setenv("VIRTUAL_ENV", str(prefix))
     found = active_environment(live)
     assert found is not None
