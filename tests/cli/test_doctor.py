@@ -52,6 +52,13 @@ def test_a_card_beside_processor_graphics_keeps_its_torch(rocmend: Run, machines
     assert "export ROCR_VISIBLE_DEVICES=0" in done.out.partition("Optional")[2]
 
 
+def test_what_fixes_a_finding_is_said_in_words(rocmend: Run, machines: Path) -> None:
+    for name in ("human", "md", "html"):
+        told = rocmend("doctor", "--machine", machines / "strix-halo", "--format", name).out
+        assert "Fixed in linux-firmware after 20251125" in told
+        assert "fixed-in" not in told.lower()
+
+
 def test_explain_needs_no_machine(rocmend: Run) -> None:
     done = rocmend("doctor", "--explain", "gfx1151-cwsr-save-area-too-small")
     assert done.code == 0

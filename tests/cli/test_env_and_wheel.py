@@ -25,7 +25,7 @@ def test_bash_can_source_what_env_prints(rocmend: Run, machines: Path, machine: 
 
 
 def test_tuning_is_two_steps_and_what_has_to_be_set_comes_first(rocmend: Run) -> None:
-    text = rocmend("env", "--for", "pytorch", "--target", "mi300x").out
+    text = rocmend("env", "--for", "pytorch", "--machine", "mi300x").out
     firm, optional = text.split("# --- Optional")
     assert "\nexport HIP_FORCE_DEV_KERNARG=1" in firm
     assert "export" not in optional.replace("# export", "")

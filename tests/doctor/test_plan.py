@@ -137,6 +137,11 @@ def _do(action: str, **fields: object) -> Remedy:
     return Remedy(f"Do {action}.", action=action, phase=Phase.INSTALL, expect="done", undo="Undo it.", **fields)  # type: ignore[arg-type]
 
 
+def test_optional_steps_keep_their_order_too() -> None:
+    note = _finding("torch", _do("a-protect", after=("b-install",)), _do("b-install"), severity=Severity.INFO)
+    assert [step.action for step in make_plan((note,), (), {}).optional] == ["b-install", "a-protect"]
+
+
 REBOOT = {"reboot": Action("Reboot", Phase.REBOOT, needs=("root", "reboot"), id="reboot")}
 
 

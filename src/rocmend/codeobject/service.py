@@ -27,7 +27,6 @@ __all__ = ["ComponentService", "Service", "Verdict", "serve", "service_for_targe
 OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
 _NAMED_FILES = 3
 _GET_AGAIN = re.compile(r"\bcut off|\bdamaged\b|not inflate\b")
-_UNSERVED = (Verdict.NONE, Verdict.UNKNOWN)
 
 
 class ComponentService(msgspec.Struct, frozen=True, omit_defaults=True):

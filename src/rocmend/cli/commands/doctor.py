@@ -18,12 +18,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.core.units import ModelSize
-    from rocmend.machine.root import ChosenPython
-
-
-if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
+    from rocmend.machine.root import ChosenPython
 
 
 @rocmend_command(
