@@ -159,7 +159,7 @@ def _only(walked: Walked, paths: frozenset[str]) -> tuple[Walked, tuple[str, ...
     """Return what a walk found of these paths, and a sentence on each that it did not."""
     left_out = [one for one in walked.left_out if one.path in paths]
     files = [one for one in walked.files if one.path in paths]
-    missing = sorted(paths - {one.path for one in (*files, *left_out)})
+    missing = sorted(paths - {one.path for one in files} - {one.path for one in left_out})
     folders = {one.path: one.reason for one in walked.folders}
     return Walked(files, left_out, [], []), tuple(f"{path} was not read: {_why(path, folders)}." for path in missing)
 
