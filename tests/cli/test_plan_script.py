@@ -228,7 +228,7 @@ def test_a_machine_that_was_not_judged_has_no_plan(rocmend: Callable[..., Any]) 
     done = rocmend("doctor", "--machine", MACHINES / "mi300x", "--target", "gfx1201", "--plan", "sh")
     assert done.code == 2
     assert done.out == ""
-    assert "no machine with it was judged" in " ".join(done.err.split())
+    assert "nothing was judged" in " ".join(done.err.split())
 
 
 def test_no_step_is_no_clean_bill(rocmend: Callable[..., Any]) -> None:
