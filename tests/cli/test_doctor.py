@@ -53,6 +53,31 @@ def test_a_card_beside_processor_graphics_keeps_its_torch(rocmend: Run, machines
     assert "export ROCR_VISIBLE_DEVICES=0" in done.out.partition("Optional")[2]
 
 
+@pytest.mark.parametrize(
+    ("system", "told", "never"),
+    [
+        ("ID=nixos", "boot.kernelParams", ("update-grub", "apt ", "grubby")),
+        (
+            'ID=opensuse-tumbleweed\nID_LIKE="opensuse suse"',
+            "grub2-mkconfig -o /boot/grub2/grub.cfg",
+            ("update-grub", "apt "),
+        ),
+        ("ID=bazzite\nID_LIKE=fedora", "rpm-ostree kargs", ("grubby", "dnf ", "update-grub")),
+    ],
+)
+def test_the_plan_has_the_commands_of_the_machines_own_system(  # noqa: PLR0917  fixtures and a case
+    rocmend: Run, machines: Path, tmp_path: Path, system: str, told: str, never: tuple[str, ...]
+) -> None:
+    shutil.copytree(machines / "strix-halo", tmp_path / "m", copy_function=shutil.copyfile)
+    (tmp_path / "m/root/etc/os-release").write_text(f"{system}\n")
+    if "bazzite" in system:
+        (tmp_path / "m/root/run").mkdir(exist_ok=True)
+        (tmp_path / "m/root/run/ostree-booted").touch()
+    plan = rocmend("doctor", "--machine", tmp_path / "m").out.partition("What was found")[0]
+    assert told in plan
+    assert not [word for word in never if word in plan]
+
+
 def test_what_fixes_a_finding_is_said_in_words(rocmend: Run, machines: Path) -> None:
     for name in ("human", "md", "html"):
         told = rocmend("doctor", "--machine", machines / "strix-halo", "--format", name).out
