@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -50,6 +51,38 @@ def test_a_card_beside_processor_graphics_keeps_its_torch(rocmend: Run, machines
     assert "uninstall" not in done.out
     assert "HSA_OVERRIDE_GFX_VERSION=" not in done.out
     assert "export ROCR_VISIBLE_DEVICES=0" in done.out.partition("Optional")[2]
+
+
+@pytest.mark.parametrize(
+    ("system", "told", "never"),
+    [
+        ("ID=nixos", "boot.kernelParams", ("update-grub", "apt ", "grubby")),
+        (
+            'ID=opensuse-tumbleweed\nID_LIKE="opensuse suse"',
+            "grub2-mkconfig -o /boot/grub2/grub.cfg",
+            ("update-grub", "apt "),
+        ),
+        ("ID=bazzite\nID_LIKE=fedora", "rpm-ostree kargs", ("grubby", "dnf ", "update-grub")),
+    ],
+)
+def test_the_plan_has_the_commands_of_the_machines_own_system(  # noqa: PLR0917  fixtures and a case
+    rocmend: Run, machines: Path, tmp_path: Path, system: str, told: str, never: tuple[str, ...]
+) -> None:
+    shutil.copytree(machines / "strix-halo", tmp_path / "m", copy_function=shutil.copyfile)
+    (tmp_path / "m/root/etc/os-release").write_text(f"{system}\n")
+    if "bazzite" in system:
+        (tmp_path / "m/root/run").mkdir(exist_ok=True)
+        (tmp_path / "m/root/run/ostree-booted").touch()
+    plan = rocmend("doctor", "--machine", tmp_path / "m").out.partition("What was found")[0]
+    assert told in plan
+    assert not [word for word in never if word in plan]
+
+
+def test_what_fixes_a_finding_is_said_in_words(rocmend: Run, machines: Path) -> None:
+    for name in ("human", "md", "html"):
+        told = rocmend("doctor", "--machine", machines / "strix-halo", "--format", name).out
+        assert "Fixed in linux-firmware after 20251125" in told
+        assert "fixed-in" not in told.lower()
 
 
 def test_explain_needs_no_machine(rocmend: Run) -> None:
@@ -139,3 +172,32 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         by_action["install-native-torch"]["number"]
     ]
     assert set(plan) <= {"steps", "optional", "investigate", "decide"}
+
+
+def test_a_step_names_the_word_on_the_kernel_command_line(rocmend: Run) -> None:
+    title = "Correct the kernel command line: aamdgpu.cwsr_enable=0"
+    comment = "/etc/default/grub   # change or remove aamdgpu.cwsr_enable=0 in GRUB_CMDLINE_LINUX_DEFAULT"
+    for form in ([], ["--plan", "sh"]):
+        text = rocmend("doctor", "--machine", "strix-halo", *form).out
+        assert title in text
+        assert comment in text
+
+
+def test_an_entrys_remedies_say_when_each_applies(rocmend: Run) -> None:
+    text = " ".join(rocmend("kb", "show", "kernel-unknown-parameter").out.split())
+    assert 'Where matches(kernel.unknown_params_text, "cwsr_enable") and gpu.mes_version == 0x83' in text
+    assert "Where" not in rocmend("kb", "show", "kernel-unknown-parameter", "--machine", "strix-halo").out
+
+
+def test_a_killed_process_is_no_matter_where_there_is_no_amd_gpu(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    machine = tmp_path / "no-amd-gpu"
+    shutil.copytree(machines / "no-amd-gpu", machine)
+    log = "[  812.4] Memory cgroup out of memory: Killed process 4127 (node) total-vm:9000kB, anon-rss:6000kB\n"
+    told = {"argv": ["dmesg"], "ending": "exited", "exit_code": 0, "stdout": log, "time_ms": 2}
+    (machine / "commands" / "dmesg.json").write_bytes(msgspec.json.encode(told))
+    done = rocmend("doctor", "--machine", machine)
+    assert "This machine has no AMD GPU. 1 warning" in done.out
+    assert "Look into\n- Check the slot" in done.out
+    assert "memory-oom-kill" not in done.out
+    assert "# Look into:" in rocmend("doctor", "--machine", machine, "--plan", "sh").out
+    assert "memory-oom-kill" in rocmend("doctor", "--machine", machine, "--model-size", "60GiB").out

@@ -17,6 +17,7 @@ from rocmend.doctor.records import Step
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.machine.collect import open_machine, snapshot
 from rocmend.machine.facts import Machine
+from rocmend.setup.choose import Choice
 
 MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 KNOWLEDGE = cache(load_entries)
@@ -71,6 +72,16 @@ def test_a_rocm_from_pip_is_undone_with_pip() -> None:
     assert step.undo == "`/home/user/venv/bin/python3 -m pip uninstall -y rocm`"
     assert "ROCM_PATH" not in step.text + step.undo
     assert step.check == "/home/user/venv/bin/python3 -m pip show rocm"
+
+
+def test_an_installation_by_the_package_manager_needs_root_and_is_undone_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = Choice("sudo apt install rocm", "rocm", "stable", True, "", "an-entry", "active", 1)
+    monkeypatch.setattr("rocmend.cli.plan.for_all", lambda *_: choice)
+    step = steps("strix-halo")["update-rocm"]
+    assert step.commands == ("sudo apt install rocm",)
+    assert "root" in step.needs
+    assert "pip" not in step.undo + step.check
+    assert "package manager" in step.undo
 
 
 def run(step: Step, folder: Path, frozen: str) -> subprocess.CompletedProcess[str]:

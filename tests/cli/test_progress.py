@@ -8,8 +8,7 @@ import sys
 import click
 import pytest
 
-from rocmend.cli import output
-from rocmend.cli.output import Progress
+from rocmend.cli.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -21,7 +20,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that stands; its one element is the time."""
     now = [100.0]
-    monkeypatch.setattr("rocmend.cli.output.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rocmend.cli.progress.time.monotonic", lambda: now[0])
     return now
 
 
@@ -62,8 +61,8 @@ def test_on_a_terminal_it_is_one_line_that_is_gone_at_the_end(
 
 def test_what_hangs_is_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
-    monkeypatch.setattr(output, "_TICK_S", 0.01)
-    monkeypatch.setattr(output, "_LINE_EVERY_S", 0.02)
+    monkeypatch.setattr("rocmend.cli.progress._TICK_S", 0.01)
+    monkeypatch.setattr("rocmend.cli.progress._LINE_EVERY_S", 0.02)
     progress = Progress("rocmend work", "waiting")
     with progress:
         while stderr.getvalue().count("waiting") < 3:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,7 +64,7 @@ CMDLINE = "ro quiet modprobe.blacklist={}"
         ("set-kernel-parameter:iommu=pt", {"os.id": "opensuse-tumbleweed", "os.like": ["opensuse", "suse"]},
          "grub2-mkconfig -o /boot/grub2/grub.cfg", "update-grub"),
         ("set-kernel-parameter:iommu=pt", {"os.id": "bazzite", "os.like": ["fedora"], "os.ostree": True},
-         'rpm-ostree kargs --append-if-missing="iommu=pt"', "grubby"),
+         'rpm-ostree kargs $(printf -- "--append-if-missing=%s " iommu=pt)', "grubby"),
         ("set-kernel-parameter:iommu=pt", {"os.id": "pop", "os.like": ["ubuntu", "debian"]}, "kernelstub", "grub"),
         ("set-kernel-parameter:iommu=pt", {"os.id": "nixos", "os.like": []}, "", "sudo"),
         ("set-kernel-parameter:iommu=pt", {"os.id": "steamos", "os.like": ["arch"]}, "", "sudo"),
@@ -86,6 +87,22 @@ def test_no_machine_gets_the_commands_of_another_distribution(
     assert told in commands
     assert not not_told or not_told not in f"{commands} {made.undo if told else ''}"
     assert made.by_hand == (not told)
+
+
+def test_package_managers_stand_in_actions_or_behind_a_condition_on_the_distribution() -> None:
+    tool = re.compile(r"\b(apt|apt-get|dnf|zypper|pacman|update-grub|grubby)\b")
+    knowledge = load_entries()
+    loose = [
+        (entry.id, line)
+        for entry in knowledge.entries.values()
+        if entry.severity is not None
+        for remedy in entry.remedy
+        for line in remedy.commands
+        if tool.search(line)
+        and "os.id" not in f"{entry.when} {remedy.when}"
+        and action_name(remedy.action) not in knowledge.actions
+    ]
+    assert loose == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmend.kb.template import fill, placeholders, plain, plain_code
+from rocmend.kb.general import plain, plain_code
+from rocmend.kb.template import fill, placeholders
 from rocmend.machine.facts import Machine
 
 Build = Callable[..., Machine]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from rocmend.cli.main import cli
+from rocmend.core.records import Phase
+from rocmend.kb.action import Action, Variant
 from rocmend.kb.entry import Entry
 from rocmend.kb.load import Knowledge
 
@@ -25,7 +28,7 @@ def texts(entry: Entry) -> Iterator[str]:
     yield from (entry.title, entry.body, entry.scope.note)
     yield from (effect.condition for effect in entry.effect)
     for remedy in entry.remedy:
-        yield from (remedy.text, remedy.risk_note)
+        yield from (remedy.text, remedy.risk_note, remedy.expect, remedy.undo)
     yield from (setting.why for setting in entry.setting)
     for install in entry.install:
         yield from (install.why, *(caution.text for caution in install.caution))
@@ -33,12 +36,25 @@ def texts(entry: Entry) -> Iterator[str]:
 
 def command_lines(entry: Entry) -> Iterator[str]:
     """Yield what stands after ``rocmend`` in commands, and in code spans and indented blocks of texts."""
-    shell = [command for remedy in entry.remedy for command in remedy.commands]
+    shell = [command for remedy in entry.remedy for command in (*remedy.commands, remedy.check)]
     shell += [install.command for install in entry.install]
     shell += [span for text in texts(entry) for span in SPAN.findall(text)]
     shell += [line.strip() for line in entry.body.splitlines() if line.startswith("    ")]
+    yield from rocmend_lines(shell)
+
+
+def rocmend_lines(shell: Iterable[str]) -> Iterator[str]:
     for text in shell:
-        yield from LINE.findall(re.sub(r"\{[^}]*\}", "value", " ".join(text.split())))
+        filled = text.replace("{python.executable}", sys.executable).replace("{gpu.gfx_target}", "gfx1151")
+        yield from LINE.findall(re.sub(r"\{[^}]*\}", "value", " ".join(filled.split())))
+
+
+def action_lines(action: Action) -> Iterator[str]:
+    """Yield what stands after ``rocmend`` in the commands and texts of a shared action."""
+    variants = [(one.text, one.undo, *(one.commands or ())) for one in action.variant]
+    shell = [action.check, *action.commands, *(line for one in variants for line in one)]
+    told = (action.text, action.expect, action.undo, action.risk_note, *shell)
+    yield from rocmend_lines([*shell, *(span for text in told for span in SPAN.findall(text))])
 
 
 def parse(arguments: list[str]) -> list[str]:
@@ -70,15 +86,16 @@ def test_every_command_line_in_an_entry_is_one(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FOLDER").mkdir()  # what entries call a captured machine
     seen, problems = set(), []
-    for entry in knowledge.entries.values():
-        for line in command_lines(entry):
-            try:
-                seen.add(" ".join(parse(shlex.split(line))))
-            except click.MissingParameter as error:
-                if tuple(line.split()) not in NAMES:  # a text may name a command without a whole command line
-                    problems.append(f"{entry.id}: rocmend {line}: {error.format_message()}")
-            except click.UsageError as error:
-                problems.append(f"{entry.id}: rocmend {line}: {error.format_message()}")
+    lines = [(entry.id, line) for entry in knowledge.entries.values() for line in command_lines(entry)]
+    lines += [(action.id, line) for action in knowledge.actions.values() for line in action_lines(action)]
+    for where, line in lines:
+        try:
+            seen.add(" ".join(parse(shlex.split(line))))
+        except click.MissingParameter as error:
+            if tuple(line.split()) not in NAMES:  # a text may name a command without a whole command line
+                problems.append(f"{where}: rocmend {line}: {error.format_message()}")
+        except click.UsageError as error:
+            problems.append(f"{where}: rocmend {line}: {error.format_message()}")
     assert problems == []
     assert {"doctor", "env", "wheel choose", "wheel inspect", "machine show"} <= seen
 
@@ -103,5 +120,15 @@ def test_a_wrong_command_line_is_recognised(line: str) -> None:
 
 
 def test_command_lines_are_found_in_commands_and_texts(knowledge: Knowledge) -> None:
+    lines = list(action_lines(knowledge.actions["install-native-torch"]))
+    assert any(line.startswith("wheel inspect torch --native") for line in lines)
+    wrong = Action(
+        "t",
+        Phase.INSTALL,
+        check="true && rocmend wheel inspekt",
+        undo="`rocmend undo`",
+        variant=(Variant("", ("rocmend a",), undo="`rocmend b`"),),
+    )
+    assert set(action_lines(wrong)) == {"wheel inspekt", "undo", "a", "b"}
     lines = list(command_lines(knowledge.entries["install-rocm-tarball"]))
     assert any(line.startswith("env --for") for line in lines)

@@ -116,7 +116,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_leaves_no_process(tmp_path: Pa
     path = tmp_path / "e.sqlite"
     arguments = ["probe", "--device", "cpu", "--select", "memory-small", "--select", "test-wait", "--store", str(path)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "rocmend", *arguments],
+        # a shell's job in the background ignores the signal of Ctrl-C, and so would what it starts
+        ["env", "--default-signal=INT", sys.executable, "-m", "rocmend", *arguments],
         env={**os.environ, "PYTHONPATH": str(FAULTS), "ROCMEND_TEST_COUNT": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

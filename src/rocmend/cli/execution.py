@@ -88,7 +88,7 @@ def listing(root: str, steps: Sequence[Step], execution: Execution) -> Listing:
 
 def announce(found: Listing) -> None:
     """Tell on stderr what is executed now, before it is."""
-    from rocmend.cli.views.steps import listing_document
+    from rocmend.cli.views.execution import listing_document
     from rocmend.report import terminal
 
     if found.steps:

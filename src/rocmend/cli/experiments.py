@@ -11,7 +11,7 @@ import click
 from rocmend.core.units import time_text
 
 if TYPE_CHECKING:
-    from rocmend.cli.output import Progress
+    from rocmend.cli.progress import Progress
     from rocmend.lab.experiment import Experiment
     from rocmend.lab.laboratory import Laboratory, RunReport
     from rocmend.lab.laboratory import Progress as Happened

@@ -15,6 +15,7 @@ from rocmend.cli.output import tell
 from rocmend.cli.redaction import note_capture
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import did_you_mean
+from rocmend.kb.vocabulary import WORKLOADS
 
 if TYPE_CHECKING:
     from rocmend.core.units import ModelSize
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from rocmend.machine.root import ChosenPython
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-WORKLOADS = ("pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference")
 
 
 def machine_option(function: F) -> F:

@@ -81,7 +81,6 @@ _LIBRARIES = (
     ("hsa-runtime64", "ROCm runtime"),
     ("amd_comgr", "ROCm runtime"),
 )
-ROCM_LIBRARIES = frozenset(name for _, name in _LIBRARIES if name != "PyTorch")
 
 
 def by_path(path: str) -> Named | None:

@@ -185,6 +185,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
         sources: Who says so.
         status: The entry's status (active, disputed …).
         see: Ids of linked entries worth reading.
+        fixed_in: Versions that fix it, where some do.
     """
 
     entry_id: str
@@ -197,3 +198,4 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     sources: tuple[Source, ...] = ()
     status: str = "active"
     see: tuple[str, ...] = ()
+    fixed_in: tuple[str, ...] = ()

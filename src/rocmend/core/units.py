@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -36,6 +37,11 @@ def time_text(time_ms: float) -> str:
 def count_text(count: int, singular: str, plural: str = "") -> str:
     """Return ``1 finding``, ``3 findings``."""
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them: ``a, b and c``."""
+    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 class ModelSize(NamedTuple):

@@ -121,6 +121,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
             sources=entry.source,
             status=entry.status.value,
             see=_linked(entry),
+            fixed_in=entry.fixed_in,
         )
         for (title, remedies), group in alike.items()
     ]

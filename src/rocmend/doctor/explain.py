@@ -7,10 +7,10 @@ import msgspec
 from rocmend.core.records import Source
 from rocmend.kb.action import action_name, on_machine
 from rocmend.kb.entry import Entry, Status
-from rocmend.kb.general import generic, headline, in_spans, rewritten
+from rocmend.kb.general import generic, headline, in_spans, plain_code, rewritten
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
-from rocmend.kb.template import fill, plain_code
+from rocmend.kb.template import fill
 from rocmend.machine.facts import Machine
 
 

@@ -66,7 +66,7 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
         )
         for step in ordered
     ]
-    extra = sorted(optional.values(), key=lambda step: (step.phase.rank, step.action))
+    extra = [optional[action] for action in _topological(optional, main, _order_of(optional, main))]
     return Plan(
         steps=tuple(made),
         optional=(

@@ -9,10 +9,30 @@ import msgspec
 
 from rocmend.core.records import Remedy
 from rocmend.kb.entry import Entry
-from rocmend.kb.template import plain, plain_code
+from rocmend.kb.template import PLACEHOLDER, stand_in
 
 _Write = Callable[[str], str]
 _SPAN = re.compile(r"`[^`\n]+`")
+_ASIDE = re.compile(r"\s*\([^()]*\)")
+_LABELS = {"gpu.gfx_target": "the GPU", "gpu.name": "the GPU"}
+"""What a placeholder is called where its value is not known; those that are not here are left out."""
+
+
+def plain(text: str) -> str:
+    """Return prose without a machine: values are left out, with the brackets or the equals sign that they stand by."""
+    if not PLACEHOLDER.search(text):
+        return text
+    begins = text.startswith("{")
+    text = _ASIDE.sub(lambda found: "" if PLACEHOLDER.search(found[0]) else found[0], text)
+    text = PLACEHOLDER.sub(lambda found: _LABELS.get(found[1], "\0"), text)
+    text = re.sub(r"(?::? |=)?\0(?: bytes| %)?", "", text).lstrip()
+    return text[:1].upper() + text[1:] if begins else text
+
+
+def plain_code(text: str) -> str:
+    """Return a command without a machine: words in capitals for a person to replace."""
+    text = PLACEHOLDER.sub(lambda found: stand_in(found[1]), text)
+    return text.replace("{gfx}", "GFX_TARGET").replace("{family}", "GFX_FAMILY")
 
 
 def in_spans(text: str, code: _Write) -> str:

@@ -80,39 +80,20 @@ def _in_quotes(key: str, told: str) -> str:
     """Return a value between single quotes of a shell; for a secret, or what a line cannot hold, words that say so."""
     name = key.rpartition(".")[2]
     if "`" in told or not told.isprintable() or is_secret_variable(name) or holds_token(told):
-        return _word(key)
+        return stand_in(key)
     return told.replace("'", "'\\''")
 
 
-_ASIDE = re.compile(r"\s*\([^()]*\)")
-_LABELS = {"gpu.gfx_target": "the GPU", "gpu.name": "the GPU"}
-"""What a placeholder is called where its value is not known; those that are not here are left out."""
-
-
-def plain(text: str) -> str:
-    """Return prose without a machine: values are left out, with the brackets or the equals sign that they stand by."""
-    if not PLACEHOLDER.search(text):
-        return text
-    begins = text.startswith("{")
-    text = _ASIDE.sub(lambda found: "" if PLACEHOLDER.search(found[0]) else found[0], text)
-    text = PLACEHOLDER.sub(lambda found: _LABELS.get(found[1], "\0"), text)
-    text = re.sub(r"(?::? |=)?\0(?: bytes| %)?", "", text).lstrip()
-    return text[:1].upper() + text[1:] if begins else text
-
-
-def plain_code(text: str) -> str:
-    """Return a command without a machine: words in capitals for a person to replace."""
-    text = PLACEHOLDER.sub(lambda found: _word(found[1]), text)
-    return text.replace("{gfx}", "GFX_TARGET").replace("{family}", "GFX_FAMILY")
-
-
-def _word(key: str) -> str:
+def stand_in(key: str) -> str:
+    """Return the word in capitals that a person replaces by a fact's value."""
     if key == "python.executable":
         return "python3"
     if key.startswith("env."):
         return "OLD_VALUE"
     if key.startswith(("packages[", "rocm.packages[")):
         return "VERSION"
+    if key == "kernel.unknown_params_given":
+        return "THE_WORD"
     return "ROCM_FOLDER" if key == "rocm.path" else key.replace(".", "_").upper()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-WORKLOADS = frozenset({"pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference"})
+WORKLOADS = ("pytorch", "llama.cpp", "mlx", "training", "vision", "vllm", "inference")
 """What a person can say the machine is for."""
 
 TOPICS = {

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from rocmend.core.units import listed
 from rocmend.core.verdict import Verdict
 from rocmend.lab.experiment import BASELINE, Experiment, Factor
-from rocmend.lab.outcome import FLAKY, Outcome, listed, signature_text
+from rocmend.lab.outcome import FLAKY, Outcome, signature_text
 from rocmend.lab.stats import rate_text
 from rocmend.runner.phases import load_phases
 

@@ -11,10 +11,11 @@ from rocmend.core.documents import read_json
 from rocmend.core.errors import DataError, UsageError
 from rocmend.core.evidence import Evidence
 from rocmend.core.files import write_atomic
+from rocmend.core.units import listed
 from rocmend.lab.ddmin import ddmin
 from rocmend.lab.experiment import Experiment
 from rocmend.lab.laboratory import Laboratory
-from rocmend.lab.outcome import Signature, count, listed, signature_text
+from rocmend.lab.outcome import Signature, count, signature_text
 from rocmend.lab.state import Bench
 from rocmend.lab.trial import Trial, make_trial
 

@@ -106,11 +106,6 @@ def signature_text(signature: Signature) -> str:
     return f"{verdict.value} after {phase}" if phase else verdict.value
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence lists them: ``a, b and c``."""
-    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def count(runs: Iterable[Evidence]) -> Counter[Signature]:
     """Return how often runs ended in each way."""
     return Counter(signature_of(item) for item in runs)

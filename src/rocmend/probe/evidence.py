@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocmend.core.evidence import Evidence, identity_of
+from rocmend.core.units import count_text
 from rocmend.core.verdict import Verdict
 from rocmend.probe.case import SEED
 from rocmend.probe.records import KIND, Subject, Tried, subject_of
@@ -132,7 +133,7 @@ def _difference(verdict: Verdict, earlier: Mapping[str, Any]) -> str:
     if earlier["verdict"] == verdict.value:
         return ""
     others = len(earlier["after"])
-    where = f"after {others} other{'s' if others > 1 else ''} in one process" if others else "in an earlier attempt"
+    where = f"after {count_text(others, 'other')} in one process" if others else "in an earlier attempt"
     text = f"{where} it ended otherwise: {earlier['verdict']} ({earlier['reason']})"
     return f"passed in a process of its own, but {text}" if verdict is Verdict.PASS else text
 

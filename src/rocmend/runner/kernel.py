@@ -18,9 +18,6 @@ from rocmend.machine.parse.kernel_log import classify
 RESET_CLASSES = frozenset({"reset_begin", "reset_mode1", "reset_mode2", "reset_other", "reset_failed", "vram_lost"})
 """Classes of kernel lines that say that the GPU was reset, or that resetting it failed."""
 
-FAULT_CLASSES = frozenset({"mes_hang", "page_fault", "ring_timeout", "gpu_hang", "sdma_error", "ecc_error"})
-"""Classes that say that the GPU, or what ran on it, went wrong without a reset."""
-
 _MAX_RECORDS = 2000
 _KILLED = re.compile(r"[Oo]ut of memory: Kill(?:ed)? process (\d{1,10}) \(")
 

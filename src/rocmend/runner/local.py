@@ -289,11 +289,6 @@ class LocalHandle(Handle):
             sample, gpu_busy_percent=gpu.busy_percent, gpu_power_w=gpu.power_w, gpu_clock_mhz=gpu.clock_mhz
         )
 
-    @property
-    def sample_cost_s(self) -> float:
-        """Seconds that the last sample took."""
-        return self._sampler.cost_s
-
     def others(self) -> int:
         """Return how many processes there are besides the main one."""
         return sum(process.pid != self.pid for process in self._sampler.members())

@@ -117,7 +117,6 @@ class TreeSampler:
         include_root: The root itself is one of them.
 
     Attributes:
-        cost_s: Seconds that the last sample took.
         seen: Processes seen so far (at most 4096) with their start times, for telling whose death the kernel log speaks
             of, and for ending them where their warden cannot.
         sessions: Sessions of those that the last sample found.
@@ -126,7 +125,6 @@ class TreeSampler:
     def __init__(self, root: int, *, include_root: bool = False) -> None:
         self.root = root
         self.include_root = include_root
-        self.cost_s = 0.0
         self.seen: dict[int, int] = {}
         self.sessions: set[int] = set()
         self._last: tuple[float, float] | None = None
@@ -161,7 +159,6 @@ class TreeSampler:
         busiest = self._busiest(members)
         self._last = (begin, total)
         self._last_cpu = {process.pid: process.cpu_s for process in members}
-        self.cost_s = time.monotonic() - begin
         if not members:
             return None
         return Sample(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import Progress, finish, output_options, report_file, report_option, shown
+from rocmend.cli.output import finish, output_options, report_file, report_option, shown
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.cli.stored import store_option

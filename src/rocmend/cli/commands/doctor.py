@@ -18,12 +18,9 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 if TYPE_CHECKING:
     from rocmend.core.units import ModelSize
-    from rocmend.machine.root import ChosenPython
-
-
-if TYPE_CHECKING:
     from rocmend.kb.load import Knowledge
     from rocmend.machine.facts import Machine
+    from rocmend.machine.root import ChosenPython
 
 
 @rocmend_command(
@@ -94,7 +91,7 @@ def command(
         if target and diagnosis.hypothetical_target:
             raise UsageError(
                 "doctor",
-                f"there is no plan for {target}: no machine with it was judged, as this one has none.",
+                f"nothing was judged, as this machine has no {target}: there is no plan for it.",
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
         write_result(plan_script(diagnosis))

@@ -13,7 +13,8 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import OP
-from rocmend.cli.output import OutputFile, Progress, finish, output_options, tell
+from rocmend.cli.output import OutputFile, finish, output_options, tell
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.documents import read_json

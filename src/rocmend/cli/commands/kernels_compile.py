@@ -11,7 +11,8 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import OTHER_MAKERS, GpuNames
 from rocmend.cli.names import OP
-from rocmend.cli.output import OutputFile, Progress, finish, output_options
+from rocmend.cli.output import OutputFile, finish, output_options
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome

@@ -8,7 +8,8 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import OP
-from rocmend.cli.output import Progress, finish, output_options
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.core.errors import UsageError
 from rocmend.core.optional import need

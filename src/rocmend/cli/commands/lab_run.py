@@ -8,7 +8,8 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.experiments import experiment_argument, finish_run, open_laboratory, read_experiment
-from rocmend.cli.output import Progress, output_options
+from rocmend.cli.output import output_options
+from rocmend.cli.progress import Progress
 from rocmend.cli.stored import store_option
 
 

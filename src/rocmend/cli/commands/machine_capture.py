@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import Progress, finish, output_options
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.progress import Progress
 from rocmend.cli.source import python_option
 from rocmend.report.document import Document, Pairs, Tone
 from rocmend.report.envelope import Outcome

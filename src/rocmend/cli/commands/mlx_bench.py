@@ -11,7 +11,8 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.mlx import check_device, check_environment, check_model, device_option
-from rocmend.cli.output import Progress, finish, output_options, tell
+from rocmend.cli.output import finish, output_options, tell
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.cli.stored import store_option
 from rocmend.core.errors import RocmendError, UsageError

@@ -70,7 +70,7 @@ def command(
     with Job(path, execution=execution if run or listed else None) as job:
         steps = listing(str(path), golden_steps(job), execution)
         if listed:
-            from rocmend.cli.views.steps import listing_document
+            from rocmend.cli.views.execution import listing_document
 
             finish(Outcome("port golden", steps, CLEAN), output_format, lambda: listing_document(steps))
         if not run and steps.steps:

@@ -11,7 +11,8 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import RULE
-from rocmend.cli.output import OutputFile, Progress, finish, no_output_file, output_options, tell
+from rocmend.cli.output import OutputFile, finish, no_output_file, output_options, tell
+from rocmend.cli.progress import Progress
 from rocmend.cli.streams import write_bytes
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown

@@ -9,7 +9,8 @@ import click
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.execution import announce, execution_of, execution_options, listing
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import Progress, finish, output_options
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.progress import Progress
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
 
 _LEVELS = ("identity", "static", "compile", "emulated", "nvidia", "python", "amd")
@@ -72,7 +73,7 @@ def command(
     if run or listed:
         steps = listing(str(path), planned(path, levels=levels, execution=execution), execution)
         if listed:
-            from rocmend.cli.views.steps import listing_document
+            from rocmend.cli.views.execution import listing_document
 
             finish(Outcome("port verify", steps, CLEAN), output_format, lambda: listing_document(steps))
         announce(steps)

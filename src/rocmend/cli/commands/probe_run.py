@@ -13,7 +13,8 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import PROBE
-from rocmend.cli.output import Progress, finish, output_options, report_file, shown, tell
+from rocmend.cli.output import finish, output_options, report_file, shown, tell
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import Duration
 from rocmend.cli.source import python_option, take_snapshot
 from rocmend.core.errors import UsageError
@@ -68,7 +69,7 @@ def _variables(_ctx: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Probes that run at the same time."
 )
-@click.option("--isolate", is_flag=True, help="Each probe in a process of its own: slower, and settles a doubt.")
+@click.option("--isolate", is_flag=True, help="A process for each probe: slower; use it when a result is in doubt.")
 @python_option
 @click.option(
     "--env", "env", metavar="NAME=VALUE", multiple=True, callback=_variables, help="Set for the probes. Repeatable."

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, Progress, must_end, tell
+from rocmend.cli.output import OutputFile, must_end, tell
+from rocmend.cli.progress import Progress
 from rocmend.cli.source import machine_option, python_option, workload_option
 from rocmend.cli.stored import existing_store, store_option
 from rocmend.cli.streams import write_data

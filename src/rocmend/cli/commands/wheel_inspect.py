@@ -10,7 +10,8 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.gpu_names import GpuName
-from rocmend.cli.output import Progress, finish, output_options
+from rocmend.cli.output import finish, output_options
+from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import SIZE
 from rocmend.cli.redaction import note_capture
 from rocmend.cli.source import machine_option, python_option
@@ -98,7 +99,7 @@ def command(
     with Progress("rocmend wheel inspect", "reading", quick=True) as progress:
 
         def told(name: str, done: int, total: int) -> None:
-            progress(f"{size_text(done)} of {size_text(total)} looked at  {name[-50:]}")
+            progress(f"{size_text(done)} of {size_text(total)} read  {name[-50:]}")
 
         inspection = inspect_path(
             subject,

@@ -9,9 +9,9 @@ import msgspec
 from rocmend.cli.views.entry import source_links
 from rocmend.cli.views.machine import value_text
 from rocmend.cli.views.overview import area_tiles, machine_pictures
-from rocmend.cli.views.plan import decide_blocks, joined, plan_blocks, steps_text
+from rocmend.cli.views.plan import decide_blocks, plan_blocks, steps_text
 from rocmend.core.records import Finding, Severity
-from rocmend.core.units import count_text, size_text
+from rocmend.core.units import count_text, listed, size_text
 from rocmend.doctor.areas import Area, areas
 from rocmend.doctor.records import Diagnosis, GpuSummary, Undecided
 from rocmend.machine.facts import Machine
@@ -36,6 +36,8 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
+    if machine.value("gpus.amd_present") is False and not diagnosis.hypothetical_target:
+        summary = f"This machine has no AMD GPU. {summary}"
     footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
     if diagnosis.plan.steps:
         footer += (
@@ -87,13 +89,13 @@ def verdict(diagnosis: Diagnosis) -> tuple[str, Tone]:
         rest += f", {len(diagnosis.undecided)} could not be decided"
     if not named:
         return f"Nothing wrong was found: {rest}.", tone
-    return f"{joined(named)}; {rest}.", tone
+    return f"{listed(named)}; {rest}.", tone
 
 
 def _of_a_target(diagnosis: Diagnosis, named: list[str]) -> str:
     """Say what is known of a target that is not here; nothing of a machine was judged, so nothing is called well."""
     target = diagnosis.hypothetical_target
-    found = f" {joined(named)} from the target alone." if named else ""
+    found = f" {listed(named)} from the target alone." if named else ""
     count = len(_about_the_target(diagnosis))
     known = f"{count_text(count, 'known problem')} of {target} and " if count else ""
     checks = count_text(len(diagnosis.undecided) - count, "general check")
@@ -167,10 +169,19 @@ def _titled(finding: Finding, diagnosis: Diagnosis) -> str:
     return f"{finding.title} (GPU {index})" if several else finding.title
 
 
+def _status_text(finding: Finding) -> str:
+    """Return what a finding's status means, in words; nothing for one that simply holds."""
+    if finding.fixed_in:
+        return f"Fixed in {', '.join(finding.fixed_in)}."
+    return "Disputed: sources contradict each other." if finding.status == "disputed" else ""
+
+
 def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
     """Lay out one finding: what decided, and where the plan deals with it."""
     place = steps_text(finding.entry_id, diagnosis.plan)
-    blocks: list[Block] = [Text(f"To do: {place}.")] if place else []
+    blocks: list[Block] = [Text(note)] if (note := _status_text(finding)) else []
+    if place:
+        blocks.append(Text(f"To do: {place}."))
     if finding.evidence:
         blocks.append(Pairs(tuple((fact.key, value_text(fact.key, fact.value), "") for fact in finding.evidence)))
     details: list[Block] = [Text(finding.explanation)] if finding.explanation else []
@@ -180,11 +191,10 @@ def finding_card(finding: Finding, diagnosis: Diagnosis) -> Card:
         details.append(source_links(finding.sources))
     if finding.see:
         details.append(Text("See also: " + ", ".join(f"`{other}`" for other in finding.see)))
-    label = finding.severity.value if finding.status == "active" else f"{finding.severity}, {finding.status}"
     return Card(
         _titled(finding, diagnosis),
         TONE[finding.severity],
-        label,
+        finding.severity.value,
         finding.entry_id,
         tuple(blocks),
         tuple(details),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rocmend.core.records import Phase, Risk
-from rocmend.core.units import count_text
+from rocmend.core.units import count_text, listed
 from rocmend.doctor import records
 from rocmend.doctor.records import Alternative, Decide, Plan
 from rocmend.report.document import Block, Card, Code, Option, Section, Step, Steps, Text, Tone
@@ -22,7 +22,7 @@ def plan_blocks(plan: Plan) -> list[Block]:
     if plan.optional:
         blocks.append(Section("Optional", (Steps(tuple(_step(step, plan) for step in plan.optional)),)))
     if plan.investigate:
-        title = "If it still fails, investigate" if plan.steps else "Investigate"
+        title = "If it still fails, investigate" if plan.steps else "Look into"
         blocks.append(Section(title, (Steps(tuple(_step(step, plan) for step in plan.investigate)),)))
     return blocks
 
@@ -42,22 +42,17 @@ def _decide(one: Decide) -> Card:
     if one.command:
         blocks += (Code(one.command, "bash"),)
     left = Text(", ".join(f"`{entry}`" for entry in one.entries), Tone.MUTED)
-    return Card(why, Tone.MUTED, blocks=blocks, details=(left,), details_title="What it leaves open")
+    return Card(why, Tone.MUTED, blocks=blocks, details=(left,), details_title="Findings that depend on it")
 
 
 def steps_text(entry_id: str, plan: Plan) -> str:
-    """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``see Investigate``."""
+    """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``investigate``."""
     numbers = [step.number for step in plan.steps if entry_id in step.settles]
     if numbers:
         return _steps(numbers)
     if any(entry_id in step.settles for step in plan.optional):
         return "optional"
     return "investigate" if any(entry_id in step.settles for step in plan.investigate) else ""
-
-
-def joined(parts: list[str]) -> str:
-    """Return ``1``, ``1 and 2``, ``1, 2 and 3``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _step(step: records.Step, plan: Plan) -> Step:
@@ -92,7 +87,7 @@ def _steps(numbers: Iterable[int]) -> str:
         return f"step {told[0]}"
     if len(told) > 2 and told == list(range(told[0], told[-1] + 1)):
         return f"steps {told[0]} to {told[-1]}"
-    return f"steps {joined([str(number) for number in told])}"
+    return f"steps {listed([str(number) for number in told])}"
 
 
 def _risk(item: records.Step | Alternative) -> str:

@@ -66,12 +66,12 @@ class _Name(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> Iterator[str]:
-        """Every run of its words that is long enough to be asked for."""
+        """Every run of its words that is long enough to be asked for, and all of them: ``Z1``."""
         count = len(self.words)
         for start in range(count):
             for end in range(start + 1, count + 1):
                 run = "".join(self.words[start:end])
-                if len(run) >= _LEAST:
+                if len(run) >= _LEAST or len(self.words) == end - start:
                     yield run
 
 

@@ -41,7 +41,6 @@ TYPES: dict[str, Type] = {
     "pred": Type("bool", 1),
 }
 _STORAGE = {1: "bool", 16: "uint16_t", 32: "uint32_t", 64: "uint64_t"}
-_CONSTRAINTS = {"h": "b16", "r": "b32", "l": "b64", "f": "f32", "d": "f64"}
 _FLOATING = frozenset(("float", "double"))
 _INTEGER = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)[uU]?")
 _BITS = re.compile(r"0([fFdD])([0-9a-fA-F]{8}|[0-9a-fA-F]{16})")

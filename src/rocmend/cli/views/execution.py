@@ -1,4 +1,4 @@
-"""How it is laid out what a command executes of a project."""
+"""Lays out what a command executes of a project."""
 
 from __future__ import annotations
 
