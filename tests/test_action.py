@@ -99,6 +99,7 @@ def test_a_project_with_findings_fails_with_paths_of_the_repository(act: Callabl
         ({"fail_on": "error"}, 1),
         ({"fail_on": "error", "args": "--ignore CU"}, 0),
         ({"args": "--ignore CU"}, 0),
+        ({"args": "--format json"}, 1),
         ({"fail_on": "often"}, 2),
         ({"command": "rm"}, 2),
         ({"path": "no such"}, 2),

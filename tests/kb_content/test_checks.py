@@ -159,7 +159,7 @@ FACTS = {
     "python.executable": "python",
     "ttm.suggested_pages_limit": 3145728,
 }
-PLACES = re.compile(r"(?<![\w~.$])/(?=(?:proc|sys|dev/(?!null)|etc|usr/share)\b)")
+PLACES = re.compile(r"(?<![\w~.$])/(?=(?:proc|sys|dev/(?!null)|etc|usr/share|usr/lib)\b)")
 
 
 def passes(check: str, scene: Scene, place: Path, machine: Machine) -> bool:

@@ -7,52 +7,25 @@ override makes the runtime believe in another target; it is offered only within 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from rocmend.codeobject.isa import SPIRV, normalise
-from rocmend.codeobject.matching import Match, Verdict, describe, find_matches, shown_settings, shown_targets
+from rocmend.codeobject.matching import Match, Verdict, describe, shown_targets
 from rocmend.codeobject.model import Component, Inspection, TargetUse, tally
+from rocmend.codeobject.part_service import ComponentService, Gpu, gpu_of, serve_part
 from rocmend.codeobject.roles import Role, role_of
 from rocmend.codeobject.variants import loaded_parts
 from rocmend.core.errors import UsageError
-from rocmend.core.gfx import GfxTarget, lookup, override_between, parse_target_id, targets
+from rocmend.core.gfx import GfxTarget, override_between, targets
 from rocmend.core.units import count_text
 
 __all__ = ["ComponentService", "Service", "Verdict", "serve", "service_for_targets"]
 
 OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
 _NAMED_FILES = 3
-_GET_AGAIN = re.compile(r"\bcut off|\bdamaged\b|not inflate\b")
-
-
-class ComponentService(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How one part of a package serves the GPU.
-
-    Attributes:
-        name: The part.
-        verdict: How it serves it.
-        reason: Why, and what it means where it does not.
-        via: The target whose code would run.
-        override: Value of HSA_OVERRIDE_GFX_VERSION that the verdict ``override`` needs.
-        role: ``kernels`` (nothing runs without), ``library`` (the operations it computes fail), ``tuning`` (slower).
-        objects: Code objects (or files) that would be used.
-        units: Fat binaries of the part; fewer ``objects`` than ``units`` mean that some operations fail.
-        variant: HIP version, where the package carries alternatives.
-    """
-
-    name: str
-    verdict: Verdict
-    reason: str
-    via: str = ""
-    override: str = ""
-    role: str = Role.KERNELS.value
-    objects: int = 0
-    units: int = 0
-    variant: str = ""
 
 
 class Service(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,93 +55,6 @@ class Service(msgspec.Struct, frozen=True, omit_defaults=True):
     only_with: tuple[str, ...] = ()
 
 
-class _Gpu(msgspec.Struct, frozen=True):
-    """The GPU asked about: its target, and its settings where they are known."""
-
-    target: GfxTarget
-    settings: dict[str, bool]
-
-    @property
-    def shown(self) -> str:
-        return self.target.name + shown_settings(self.settings)
-
-
-def _gpu(name: str) -> _Gpu:
-    return _Gpu(lookup(name), dict(parse_target_id(name).features))
-
-
-# -- part by part ------------------------------------------------------------------------------------------------------
-
-
-def _serve_part(part: Component, gpu: _Gpu, override: str) -> tuple[ComponentService, Match | None]:
-    role = role_of(part.name)
-    common: dict[str, Any] = {"role": role.kind.value, "units": part.units, "variant": part.variant}
-    matches = find_matches(part.targets, gpu.target, gpu.settings)
-    best, covered = _pick([match for match in matches if match.use.objects], part.units)
-    damage = _damage(part, matches, gpu)
-    if damage:
-        return ComponentService(part.name, Verdict.UNKNOWN, damage, objects=covered, **common), None
-    if best is None:
-        other = [use for use in part.targets if use.target.partition(":")[0] == gpu.target.name]
-        held = shown_targets(other or part.targets)
-        reason = f"holds no code for {gpu.shown} (it holds {held}): {role.without}"
-        return ComponentService(part.name, Verdict.NONE, reason, **common), None
-    if 2 * covered < part.units:
-        reason = f"holds code for {gpu.shown} in {covered} of its {part.units} fat binaries only: {role.without}"
-        return ComponentService(part.name, Verdict.NONE, reason, objects=covered, **common), None
-    partly = ""
-    if covered < part.units:
-        partly = f", but in {covered} of its {part.units} fat binaries only: what the others compute fails"
-    return (
-        ComponentService(
-            part.name,
-            Verdict.OVERRIDE if override else best.verdict,
-            f"{describe(best, gpu.target)}{partly}.",
-            best.use.target,
-            override,
-            objects=covered,
-            **common,
-        ),
-        best,
-    )
-
-
-def _damage(part: Component, matches: Sequence[Match], gpu: _Gpu) -> str:
-    """Say which of the code that the GPU would load is damaged; "" where none is.
-
-    Generic code is loaded only where a fat binary holds none for the target itself.
-    """
-    if part.damaged:
-        files = count_text(part.files, "file")
-        again = ": get it again" if _GET_AGAIN.search(part.damage) else ""
-        return f"{part.damaged} of its {files} cannot be relied on ({part.damage}){again}."
-    native = [match.use for match in matches if match.verdict is Verdict.NATIVE]
-    whole = sum(use.objects for use in native)
-    native_suffices = whole and whole >= part.units
-    loaded = native if native_suffices or any(use.damaged for use in native) else [match.use for match in matches]
-    damaged = sum(use.damaged for use in loaded)
-    if not damaged:
-        return ""
-    objects = count_text(damaged + sum(use.objects for use in loaded), "code object")
-    first = next(use.damage for use in loaded if use.damaged)
-    return f"{damaged} of its {objects} for {gpu.shown} cannot be loaded: {first}."
-
-
-def _pick(matches: Sequence[Match], units: int) -> tuple[Match | None, int]:
-    """Return the match that stands for a part, and how many of its fat binaries some match serves.
-
-    The loader decides for each fat binary, so that specific code in some and generic code in the others go together.
-    """
-    if not matches:
-        return None, 0
-    alike = [match for match in matches if match.rank[0] == matches[0].rank[0]]
-    covered = sum(match.use.objects for match in alike)
-    best = matches[0]
-    if 2 * best.use.objects < units:
-        best = max(alike, key=lambda match: match.use.objects)
-    return best, min(covered, units) if units else covered
-
-
 class _Outcome(msgspec.Struct, frozen=True):
     """All parts together: how each is served, and what decides.
 
@@ -189,8 +75,8 @@ class _Outcome(msgspec.Struct, frozen=True):
         return bool(self.deciding) and not self.unserved and not self.undecided
 
 
-def _serve_parts(components: Sequence[Component], gpu: _Gpu, override: str = "") -> _Outcome:
-    served = [_serve_part(component, gpu, override) for component in components]
+def _serve_parts(components: Sequence[Component], gpu: Gpu, override: str = "") -> _Outcome:
+    served = [serve_part(component, gpu, override) for component in components]
     parts = tuple(part for part, _ in served)
     lacking = [part.name for part in parts if part.verdict is Verdict.NONE and part.role == Role.KERNELS.value]
     has_kernels = any(part.role == Role.KERNELS.value for part in parts)
@@ -260,10 +146,10 @@ def _refused(components: Sequence[Component], gpu: GfxTarget) -> tuple[str, ...]
     return (f"{OVERRIDE_VARIABLE}={refused.value} is refused: {refused.reason}",)
 
 
-def _by_override(components: Sequence[Component], gpu: _Gpu) -> Service | None:
+def _by_override(components: Sequence[Component], gpu: Gpu) -> Service | None:
     for other in _candidates(components, gpu.target):
         judged = override_between(gpu.target, other)
-        passing = _Gpu(other, gpu.settings)
+        passing = Gpu(other, gpu.settings)
         outcome = _serve_parts(components, passing, judged.value)
         if not outcome.runs:
             continue
@@ -289,7 +175,7 @@ def _by_override(components: Sequence[Component], gpu: _Gpu) -> Service | None:
     return None
 
 
-def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
+def _serve(components: Sequence[Component], gpu: Gpu) -> Service:
     outcome = _serve_parts(components, gpu)
     if outcome.runs:
         worst = max(outcome.deciding, key=lambda match: match.rank)
@@ -324,7 +210,7 @@ def _serve(components: Sequence[Component], gpu: _Gpu) -> Service:
     return Service(gpu.shown, Verdict.NONE, reason, components=outcome.parts, cautions=cautions)
 
 
-def _not_beside_each(outcome: _Outcome, mixed: dict[str, tuple[list[str], list[str]]], gpu: _Gpu) -> Service:
+def _not_beside_each(outcome: _Outcome, mixed: dict[str, tuple[list[str], list[str]]], gpu: Gpu) -> Service:
     """Judge a package whose libraries serve the GPU for some HIP versions only: the worst of them counts."""
     texts = [
         f"its libraries for HIP {', '.join(without)} hold no code for {gpu.shown}, those for HIP {', '.join(able)} do"
@@ -337,7 +223,7 @@ def _not_beside_each(outcome: _Outcome, mixed: dict[str, tuple[list[str], list[s
     return Service(gpu.shown, Verdict.NONE, reason, only_with=only, components=outcome.parts, cautions=cautions)
 
 
-def _undecided(outcome: _Outcome, gpu: _Gpu) -> Service:
+def _undecided(outcome: _Outcome, gpu: Gpu) -> Service:
     parts = "; ".join(f"{_shown_part(part)}: {part.reason}" for part in outcome.undecided[:_NAMED_FILES])
     reason = f"code that it would load is damaged or could not be read. {parts}"
     cautions = [text for text in _cautions(outcome.parts) if text not in parts]
@@ -362,7 +248,7 @@ def serve(inspection_or_targets: Inspection | Sequence[str], target: str, *, hip
     """
     if not isinstance(inspection_or_targets, Inspection):
         return service_for_targets(inspection_or_targets, target)
-    gpu = _gpu(target)
+    gpu = gpu_of(target)
     components = [part for part in inspection_or_targets.components if part.targets or part.damaged]
     if not _held(components) and not _any_damaged(components):
         return _without_code(inspection_or_targets, gpu)
@@ -398,7 +284,7 @@ def _unread(inspection: Inspection) -> str:
     return f"{count_text(len(paths), 'file')} could not be read ({', '.join(paths[:_NAMED_FILES])}{more})"
 
 
-def _without_code(inspection: Inspection, gpu: _Gpu) -> Service:
+def _without_code(inspection: Inspection, gpu: Gpu) -> Service:
     packs = sorted({pack for file in inspection.files for pack in file.packs})
     if packs:
         reason = (
@@ -438,7 +324,7 @@ def service_for_targets(targets: Sequence[str], gfx: str, *, components: Mapping
     Raises:
         UsageError: No such target, or a component without targets.
     """
-    gpu = _gpu(gfx)
+    gpu = gpu_of(gfx)
     parts = [part for part in _parts(components or {}) if part.targets or part.damaged]
     if not _held(parts) and not _any_damaged(parts):
         parts = [Component("kernels", 1, _uses(targets))]

@@ -20,7 +20,8 @@ _COMMENT = re.compile(r"\s{2,}# ")
 
 _IMPORTS = re.compile(r"(?:^|[\s/(])(?:python[\d.]*['\"]?\s+-[cm]|pip|rocmend)\s")
 """A check that Python could load modules of the working folder for."""
-_CHECK_LIMIT_S = 60
+_CHECK_LIMIT_S = 180
+"""Enough to read a PyTorch of several gigabytes from a slow disk."""
 
 _HEAD = r"""#!/bin/sh
 # Plan for {machine}, from facts read on {date}; made by `rocmend doctor --plan sh`.
@@ -73,7 +74,7 @@ ask() {
 boot_of() { sed -n "s/^$1 //p" "$state" | tail -n 1; }
 remember() { printf '%s %s\n' "$1" "$boot" >>"$state"; }
 
-# limited TEST: run a check in a shell of its own, which is stopped after a minute
+# limited TEST: run a check in a shell of its own, which is stopped after @LIMIT@ s
 limited() {
     if command -v timeout >/dev/null; then
         PYTHONSAFEPATH=1 timeout -k 5 @LIMIT@ sh -c "$1" </dev/null
@@ -102,7 +103,8 @@ look() {
     return 1
 }
 
-# step NUMBER HOW TEST EFFECT: HOW is run or hand, TEST is none, user or root, EFFECT is now or reboot
+# step NUMBER HOW TEST EFFECT: HOW is run or hand, TEST is none, user or root, EFFECT is now, reboot or next: in the
+# shell that runs the script the next time
 step() {
     printf '\n'
     "about_$1"
@@ -137,6 +139,10 @@ step() {
     remember "$1"
     if [ "$4" = reboot ]; then
         pending=yes
+        return
+    fi
+    if [ "$4" = next ] && [ "$3" != none ]; then
+        printf '   This script still has the old environment: run it again from that shell to check it.\n'
         return
     fi
     look "$1" "$3"
@@ -205,7 +211,8 @@ def _call(step: Step) -> str:
     if step.phase is Phase.REBOOT:
         return f"reboot_step {step.number}"
     how = "hand" if _by_hand(step) else "run"
-    effect = "reboot" if "reboot" in step.needs else "now"
+    of_shell = how == "hand" and step.phase is Phase.ENVIRONMENT
+    effect = "reboot" if "reboot" in step.needs else "next" if of_shell else "now"
     return f"step {step.number} {how} {_test(step)} {effect}"
 
 
@@ -261,7 +268,8 @@ def _wrapped(text: str) -> list[str]:
 def _rest(plan: Plan) -> str:
     """Return as comments what the script does not do."""
     made = ""
-    for heading, steps in (("Optional", plan.optional), ("If it still fails, investigate", plan.investigate)):
+    look = "If it still fails, investigate" if plan.steps else "Look into"
+    for heading, steps in (("Optional", plan.optional), (look, plan.investigate)):
         if steps:
             made += f"\n# {heading}:\n"
         for step in steps:
