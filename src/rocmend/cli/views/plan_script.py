@@ -273,7 +273,8 @@ def _wrapped(text: str) -> list[str]:
 def _rest(plan: Plan) -> str:
     """Return as comments what the script does not do."""
     made = ""
-    for heading, steps in (("Optional", plan.optional), ("If it still fails, investigate", plan.investigate)):
+    look = "If it still fails, investigate" if plan.steps else "Look into"
+    for heading, steps in (("Optional", plan.optional), (look, plan.investigate)):
         if steps:
             made += f"\n# {heading}:\n"
         for step in steps:
