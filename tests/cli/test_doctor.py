@@ -172,3 +172,32 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         by_action["install-native-torch"]["number"]
     ]
     assert set(plan) <= {"steps", "optional", "investigate", "decide"}
+
+
+def test_a_step_names_the_word_on_the_kernel_command_line(rocmend: Run) -> None:
+    title = "Correct the kernel command line: aamdgpu.cwsr_enable=0"
+    comment = "/etc/default/grub   # change or remove aamdgpu.cwsr_enable=0 in GRUB_CMDLINE_LINUX_DEFAULT"
+    for form in ([], ["--plan", "sh"]):
+        text = rocmend("doctor", "--machine", "strix-halo", *form).out
+        assert title in text
+        assert comment in text
+
+
+def test_an_entrys_remedies_say_when_each_applies(rocmend: Run) -> None:
+    text = " ".join(rocmend("kb", "show", "kernel-unknown-parameter").out.split())
+    assert 'Where matches(kernel.unknown_params_text, "cwsr_enable") and gpu.mes_version == 0x83' in text
+    assert "Where" not in rocmend("kb", "show", "kernel-unknown-parameter", "--machine", "strix-halo").out
+
+
+def test_a_killed_process_is_no_matter_where_there_is_no_amd_gpu(rocmend: Run, machines: Path, tmp_path: Path) -> None:
+    machine = tmp_path / "no-amd-gpu"
+    shutil.copytree(machines / "no-amd-gpu", machine)
+    log = "[  812.4] Memory cgroup out of memory: Killed process 4127 (node) total-vm:9000kB, anon-rss:6000kB\n"
+    told = {"argv": ["dmesg"], "ending": "exited", "exit_code": 0, "stdout": log, "time_ms": 2}
+    (machine / "commands" / "dmesg.json").write_bytes(msgspec.json.encode(told))
+    done = rocmend("doctor", "--machine", machine)
+    assert "This machine has no AMD GPU. 1 warning" in done.out
+    assert "Look into\n- Check the slot" in done.out
+    assert "memory-oom-kill" not in done.out
+    assert "# Look into:" in rocmend("doctor", "--machine", machine, "--plan", "sh").out
+    assert "memory-oom-kill" in rocmend("doctor", "--machine", machine, "--model-size", "60GiB").out

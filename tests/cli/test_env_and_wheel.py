@@ -161,3 +161,9 @@ def test_inspect_heads_a_package_of_variants_with_the_worst(rocmend: Run, tmp_pa
     assert (known.code, known.out.splitlines()[1]) == (0, "gfx1010: runs natively")
     wrong = rocmend("wheel", "inspect", package, "--hip", "newest")
     assert (wrong.code, "expected a version such as 7.2" in wrong.err) == (2, True)
+
+
+def test_an_image_is_told_to_leave_a_variable_out(rocmend: Run) -> None:
+    text = rocmend("env", "--for", "pytorch", "--machine", "rx-5600-xt", "--shell", "docker").out
+    assert not [line for line in text.splitlines() if line.startswith("ENV") and line.endswith("=")]
+    assert "(leave HSA_OVERRIDE_GFX_VERSION out of the image" in text

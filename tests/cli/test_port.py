@@ -390,7 +390,7 @@ def test_single_files_are_linted_by_the_projects_settings(
     (project / "third_party" / "other.cu").write_text(KERNEL)
     (project / "README.md").write_text("cudaMalloc\n")
     monkeypatch.chdir(project)
-    rest = ("README.md", "fast/train.py", "third_party/other.cu", "deleted.cu")
+    rest = ("README.md", "fast/train.py", "third_party/other.cu")
     assert rocmend("port", "lint", *rest).code == 0
     found = rocmend("port", "lint", "./kernel.cu", *rest, "--json")
     assert (found.code, [file["path"] for file in data_of(found)["files"]]) == (1, ["kernel.cu"])
@@ -402,6 +402,30 @@ def test_single_files_are_linted_by_the_projects_settings(
     assert [file["path"] for file in known["files"]] == ["new.cu"]
     rocmend("port", ".", "--apply")
     assert rocmend("port", "lint", "kernel.cu", "new.cu").code == 0, "a guard is no finding"
+
+
+def test_lint_reads_what_was_named_or_says_that_it_did_not(
+    rocmend: Rocmend, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "inner" / ".git").mkdir(parents=True)
+    (project / "inner" / "other.cu").write_text(KERNEL)
+    (project / "good.cu").write_text("int main() { return 0; }\n")
+    (project / "README.md").write_text("cudaMalloc\n")
+    monkeypatch.chdir(project)
+    for wrong, why in {
+        ("nothing.cu",): "nothing.cu does not exist",
+        ("",): "is a folder",
+        ("fast",): "fast is a folder",
+        ("inner/other.cu",): "a git repository of its own, inner",
+        ("good.cu", "typo.cu"): "typo.cu does not exist",
+    }.items():
+        done = rocmend("port", "lint", *(str(one) for one in wrong))
+        assert (done.code, why in " ".join(done.err.split())) == (2, True), (wrong, done)
+    done = rocmend("port", "lint", "README.md")
+    assert done.code == 0
+    assert "No file was read" in done.out
+    assert "README.md was not read: its name is not" in " ".join(done.out.split())
+    assert "1 file read" in rocmend("port", "lint", "good.cu", "README.md").out
 
 
 def test_what_is_known_is_not_told_again(rocmend: Rocmend, project: Path, tmp_path: Path) -> None:

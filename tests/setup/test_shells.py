@@ -65,6 +65,12 @@ def test_systemd_and_docker_and_powershell_lines() -> None:
     assert 'ENV PATH="/opt/rocm/bin:${PATH}"' in write([path], "docker", title="t")
 
 
+def test_docker_sets_no_variable_to_nothing() -> None:
+    text = write([Line("HSA_XNACK", "", Action.UNSET, "", "e")], "docker", title="t")
+    assert "ENV" not in text
+    assert "`unset HSA_XNACK` in the entrypoint" in text
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_line_has_its_reason_and_source(shell: str) -> None:
     text = write(_lines(), shell, title="t")

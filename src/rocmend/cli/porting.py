@@ -200,7 +200,7 @@ def linted(
         baseline: A file of findings that are known.
 
     Raises:
-        UsageError: A file is outside of the working folder.
+        UsageError: A path is not a file that can be read, or is outside of the working folder or in a repository in it.
     """
     from rocmend.port.baseline import read_baseline, without_known
 
@@ -211,6 +211,8 @@ def linted(
         raise UsageError(
             "port lint", f"{outside} is outside the working folder.", next_step="Run it in the project's folder."
         )
+    for file, path in zip(files, paths, strict=True):
+        _require_file(file, path, root)
     only = frozenset(path.relative_to(root).as_posix() for path in paths)
     found = analyse(Path(), select=select, ignore=ignore, only=only)
     if baseline is not None:
@@ -221,6 +223,30 @@ def linted(
         for file in found.files
     )
     return msgspec.structs.replace(found, files=tuple(file for file in kept if file.issues or file.unread))
+
+
+def _require_file(file: Path, path: Path, root: Path) -> None:
+    """Check that a path names a file of the project in a folder: of any other, no findings would say nothing.
+
+    Raises:
+        UsageError: It does not.
+    """
+    why, next_step = "", "Name files that exist (`git diff --name-only --diff-filter=d` leaves out deleted ones)."
+    if path.is_dir():
+        why, next_step = (
+            "is a folder",
+            f"Name its files, or check all of it:\n  {shlex.join(['rocmend', 'port', str(file)])}",
+        )
+    elif not os.path.lexists(path):
+        why = "does not exist"
+    elif not path.is_symlink() and not (path.is_file() and os.access(path, os.R_OK)):
+        why = "is not a file that can be read"
+    elif inner := next(
+        (one for one in path.parents if one.is_relative_to(root) and one != root and (one / ".git").exists()), None
+    ):
+        why, next_step = f"is in a git repository of its own, {inner.relative_to(root)}", "Run it in that folder."
+    if why:
+        raise UsageError("port lint", f"{file} {why}.", next_step=next_step)
 
 
 def ported(

@@ -92,6 +92,8 @@ def stand_in(key: str) -> str:
         return "OLD_VALUE"
     if key.startswith(("packages[", "rocm.packages[")):
         return "VERSION"
+    if key == "kernel.unknown_params_given":
+        return "THE_WORD"
     return "ROCM_FOLDER" if key == "rocm.path" else key.replace(".", "_").upper()
 
 

@@ -46,7 +46,13 @@ _NOISE = KeyPatterns(
 
 _RESTATED = KeyPatterns(
     (
-        *("dmesg.classes", "kernel.unknown_params_text", "override.reason", "torch.rocm_match_reason"),
+        *(
+            "dmesg.classes",
+            "kernel.unknown_params_given",
+            "kernel.unknown_params_text",
+            "override.reason",
+            "torch.rocm_match_reason",
+        ),
         *("gpu.*.torch_service_reason", "gpu.*.torch_service_cautions"),
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -86,8 +86,9 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         wanted = _chosen_rules(select or chosen.select, [*chosen.ignore, *ignore])
         walked = single or walk(folder, exclude=chosen.exclude)
         names = _names(folder, walked, alone=single is not None)
+        passed_over: tuple[str, ...] = ()
         if only is not None:
-            walked = _only(walked, only)
+            walked, passed_over = _only(walked, only)
         seen, to_read = _known(walked.files, known)
         from_cache, total = len(seen), len(walked.files)
         if progress:
@@ -113,7 +114,12 @@ def analyse(  # noqa: PLR0913  a run is told what to read, by which rules and ho
         suppressed=sum(one.suppressed for one in seen),
         folders={left.path: left.reason for left in walked.folders},
         submodules=tuple(walked.submodules),
-        notes=(*_problems(folder), *_left_out(files, chosen.project_time_limit_s), *(known.notes if known else ())),
+        notes=(
+            *passed_over,
+            *_problems(folder),
+            *_left_out(files, chosen.project_time_limit_s),
+            *(known.notes if known else ()),
+        ),
         narrowed=len(wanted) < len(rules()),
     )
 
@@ -149,10 +155,24 @@ def _chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str
     return frozenset(rule for rule in kept if not rule.startswith(tuple(given[1])))
 
 
-def _only(walked: Walked, paths: frozenset[str]) -> Walked:
-    """Return what a walk found of these paths."""
+def _only(walked: Walked, paths: frozenset[str]) -> tuple[Walked, tuple[str, ...]]:
+    """Return what a walk found of these paths, and a sentence on each that it did not."""
     left_out = [one for one in walked.left_out if one.path in paths]
-    return Walked([one for one in walked.files if one.path in paths], left_out, [], [])
+    files = [one for one in walked.files if one.path in paths]
+    missing = sorted(paths - {one.path for one in files} - {one.path for one in left_out})
+    folders = {one.path: one.reason for one in walked.folders}
+    return Walked(files, left_out, [], []), tuple(f"{path} was not read: {_why(path, folders)}." for path in missing)
+
+
+def _why(path: str, folders: Mapping[str, str]) -> str:
+    """Return why a walk did not come by a file."""
+    where = next((str(one) for one in PurePosixPath(path).parents if str(one) in folders), "")
+    if where:
+        return f"{where} is not entered, {folders[where]}"
+    known = kind(path)
+    if known is not None and not known:
+        return "its name is not that of a CUDA, C++, Python or build file"
+    return "the project excludes it, or git ignores it"
 
 
 def _known(files: Iterable[FoundFile], known: Cache | None) -> tuple[list[Look], list[FoundFile]]:

@@ -68,7 +68,7 @@ def environment(machine: Machine, knowledge: Knowledge, workload: str, *, always
     claims: dict[tuple[str, str], list[_Claim]] = {}
     undecided: dict[str, tuple[str, ...]] = {}
     for entry, setting in _settings(knowledge, workload):
-        if setting.unset and not always_unset and not machine.value(f"env.{setting.name}"):
+        if setting.unset and not always_unset and machine.value(f"env.{setting.name}") is None:
             continue
         matches = matcher.match(msgspec.structs.replace(entry, when=setting.when, subject=""))
         standing = next((match for match in matches if match.applies), None)

@@ -90,7 +90,11 @@ def _double_quote(text: str) -> str:
 
 def _docker(line: Line) -> str:
     if line.action is Action.UNSET:
-        return f"ENV {line.name}="
+        # An empty value is a value, which programs and the runtime read; a Dockerfile cannot unset.
+        return (
+            f"# (leave {line.name} out of the image; where the base image sets it,\n"
+            f"# `unset {line.name}` in the entrypoint)"
+        )
     if line.action is Action.PREPEND:
         return f'ENV {line.name}={_double_quote(line.value)[:-1]}:${{{line.name}}}"'
     return f"ENV {line.name}={_double_quote(line.value)}"

@@ -91,7 +91,7 @@ def command(
         if target and diagnosis.hypothetical_target:
             raise UsageError(
                 "doctor",
-                f"there is no plan for {target}: no machine with it was judged, as this one has none.",
+                f"nothing was judged, as this machine has no {target}: there is no plan for it.",
                 next_step=f"Run `rocmend doctor --target {target}` for its known problems.",
             )
         write_result(plan_script(diagnosis))

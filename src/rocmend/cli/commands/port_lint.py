@@ -15,7 +15,10 @@ from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
     "lint",
     examples=(
         ("rocmend port lint csrc/reduce.cu train.py", "what needs porting in two files"),
-        ("rocmend port lint $(git diff --name-only main)", "what needs porting in the files that a branch changed"),
+        (
+            "rocmend port lint $(git diff --name-only --diff-filter=d main)",
+            "what needs porting in the files that a branch changed",
+        ),
         ("rocmend port lint --baseline known.json train.py", "only findings that are not in the baseline"),
     ),
 )
@@ -35,8 +38,9 @@ def command(
     """Check single files for code that needs a port.
 
     For editors, pre-commit and reviews. Run it in the project's folder, whose settings apply ([tool.rocmend.port] in
-    pyproject.toml). Files that no rule reads, that the project excludes, or that are gone are passed over, so any list
-    of changed files will do. Nothing is written. Exit code 1 means that there is a finding; notes are not reported.
+    pyproject.toml). Files that no rule reads or that the project excludes are passed over, with a line that says so; a
+    path that is not a file that can be read is an error. Nothing is written. Exit code 1 means that there is a
+    finding; notes are not reported.
     """
     from rocmend.cli.porting import linted, listed
     from rocmend.cli.views.port_lint import lint_document

@@ -36,6 +36,8 @@ def diagnosis_document(diagnosis: Diagnosis, machine: Machine) -> Document:
         blocks.append(Section("What was found", cards))
     blocks += undecided_blocks(diagnosis)
     summary, tone = verdict(diagnosis)
+    if machine.value("gpus.amd_present") is False and not diagnosis.hypothetical_target:
+        summary = f"This machine has no AMD GPU. {summary}"
     footer = "Nothing was changed. `rocmend doctor --explain ID` explains a finding, `-v` all of them."
     if diagnosis.plan.steps:
         footer += (

@@ -26,14 +26,21 @@ def source_links(sources: tuple[Source, ...]) -> Links:
     return Links("Source" if len(made) == 1 else "Sources", made)
 
 
-def remedy_blocks(remedies: tuple[Remedy, ...]) -> tuple[Block, ...]:
-    """Lay out what can be done, with its risk, how to check it and how to undo it."""
+def remedy_blocks(remedies: tuple[Remedy, ...], *, conditions: bool = False) -> tuple[Block, ...]:
+    """Lay out what can be done, with its risk, how to check it and how to undo it.
+
+    Args:
+        remedies: What can be done.
+        conditions: Whether to say where each is for: of no machine in particular.
+    """
     blocks: list[Block] = []
     for remedy in remedies:
         needs = f" Needs {', '.join(remedy.needs)}." if remedy.needs else ""
         note = f": {remedy.risk_note}" if remedy.risk_note else "."
         risk = f" Risk: {remedy.risk}{note}" if remedy.risk != "none" or remedy.risk_note else ""
         blocks.append(Text(f"**{remedy.relation}:** {remedy.text}{needs}{risk}"))
+        if conditions and remedy.when:
+            blocks.append(Text(f"Where `{remedy.when}`", Tone.MUTED))
         if remedy.commands:
             blocks.append(Code("\n".join(remedy.commands), "bash"))
         if remedy.check:
@@ -73,10 +80,11 @@ def entry_document(explanation: Explanation, knowledge: Knowledge) -> Document:
         ("reviewed", str(entry.reviewed), f"to be checked again by {entry.review_by}"),
     )
     blocks: list[Block] = [Pairs(pairs), Text(entry.body)]
+    here = any(match.applies for match in explanation.matches)
     if entry.effect:
         blocks.append(Section("Figures", (table(["what", "value", "basis", "condition"], _effects(entry.effect)),)))
     if entry.remedy:
-        blocks.append(Section("What to do", remedy_blocks(entry.remedy)))
+        blocks.append(Section("What to do", remedy_blocks(entry.remedy, conditions=not here)))
     settings = [_setting(entry, number) for number in range(len(entry.setting))]
     if settings:
         blocks.append(Section("Settings", (table(["variable", "value", "for", "why"], settings),)))

@@ -22,7 +22,7 @@ def plan_blocks(plan: Plan) -> list[Block]:
     if plan.optional:
         blocks.append(Section("Optional", (Steps(tuple(_step(step, plan) for step in plan.optional)),)))
     if plan.investigate:
-        title = "If it still fails, investigate" if plan.steps else "Investigate"
+        title = "If it still fails, investigate" if plan.steps else "Look into"
         blocks.append(Section(title, (Steps(tuple(_step(step, plan) for step in plan.investigate)),)))
     return blocks
 
@@ -46,7 +46,7 @@ def _decide(one: Decide) -> Card:
 
 
 def steps_text(entry_id: str, plan: Plan) -> str:
-    """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``see Investigate``."""
+    """Return where a plan deals with a finding: ``step 2``, ``steps 1 and 3``, ``investigate``."""
     numbers = [step.number for step in plan.steps if entry_id in step.settles]
     if numbers:
         return _steps(numbers)

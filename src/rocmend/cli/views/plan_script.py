@@ -76,11 +76,16 @@ remember() { printf '%s %s\n' "$1" "$boot" >>"$state"; }
 
 # limited TEST: run a check in a shell of its own, which is stopped after @LIMIT@ s
 limited() {
-    if command -v timeout >/dev/null; then
-        PYTHONSAFEPATH=1 timeout -k 5 @LIMIT@ sh -c "$1" </dev/null
-    else
-        PYTHONSAFEPATH=1 sh -c "$1" </dev/null
-    fi
+    limit=
+    if command -v timeout >/dev/null; then limit='timeout -k 5 @LIMIT@'; fi
+    # shellcheck disable=SC2086  # words
+    PYTHONSAFEPATH=1 $limit sh -c "$1" </dev/null &
+    # it is in a process group of its own, which Ctrl-C does not reach
+    trap 'kill "$!"; exit 130' INT
+    wait "$!"
+    found=$?
+    trap - INT
+    return "$found"
 }
 
 # look NUMBER TEST: run a step's check; 0 it passes, 1 it does not, 2 it was not run
@@ -268,7 +273,8 @@ def _wrapped(text: str) -> list[str]:
 def _rest(plan: Plan) -> str:
     """Return as comments what the script does not do."""
     made = ""
-    for heading, steps in (("Optional", plan.optional), ("If it still fails, investigate", plan.investigate)):
+    look = "If it still fails, investigate" if plan.steps else "Look into"
+    for heading, steps in (("Optional", plan.optional), (look, plan.investigate)):
         if steps:
             made += f"\n# {heading}:\n"
         for step in steps:

@@ -17,8 +17,11 @@ def lint_document(found: Analysis) -> Document:
         Section(file.path, (issues_table(file.issues) if file.issues else Text(f"Not read: {file.skipped}"),))
         for file in found.files
     ]
+    notes = (Text("\n".join(f"- {note}" for note in found.notes), Tone.MUTED),) if found.notes else ()
     if not blocks:
-        return Document("Port", f"Nothing needs a port: {files} read.", Tone.GOOD, ())
+        if not found.looked_at:
+            return Document("Port", "No file was read.", Tone.MUTED, notes)
+        return Document("Port", f"Nothing needs a port: {files} read.", Tone.GOOD, notes)
     summary = f"{count_text(len(found.issues), 'finding')} in {count_text(len(blocks), 'file')}; {files} read."
     footer = "`rocmend port --explain ID` explains a rule; `rocmend port . --apply` writes what is called rewritten."
-    return Document("Port", summary, Tone.WARNING, tuple(blocks), footer)
+    return Document("Port", summary, Tone.WARNING, (*blocks, *notes), footer)

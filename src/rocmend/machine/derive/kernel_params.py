@@ -19,6 +19,7 @@ from rocmend.machine.facts import FactSink, Machine, derivation
     "kernel_params",
     facts={
         "kernel.unknown_params": "Misspelled parameters: given, suggestion (empty where there is none), where, why.",
+        "kernel.unknown_params_given": "The words themselves: 'aamdgpu.cwsr_enable=0'.",
         "kernel.unknown_params_text": "The same in one line: 'aamdgpu.cwsr_enable=0 (amdgpu.cwsr_enable=0?)'.",
     },
     needs=("kernel.params", "modprobe.options", "amdgpu.params"),
@@ -27,7 +28,7 @@ def derive(machine: Machine, facts: FactSink) -> None:
     """Check the command line and modprobe's options against the modules' own lists."""
     params, options = machine.value("kernel.params"), machine.value("modprobe.options")
     if not isinstance(params, dict):
-        for key in ("kernel.unknown_params", "kernel.unknown_params_text"):
+        for key in ("kernel.unknown_params", "kernel.unknown_params_given", "kernel.unknown_params_text"):
             facts.gap(key, why_missing(machine, "kernel.params"), source="kernel.params")
         return
     loaded = machine.value("amdgpu.params")
@@ -41,6 +42,7 @@ def derive(machine: Machine, facts: FactSink) -> None:
                 found.append({**problem, "where": where})
     source = "kernel.params, modprobe.options, amdgpu.params"
     facts.put("kernel.unknown_params", found, source=source)
+    facts.put("kernel.unknown_params_given", " ".join(item["given"] for item in found), source=source)
     texts = (item["given"] + (f" ({item['suggestion']}?)" if item["suggestion"] else "") for item in found)
     facts.put("kernel.unknown_params_text", ", ".join(texts), source=source)
 
