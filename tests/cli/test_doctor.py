@@ -201,3 +201,14 @@ def test_a_killed_process_is_no_matter_where_there_is_no_amd_gpu(rocmend: Run, m
     assert "memory-oom-kill" not in done.out
     assert "# Look into:" in rocmend("doctor", "--machine", machine, "--plan", "sh").out
     assert "memory-oom-kill" in rocmend("doctor", "--machine", machine, "--model-size", "60GiB").out
+
+
+def test_what_uses_no_pytorch_is_told_to_install_none(rocmend: Run) -> None:
+    done = rocmend("doctor", "--machine", "strix-halo", "--for", "llama.cpp", "--json")
+    steps = {step["action"]: step for step in msgspec.json.decode(done.out)["data"]["plan"]["steps"]}
+    assert "install-native-torch" not in steps
+    build = steps["install-native-llama-cpp"]
+    assert "`rocmend wheel choose llama.cpp`" in build["text"]
+    assert build["commands"]
+    assert build["number"] in steps["unset-variable:HSA_OVERRIDE_GFX_VERSION"]["after"]
+    assert "install-native-llama-cpp" not in rocmend("doctor", "--machine", "strix-halo", "--json").out

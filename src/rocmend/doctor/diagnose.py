@@ -11,7 +11,7 @@ from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Se
 from rocmend.core.suggest import unknown
 from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
-from rocmend.kb.action import Action, action_name, on_machine
+from rocmend.kb.action import Action, action_name, on_machine, serves
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
@@ -106,7 +106,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
         remedies = tuple(
             _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu)
             for remedy in entry.remedy
-            if helps(remedy, machine, match.gpu)
+            if helps(remedy, machine, match.gpu) and serves(actions.get(action_name(remedy.action)), machine)
         )
         alike.setdefault((match.title, remedies), []).append(match)
     return [
