@@ -211,4 +211,23 @@ def test_what_uses_no_pytorch_is_told_to_install_none(rocmend: Run) -> None:
     assert "`rocmend wheel choose llama.cpp`" in build["text"]
     assert build["commands"]
     assert build["number"] in steps["unset-variable:HSA_OVERRIDE_GFX_VERSION"]["after"]
-    assert "install-native-llama-cpp" not in rocmend("doctor", "--machine", "strix-halo", "--json").out
+    assert "llama.cpp that has code" not in rocmend("doctor", "--machine", "strix-halo").out
+
+
+def test_what_only_root_may_read_is_read_by_the_rocmend_that_runs(rocmend: Run, tmp_path: Path) -> None:
+    (tmp_path / "rocmend").write_text("#!/bin/sh\n")
+    (tmp_path / "rocmend").chmod(0o755)
+    words = [sys.executable, "-m", "rocmend", "doctor", "--json"]
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}  # another rocmend is first on PATH
+    data = msgspec.json.decode(subprocess.run(words, capture_output=True, check=False, env=env).stdout)["data"]
+    commands = [one["command"] for one in data["plan"].get("decide", ()) if one.get("command")]
+    assert all(command.endswith("python -m rocmend doctor") or "python3" in command for command in commands)
+    text = " ".join(rocmend("doctor", "--machine", "no-driver").out.split())
+    assert 'sudo -E env "PATH=$PATH" rocmend doctor' in text
+    assert "Undo: sudo sysctl kernel.dmesg_restrict=1" in text
+
+
+def test_a_user_in_no_group_is_told_so_before_the_driver_runs(rocmend: Run) -> None:
+    done = rocmend("doctor", "--machine", "no-driver", "--json")
+    steps = msgspec.json.decode(done.out)["data"]["plan"]["steps"]
+    assert [step["action"] for step in steps] == ["join-gpu-groups", "allow-amdgpu", "reboot"]

@@ -103,10 +103,12 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
     """Return one finding for all subjects of which the same is said: eight equal GPUs make one finding."""
     alike: dict[tuple[str, tuple[Remedy, ...]], list[Match]] = {}
     for match in matches:
+        helping = [remedy for remedy in entry.remedy if helps(remedy, machine, match.gpu)]
+        serving = [one for one in helping if serves(actions.get(action_name(one.action)), machine)]
+        if helping and not serving:
+            continue  # what it is about is not used for what the machine is for
         remedies = tuple(
-            _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu)
-            for remedy in entry.remedy
-            if helps(remedy, machine, match.gpu) and serves(actions.get(action_name(remedy.action)), machine)
+            _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu) for remedy in serving
         )
         alike.setdefault((match.title, remedies), []).append(match)
     return [
