@@ -119,7 +119,7 @@ def table(folder: Path, data: bytes) -> None:
 def numbers(folder: Path, data: bytes) -> None:
     from rocmend.lab.oracle import read_numbers
 
-    with pytest.raises(ValueError, match="does not hold a list of numbers") as caught:
+    with pytest.raises(ValueError, match="does not contain a list of numbers") as caught:
         read_numbers(written(folder, "numbers.json", b"[" + data))
     raise DataError("numbers", str(caught.value))
 

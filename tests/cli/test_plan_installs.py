@@ -17,6 +17,7 @@ from rocmend.doctor.records import Step
 from rocmend.kb.load import Knowledge, load_entries
 from rocmend.machine.collect import open_machine, snapshot
 from rocmend.machine.facts import Machine
+from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.setup.choose import Choice
 
 MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
@@ -72,6 +73,16 @@ def test_a_rocm_from_pip_is_undone_with_pip() -> None:
     assert step.undo == "`/home/user/venv/bin/python3 -m pip uninstall -y rocm`"
     assert "ROCM_PATH" not in step.text + step.undo
     assert step.check == "/home/user/venv/bin/python3 -m pip show rocm"
+
+
+def test_no_check_runs_a_python_that_nobody_named() -> None:
+    """The script of a plan runs checks before it asks; the .venv of a folder may be a stranger's."""
+    facts = {"onnxruntime__providers": ["CPUExecutionProvider"], "packages": {"jax-cuda12-plugin": "0.5", "jax": "0.5"}}
+    named = steps("strix-halo", **facts).values()
+    found = steps("strix-halo", python__found_by=IN_FOLDER, **facts).values()
+    assert any("/venv/bin/python3" in step.check for step in named)
+    assert not any("/venv/bin/python3" in step.check for step in found)
+    assert any("/venv/bin/python3" in step.expect for step in found)
 
 
 def test_an_installation_by_the_package_manager_needs_root_and_is_undone_there(monkeypatch: pytest.MonkeyPatch) -> None:

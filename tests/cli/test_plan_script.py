@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,10 +95,35 @@ def test_a_module_of_the_working_folder_is_never_loaded(before: str, go: Go, tmp
 
 
 def test_a_check_that_hangs_is_stopped(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocmend.cli.views.plan_script._TOOLS", _TOOLS.replace(f" {_CHECK_LIMIT_S} sh", " 0.1 sh"))
+    monkeypatch.setattr("rocmend.cli.views.plan_script._TOOLS", _TOOLS.replace(f" {_CHECK_LIMIT_S}'", " 0.1'"))
     done = go("ys", step(1, "hang", commands=("true",), check="sleep 30"))
     assert done.returncode == 0
     assert "was stopped" in done.stdout
+
+
+def test_ctrl_c_ends_a_check(tmp_path: Path) -> None:
+    mark = f"{tmp_path}/started"
+    made = diagnosis(step(1, "hang", commands=("true",), check=f"echo $$ > {mark}; exec sleep 97"))
+    (tmp_path / "plan.sh").write_text(plan_script(made))
+    (tmp_path / "answers").write_text("y\n")
+    with (tmp_path / "answers").open() as answers:
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+        run = subprocess.Popen(["sh", "plan.sh"], stdin=answers, stdout=subprocess.DEVNULL, cwd=tmp_path,
+                               env=environment, start_new_session=True)  # fmt: skip
+        wait_until(lambda: (tmp_path / "started").exists() and (tmp_path / "started").read_text().endswith("\n"))
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.wait(20) != 0
+        check = int((tmp_path / "started").read_text())
+        wait_until(
+            lambda: not Path(f"/proc/{check}").exists() or "Z" in Path(f"/proc/{check}/stat").read_text().split()[2]
+        )
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_it_goes_on_after_a_reboot(go: Go, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocmend.core.errors import UsageError
 from rocmend.core.records import Fact, Finding, Remedy, Severity, Source
 from rocmend.report import envelope, html, markdown, sarif, terminal
-from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, Tile, Tiles, table
+from rocmend.report.document import Card, Code, Document, Link, Links, Pairs, Section, Text, Tile, Tiles, Tone, table
 from rocmend.report.visible import as_markdown
 
 
@@ -51,13 +51,41 @@ def test_terminal_prints_square_brackets_as_they_are() -> None:
 
 def test_terminal_shows_long_keys_whole() -> None:
     key = 'modprobe.options["amdgpu.cwsr_enable"]'
-    stream = io.StringIO()
-    terminal.render(
-        Document("t", blocks=(Section("s", (Pairs(((key, "not set", "/etc/modprobe.d"),)),)),)), stream, width=80
+    text = _printed(Document("t", blocks=(Section("s", (Pairs(((key, "not set", "/etc/modprobe.d"),)),)),)))
+    assert text.splitlines()[3] == key
+    assert text.splitlines()[4].split() == ["not", "set", "/etc/modprobe.d"]
+
+
+_IDS = ("install-override-crosses-classes", "correctness-miopen-10-0-solvers-fail")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 110])
+def test_terminal_never_breaks_a_word(width: int) -> None:
+    sentence = "a sentence that takes more room than there is in a column of a table"
+    rows = [["warning", sentence, name, "float32 bfloat16"] for name in _IDS]
+    blocks = (
+        table(["severity", "finding", "id", "dtypes"], rows),
+        table(["id", "finding"], [[name, sentence] for name in _IDS]),
+        Pairs(tuple((name, sentence, name) for name in _IDS)),
+        Pairs(tuple((sentence, name, sentence) for name in _IDS)),
+        Tiles(tuple(Tile(name, "Warning", f"{sentence} {name}") for name in _IDS)),
+        Card(f"{sentence} {_IDS[0]}", Tone.WARNING, blocks=(Text(f"{sentence} {_IDS[1]}"),), ref=_IDS[0]),
     )
-    first, second = stream.getvalue().splitlines()[3:5]
-    assert "…" not in first
-    assert first.partition("  ")[0] + second.strip() == key
+    for block in blocks:
+        lines = _printed(Document("t", blocks=(block,)), width).splitlines()
+        assert max(map(len, lines)) <= width
+        words = " ".join(lines).split()
+        assert all(any(name in word for word in words) for name in _IDS)
+        assert {"sentence", "column"} <= set(words)
+
+
+def test_terminal_shows_a_row_as_two_lines_or_as_a_block_where_it_does_not_fit() -> None:
+    wide = table(["id", "what", "dtypes"], [["x" * 50, "cross-entropy", "float32 bfloat16"]])
+    two = _printed(Document("t", blocks=(wide,)), 60).splitlines()
+    assert two[5] == "x" * 50
+    assert two[6].split() == ["cross-entropy", "float32", "bfloat16"]
+    block = _printed(Document("t", blocks=(table(list("abcdefgh"), [["12345678"] * 8]),)), 40).splitlines()
+    assert block[2:5] == ["a: 12345678", "  b: 12345678", "  c: 12345678"]
 
 
 def test_terminal_has_no_escapes_where_it_is_no_terminal(document: Document) -> None:

@@ -67,8 +67,23 @@ class RocmendCommand(click.Command):
         self.examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse a command line."""
-        return parsed(lambda: super(RocmendCommand, self).parse_args(ctx, args), self, ctx)
+        """Parse a command line; an empty text for a path is a mistake, such as an unset variable of the shell."""
+
+        def parse() -> list[str]:
+            self._refuse_empty_paths(ctx, args)
+            return super(RocmendCommand, self).parse_args(ctx, args)
+
+        return parsed(parse, self, ctx)
+
+    def _refuse_empty_paths(self, ctx: click.Context, args: list[str]) -> None:
+        if ctx.resilient_parsing or not any(not word or word.endswith("=") for word in args):
+            return
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        for parameter in self.get_params(ctx):
+            value = given.get(parameter.name or "")
+            values = value if isinstance(value, (list, tuple)) else (value,)
+            if "" in values and (isinstance(parameter.type, click.Path) or getattr(parameter.type, "is_path", False)):
+                raise click.BadParameter("The path is empty.", ctx, parameter)
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """Return the first sentence of the help text, never cut."""

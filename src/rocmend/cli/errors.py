@@ -26,9 +26,8 @@ def print_error(error: RocmendError, arguments: Sequence[str]) -> int:
         arguments: The command line, which says whether JSON was asked for.
     """
     if _wants_json(arguments):
-        words = [word for word in arguments if not word.startswith("-")]
         try:
-            write_data(to_json(error_outcome(words[0] if words else "", error), redactor=_redactor(arguments)))
+            write_data(to_json(error_outcome(_command(arguments), error), redactor=_redactor(arguments)))
             sys.stdout.flush()
         except OSError:  # stdout itself is what failed: a full disk
             silence_stdout()
@@ -48,6 +47,18 @@ def print_usage_error(error: click.ClickException, arguments: Sequence[str]) -> 
     message = " ".join(error.format_message().split())
     subject = path.partition(" ")[2] or "command line"
     return print_error(UsageError(subject, message, next_step=f"`{path} --help` explains it."), arguments)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """Return the command that a command line calls, as its result would name it; what was typed where it is none."""
+    from rocmend.cli.main import command_modules, with_default
+
+    first, *rest = [*arguments, ""]
+    while first.startswith("-") and rest:
+        first, *rest = rest
+    second = next(iter(with_default(first, rest[:-1])), "") if rest else ""
+    path = f"{first} {second}"
+    return path if path in command_modules() else first
 
 
 def _redactor(arguments: Sequence[str]) -> Redactor | None:

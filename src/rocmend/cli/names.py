@@ -75,6 +75,8 @@ def _machines() -> Iterable[str]:
 class _Folder(Name):
     """A folder, or a name that stands for one."""
 
+    is_path = True
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin so, or else the folders."""
         return super().shell_complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="dir")]

@@ -63,7 +63,7 @@ def output_options(*formats: str, private: bool = True, file: bool = True) -> Ca
                 expose_value=False,
                 is_eager=True,
                 callback=_keep_output_file,
-                help="Write the result to this file instead. Without --format its name says how: .html, .md or .json.",
+                help="Write the result to this file. Without --format its name says how: .html, .md, .json or .txt.",
             )(function)
         function = click.option(
             "--json",
@@ -84,7 +84,16 @@ def output_options(*formats: str, private: bool = True, file: bool = True) -> Ca
     return decorate
 
 
-_BY_NAME = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".jsonl": "jsonl", ".sarif": "sarif"}
+_BY_NAME = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".json": "json",
+    ".txt": "human",
+    ".jsonl": "jsonl",
+    ".sarif": "sarif",
+    ".xml": "junit",
+}
 """Formats by the end of a file's name."""
 
 
@@ -98,8 +107,16 @@ def _named_by_file(context: click.Context, option: click.Parameter, value: str) 
     file: OutputFile | None = context.meta.get(_OUTPUT)
     if file is None or context.get_parameter_source("output_format") is not click.core.ParameterSource.DEFAULT:
         return value
-    named = _BY_NAME.get(file.path.suffix.lower(), value)
-    return named if isinstance(option.type, click.Choice) and named in option.type.choices else value
+    suffix = file.path.suffix.lower()
+    named = _BY_NAME.get(suffix, "" if suffix else value)
+    if isinstance(option.type, click.Choice) and named not in option.type.choices:
+        known = ", ".join(end for end, name in _BY_NAME.items() if name in option.type.choices)
+        raise UsageError(
+            "-o",
+            f"{file.path.name}: its name says no format that there is.",
+            next_step=f"End it with one of {known}, or name the format with --format.",
+        )
+    return named
 
 
 def no_output_file(what: str) -> None:
@@ -269,9 +286,26 @@ def report_file(path: Path, *, project: Path | None = None) -> OutputFile:
     """
     from rocmend.report.html import MARK
 
+    must_end(path, (".html", ".htm"), "The report is HTML.")
     source = click.get_current_context().get_parameter_source("output")
     default = source is click.core.ParameterSource.DEFAULT
     return OutputFile(path, "report", project=project, only=MARK if default else b"")
+
+
+def must_end(path: Path, suffixes: tuple[str, ...], why: str, *, option: str = "-o") -> None:
+    """Refuse a file whose name promises another format than the one it would hold.
+
+    Args:
+        path: The file; a stream such as /dev/stdout has no suffix and may have any format.
+        suffixes: What its name may end with.
+        why: Which format it would hold.
+        option: What named it.
+
+    Raises:
+        UsageError: It ends otherwise.
+    """
+    if path.suffix and path.suffix.lower() not in suffixes:
+        raise UsageError(option, f"{path.name}: {why}", next_step=f"End the name with {' or '.join(suffixes)}.")
 
 
 def json_lines(rows: Iterable[Any]) -> str:

@@ -14,6 +14,7 @@ from rocmend.doctor.records import Decide, Diagnosis, Step
 from rocmend.kb.load import Knowledge
 from rocmend.kb.template import OWN_PYTHON, fill
 from rocmend.machine.facts import Machine
+from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.setup.choose import Choice, for_all
 
 LIVE = "this machine"
@@ -94,10 +95,11 @@ def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:
         return step
     if not _PIP_INSTALL.search(best.command):
         return msgspec.structs.replace(step, undo="Remove the packages that it added with the package manager.")
+    by_eye = present or machine.value("python.found_by") == IN_FOLDER  # a script runs checks unasked
     return msgspec.structs.replace(
         step,
-        check="" if present else f"{python} -m pip show rocm",
-        expect="the new version" if not present else f"`{python} -m pip show rocm` names the new version",
+        check="" if by_eye else f"{python} -m pip show rocm",
+        expect="the new version" if not by_eye else f"`{python} -m pip show rocm` names the new version",
         undo=f"`{python} -m pip uninstall -y rocm`",
     )
 

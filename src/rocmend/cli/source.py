@@ -109,6 +109,8 @@ def chosen_python(given: str) -> ChosenPython:
 
     from rocmend.machine.root import ChosenPython
 
+    if not given.strip():
+        raise UsageError("--python", "the path is empty.", next_step="Give that of an interpreter or environment.")
     path = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111  a venv's interpreter is a link: it stays
     if os.path.isdir(path):  # noqa: PTH112
         if any(os.access(f"{path}/bin/{name}", os.X_OK) for name in ("python3", "python")):

@@ -20,6 +20,7 @@ from rocmend.kb.template import fill
 from rocmend.kb.vocabulary import WORKLOADS
 from rocmend.machine.facts import Machine, declared_facts
 from rocmend.machine.hypothetical import target_alone
+from rocmend.machine.software.python_env import IN_FOLDER
 
 SPEAKING = frozenset({Status.ACTIVE, Status.DISPUTED, Status.FIXED_IN})
 """Statuses of entries that become findings; a claim fixed in some version still holds where its predicate matches."""
@@ -129,7 +130,7 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
     ]
 
 
-_FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "expect": False, "undo": True}
+_FILLED = {"text": False, "action": True, "risk_note": False, "check": True, "expect": True, "undo": True}
 """Which texts of a remedy are filled in, and which of them a person copies into a shell."""
 
 
@@ -142,6 +143,9 @@ def _only_gpu(machine: Machine) -> int | None:
 def _filled(remedy: Remedy, action: Action | None, machine: Machine, gpu: int | None) -> Remedy:
     gpu = _only_gpu(machine) if gpu is None else gpu
     remedy = on_machine(remedy, action, machine, gpu)
+    if "{python.executable}" in remedy.check and machine.value("python.found_by") == IN_FOLDER:
+        # a plan's script runs checks unasked, and this interpreter may be a stranger's
+        remedy = msgspec.structs.replace(remedy, check="", expect=f"`{remedy.check}` prints {remedy.expect}")
     texts = {
         name: fill(getattr(remedy, name), machine, gpu, for_shell=shell)
         for name, shell in _FILLED.items()

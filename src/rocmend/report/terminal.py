@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, get_args
 
 from rocmend.report.document import (
@@ -38,6 +38,10 @@ _STYLE = {
     Tone.MUTED: "dim",
 }
 _INDENT = 2
+_GAP = 3
+"""Between the columns of a table."""
+_TWO_LINES = 2
+"""Columns of a table beyond which a row that is too wide is two lines."""
 _MAX_WIDTH = 110
 _MIN_WIDTH = 40
 
@@ -84,16 +88,16 @@ class _Printer:
             self._wrapped(_plain(document.footer), "dim")
 
     def _wrapped(self, text: str, style: str = "", indent: int = 0, hang: int = 0) -> None:
-        """Print text wrapped to the width, continuation lines indented by ``hang`` more."""
+        """Print text wrapped to the width, continuation lines indented by ``hang`` more; no word is broken."""
         from rich.text import Text as RichText
+
+        from rocmend.report.columns import fold
 
         room = max(20, self.console.width - indent - hang)
         for paragraph in text.split("\n"):
-            lines = RichText(paragraph).wrap(self.console, room) or [RichText("")]
-            for number, line in enumerate(lines):
-                line.rstrip()
+            for number, line in enumerate(fold(paragraph, room)):
                 pad = indent + (hang if number else 0)
-                self.console.print(RichText(" " * pad + line.plain, style=style), soft_wrap=True)
+                self.console.print(RichText(" " * pad + line if line else "", style=style), soft_wrap=True)
 
     def block(self, block: Block, indent: int) -> None:
         """Print one block."""
@@ -149,47 +153,107 @@ class _Printer:
 
         self.console.print(RichText(text, style=style), soft_wrap=True)
 
-    def _pairs(self, block: Pairs, indent: int) -> None:
-        from rich.padding import Padding
-        from rich.table import Table as RichTable
+    def _line(self, cells: Sequence[tuple[str, str]], widths: Sequence[int], indent: int, gap: int) -> None:
+        """Print cells (text, style) beside each other."""
+        from rich.cells import cell_len
         from rich.text import Text as RichText
 
-        grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=False)
-        grid.add_column(overflow="fold", max_width=max(12, self.console.width * 2 // 5))
-        grid.add_column(overflow="fold", ratio=3)
+        from rocmend.report.columns import fold
+
+        folded = [fold(text, width) for (text, _), width in zip(cells, widths, strict=True)]
+        for number in range(max(map(len, folded))):
+            line = RichText(" " * indent)
+            for (_, style), parts, width in zip(cells, folded, widths, strict=True):
+                part = parts[number] if number < len(parts) else ""
+                line.append(part, style).append(" " * (width - cell_len(part) + gap))
+            line.rstrip()
+            self.console.print(line, soft_wrap=True)
+
+    def _pairs(self, block: Pairs, indent: int) -> None:
+        """Print label, value and note beside each other; in a row with a word too long for that, below each other."""
+        from rich.cells import cell_len
+
+        from rocmend.report.columns import widths
+
+        if not block.rows:
+            return
+        labels = max(cell_len(label) for label, _, _ in block.rows)
+        labels = min(labels, max(12, self.console.width * 2 // 5))
+        rest = indent + labels + _INDENT
         notes = any(note for _, _, note in block.rows)
-        if notes:
-            grid.add_column(overflow="fold", style="dim", ratio=2)
+        values = [[value, note] if notes else [value] for _, value, note in block.rows]
+        shared = widths(values, self.console.width - rest, _INDENT)
+        if shared is None:  # share it among the rows whose words let it
+            short = [row for row in values if max(map(_longest, row)) <= (self.console.width - rest - _INDENT) // 2]
+            shared = widths(short, self.console.width - rest, _INDENT) if short else None
         for label, value, note in block.rows:
-            row = [RichText(label), RichText(value)]
-            grid.add_row(*row, *([RichText(note)] if notes else []))
-        self.console.print(Padding(grid, (0, 0, 0, indent)))
+            if _longest(label) > labels:
+                self._wrapped(label, "", indent)
+                label = ""  # noqa: PLW2901  printed above
+            cells = [(label, ""), (value, ""), *([(note, "dim")] if notes else [])]
+            if shared is None or _longest(value) > shared[0] or (notes and _longest(note) > shared[1]):
+                room = self.console.width - rest
+                beside = _longest(value) <= room
+                self._line([cells[0], cells[1] if beside else ("", "")], [labels, room], indent, _INDENT)
+                if not beside:
+                    self._wrapped(value, "", indent + _INDENT)
+                if note:
+                    self._wrapped(note, "dim", rest if _longest(note) <= room else indent + _INDENT)
+            else:
+                self._line(cells, [labels, *shared], indent, _INDENT)
 
     def _table(self, block: Table, indent: int) -> None:
-        from rich import box
-        from rich.padding import Padding
-        from rich.table import Table as RichTable
-        from rich.text import Text as RichText
+        """Print a table; where it is too wide, each row as two lines, or as a block of lines."""
+        from rocmend.report.columns import widths
 
         if block.caption:
             self._wrapped(block.caption, "italic", indent)
-        grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for column in block.columns:
-            grid.add_column(column, overflow="fold")
-        for row in block.rows:
-            grid.add_row(*(RichText(cell.text, style=_STYLE[cell.tone]) for cell in row))
-        self.console.print(Padding(grid, (0, 0, 0, indent)))
+        rows = [list(block.columns), *([cell.text for cell in row] for row in block.rows)]
+        found = widths(rows, self.console.width - indent, _GAP)
+        if found is not None:
+            self._rows(block, found, indent, -1)
+            return
+        if len(block.columns) > _TWO_LINES:
+            first = max(range(len(block.columns)), key=lambda at: max(_longest(row[at]) for row in rows))
+            found = widths(
+                [row[:first] + row[first + 1 :] for row in rows], self.console.width - indent - _INDENT, _GAP
+            )
+            if found is not None and max(_longest(row[first]) for row in rows) <= self.console.width - indent:
+                self._rows(block, found, indent, first)
+                return
+        for number, row in enumerate(block.rows):
+            if number:
+                self.console.print()
+            for place, (column, cell) in enumerate(zip(block.columns, row, strict=True)):
+                if cell.text:
+                    label = f"{column}: " if column else ""
+                    self._wrapped(label + cell.text, _STYLE[cell.tone], indent + (_INDENT if place else 0), _INDENT)
+
+    def _rows(self, block: Table, widths: Sequence[int], indent: int, apart: int) -> None:
+        """Print the head and the rows of a table, the column ``apart`` of each in a line of its own."""
+        head = [(column, "bold") for column in block.columns]
+        inner = indent + (_INDENT if apart >= 0 else 0)
+        for number, cells in enumerate(
+            [head, *([(cell.text, _STYLE[cell.tone]) for cell in row] for row in block.rows)]
+        ):
+            if apart >= 0:
+                self._wrapped(*cells.pop(apart), indent)
+            self._line(cells, widths, inner, _GAP)
+            if not number:
+                self._raw(" " * indent + "─" * (sum(widths) + _GAP * (len(widths) - 1) + inner - indent), "")
 
     def _tiles(self, block: Tiles, indent: int) -> None:
         """Print a line for each; what they lead to follows in a terminal anyway."""
-        from rich.padding import Padding
-        from rich.table import Table as RichTable
-        from rich.text import Text as RichText
+        from rocmend.report.columns import widths
 
-        grid = RichTable.grid(padding=(0, 2, 0, 0), pad_edge=False)
+        rows = [[tile.label, tile.word, tile.text] for tile in block.tiles]
+        found = widths(rows, self.console.width - indent, _INDENT) if rows else None
         for tile in block.tiles:
-            grid.add_row(RichText(tile.label), RichText(tile.word, style=_STYLE[tile.tone]), RichText(tile.text))
-        self.console.print(Padding(grid, (0, 0, 0, indent)))
+            cells = [(tile.label, ""), (tile.word, _STYLE[tile.tone]), (tile.text, "")]
+            if found is not None:
+                self._line(cells, found, indent, _INDENT)
+            else:
+                self._wrapped(f"{tile.label}: {tile.word}. {tile.text}", "", indent, _INDENT)
 
     def _picture(self, block: Picture, indent: int) -> None:
         from rich.text import Text as RichText
@@ -252,6 +316,13 @@ class _Printer:
         risk = f"Risk: {item.risk}" if item.risk else ""
         if needs or risk:
             self._wrapped(" ".join(filter(None, (needs, risk))), "", indent)
+
+
+def _longest(text: str) -> int:
+    """Return the width of the longest word."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.split()), default=0)
 
 
 def _plain(markdown: str) -> str:

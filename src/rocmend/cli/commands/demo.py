@@ -11,7 +11,7 @@ import click
 
 from rocmend.cli.base import rocmend_command
 from rocmend.cli.names import Name
-from rocmend.cli.output import finish, output_options, report_option
+from rocmend.cli.output import finish, output_options
 from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.examples import EXPERIMENTS, PROJECT, example_machines
 from rocmend.core.files import naming
@@ -53,9 +53,15 @@ _COPIES = {
 )
 @click.argument("name", default="", type=Name("example", lambda: (*example_machines(), *_COPIES)))
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
-@report_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Where the HTML report of a machine goes.  [default: rocmend-demo-NAME.html]",
+)
 @output_options(file=False)
-def command(name: str, directory: Path | None, output: Path, output_format: str) -> None:
+def command(name: str, directory: Path | None, output: Path | None, output_format: str) -> None:
     """Try rocmend on the examples that come with it.
 
     No AMD GPU is needed. Without NAME it lists them. With the NAME of a machine it does what `rocmend check --machine
@@ -65,6 +71,8 @@ def command(name: str, directory: Path | None, output: Path, output_format: str)
     The machines are made up: the formats are those of Linux and ROCm, the values were not read from real hardware.
     """
     machines = example_machines()
+    if output is not None and name not in machines:
+        raise UsageError("-o", "only the diagnosis of a machine has a report.", next_step="`rocmend demo` lists them.")
     if not name:
         _list(machines, output_format)
     elif name in _COPIES:
@@ -78,6 +86,7 @@ def command(name: str, directory: Path | None, output: Path, output_format: str)
     else:
         from rocmend.cli.commands.check import check
 
+        output = output or Path(f"rocmend-demo-{name}.html")
         check(machine_dir=machines[name], probe=False, no_store=True, output=output, output_format=output_format)
 
 

@@ -125,7 +125,7 @@ def command(
     after other operations.
     """
     if list_only:
-        _list(selection, dtypes, output_format)
+        _list(selection, dtypes, output_format, report_file(output) if output is not None else None)
     if no_store and (resume or store_path):
         raise UsageError("--no-store", "it cannot be given together with --store or --resume.")
     from rocmend.probe.estimate import about_s
@@ -216,7 +216,7 @@ def _print(run: ProbeRun, output_format: str, file: OutputFile | None, *, verbos
     finish(outcome, output_format, lambda: run_document(run), details=verbose, others=others)
 
 
-def _list(selection: tuple[str, ...], dtypes: tuple[str, ...], output_format: str) -> None:
+def _list(selection: tuple[str, ...], dtypes: tuple[str, ...], output_format: str, file: OutputFile | None) -> None:
     from rocmend.cli.output import json_lines
     from rocmend.cli.views.probe import list_document
     from rocmend.probe.docs import probe_rows
@@ -229,4 +229,6 @@ def _list(selection: tuple[str, ...], dtypes: tuple[str, ...], output_format: st
         "problems": [f"{problem.module}: {problem.reason}" for problem in problems()],
     }
     outcome = Outcome("probe run", data)
+    if file is not None:
+        file.write(shown(list_document(rows), "html"))
     finish(outcome, output_format, lambda: list_document(rows), others={"jsonl": lambda: json_lines(rows)})

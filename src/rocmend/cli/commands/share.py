@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocmend.cli.base import rocmend_command
-from rocmend.cli.output import OutputFile, tell
+from rocmend.cli.output import OutputFile, must_end, tell
 from rocmend.cli.progress import Progress
 from rocmend.cli.source import machine_option, python_option, workload_option
 from rocmend.cli.stored import existing_store, store_option
@@ -67,6 +67,10 @@ def command(
     """
     from rocmend.cli.share import newest_probes, share
 
+    if output is not None:
+        must_end(output, (".md", ".markdown", ".txt"), "The text is Markdown; the archive has the HTML report.")
+    if archive is not None:
+        must_end(archive, (".zip",), "The archive is a ZIP file.", option="--archive")
     text_file = OutputFile(output, "text") if output is not None else None
     archive_file = OutputFile(archive, "archive") if archive is not None else None
     probed: Probed | None = None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         ("rocmend wheel inspect /opt/rocm/lib --target gfx1030 --files", "a folder, file by file"),
     ),
 )
-@click.argument("subject", metavar="FILE|PACKAGE|DIR")
+@click.argument("subject", metavar="FILE|PACKAGE|DIR", type=click.Path())
 @click.option(
     "--target",
     "targets",
@@ -74,8 +74,9 @@ def command(
 ) -> None:
     """Say whether a wheel or library runs on a GPU.
 
-    Folders and installed packages work, too. No GPU is needed, and nothing is imported. Without --target the GPUs of
-    the machine are judged. With --python the package of that environment is meant, not a folder.
+    Folders and installed packages work, too: those of the environment that `rocmend doctor` examines. No GPU is needed,
+    and nothing is imported. Without --target the GPUs of the machine are judged. With --python the package of that
+    environment is meant, not a folder.
     Exit code 1 means that one of them is not served, or that it cannot be decided because files could not be read.
     """
     import msgspec
@@ -100,10 +101,16 @@ def command(
         def told(name: str, done: int, total: int) -> None:
             progress(f"{size_text(done)} of {size_text(total)} read  {name[-50:]}")
 
-        inspection = inspect_path(subject, limits=limits, progress=told, installed_in=_folders(python))
+        inspection = inspect_path(
+            subject,
+            limits=limits,
+            progress=told,
+            search_path=None if python else _folders(None),
+            installed_in=(_folders(python) or ()) if python else None,
+        )
     has_variants = any(part.variant for part in inspection.components)
     if has_variants and not hip and (not targets or machine_dir is not None or inspection.kind == "package"):
-        hip = _hip_beside(machine_dir)
+        hip = _hip_beside(machine_dir, python)
     services = [serve(inspection, target, hip=hip) for target in wanted]
     bundled = inspection.rocm_version or inspection.hip_version
     versions = match_rocm(bundled, system_rocm) if bundled and system_rocm else None
@@ -115,22 +122,24 @@ def command(
 
 
 def _folders(python: ChosenPython | None) -> tuple[str, ...] | None:
-    """Return where an environment's packages lie; None where none was named."""
-    if python is None:
-        return None
+    """Return where the packages lie of the environment that all commands look at; None for rocmend's own."""
+    import sys
+
     from rocmend.machine.collect import open_machine
     from rocmend.machine.software.python_env import active_environment
 
     environment = active_environment(open_machine(None, python))
-    return () if environment is None else tuple(environment.site_packages)
+    if environment is None or (python is None and environment.prefix == sys.prefix):
+        return None  # what its .pth files add is in sys.path
+    return tuple(environment.site_packages)
 
 
-def _hip_beside(machine_dir: Path | None) -> str:
+def _hip_beside(machine_dir: Path | None, python: ChosenPython | None) -> str:
     """Return the HIP version of the machine's PyTorch; "" where it has none."""
     from rocmend.machine.collect import default_name, open_machine, snapshot
 
     note_capture(machine_dir)
-    machine = snapshot(open_machine(machine_dir), name=default_name(machine_dir), only=("torch",))
+    machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), only=("torch",))
     return str(machine.value("torch.hip_version") or "")
 
 

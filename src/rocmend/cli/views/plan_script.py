@@ -76,11 +76,16 @@ remember() { printf '%s %s\n' "$1" "$boot" >>"$state"; }
 
 # limited TEST: run a check in a shell of its own, which is stopped after @LIMIT@ s
 limited() {
-    if command -v timeout >/dev/null; then
-        PYTHONSAFEPATH=1 timeout -k 5 @LIMIT@ sh -c "$1" </dev/null
-    else
-        PYTHONSAFEPATH=1 sh -c "$1" </dev/null
-    fi
+    limit=
+    if command -v timeout >/dev/null; then limit='timeout -k 5 @LIMIT@'; fi
+    # shellcheck disable=SC2086  # words
+    PYTHONSAFEPATH=1 $limit sh -c "$1" </dev/null &
+    # it is in a process group of its own, which Ctrl-C does not reach
+    trap 'kill "$!"; exit 130' INT
+    wait "$!"
+    found=$?
+    trap - INT
+    return "$found"
 }
 
 # look NUMBER TEST: run a step's check; 0 it passes, 1 it does not, 2 it was not run

@@ -1,0 +1,133 @@
+"""What a person meets who tries rocmend for the first time, mistakes included."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.cli.conftest import Done
+
+Rocmend = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def python(*words: str, shadowed: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with modules of a folder in place of the installed ones."""
+    where = os.environ | env | ({"PYTHONPATH": str(shadowed)} if shadowed else {})
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, env=where, timeout=60, cwd=shadowed
+    )
+
+
+@pytest.mark.parametrize("words", [("-m", "rocmend"), ("-c", "import {0}; {0}.{1}()")])
+def test_ctrl_c_in_an_import(tmp_path: Path, words: tuple[str, str]) -> None:
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    entry = msgspec.toml.decode(project)["project"]["scripts"]["rocmend"].split(":")
+    (tmp_path / "click.py").write_text(f"import os\nos.kill(os.getpid(), {signal.SIGINT})\nraise SystemExit('late')\n")
+    done = python(words[0], words[1].format(*entry), shadowed=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+def test_rocmend_torch_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    done = python("-m", "rocmend.torch", "x.py", shadowed=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "rocmend wheel choose" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("wheel", "inspect", ""),
+        ("port", ""),
+        ("port", "undo", ""),
+        ("machine", "capture", ""),
+        ("doctor", "--machine", ""),
+        ("doctor", "--machine="),
+        ("doctor", "--python", ""),
+        ("doctor", "-o", ""),
+        ("machine", "diff", "strix-halo", ""),
+    ],
+)
+def test_an_empty_path_is_not_the_working_folder(rocmend: Rocmend, words: tuple[str, ...]) -> None:
+    done = rocmend(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "path is empty" in done.err
+
+
+def test_wheel_inspect_takes_the_environment_that_doctor_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rocmend: Rocmend
+) -> None:
+    site = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    (site / "torch").mkdir(parents=True)
+    (site / "torch" / "version.py").write_text("hip = '7.2'\n")
+    (site / "torch-9.8.7.dist-info").mkdir()
+    (site / "torch-9.8.7.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.8.7\n")
+    (site / "torch-9.8.7.dist-info" / "RECORD").write_text("torch/version.py,,\n")
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (tmp_path / ".venv" / "bin").mkdir()
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    done = rocmend("wheel", "inspect", "torch", "--target", "gfx1151", "--json")
+    assert msgspec.json.decode(done.out)["data"]["inspection"]["version"] == "9.8.7"
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("wheel", "inspect", "nothing.whl"), "wheel inspect"),
+        (("wheel", "inspect"), "wheel inspect"),
+        (("machine", "show", "--machine", "nowhere"), "machine show"),
+        (("port", "nowhere"), "port run"),
+        (("probe", "--select", "nothing-like-it"), "probe run"),
+        (("doctor", "--target", "gfx9999"), "doctor"),
+    ],
+)
+def test_an_error_names_the_command_in_full(rocmend: Rocmend, words: tuple[str, ...], command: str) -> None:
+    done = rocmend(*words, "--json")
+    assert done.code == 2
+    assert msgspec.json.decode(done.out)["command"] == command
+
+
+def test_a_demo_leaves_the_report_of_this_machine_alone(tmp_path: Path, rocmend: Rocmend) -> None:
+    rocmend("demo", "strix-halo")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rocmend-demo-strix-halo.html"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("doctor", "--machine", "strix-halo", "-o", "x.pdf"),
+        ("doctor", "--machine", "strix-halo", "-o", "x.docx", "--target", "gfx1151"),
+        ("targets", "-o", "x.sarif"),
+        ("check", "--machine", "strix-halo", "-o", "x.pdf"),
+        ("share", "--machine", "strix-halo", "--archive", "s.tar.gz"),
+        ("share", "--machine", "strix-halo", "-o", "h.html"),
+        ("demo", "-o", "x.html"),
+        ("demo", "port", "copy", "-o", "x.html"),
+    ],
+)
+def test_no_file_is_written_that_its_name_does_not_describe(
+    tmp_path: Path, rocmend: Rocmend, words: tuple[str, ...]
+) -> None:
+    done = rocmend(*words)
+    assert (done.code, list(tmp_path.iterdir())) == (2, [])
+
+
+def test_text_by_its_name_and_the_list_of_probes_as_a_page(tmp_path: Path, rocmend: Rocmend) -> None:
+    rocmend("targets", "-o", "x.txt")
+    rocmend("probe", "--list", "--select", "matmul", "-o", "x.html")
+    assert "gfx1151" in (tmp_path / "x.txt").read_text()
+    assert "matmul" in (tmp_path / "x.html").read_text()
