@@ -201,3 +201,33 @@ def test_a_killed_process_is_no_matter_where_there_is_no_amd_gpu(rocmend: Run, m
     assert "memory-oom-kill" not in done.out
     assert "# Look into:" in rocmend("doctor", "--machine", machine, "--plan", "sh").out
     assert "memory-oom-kill" in rocmend("doctor", "--machine", machine, "--model-size", "60GiB").out
+
+
+def test_what_uses_no_pytorch_is_told_to_install_none(rocmend: Run) -> None:
+    done = rocmend("doctor", "--machine", "strix-halo", "--for", "llama.cpp", "--json")
+    steps = {step["action"]: step for step in msgspec.json.decode(done.out)["data"]["plan"]["steps"]}
+    assert "install-native-torch" not in steps
+    build = steps["install-native-llama-cpp"]
+    assert "`rocmend wheel choose llama.cpp`" in build["text"]
+    assert build["commands"]
+    assert build["number"] in steps["unset-variable:HSA_OVERRIDE_GFX_VERSION"]["after"]
+    assert "llama.cpp that has code" not in rocmend("doctor", "--machine", "strix-halo").out
+
+
+def test_what_only_root_may_read_is_read_by_the_rocmend_that_runs(rocmend: Run, tmp_path: Path) -> None:
+    (tmp_path / "rocmend").write_text("#!/bin/sh\n")
+    (tmp_path / "rocmend").chmod(0o755)
+    words = [sys.executable, "-m", "rocmend", "doctor", "--json"]
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}  # another rocmend is first on PATH
+    data = msgspec.json.decode(subprocess.run(words, capture_output=True, check=False, env=env).stdout)["data"]
+    commands = [one["command"] for one in data["plan"].get("decide", ()) if one.get("command")]
+    assert all(command.endswith("python -m rocmend doctor") or "python3" in command for command in commands)
+    text = " ".join(rocmend("doctor", "--machine", "no-driver").out.split())
+    assert 'sudo -E env "PATH=$PATH" rocmend doctor' in text
+    assert "Undo: sudo sysctl kernel.dmesg_restrict=1" in text
+
+
+def test_a_user_in_no_group_is_told_so_before_the_driver_runs(rocmend: Run) -> None:
+    done = rocmend("doctor", "--machine", "no-driver", "--json")
+    steps = msgspec.json.decode(done.out)["data"]["plan"]["steps"]
+    assert [step["action"] for step in steps] == ["join-gpu-groups", "allow-amdgpu", "reboot"]

@@ -167,3 +167,13 @@ def test_an_image_is_told_to_leave_a_variable_out(rocmend: Run) -> None:
     text = rocmend("env", "--for", "pytorch", "--machine", "rx-5600-xt", "--shell", "docker").out
     assert not [line for line in text.splitlines() if line.startswith("ENV") and line.endswith("=")]
     assert "(leave HSA_OVERRIDE_GFX_VERSION out of the image" in text
+
+
+@pytest.mark.parametrize(("workload", "package"), [("pytorch", "torch"), ("llama.cpp", "llama.cpp")])
+def test_an_override_goes_once_a_native_build_is_there(rocmend: Run, workload: str, package: str) -> None:
+    text = rocmend("env", "--for", workload, "--machine", "strix-halo").out
+    comment = text.partition("# unset HSA_OVERRIDE_GFX_VERSION")[0].rpartition("\n\n")[2]
+    told = " ".join(comment.replace("#", " ").split())
+    assert f"Use this line as soon as {'a PyTorch with' if package == 'torch' else 'llama.cpp has'} code" in told
+    assert f"rocmend wheel choose {package}" in told
+    assert "\nunset HSA_OVERRIDE" not in text  # what is there runs only with it

@@ -112,7 +112,7 @@ def test_the_check_of_torch_names_the_gpu(name: str, target: str) -> None:
 
 
 def test_other_machines() -> None:
-    assert [step.action for step in of("no-driver").plan.steps] == ["allow-amdgpu", "reboot"]
+    assert [step.action for step in of("no-driver").plan.steps] == ["join-gpu-groups", "allow-amdgpu", "reboot"]
     assert [step.action for step in of("cuda-torch-on-amd").plan.steps] == [
         "install-native-torch",
         "protect-torch-from-pip",
@@ -129,7 +129,8 @@ def test_other_machines() -> None:
 
 def test_what_cannot_be_decided_is_asked_for_once() -> None:
     (ask,) = of("rx-5600-xt").plan.decide
-    assert ask.command == "sudo sysctl kernel.dmesg_restrict=0"
+    assert ask.command == 'sudo -E env "PATH=$PATH" rocmend doctor'
+    assert "Undo: `sudo sysctl kernel.dmesg_restrict=1`" in ask.how
     assert len(ask.entries) == len(of("rx-5600-xt").undecided)
 
 
@@ -196,9 +197,13 @@ def test_each_way_to_decide_is_named_once() -> None:
         {},
     ).decide
     assert [(one.command.partition(" ")[0], one.reason, one.keys, one.entries) for one in ways] == [
-        ("sudo", "no permission; needs root", ("gpu.0.mes_version", "kfd.writable"), ("a", "b")),
+        (
+            "sudo",
+            "no permission; needs root; Operation not permitted",
+            ("gpu.0.mes_version", "kfd.writable", "dmesg.mes_hang", "dmesg.sdma_error"),
+            ("a", "b", "c"),
+        ),
         ("", "", ("ask.workload",), ("a",)),
-        ("sudo", "Operation not permitted", ("dmesg.mes_hang", "dmesg.sdma_error"), ("b", "c")),
         ("", "no such file", ("numa.nodes", "numa.balancing"), ("c", "d")),
         ("", "odd", (), ("e",)),
     ]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
 
 import msgspec
 
-from rocmend.doctor.records import Diagnosis, Step
+from rocmend.doctor.records import Decide, Diagnosis, Step
 from rocmend.kb.load import Knowledge
 from rocmend.kb.template import OWN_PYTHON, fill
 from rocmend.machine.facts import Machine
 from rocmend.machine.software.python_env import IN_FOLDER
 from rocmend.setup.choose import Choice, for_all
 
+LIVE = "this machine"
+"""What a machine is called whose facts were not read from a capture."""
 _CHOOSE = "rocmend wheel choose"
 _PIP_INSTALL = re.compile(r"(?<![\w./-])(?<!uv )(?<!-m )pip install")
 _OWN_FOLDER = OWN_PYTHON.removesuffix("/bin/python")
@@ -43,10 +49,30 @@ def with_installs(
         return step if best is None else _with(step, asked[0], best, machine)
 
     plan = diagnosis.plan
-    made = {name: tuple(filled(step) for step in getattr(plan, name)) for name in ("steps", "optional")}
-    for name, steps in made.items():
-        made[name] = _in_own_environment(steps)
-    return msgspec.structs.replace(diagnosis, plan=msgspec.structs.replace(plan, **made))
+    made = {
+        name: _in_own_environment(tuple(filled(step) for step in getattr(plan, name))) for name in ("steps", "optional")
+    }
+    decide = tuple(map(_with_own_path, plan.decide)) if machine.name == LIVE else plan.decide
+    return msgspec.structs.replace(diagnosis, plan=msgspec.structs.replace(plan, decide=decide, **made))
+
+
+def _with_own_path(one: Decide) -> Decide:
+    """Name the running program by its path where PATH does not lead to it: as root it leads to even less."""
+    own = _own_command()
+    found = shutil.which("rocmend")
+    if found and Path(found).resolve() == Path(own[0]).resolve():
+        return one
+    return msgspec.structs.replace(
+        one, command=re.sub(r"\brocmend doctor", lambda _: f"{shlex.join(own)} doctor", one.command)
+    )
+
+
+def _own_command() -> list[str]:
+    """Return how this program was started."""
+    started = Path(sys.argv[0])
+    if started.name == "rocmend" and started.is_file():
+        return [str(started.absolute())]
+    return [sys.executable, "-m", "rocmend"]
 
 
 def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:

@@ -11,7 +11,7 @@ from rocmend.core.records import CollectorStatus, Fact, Finding, Gap, Remedy, Se
 from rocmend.core.suggest import unknown
 from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
-from rocmend.kb.action import Action, action_name, on_machine
+from rocmend.kb.action import Action, action_name, on_machine, serves
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
@@ -104,10 +104,12 @@ def _findings(entry: Entry, matches: list[Match], machine: Machine, actions: Map
     """Return one finding for all subjects of which the same is said: eight equal GPUs make one finding."""
     alike: dict[tuple[str, tuple[Remedy, ...]], list[Match]] = {}
     for match in matches:
+        helping = [remedy for remedy in entry.remedy if helps(remedy, machine, match.gpu)]
+        serving = [one for one in helping if serves(actions.get(action_name(one.action)), machine)]
+        if helping and not serving:
+            continue  # what it is about is not used for what the machine is for
         remedies = tuple(
-            _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu)
-            for remedy in entry.remedy
-            if helps(remedy, machine, match.gpu)
+            _filled(remedy, actions.get(action_name(remedy.action)), machine, match.gpu) for remedy in serving
         )
         alike.setdefault((match.title, remedies), []).append(match)
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rocmend.core.records import Source
-from rocmend.kb.action import action_name, on_machine
+from rocmend.kb.action import action_name, on_machine, serves
 from rocmend.kb.entry import Entry, Status
 from rocmend.kb.general import generic, headline, in_spans, plain_code, rewritten
 from rocmend.kb.load import Knowledge
@@ -99,7 +99,7 @@ def _filled(entry: Entry, knowledge: Knowledge, machine: Machine, gpu: int | Non
     remedies = tuple(
         on_machine(remedy, knowledge.actions.get(action_name(remedy.action)), machine, gpu)
         for remedy in entry.remedy
-        if helps(remedy, machine, gpu)
+        if helps(remedy, machine, gpu) and serves(knowledge.actions.get(action_name(remedy.action)), machine)
     )
     here = msgspec.structs.replace(entry, remedy=remedies)
     return rewritten(here, fill(entry.title, machine, gpu), prose, code)

@@ -303,11 +303,12 @@ _ASKED = {
     "ask.model_bytes": "give the size of the model: `--model-size SIZE`",
 }
 _DENIED = re.compile(r"permission|not permitted|denied|\broot\b|sudo", re.IGNORECASE)
-_LOG = (
-    "sudo sysctl kernel.dmesg_restrict=0",
-    "let every user read the kernel log until the next reboot, then run `rocmend doctor` again",
+_ROOT = 'sudo -E env "PATH=$PATH" rocmend doctor'
+_READS_ALL = "run it as root, who may read all of it"
+_READS_LOG = (
+    f"{_READS_ALL} (the command below). Or open the kernel log to every user until the next reboot: "
+    "`sudo sysctl kernel.dmesg_restrict=0`. Undo: `sudo sysctl kernel.dmesg_restrict=1`"
 )
-_ROOT = ('sudo -E env "PATH=$PATH" rocmend doctor', "run it as root, who may read all of it")
 
 
 def _way(missing: Missing) -> tuple[str, str, str]:
@@ -315,27 +316,28 @@ def _way(missing: Missing) -> tuple[str, str, str]:
     if missing.key in _ASKED:
         return "", _ASKED[missing.key], ""
     if _DENIED.search(missing.reason):
-        return *(_LOG if missing.key.startswith("dmesg.") else _ROOT), missing.reason
+        return _ROOT, _READS_LOG if missing.key.startswith("dmesg.") else _READS_ALL, missing.reason
     return "", "", missing.reason
 
 
 def _decide(undecided: Iterable[Undecided]) -> tuple[Decide, ...]:
     """Return what would decide the rest, each way once."""
-    made: dict[tuple[str, str], tuple[dict[str, None], dict[str, None], dict[str, None]]] = {}
+    made: dict[str, tuple[dict[tuple[str, str], None], dict[str, None], dict[str, None], dict[str, None]]] = {}
     for item in undecided:
         ways = [(_way(missing), missing.key) for missing in item.missing] or [(("", "", "; ".join(item.notes)), "")]
         for (command, how, reason), key in ways:
-            reasons, keys, entries = made.setdefault((command, how or reason), ({}, {}, {}))
+            hows, reasons, keys, entries = made.setdefault(command or how or reason, ({}, {}, {}, {}))
+            hows[command, how] = None
             reasons[reason] = None
             keys[key] = None
             entries[item.entry_id] = None
     return tuple(
         Decide(
             reason="; ".join(filter(None, reasons)),
-            command=command,
-            how=how if command or how not in reasons else "",
+            command=next(command for command, _ in hows),
+            how=max((how for _, how in hows), key=len),
             keys=tuple(filter(None, keys)),
             entries=tuple(entries),
         )
-        for (command, how), (reasons, keys, entries) in made.items()
+        for hows, reasons, keys, entries in made.values()
     )

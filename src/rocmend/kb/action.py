@@ -46,6 +46,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         text: More about it.
         by_hand: A script cannot do it: a setting of the calling shell, a file to edit, the BIOS.
         variant: What differs on other distributions; the first that holds counts.
+        workload: Workloads that it is for, empty for all: where another is asked about, it is left out.
         id: The file's name; not written.
     """
 
@@ -62,12 +63,19 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     after: tuple[str, ...] = ()
     by_hand: bool = False
     variant: tuple[Variant, ...] = ()
+    workload: tuple[str, ...] = ()
     id: str = ""
 
     @property
     def takes_argument(self) -> bool:
         """Whether its texts speak of an argument."""
         return any(_PART.search(text) for text in (self.title, self.check, *self.commands))
+
+
+def serves(action: Action | None, machine: Machine) -> bool:
+    """Whether an action is for what a machine is for; it is where nothing is said."""
+    asked = machine.value("ask.workload")
+    return action is None or not action.workload or asked is None or asked in action.workload
 
 
 def action_name(action: str) -> str:

@@ -195,7 +195,7 @@ def _with_comment(line: Line, text: str, *, cited: bool = True) -> list[str]:
     out = [] if line.step else [""]
     out += [row for comment in comments if comment for row in _comment(comment)]
     rows = text.split("\n")
-    return out + ([f"# {row}" for row in rows] if line.optional else rows)
+    return out + ([row if row.startswith("#") else f"# {row}" for row in rows] if line.optional else rows)
 
 
 def _cited(line: Line) -> tuple[str, str]:

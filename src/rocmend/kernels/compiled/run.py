@@ -32,7 +32,7 @@ Progress = Callable[[str], None]
 
 
 class Unserved(msgspec.Struct, frozen=True):
-    """A target that no Triton at hand compiles for.
+    """A target that no installed Triton compiles for.
 
     Attributes:
         target: The target.
@@ -150,7 +150,7 @@ def compile_ops(plan: Plan, progress: Progress = lambda _text: None, cache: Cach
     if len(unserved) == len(chosen):
         raise UsageError(
             "kernels compile",
-            f"no Triton at hand compiles for {', '.join(chosen)}.",
+            f"no installed Triton compiles for {', '.join(chosen)}.",
             why=f"{unserved[0].target} needs triton {unserved[0].versions}: {unserved[0].why}.",
             next_step="rocmend kernels compile --fetch-triton VERSION installs another one alongside.",
         )
