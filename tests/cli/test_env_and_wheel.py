@@ -89,7 +89,7 @@ def test_choose_gives_one_answer_and_the_rest_with_all(rocmend: Run) -> None:
     for text in ("gfx1010", "gfx1012", "gfx1151", "RDNA1"):
         assert text not in short.out
         assert f"device-{text}" not in whole
-    assert "carries no code for" in " ".join(refused.split())
+    assert "carries no" in " ".join(refused.split())
     assert "Sources:" in whole
     assert "Sources:" not in short.out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.cli.conftest import Done
+
+from rocmend.core.units import parse_model_size
 
 Rocmend = Callable[..., Done]
 
@@ -131,3 +134,87 @@ def test_text_by_its_name_and_the_list_of_probes_as_a_page(tmp_path: Path, rocme
     rocmend("probe", "--list", "--select", "matmul", "-o", "x.html")
     assert "gfx1151" in (tmp_path / "x.txt").read_text()
     assert "matmul" in (tmp_path / "x.html").read_text()
+
+
+def test_probe_without_torch_says_what_to_install_and_promises_no_minutes(tmp_path: Path, rocmend: Rocmend) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    done = rocmend("probe", "--python", bare, "--no-store")
+    assert done.code == 2
+    assert "about" not in done.err
+    assert "rocmend wheel choose" in done.err
+    assert "--python" in done.err
+    assert "--device cpu" not in done.err
+
+
+@pytest.mark.parametrize("name", ["8060S", "gfx1151"])
+def test_a_gpu_as_machine_is_told_the_option_for_it(rocmend: Rocmend, name: str) -> None:
+    done = rocmend("doctor", "--machine", name)
+    assert done.code == 2
+    assert "--target gfx1151" in done.err
+
+
+def test_names_of_machines_in_any_case_and_what_share_packs(tmp_path: Path, machines: Path, rocmend: Rocmend) -> None:
+    assert rocmend("machine", "show", "--machine", "Strix-Halo").out.startswith("strix-halo")
+    (tmp_path / "rocmend-share").mkdir()
+    (tmp_path / "rocmend-share" / "capture").symlink_to(machines / "mi300x")
+    assert rocmend("machine", "show", "--machine", "rocmend-share").code == 0
+    (tmp_path / "s.zip").write_bytes(b"PK")
+    done = rocmend("machine", "show", "--machine", "s.zip")
+    assert done.code == 2
+    assert "unzip s.zip" in done.err
+
+
+@pytest.mark.parametrize("name", ["RX 580", "gfx803", "Radeon RX 470", "R9 Fury X", "Polaris 20"])
+def test_a_gpu_without_support_is_called_that(rocmend: Rocmend, name: str) -> None:
+    done = rocmend("doctor", "--target", name)
+    assert done.code == 2
+    assert "(gfx803), which ROCm does not support any more" in done.err
+    assert "https://" in done.err
+    assert "Did you mean" not in done.err
+
+
+def test_wheel_choose_takes_the_name_pytorch_and_the_gpu_on_the_bus(rocmend: Rocmend) -> None:
+    done = rocmend("wheel", "choose", "pytorch", "--machine", "no-driver")
+    assert done.code == 0
+    assert done.out.startswith("torch for gfx1201")
+    assert "by its PCI id there is Radeon RX 9070 XT, gfx1201" in done.err
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("wheel", "inspect", "torch"), ("machine", "show")])
+def test_python_and_machine_exclude_each_other(rocmend: Rocmend, words: tuple[str, ...]) -> None:
+    done = rocmend(*words, "--machine", "strix-halo", "--python", sys.prefix)
+    assert done.code == 2
+    assert "Leave out --python or --machine" in done.err
+    assert "Not with --machine" in " ".join(rocmend(*words, "--help").out.split())
+
+
+def test_a_model_size_that_cannot_be_judged_is_told(rocmend: Rocmend) -> None:
+    assert "--model-size is not used" in rocmend("doctor", "--target", "gfx906", "--model-size", "60GiB").err
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8B@q4", 4e9), ("8B@4", 4e9), ("8B@4bit", 4e9), ("30B-A3B", 6e10), ("500M", 1e9), ("7B", 1.4e10)],
+)
+def test_sizes_of_models_as_people_write_them(text: str, size: float) -> None:
+    assert parse_model_size(text).size_bytes == size
+
+
+def test_an_empty_home_is_none() -> None:
+    words = (
+        "import pathlib; from rocmend.cli.main import main\n"
+        "try: main(['--version'])\n"
+        "except SystemExit: print(pathlib.Path.home())"
+    )
+    done = python("-c", words, HOME="")
+    assert done.stdout.splitlines()[1:] == [pwd.getpwuid(os.getuid()).pw_dir]
+
+
+def test_figures_and_sources_as_a_person_writes_them(rocmend: Rocmend) -> None:
+    shown = rocmend("doctor", "--machine", "mi300x")
+    assert "1,307 FP16 TFLOPS" in " ".join(shown.out.split())
+    assert "((" not in rocmend("doctor", "--machine", "strix-halo", "--format", "md").out
+    for words in (("kb", "show", "firmware-mes-0x83"), ("targets", "gfx1151")):
+        text = rocmend(*words).out
+        assert text.count("Source") - text.count("source:") == 1

@@ -109,6 +109,8 @@ def _named_by_file(context: click.Context, option: click.Parameter, value: str) 
         return value
     suffix = file.path.suffix.lower()
     named = _BY_NAME.get(suffix, "" if suffix else value)
+    if suffix == ".sh" and any(one.name == "script" for one in context.command.params):
+        named = value  # the script of --plan
     if isinstance(option.type, click.Choice) and named not in option.type.choices:
         known = ", ".join(end for end, name in _BY_NAME.items() if name in option.type.choices)
         raise UsageError(

@@ -13,7 +13,7 @@ from rocmend.cli.gpu_names import GpuName
 from rocmend.cli.names import MACHINE
 from rocmend.cli.output import tell
 from rocmend.cli.redaction import note_capture
-from rocmend.core.errors import UsageError
+from rocmend.core.errors import RocmendError, UsageError
 from rocmend.core.suggest import did_you_mean
 from rocmend.kb.vocabulary import WORKLOADS
 
@@ -48,17 +48,49 @@ def machine_directory(given: Path) -> Path:
     from rocmend.core.examples import example_machines
 
     if given.exists() or given.is_symlink():
-        return given
+        return _capture_in(given)
     examples = example_machines()
     name = str(given)
-    if name in examples:
-        return examples[name]
+    if name.casefold() in examples:
+        return examples[name.casefold()]
+    if gfx := _gpu_called(name):
+        raise UsageError(
+            name,
+            "There is no such folder, and no example machine of that name: it is a GPU.",
+            next_step=f"Ask about a GPU with --target: --target {gfx}.",
+        )
     raise UsageError(
         name,
         "There is no such folder, and no example machine of that name.",
         why=did_you_mean(name, examples),
         next_step="`rocmend demo` lists the example machines, `rocmend machine capture DIR` captures this one.",
     )
+
+
+def _capture_in(given: Path) -> Path:
+    """Return the folder itself; of the folder that an archive of ``rocmend share`` unpacks to, the capture in it.
+
+    Raises:
+        UsageError: It is an archive.
+    """
+    if given.is_file() and given.suffix.lower() in {".zip", ".gz", ".tgz", ".tar", ".xz"}:
+        raise UsageError(
+            str(given),
+            "is an archive, and a machine is a folder.",
+            next_step=f"Unpack it (`unzip {given.name}`) and name the folder `capture` in it.",
+        )
+    inner = given / "capture"
+    return inner if (inner / "machine.json").is_file() and not (given / "machine.json").exists() else given
+
+
+def _gpu_called(name: str) -> str:
+    """Return the gfx target of the GPU that a name stands for; "" where it stands for none, or for several."""
+    from rocmend.core.gfx import resolve
+
+    try:
+        return resolve(name).gfx
+    except RocmendError:
+        return ""
 
 
 def target_option(function: F) -> F:
@@ -94,7 +126,8 @@ def python_option(function: F) -> F:
         default=None,
         callback=lambda _context, _option, value: None if value is None else chosen_python(value),
         help="The Python environment to look at: its interpreter or folder. Otherwise the activated one; else, of "
-        "python3 on PATH, .venv in this folder and rocmend's own, the first that has PyTorch.",
+        "python3 on PATH, .venv in this folder and rocmend's own, the first that has PyTorch. Not with --machine: a "
+        "captured machine has the environment that was captured.",
     )(function)
 
 
@@ -124,6 +157,20 @@ def chosen_python(given: str) -> ChosenPython:
     )
 
 
+def exclusive(machine_dir: Path | None, python: ChosenPython | None) -> None:
+    """Refuse ``--python`` beside ``--machine``.
+
+    Raises:
+        UsageError: Both were given.
+    """
+    if python is not None and machine_dir is not None:
+        raise UsageError(
+            "--python",
+            "it names an environment of this machine, and a captured machine has the one that was captured.",
+            next_step="Leave out --python or --machine.",
+        )
+
+
 def take_snapshot(
     machine_dir: Path | None,
     *,
@@ -147,12 +194,7 @@ def take_snapshot(
     from rocmend.machine.collect import default_name, open_machine, snapshot
 
     asked = {"workload": workload, "model_bytes": model_size.size_bytes if model_size else None}
-    if python is not None and machine_dir is not None:
-        raise UsageError(
-            "--python",
-            "it names an environment of this machine, and a captured machine has the one that was captured.",
-            next_step="Leave out --python or --machine.",
-        )
+    exclusive(machine_dir, python)
     note_capture(machine_dir)
     machine = snapshot(open_machine(machine_dir, python), name=default_name(machine_dir), asked=asked)
     if model_size is not None:

@@ -58,13 +58,16 @@ class ModelSize(NamedTuple):
 
 SIZE_FORMS = "18GB (18 x 10^9 bytes), 18GiB (18 x 2^30 bytes) or 512MiB"
 DURATION_FORMS = "30s, 5min, 2h or 7d"
-MODEL_FORMS = "18GB or 18GiB of weights, 8B (parameters, at 16 bits each) or 8B@4bit"
+MODEL_FORMS = "18GB or 18GiB of weights, 8B, 500M or 30B-A3B (parameters, at 16 bits each) or 8B@4bit"
 PARAMETER_BITS = 16
 """Bits of a parameter where a count of parameters says nothing of them: float16 or bfloat16."""
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
 _SIZE = re.compile(rf"{_NUMBER}\s*([KMGT])(I?)B|{_NUMBER}\s*B", re.IGNORECASE | re.ASCII)
-_PARAMETERS = re.compile(rf"{_NUMBER}\s*B(?:\s*@\s*(\d{{1,2}}(?:\.\d{{1,2}})?)[ -]?bits?)?", re.IGNORECASE | re.ASCII)
+_PARAMETERS = re.compile(
+    rf"{_NUMBER}\s*([BM])(?:[ -]?A\d{{1,4}}(?:\.\d{{1,3}})?B)?(?:\s*@\s*q?(\d{{1,2}}(?:\.\d{{1,2}})?)(?:[ -]?bits?)?)?",
+    re.IGNORECASE | re.ASCII,
+)
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _PART = rf"{_NUMBER}\s*(ms|min|[smhdw])\s*"
 _DURATION = re.compile(rf"(?:{_PART})+", re.ASCII)
@@ -105,7 +108,9 @@ def parse_duration(text: str) -> float:
 
 
 def parse_model_size(text: str) -> ModelSize:
-    """Return the size of a model that is given in bytes, or in billions of parameters: ``8B@4bit``.
+    """Return the size of a model that is given in bytes, or in parameters: ``8B@4bit``, ``8B@q4``, ``500M``.
+
+    Of ``30B-A3B``, a mixture of experts, all 30 billion lie in memory. ``500M`` without a ``B`` is no size in bytes.
 
     Raises:
         ValueError: Neither.
@@ -116,12 +121,13 @@ def parse_model_size(text: str) -> ModelSize:
             return ModelSize(parse_size(text), text.strip())
         except ValueError:
             raise ValueError(f"{text[:40]!r} {_no_unit(text, 'size of a model')}; write {MODEL_FORMS}") from None
-    count, bits = match[1], match[2] or str(PARAMETER_BITS)
-    size = int(Fraction(count) * 10**9 * Fraction(bits) / 8)
+    count, bits = match[1], match[3] or str(PARAMETER_BITS)
+    scale, word = (10**9, "billion") if match[2] in "Bb" else (10**6, "million")
+    size = int(Fraction(count) * scale * Fraction(bits) / 8)
     if size < 1:
         raise ValueError(f"{text[:40]!r} is less than a byte")
-    assumed = "" if match[2] else ", which is assumed"
-    return ModelSize(size, f"{count} billion parameters at {bits} bits each{assumed}: {size_text(size)} of weights")
+    assumed = "" if match[3] else ", which is assumed"
+    return ModelSize(size, f"{count} {word} parameters at {bits} bits each{assumed}: {size_text(size)} of weights")
 
 
 def _no_unit(text: str, what: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rocmend.core.errors import RocmendError
+from rocmend.core.optional import INSTALL
 from rocmend.core.verdict import Verdict
 from rocmend.probe.evidence import judged, returned_by
 from rocmend.probe.records import QUIET, Subject, Tried, subject_of
@@ -24,6 +25,9 @@ TOTAL_S = {"quick": 600.0, "library": 1200.0, "jit": 2700.0}
 
 START = "starting torch"
 """What the import of torch and the first use of the device are called, where they fail."""
+
+NO_TORCH = "torch cannot be imported"
+"""How the child's error begins where the interpreter has no torch; see ``rocmend.probe.child``."""
 
 _START_S = 300.0
 _START_LIMITS = Limits(total_s=_START_S, silence_s=SILENCE_S["quick"]["import"], phase_silence=SILENCE_S["quick"])
@@ -112,6 +116,13 @@ class Launcher:
         self._give_back(worker)
         if not found:
             raise self._not_started(result)
+        if found["error"].startswith(NO_TORCH):
+            raise ProbeError(
+                self.python,
+                f"{found['error']}.",
+                why="The probes use the torch of this interpreter.",
+                next_step=f"{INSTALL['torch']} Or name the interpreter of another environment with --python.",
+            )
         if found["error"]:
             raise ProbeError(
                 self.python,

@@ -128,7 +128,7 @@ class _Printer:
             self._wrapped(f"{label}{link.label}", "dim", indent, _INDENT)
             if link.url:
                 self._raw(" " * (indent + _INDENT) + link.url, "dim")
-            label = " " * len(label)
+            label = ""
 
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)

@@ -9,7 +9,7 @@ import click
 
 from rocmend.cli.base import OneOf, rocmend_command
 from rocmend.cli.names import ENTRY
-from rocmend.cli.output import finish, output_options
+from rocmend.cli.output import finish, output_options, tell
 from rocmend.cli.quantities import model_size_option
 from rocmend.cli.source import machine_option, python_option, take_snapshot, target_option, workload_option
 from rocmend.core.errors import UsageError
@@ -79,6 +79,8 @@ def command(
         knowledge.get(entry_id)
     machine = take_snapshot(machine_dir, target=target, workload=workload, model_size=model_size, python=python)
     machine = target_alone(machine)
+    if model_size is not None and machine.hypothetical_target:
+        tell("rocmend: --model-size is not used: how much memory a machine with that GPU has is not known.")
     if entry_id is not None:
         _explain(entry_id, knowledge, machine, output_format)
     diagnosis = with_installs(diagnose(machine, knowledge), machine, knowledge, workload)

@@ -135,14 +135,21 @@ def command(
     file = report_file(output) if output is not None else None
     with contextlib.ExitStack() as stack:
         begun = stack.enter_context(_Resumable(kept=not no_store))
-        progress = stack.enter_context(Progress("rocmend probe", "reading the machine", about_s=expected_s))
+        progress = stack.enter_context(Progress("rocmend probe", "reading the machine"))
         from rocmend.kb.load import load_entries
+        from rocmend.probe.launch import START
         from rocmend.probe.run import run_probes
         from rocmend.store.store import Store
 
         store = None if no_store else stack.enter_context(Store.open(store_path))
         if store is not None:
-            progress.expect(about_s(selection, dtypes, jobs=jobs, isolate=isolate, store=store))
+            expected_s = about_s(selection, dtypes, jobs=jobs, isolate=isolate, store=store)
+
+        def begins(name: str, done: int, total: int) -> None:
+            if name != START:  # before that it may end at once, for want of a torch or a device
+                progress.expect(expected_s)
+            progress(name, done, total)
+
         machine = take_snapshot(None, python=python)
         run = run_probes(
             selection,
@@ -157,7 +164,7 @@ def command(
             time_limit_s=time_limit or 0.0,
             silence_s=silence or 0.0,
             isolate=isolate,
-            on_start=progress,
+            on_start=begins,
             on_result=begun.tell,
             resume=resume,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,12 @@ from rocmend.cli.source import machine_option, take_snapshot, target_option, wor
 from rocmend.core.errors import UsageError
 from rocmend.core.suggest import unknown
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
+
+if TYPE_CHECKING:
+    from rocmend.machine.facts import Machine
+
+_ALIASES = {"pytorch": "torch", "llamacpp": "llama.cpp", "flash-attention": "flash-attn", "flash_attn": "flash-attn"}
+"""Other names that people use for a package."""
 
 
 @rocmend_command(
@@ -45,8 +52,9 @@ def command(
     from rocmend.kb.load import load_entries
     from rocmend.setup.choose import choose, gpu_targets
 
+    package = _ALIASES.get(package.lower(), package)
     machine = take_snapshot(machine_dir, target=target, workload=workload)
-    name, *others = [target] if target else gpu_targets(machine) or [""]
+    name, *others = [target] if target else gpu_targets(machine) or _on_the_bus(machine) or [""]
     if not name:
         raise UsageError(
             "wheel choose",
@@ -60,3 +68,20 @@ def command(
         raise unknown("wheel choose", "package with an install table", package, result.known_packages)
     outcome = Outcome("wheel choose", result, CLEAN if result.serving else FINDINGS)
     finish(outcome, output_format, lambda: choices_document(result, everything=everything), details=everything)
+
+
+def _on_the_bus(machine: Machine) -> list[str]:
+    """Return the targets of the GPUs that the driver does not show, by their PCI ids; says which."""
+    listed = machine.value("pci.amd_gpus")
+    devices = [device for device in listed if isinstance(device, dict)] if isinstance(listed, list) else []
+    known = [device for device in devices if device.get("gfx")]
+    for device in known:
+        what = device.get("name") or device.get("device")
+        tell(f"The driver shows no GPU here; by its PCI id there is {what}, {device['gfx']}.")
+    targets = [str(device["gfx"]) for device in known]
+    if not targets:
+        named = machine.value("rocminfo.gfx_targets")
+        targets = [str(name) for name in named] if isinstance(named, list) else []
+        if targets:
+            tell(f"The driver shows no GPU here; rocminfo shows {', '.join(targets)}.")
+    return list(dict.fromkeys(targets))

@@ -14,7 +14,7 @@ from rocmend.cli.output import finish, output_options
 from rocmend.cli.progress import Progress
 from rocmend.cli.quantities import SIZE
 from rocmend.cli.redaction import note_capture
-from rocmend.cli.source import machine_option, python_option
+from rocmend.cli.source import exclusive, machine_option, python_option
 from rocmend.core.errors import UsageError
 from rocmend.core.units import size_text
 from rocmend.report.envelope import CLEAN, FINDINGS, Outcome
@@ -93,6 +93,7 @@ def command(
             f"expected a version such as 7.2, got {hip!r}.",
             next_step="`torch.version.hip` of that PyTorch names it.",
         )
+    exclusive(machine_dir, python)
     wanted, system_rocm = _asked(targets, machine_dir)
     limits = msgspec.structs.replace(DEFAULT_LIMITS, total_bytes=max_size, deep=not shallow)
 

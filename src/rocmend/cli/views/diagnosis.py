@@ -128,7 +128,7 @@ def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
 def python_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
     """Return the line that says which Python environment was looked at, and why that one."""
     python = diagnosis.python
-    return (("Python", f"{python.version}: {python.prefix}", f"({python.found_by})"),) if python else ()
+    return (("Python", f"{python.version}: {python.prefix}", python.found_by),) if python else ()
 
 
 def _gpu_label(indices: list[int]) -> str:
@@ -141,7 +141,7 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
         f"{gpu.compute_units} CU" if gpu.compute_units else "",
         f"wave{gpu.wavefront_size}" if gpu.wavefront_size else "",
         f"{size_text(gpu.memory_ceiling_bytes)} usable" if gpu.memory_ceiling_bytes else "",
-        f"{gpu.peak_fp16_tflops:.3g} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
+        f"{_three_digits(gpu.peak_fp16_tflops)} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
         f"{gpu.bandwidth_gb_s:g} GB/s" if gpu.bandwidth_gb_s else "",
     ]
     service = {
@@ -213,3 +213,7 @@ def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
         lines = "\n".join(f"- {problem}" for problem in diagnosis.knowledge_problems)
         blocks.append(Section("Entries that could not be used", (Text(lines),)))
     return blocks
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

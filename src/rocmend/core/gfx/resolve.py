@@ -91,6 +91,8 @@ def resolve(name: str) -> NamedGpu:
     settings = _SETTINGS.search(text)
     plain = text[: settings.start()] if settings else text
     suffix = settings[0] if settings else ""
+    if retired := table.retired(plain):
+        raise _retired(name, retired)
     own = _own_name(plain)
     if own:
         return NamedGpu(name, str(parse_target_id(own + suffix)))
@@ -230,6 +232,15 @@ def _candidate(gfx: str, names: Sequence[str]) -> str:
     more = ", …" if len(own) > _SHOWN_NAMES else ""
     products = own or [item.name for item in table.products(gfx)]
     return f"{gfx} ({target.chip}: {', '.join(products[:_SHOWN_NAMES])}{more})"
+
+
+def _retired(name: str, found: table.Retired) -> UsageError:
+    return UsageError(
+        "gfx target",
+        f"{name.strip()!r} is {found.chips} ({found.gfx}), which ROCm does not support any more.",
+        why=f"{found.note} Source: {found.source.url}",
+        next_step="Programs with a Vulkan back end, such as llama.cpp, may run on it.",
+    )
 
 
 def _unknown(name: str, words: Sequence[str]) -> UsageError:

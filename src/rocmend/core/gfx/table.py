@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -90,6 +91,35 @@ def further_names() -> tuple[tuple[str, str], ...]:
         if gfx not in _targets():
             raise UnitError("product table", f"gives names to {gfx}, which the target table does not hold.")
     return tuple(rows)
+
+
+class Retired(msgspec.Struct, frozen=True):
+    """A target that ROCm does not support any more, and that no build has code for.
+
+    Attributes:
+        gfx: Its name.
+        chips: What it is called.
+        names: How products of it are called, as a pattern over lower case without the maker's words.
+        note: Since when.
+        source: Who says so.
+    """
+
+    gfx: str
+    chips: str
+    names: str
+    note: str
+    source: Source
+
+
+@cache
+def _retired() -> tuple[Retired, ...]:
+    return msgspec.convert(_read("retired.toml")["target"], tuple[Retired, ...])
+
+
+def retired(name: str) -> Retired | None:
+    """Return the target without support that a name stands for, or None."""
+    plain = " ".join(re.sub(r"\b(amd|ati|radeon|instinct|gpu|series)\b|[\s_-]+|\((tm|r)\)", " ", name.lower()).split())
+    return next((one for one in _retired() if plain == one.gfx or re.fullmatch(one.names, plain)), None)
 
 
 def targets() -> tuple[GfxTarget, ...]:
