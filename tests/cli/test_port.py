@@ -414,7 +414,7 @@ def test_lint_reads_what_was_named_or_says_that_it_did_not(
     monkeypatch.chdir(project)
     for wrong, why in {
         ("nothing.cu",): "nothing.cu does not exist",
-        ("",): "The path is empty",
+        ("",): "path is empty",
         ("fast",): "fast is a folder",
         ("inner/other.cu",): "a git repository of its own, inner",
         ("good.cu", "typo.cu"): "typo.cu does not exist",
