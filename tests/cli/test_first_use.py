@@ -218,3 +218,26 @@ def test_figures_and_sources_as_a_person_writes_them(rocmend: Rocmend) -> None:
     for words in (("kb", "show", "firmware-mes-0x83"), ("targets", "gfx1151")):
         text = rocmend(*words).out
         assert text.count("Source") - text.count("source:") == 1
+
+
+def test_a_port_counts_in_one_way(rocmend: Rocmend) -> None:
+    def told(*words: str) -> str:
+        done = rocmend(*words)
+        return " ".join((done.out + done.err).split())
+
+    rocmend("demo", "port", "copy")
+    plan, checked = told("port", "copy"), told("port", "verify", "copy")
+    count = plan.partition("Port of copy ")[2].partition(" to be rewritten")[0]
+    assert count.endswith(" files")
+    assert f"{count} to be rewritten" in checked
+    assert " rewritten" not in plan.replace("be rewritten", "").partition("Suggested")[0].partition("Plan")[0]
+    assert f"{count} rewritten" in told("port", "copy", "--apply")
+    again = told("port", "copy", "--apply").partition("Plan ")
+    assert "Nothing to rewrite" in again[0]
+    assert "rewritten" not in again[0]
+
+
+def test_known_problems_of_a_target_have_titles(rocmend: Rocmend) -> None:
+    done = rocmend("doctor", "--target", "gfx1010", "--format", "md")
+    assert "| problem |" in done.out
+    assert "`rocmend doctor --explain ID`" in done.out

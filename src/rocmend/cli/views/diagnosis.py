@@ -112,9 +112,10 @@ def _target_blocks(diagnosis: Diagnosis) -> list[Block]:
     target, known = diagnosis.hypothetical_target, _about_the_target(diagnosis)
     if not known:
         return []
-    rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.entry_id)] for item in known]
+    rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.title), Cell(item.entry_id)] for item in known]
     title = f"Known problems of {target}, not checked here"
-    return [Section(title, (table(["severity", "explain with `rocmend doctor --explain`"], rows),))]
+    told = Text("`rocmend doctor --explain ID` explains one.", Tone.MUTED)
+    return [Section(title, (table(["severity", "problem", "id"], rows), told))]
 
 
 def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
