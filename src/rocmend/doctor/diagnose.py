@@ -13,6 +13,7 @@ from rocmend.doctor.plan import make_plan
 from rocmend.doctor.records import Diagnosis, GpuSummary, Missing, PythonSummary, Undecided
 from rocmend.kb.action import Action, action_name, on_machine, serves
 from rocmend.kb.entry import Entry, Status
+from rocmend.kb.general import headline
 from rocmend.kb.load import Knowledge
 from rocmend.kb.match import Match, Matcher, helps
 from rocmend.kb.predicate import PredicateError
@@ -203,7 +204,7 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
     records = [
         Undecided(
             entry_id=entry.id,
-            title=matches[0].title,
+            title=_open_title(entry, matches[0].title),
             severity=entry.severity or Severity.INFO,
             subject=_subjects(matches),
             missing=missing({gap.key: gap for match in matches for gap in match.missing}.values()),
@@ -213,6 +214,11 @@ def _undecided(unknown: list[tuple[Entry, list[Match]]]) -> tuple[Undecided, ...
         for entry, matches in unknown
     ]
     return tuple(sorted(records, key=lambda item: (item.severity.rank, item.entry_id)))
+
+
+def _open_title(entry: Entry, filled: str) -> str:
+    """Return the title with the machine's values, in general words where one of them is not known."""
+    return headline(entry) if "unknown" in filled and "unknown" not in entry.title else filled
 
 
 def _python(machine: Machine) -> PythonSummary | None:
