@@ -244,6 +244,17 @@ def test_nothing_is_wider_than_the_window(browser: Chrome, report: Report, every
         assert browser.execute_script("return parseFloat(getComputedStyle(document.body).fontSize)") >= 14
 
 
+def test_no_column_is_cut_on_a_phone(browser: Chrome, tmp_path: Path) -> None:
+    from rocmend.cli.main import main
+
+    with pytest.raises(SystemExit):
+        main(["machine", "diff", "strix-halo", "rx-5600-xt", "-o", str(tmp_path / "diff.html")])
+    _size(browser, 390)
+    browser.get((tmp_path / "diff.html").as_uri())
+    cut = "return [...document.querySelectorAll('.scroll')].slice(0, 2).map((one) => one.scrollWidth - one.clientWidth)"
+    assert browser.execute_script(cut) == [0, 0]
+
+
 CONTRASTS = """
 const lum = (c) => { const f = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   return 0.2126 * f(c[0]) + 0.7152 * f(c[1]) + 0.0722 * f(c[2]); };

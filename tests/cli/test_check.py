@@ -62,7 +62,7 @@ def test_an_unusable_store_costs_the_record_only(rocmend: Run, machines: Path, t
         "check", "--machine", machines / "strix-halo", "-o", tmp_path / "r.html", "--store", tmp_path / "kept.sqlite"
     )
     assert done.code == 1
-    assert "nothing is kept of this" in done.err
+    assert "the result is not kept" in done.err
     assert (tmp_path / "r.html").exists()
 
 

@@ -214,14 +214,19 @@ def test_what_uses_no_pytorch_is_told_to_install_none(rocmend: Run) -> None:
     assert "llama.cpp that has code" not in rocmend("doctor", "--machine", "strix-halo").out
 
 
-def test_what_only_root_may_read_is_read_by_the_rocmend_that_runs(rocmend: Run, tmp_path: Path) -> None:
-    (tmp_path / "rocmend").write_text("#!/bin/sh\n")
-    (tmp_path / "rocmend").chmod(0o755)
-    words = [sys.executable, "-m", "rocmend", "doctor", "--json"]
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}  # another rocmend is first on PATH
-    data = msgspec.json.decode(subprocess.run(words, capture_output=True, check=False, env=env).stdout)["data"]
-    commands = [one["command"] for one in data["plan"].get("decide", ()) if one.get("command")]
-    assert all(command.endswith("python -m rocmend doctor") or "python3" in command for command in commands)
+def test_what_only_root_may_read_is_read_by_the_rocmend_that_runs(
+    rocmend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "venv" / "rocmend"
+    own.parent.mkdir()
+    own.write_text("#!/bin/sh\n")
+    monkeypatch.setattr("sys.argv", [str(own)])
+    monkeypatch.setattr("rocmend.cli.plan.LIVE", "no-driver")  # as if its facts were this machine's
+    monkeypatch.setenv("PATH", str(tmp_path))
+    data = msgspec.json.decode(rocmend("doctor", "--machine", "no-driver", "--json", "--no-redact").out)["data"]
+    ways = [one["command"] for one in data["plan"]["decide"] if one.get("command")]
+    assert ways == [f'sudo -E env "PATH=$PATH" {own} doctor']
+    monkeypatch.undo()
     text = " ".join(rocmend("doctor", "--machine", "no-driver").out.split())
     assert 'sudo -E env "PATH=$PATH" rocmend doctor' in text
     assert "Undo: sudo sysctl kernel.dmesg_restrict=1" in text
@@ -231,3 +236,29 @@ def test_a_user_in_no_group_is_told_so_before_the_driver_runs(rocmend: Run) -> N
     done = rocmend("doctor", "--machine", "no-driver", "--json")
     steps = msgspec.json.decode(done.out)["data"]["plan"]["steps"]
     assert [step["action"] for step in steps] == ["join-gpu-groups", "allow-amdgpu", "reboot"]
+
+
+def test_a_newer_kernel_and_rocm_come_with_how_to_get_and_use_them(rocmend: Run) -> None:
+    done = rocmend("doctor", "--machine", "strix-halo", "--json")
+    steps = {one["action"]: one for one in msgspec.json.decode(done.out)["data"]["plan"]["steps"]}
+    kernel, rocm = steps["boot-newer-kernel"], steps["update-rocm"]
+    assert kernel["commands"] == ["apt-cache policy linux-generic-hwe-24.04 linux-oem-24.04"]
+    assert kernel["by_hand"]
+    assert 'export ROCM_PATH="$(/home/user/venv/bin/python3 -m rocm_sdk path --root)"' in rocm["text"]
+    told = rocmend("doctor", "--machine", "strix-halo", "--explain", "gfx1151-cwsr-save-area-too-small").out
+    assert told.index("Move to a newer ROCm") < told.index("Boot a newer kernel")
+
+
+@pytest.mark.parametrize("form", ["human", "md"])
+def test_a_step_that_settles_nothing_is_for_its_findings(rocmend: Run, form: str) -> None:
+    text = rocmend("doctor", "--machine", "strix-halo", "--format", form).out
+    log = text[text.index("Save the kernel log") : text.index("Move to a newer ROCm")]
+    assert "For" in log
+    assert "Settles" not in log
+
+
+def test_a_verdict_says_why_and_knows_what_a_step_replaces(rocmend: Run) -> None:
+    lines = rocmend("doctor", "--machine", "strix-halo").out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("ROCm "))
+    assert lines[place].split()[1] == "Warning"
+    assert lines[place + 1].strip().startswith("GPU hangs are to be expected")

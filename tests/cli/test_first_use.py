@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -198,3 +199,45 @@ def test_a_model_size_that_cannot_be_judged_is_told(rocmend: Rocmend) -> None:
 )
 def test_sizes_of_models_as_people_write_them(text: str, size: float) -> None:
     assert parse_model_size(text).size_bytes == size
+
+
+def test_an_empty_home_is_none() -> None:
+    words = (
+        "import pathlib; from rocmend.cli.main import main\n"
+        "try: main(['--version'])\n"
+        "except SystemExit: print(pathlib.Path.home())"
+    )
+    done = python("-c", words, HOME="")
+    assert done.stdout.splitlines()[1:] == [pwd.getpwuid(os.getuid()).pw_dir]
+
+
+def test_figures_and_sources_as_a_person_writes_them(rocmend: Rocmend) -> None:
+    shown = rocmend("doctor", "--machine", "mi300x")
+    assert "1,307 FP16 TFLOPS" in " ".join(shown.out.split())
+    assert "((" not in rocmend("doctor", "--machine", "strix-halo", "--format", "md").out
+    for words in (("kb", "show", "firmware-mes-0x83"), ("targets", "gfx1151")):
+        text = rocmend(*words).out
+        assert text.count("Source") - text.count("source:") == 1
+
+
+def test_a_port_counts_in_one_way(rocmend: Rocmend) -> None:
+    def told(*words: str) -> str:
+        done = rocmend(*words)
+        return " ".join((done.out + done.err).split())
+
+    rocmend("demo", "port", "copy")
+    plan, checked = told("port", "copy"), told("port", "verify", "copy")
+    count = plan.partition("Port of copy ")[2].partition(" to be rewritten")[0]
+    assert count.endswith(" files")
+    assert f"{count} to be rewritten" in checked
+    assert " rewritten" not in plan.replace("be rewritten", "").partition("Suggested")[0].partition("Plan")[0]
+    assert f"{count} rewritten" in told("port", "copy", "--apply")
+    again = told("port", "copy", "--apply").partition("Plan ")
+    assert "Nothing to rewrite" in again[0]
+    assert "rewritten" not in again[0]
+
+
+def test_known_problems_of_a_target_have_titles(rocmend: Rocmend) -> None:
+    done = rocmend("doctor", "--target", "gfx1010", "--format", "md")
+    assert "| problem |" in done.out
+    assert "`rocmend doctor --explain ID`" in done.out

@@ -84,7 +84,7 @@ def test_strix_halo_with_an_old_rocm_for_pytorch(settings: Settings) -> None:
 def test_strix_halo_for_llama_cpp_is_told_to_measure_hipblaslt(settings: Settings) -> None:
     lines = settings("strix-halo", "llama.cpp")
     assert firm(lines) == {"VK_LOADER_DRIVERS_SELECT": "radeon_icd*"}
-    assert optional(lines) == {"HSA_ENABLE_SDMA": "0", "ROCBLAS_USE_HIPBLASLT": "1"}
+    assert optional(lines) == {"HSA_ENABLE_SDMA": "0", "ROCBLAS_USE_HIPBLASLT": "1", "HSA_OVERRIDE_GFX_VERSION": ""}
     assert firm(settings("strix-halo-healthy", "llama.cpp")) == {}
 
 

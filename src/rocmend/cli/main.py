@@ -209,6 +209,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
     _only_absolute_paths()
+    if not os.environ.get("HOME", "set"):
+        del os.environ[
+            "HOME"
+        ]  # an empty one would make ~ the root of the file system; the list of users is asked instead
     try:
         code = cli.main(args=given, prog_name="rocmend", standalone_mode=False)
     except click.exceptions.Exit as stop:

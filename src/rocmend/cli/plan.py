@@ -95,6 +95,10 @@ def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:
         return step
     if not _PIP_INSTALL.search(best.command):
         return msgspec.structs.replace(step, undo="Remove the packages that it added with the package manager.")
+    use = f'export ROCM_PATH="$({python} -m rocm_sdk path --root)"; export PATH="$ROCM_PATH/bin:$PATH"'
+    step = msgspec.structs.replace(
+        step, text=f"{step.text} To build and run programs with it: `{use}`; `rocmend doctor` names the ROCm in use."
+    )
     by_eye = present or machine.value("python.found_by") == IN_FOLDER  # a script runs checks unasked
     return msgspec.structs.replace(
         step,

@@ -148,11 +148,12 @@ def require_port(path: Path, targets: Sequence[str]) -> None:
         return
     analysis = analysed(path, targets=targets)
     require_sources("port verify", path, analysis)
-    changed = len(plan(analysis).changes)
-    if changed:
+    planned = plan(analysis)
+    if planned.changes:
+        files = count_text(sum(change.before is not None for change in planned.changes), "file")
         raise UsageError(
             "port verify",
-            f"{path} was not ported yet: `rocmend port` would change {count_text(changed, 'file')}.",
+            f"{path} was not ported yet: {count_text(planned.made, 'place')} in {files} to be rewritten.",
             why="Verification compares a port with the original.",
             next_step=f"Apply the port, then verify again:\n  {shlex.join(['rocmend', 'port', str(path), '--apply'])}",
         )

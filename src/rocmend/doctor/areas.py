@@ -11,6 +11,7 @@ import msgspec
 from rocmend.core.records import Finding, Severity
 from rocmend.core.units import size_text
 from rocmend.doctor.records import Diagnosis, GpuSummary
+from rocmend.kb.action import action_name
 from rocmend.machine.facts import Machine
 
 
@@ -56,6 +57,8 @@ _SUBJECTS = {
 }
 """Which area a finding is about: the first that one of the facts it was seen in belongs to. What is about no part of
 the machine is about the software that runs on it."""
+_ACTS_ON = {"update-rocm": "ROCm", "use-rocm": "ROCm", "install-native-torch": "PyTorch", "use-triton": "PyTorch"}
+"""What an action, by the beginning of its name, replaces: the verdict on it is not OK while a step does."""
 _PYTORCH = ("gpu.torch", "gpu.override")
 _SCOPE = frozenset({"gpu.gfx_target", "gpus.targets", "host.kind"})
 """Facts that only say which machines an entry is for."""
@@ -75,9 +78,12 @@ def areas(machine: Machine, diagnosis: Diagnosis) -> tuple[Area, ...]:
     if diagnosis.hypothetical_target:
         return ()
     found: dict[str, list[Finding]] = {name: [] for name in _ORDER}
+    acted: dict[str, list[Finding]] = {name: [] for name in _ORDER}
     for finding in diagnosis.findings:
         if finding.severity is not Severity.INFO:
             found[_area_of(finding)].append(finding)
+            if acting := _acted_on(finding, diagnosis):
+                acted[acting].append(finding)
     told: dict[str, _Told] = {
         "GPU": _gpu(machine, diagnosis.gpus),
         "Driver": _driver(machine),
@@ -86,12 +92,22 @@ def areas(machine: Machine, diagnosis: Diagnosis) -> tuple[Area, ...]:
         "PyTorch": _pytorch(machine, diagnosis.gpus),
         "Memory": _memory(machine, diagnosis.gpus),
     }
-    return tuple(_area(name, *told[name], found[name]) for name in _ORDER)
+    return tuple(_area(name, *told[name], found[name], acted[name]) for name in _ORDER)
 
 
-def _area(name: str, state: AreaState, text: str, findings: Sequence[Finding]) -> Area:
+def _acted_on(finding: Finding, diagnosis: Diagnosis) -> str:
+    """Return the area that a step changes for the sake of a finding about another."""
+    names = (action_name(step.action) for step in diagnosis.plan.steps if finding.entry_id in step.settles)
+    area = next((area for name in names for start, area in _ACTS_ON.items() if name.startswith(start)), "")
+    return "" if area == _area_of(finding) else area
+
+
+def _area(name: str, state: AreaState, text: str, findings: Sequence[Finding], acted: Sequence[Finding] = ()) -> Area:
     states = [state, *(_WORST[finding.severity] for finding in findings if finding.severity in _WORST)]
-    return Area(name, min(states, key=_RANK.index), text, tuple(finding.entry_id for finding in findings))
+    if acted and state is AreaState.OK:
+        states.append(AreaState.ATTENTION)
+    ids = dict.fromkeys(finding.entry_id for finding in (*findings, *acted))
+    return Area(name, min(states, key=_RANK.index), text, tuple(ids))
 
 
 def _area_of(finding: Finding) -> str:

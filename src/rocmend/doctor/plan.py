@@ -165,6 +165,7 @@ def _step(action: str, asked: Sequence[_Wish], actions: Mapping[str, Action]) ->
         undo=next((one.undo for one in remedies if one.undo), ""),
         by_hand=any(one.by_hand for one in remedies),
         settles=tuple(dict.fromkeys(wish.finding.entry_id for wish in asked)),
+        serves=known is not None and not known.settles,
     )
 
 

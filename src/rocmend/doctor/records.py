@@ -138,6 +138,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         by_hand: A script cannot do it.
         after: Numbers of the steps that must come before.
         settles: Ids of the entries whose findings it settles.
+        serves: Whether it settles none of these by itself, but only serves to.
         alternatives: Other ways.
     """
 
@@ -156,6 +157,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     by_hand: bool = False
     after: tuple[int, ...] = ()
     settles: tuple[str, ...] = ()
+    serves: bool = False
     alternatives: tuple[Alternative, ...] = ()
 
 

@@ -23,11 +23,13 @@ def fold(text: str, room: int) -> list[str]:
     """
     lines = []
     for paragraph in text.split("\n"):
-        line = ""
-        for word in paragraph.split(" "):
-            longer = f"{line} {word}" if line else word
-            if not line.strip() or cell_len(longer) <= room:
-                line = longer if line.strip() or cell_len(longer) <= room else word
+        line, *words = paragraph.split(" ")
+        for word in words:
+            longer = f"{line} {word}"
+            if cell_len(longer) <= room:
+                line = longer
+            elif not line.strip():
+                line = word
             else:
                 lines.append(line.rstrip())
                 line = word

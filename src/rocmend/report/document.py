@@ -272,6 +272,7 @@ class Step(msgspec.Struct, frozen=True):
         undo: How to take it back, in Markdown.
         settles: Ids of the findings that it settles, or that it is about where it has no number.
         options: Other ways.
+        serves: Whether it settles none of these by itself, but only serves to.
     """
 
     number: int
@@ -286,6 +287,12 @@ class Step(msgspec.Struct, frozen=True):
     undo: str = ""
     settles: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
+    serves: bool = False
+
+    @property
+    def relation(self) -> str:
+        """``Settles``, ``For`` or ``About``: what it is to the findings that it names."""
+        return "For" if self.serves else "Settles" if self.number else "About"
 
 
 class Steps(msgspec.Struct, frozen=True, tag="steps"):

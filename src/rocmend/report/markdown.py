@@ -130,7 +130,7 @@ def _step(step: Step, level: int) -> str:
     for option in step.options:
         parts += [f"**{_line(option.label)}:** {_line(option.title)}", harmless(option.text.strip()), *_how(option)]
     if step.settles:
-        parts.append(f"{'Settles' if step.number else 'About'} " + ", ".join(map(as_code, step.settles)) + ".")
+        parts.append(f"{step.relation} " + ", ".join(map(as_code, step.settles)) + ".")
     return "\n\n".join(part for part in parts if part)
 
 

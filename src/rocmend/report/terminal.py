@@ -128,7 +128,7 @@ class _Printer:
             self._wrapped(f"{label}{link.label}", "dim", indent, _INDENT)
             if link.url:
                 self._raw(" " * (indent + _INDENT) + link.url, "dim")
-            label = " " * len(label)
+            label = ""
 
     def _section(self, block: Section, indent: int) -> None:
         self._wrapped(block.title, "bold underline", indent)
@@ -243,7 +243,7 @@ class _Printer:
                 self._raw(" " * indent + "─" * (sum(widths) + _GAP * (len(widths) - 1) + inner - indent), "")
 
     def _tiles(self, block: Tiles, indent: int) -> None:
-        """Print a line for each; what they lead to follows in a terminal anyway."""
+        """Print a line for each; what they lead to follows in a terminal anyway; of what is not well, why."""
         from rocmend.report.columns import widths
 
         rows = [[tile.label, tile.word, tile.text] for tile in block.tiles]
@@ -254,6 +254,8 @@ class _Printer:
                 self._line(cells, found, indent, _INDENT)
             else:
                 self._wrapped(f"{tile.label}: {tile.word}. {tile.text}", "", indent, _INDENT)
+            if tile.note and tile.tone in {Tone.WARNING, Tone.ERROR}:
+                self._wrapped(tile.note, "dim", indent + (found[0] + _INDENT if found is not None else _INDENT))
 
     def _picture(self, block: Picture, indent: int) -> None:
         from rich.text import Text as RichText
@@ -308,7 +310,7 @@ class _Printer:
                 self._text(Text(option.text), indent + _INDENT)
             self._commands(option, indent + _INDENT)
         if step.settles:
-            self._wrapped(f"{'Settles' if step.number else 'About'}: {', '.join(step.settles)}", "dim", indent, _INDENT)
+            self._wrapped(f"{step.relation}: {', '.join(step.settles)}", "dim", indent, _INDENT)
 
     def _commands(self, item: Step | Option, indent: int) -> None:
         self._code(Code("\n".join(item.commands)), indent)

@@ -112,9 +112,10 @@ def _target_blocks(diagnosis: Diagnosis) -> list[Block]:
     target, known = diagnosis.hypothetical_target, _about_the_target(diagnosis)
     if not known:
         return []
-    rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.entry_id)] for item in known]
+    rows = [[Cell(item.severity.value, TONE[item.severity]), Cell(item.title), Cell(item.entry_id)] for item in known]
     title = f"Known problems of {target}, not checked here"
-    return [Section(title, (table(["severity", "explain with `rocmend doctor --explain`"], rows),))]
+    told = Text("`rocmend doctor --explain ID` explains one.", Tone.MUTED)
+    return [Section(title, (table(["severity", "problem", "id"], rows), told))]
 
 
 def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
@@ -128,7 +129,7 @@ def gpu_rows(gpus: tuple[GpuSummary, ...]) -> tuple[tuple[str, str, str], ...]:
 def python_rows(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
     """Return the line that says which Python environment was looked at, and why that one."""
     python = diagnosis.python
-    return (("Python", f"{python.version}: {python.prefix}", f"({python.found_by})"),) if python else ()
+    return (("Python", f"{python.version}: {python.prefix}", python.found_by),) if python else ()
 
 
 def _gpu_label(indices: list[int]) -> str:
@@ -141,7 +142,7 @@ def _gpu_text(gpu: GpuSummary) -> tuple[str, str]:
         f"{gpu.compute_units} CU" if gpu.compute_units else "",
         f"wave{gpu.wavefront_size}" if gpu.wavefront_size else "",
         f"{size_text(gpu.memory_ceiling_bytes)} usable" if gpu.memory_ceiling_bytes else "",
-        f"{gpu.peak_fp16_tflops:.3g} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
+        f"{_three_digits(gpu.peak_fp16_tflops)} FP16 TFLOPS peak" if gpu.peak_fp16_tflops else "",
         f"{gpu.bandwidth_gb_s:g} GB/s" if gpu.bandwidth_gb_s else "",
     ]
     service = {
@@ -213,3 +214,7 @@ def undecided_blocks(diagnosis: Diagnosis) -> list[Block]:
         lines = "\n".join(f"- {problem}" for problem in diagnosis.knowledge_problems)
         blocks.append(Section("Entries that could not be used", (Text(lines),)))
     return blocks
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -103,7 +103,7 @@ def entry_document(explanation: Explanation, knowledge: Knowledge) -> Document:
     links = _links(entry, knowledge)
     if links:
         blocks.append(Section("Linked entries", (table(["link", "entry", "title"], links),)))
-    blocks.append(Section("Sources", (source_links(entry.source),)))
+    blocks.append(source_links(entry.source))
     tone = Tone.PLAIN if entry.status is Status.ACTIVE else STATUS_TONE[entry.status]
     return Document(entry.title, tone=tone, blocks=tuple(blocks))
 

@@ -71,6 +71,7 @@ def _step(step: records.Step, plan: Plan) -> Step:
         expect=step.expect,
         undo=step.undo,
         settles=step.settles,
+        serves=step.serves,
         options=tuple(map(_option, step.alternatives)),
     )
 

@@ -41,7 +41,7 @@ def port_document(done: Ported, *, everything: bool = False) -> Document:
         everything: Whether every place is shown, file by file.
     """
     most = (_ALL, _ALL) if everything else (0, 0)
-    blocks: list[Block] = [*project_blocks(done.project), *findings_blocks(done, most=most)]
+    blocks: list[Block] = [*project_blocks(done), *findings_blocks(done, most=most)]
     summary, tone = port_verdict(done)
     return Document(f"Port of {project_name(done.analysis.root)}", summary, tone, tuple(blocks), _footer(done))
 
@@ -61,7 +61,7 @@ def port_verdict(done: Ported) -> tuple[str, Tone]:
     if done.written and done.made:
         told = f"{count_text(done.made, 'place')} in {files} rewritten"
     elif done.changed:
-        told = f"{count_text(done.made, 'place')} in {files} can be rewritten"
+        told = f"{count_text(done.made, 'place')} in {files} to be rewritten"
     else:
         told = "Nothing to rewrite"
     left = [

@@ -23,7 +23,7 @@ def project_section(checked: CheckedProject) -> Section:
     """Lay out the plan, the findings, the proofs and the patch."""
     summary, tone = port_verdict(checked.port)
     root = checked.port.analysis.root
-    blocks: list[Block] = [Text(summary, tone), *project_blocks(checked.port.project)]
+    blocks: list[Block] = [Text(summary, tone), *project_blocks(checked.port)]
     blocks.append(Section("How far the port was proven", tuple(_proofs(checked))))
     blocks += findings_blocks(checked.port, most=(_MOST_FILES, _MOST_ISSUES))
     if checked.diff:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocmend.cli.porting import Ported
 from rocmend.core.units import count_text
 from rocmend.port.phases import Estimate, Phase
 from rocmend.port.project import Project
@@ -15,9 +16,11 @@ __all__ = ["project_blocks"]
 _SHOWN = 4
 
 
-def project_blocks(project: Project) -> list[Block]:
+def project_blocks(done: Ported) -> list[Block]:
     """Return what a project is, the phases of its port, and the dependencies that matter to it."""
-    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", tuple(_phases(project.phases)))]
+    project = done.project
+    automatic = "" if not done.made else "rewritten" if done.written else "to rewrite"
+    blocks: list[Block] = [Pairs(_about(project)), Section("Plan", tuple(_phases(project.phases, automatic)))]
     rows = [
         [Cell(f"{one.name} {one.version}".strip()), Cell(f"{one.path}:{one.line}"), Cell(one.note or one.role)]
         for one in project.dependencies
@@ -34,7 +37,6 @@ def _about(project: Project) -> tuple[tuple[str, str, str], ...]:
     rows = [
         ("Kind", project.kind.value, project.why),
         ("Files", _files(project), ""),
-        ("Automatic", _estimate(project.estimate), ""),
         ("Begins at", _listed(entries), ""),
         ("Python", project.requires_python, ""),
         ("Builds", _listed(project.builds), ""),
@@ -51,16 +53,15 @@ def _files(project: Project) -> str:
     files = project.files
     parts = [
         f"{files.read:,} read",
-        f"{files.done:,} rewritten" if files.done else "",
         f"{files.manual - files.skipped:,} by hand" if files.manual > files.skipped else "",
         f"{files.skipped:,} not read" if files.skipped else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def _estimate(found: Estimate) -> str:
+def _estimate(found: Estimate, automatic: str) -> str:
     counts = [
-        (found.auto, "rewritten"),
+        (found.auto if automatic else 0, automatic),
         (found.suggested, "suggested"),
         (found.manual, "by hand"),
         (found.notes, "note" if found.notes == 1 else "notes"),
@@ -73,9 +74,14 @@ def _listed(items: Sequence[str]) -> str:
     return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown
 
 
-def _phases(phases: Sequence[Phase]) -> list[Block]:
+def _phases(phases: Sequence[Phase], automatic: str) -> list[Block]:
     rows = [
-        [Cell(str(phase.number)), Cell(phase.title), Cell(_estimate(phase.estimate)), Cell(phase.reason)]
+        [
+            Cell(str(phase.number)),
+            Cell(phase.title),
+            Cell(_estimate(phase.estimate, automatic) or "nothing left"),
+            Cell(phase.reason),
+        ]
         for phase in phases
         if phase.applies
     ]

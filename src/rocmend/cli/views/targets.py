@@ -44,7 +44,7 @@ def target_document(target: GfxTarget, products: Sequence[Product]) -> Document:
         blocks.append(Section("Products", (_products(target, products),)))
     seen = {source.url: Link(source.title, source.url) for source in target.sources.values()}
     seen |= {source.url: Link(source.title, source.url) for product in products for source in product.sources}
-    blocks.append(Section("Sources", (Links("Source", tuple(seen.values())),)))
+    blocks.append(Links("Sources", tuple(seen.values())))
     return Document(
         f"{target.name}: {target.chip}", f"{target.architecture}, {target.generation}", blocks=tuple(blocks)
     )
