@@ -523,6 +523,7 @@ def test_an_audit_tells_what_an_install_would_do(rocmend: Rocmend, project: Path
     assert rocmend("port", "audit", project, "--python", "/no/such/python").code == 2
 
 
+@pytest.mark.slow
 def test_golden_vectors_are_kept_and_compared(rocmend: Rocmend, project: Path) -> None:
     pytest.importorskip("torch")
     (project / "fast" / "ops.py").write_text("def doubled(x):\n    return x * 2\n")

@@ -158,6 +158,7 @@ def test_nothing_of_it_is_executed_unasked(stranger: Stranger, answers: dict[str
     assert not stranger.executed, "python -m puts the working folder before what is installed"
 
 
+@pytest.mark.slow
 def test_what_is_not_run_says_why_and_how(answers: dict[str, tuple[int, Any, str]]) -> None:
     levels = {one["name"]: one for one in answers["verify"][1]["data"]["levels"]}
     python = levels["python"]

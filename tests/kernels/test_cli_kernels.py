@@ -83,7 +83,7 @@ def test_check_keeps_what_came_out_and_list_shows_it(
     assert "10 of 10 cases passed on Radeon 8060S (gfx1151)" in done.out
     (kept,) = msgspec.json.decode(record.read_bytes(), type=list[rungs.Run])
     assert (kept.rung, kept.target, kept.origin) == ("amd", "gfx1151", "shipped")
-    assert "amd gfx1151 10/10" in rocmend("kernels", "list").out
+    assert "amd gfx1151 10/10" in rocmend("kernels", "list", "--format", "md").out
     (row,) = json.loads(rocmend("kernels", "list", "rms_norm", "--json").out)["data"]["ops"]
     assert row["runs"][-1]["origin"] == "store"
     assert "kernel-suite" in rocmend("store", "ls").out

@@ -72,7 +72,7 @@ def _own_command() -> list[str]:
     started = Path(sys.argv[0])
     if started.name == "rocmend" and started.is_file():
         return [str(started.absolute())]
-    return [sys.executable, "-m", "rocmend"]
+    return [sys.executable, "-P", "-m", "rocmend"]  # root imports nothing from the folder that it is run in
 
 
 def _with(step: Step, line: str, best: Choice, machine: Machine) -> Step:

@@ -140,5 +140,8 @@ def test_a_container_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.Monk
     from rocmend.runner.executor import NotStartedError
 
     monkeypatch.setenv("PATH", str(tmp_path))
-    with Job(tmp_path, execution=Execution((), "image")) as job, pytest.raises(NotStartedError, match="no podman"):
+    with (
+        Job(tmp_path, execution=Execution((), "image")) as job,
+        pytest.raises(NotStartedError, match="podman and docker"),
+    ):
         job.execute(["true"], folder=job.scratch(), time_limit_s=5)
