@@ -54,7 +54,7 @@ def test_an_op_is_compiled_once_and_compared(tmp_path: Path) -> None:
 
     again = _compile(tmp_path, "rms_norm", "--subset", "fast", "--targets", "gfx1100", "--diff", table)
     assert again.code == 0, again.out
-    assert "known from before" in again.out
+    assert "from the cache" in again.out
     assert max(map(len, again.out.splitlines())) <= 80
 
     row, *rest = read_table(table)

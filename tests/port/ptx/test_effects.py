@@ -193,10 +193,10 @@ def test_lanes_keep_to_32(lanes: int, tmp_path: Path) -> None:
         ("addc.u32 %0, %0, %0;", "from another statement"),
         ("LOOP: add.u32 %0, %0, 1;", "labels"),
         ("add.rz.f32 %0, %0, %0;", "not in the table"),
-        ("add.u64 %0, %0, %0;", "another size"),
+        ("add.u64 %0, %0, %0;", "size differs"),
         ("ld.global.u32 %0, [%0];", "32 bits"),
         (".shared .b32 x;", "declares"),
-        ("add.u32 %0, %9, 1;", "no register"),
+        ("add.u32 %0, %9, 1;", "is not a register"),
         ("setp.lt.b32 p, %0, %0;", "not in the table"),
     ],
 )
