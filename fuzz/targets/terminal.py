@@ -30,6 +30,8 @@ class _Page(HTMLParser):
         self.scripts += tag == "script"
         if self.scripts > 0 or tag in {"iframe", "object", "embed", "base", "form"}:
             raise BrokenPromiseError(f"<{tag}> got into the page")
+        if (tag, attrs) == ("link", [("rel", "icon"), ("href", "data:,")]):  # the page's own: no icon is asked for
+            return
         for name, value in attrs:
             if _EVENTS.fullmatch(name):
                 raise BrokenPromiseError(f"{name}= got into the page")
