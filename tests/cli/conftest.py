@@ -53,7 +53,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
 
     @functools.cache
     def run(*words: str) -> Done:
-        command = [Path(sys.executable).with_name("rocmend"), *words]
+        command = [str(Path(sys.executable).with_name("rocmend")), *words]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=folder / "cwd", env=env, timeout=120
         )
