@@ -19,7 +19,7 @@ from rocmend.core.files import write_atomic
 from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, stalled
 from rocmend.kernels.tuning import user
 from rocmend.kernels.tuning.config import Value
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
 
 MODULE = "rocmend.kernels.tuning.child"
 BATCH = 6
