@@ -163,7 +163,7 @@ def test_what_is_not_run_says_why_and_how(answers: dict[str, tuple[int, Any, str
     levels = {one["name"]: one for one in answers["verify"][1]["data"]["levels"]}
     python = levels["python"]
     assert (python["status"], python["command"]) == ("not run", "rocmend port verify . --level python --run")
-    assert "executes code of the project" in python["why"]
+    assert "executes the project's code" in python["why"]
     assert {step["kind"] for step in python["steps"]} == {"import", "tests", "golden"}
     assert all(one["status"] != "not run" or one["why"] for one in levels.values())
     assert answers["verify"][0] == 1, "the level that was named did not run"
