@@ -24,6 +24,11 @@ class _Wish(msgspec.Struct, frozen=True):
     remedy: Remedy
 
     @property
+    def optional(self) -> bool:
+        """Whether nothing is wrong without it."""
+        return self.remedy.optional or self.finding.severity is Severity.INFO
+
+    @property
     def rank(self) -> tuple[int, str, str]:
         """Most severe first."""
         return self.finding.severity.rank, self.finding.entry_id, self.finding.subject
@@ -33,7 +38,8 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
     """Return what to do about findings.
 
     An action that several ask for is one step. Where two set the same thing differently, the more severe finding's
-    stands and the other becomes an alternative. Steps that only notes (``info``) ask for are optional.
+    stands and the other becomes an alternative. Steps that only notes (``info``)
+    and optional remedies ask for are optional.
 
     Args:
         findings: What was found.
@@ -44,11 +50,7 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
     main, others, looks = _sorted_out(wishes)
     _drop_conflicts(main, others)
     steps = {action: _step(action, asked, actions) for action, asked in main.items()}
-    needed = {
-        action: step
-        for action, step in steps.items()
-        if any(wish.finding.severity is not Severity.INFO for wish in main[action])
-    }
+    needed = {action: step for action, step in steps.items() if not all(wish.optional for wish in main[action])}
     optional = {action: step for action, step in steps.items() if action not in needed}
     if REBOOT not in needed and any("reboot" in step.needs for step in needed.values()) and REBOOT in actions:
         optional.pop(REBOOT, None)
@@ -71,9 +73,9 @@ def make_plan(findings: Sequence[Finding], undecided: Sequence[Undecided], actio
         steps=tuple(made),
         optional=(
             *(msgspec.structs.replace(one, alternatives=_alternatives(one.action, others, actions)) for one in extra),
-            *_looks([wish for wish in looks if wish.finding.severity is Severity.INFO]),
+            *_looks([wish for wish in looks if wish.optional]),
         ),
-        investigate=_looks([wish for wish in looks if wish.finding.severity is not Severity.INFO]),
+        investigate=_looks([wish for wish in looks if not wish.optional]),
         decide=_decide(undecided),
     )
 

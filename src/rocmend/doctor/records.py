@@ -184,7 +184,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         steps: In order.
-        optional: What only notes ask for, in no order.
+        optional: What nothing is wrong without, in no order.
         investigate: What to look at where a cause is not known yet, in no order.
         decide: What would decide what could not be decided.
     """
@@ -228,6 +228,13 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     python: PythonSummary | None = None
     hypothetical_target: str = ""
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the machine was judged, and nothing that was found needs a step: there are only optional ones."""
+        plan, serious = self.plan, {Severity.ERROR, Severity.WARNING}
+        needed = plan.steps or plan.investigate or any(one.severity in serious for one in self.findings)
+        return bool(plan.optional) and not needed and not self.hypothetical_target
 
     @property
     def about(self) -> str:
