@@ -212,6 +212,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
         python: The Python environment; None where there is none.
         hypothetical_target: The gfx target that was asked for and that the machine does not have: then nothing of the
             machine was judged. Empty for the machine as it is.
+        no_amd_gpu: The machine was judged and has no AMD GPU.
         schema_version: Version of this record.
     """
 
@@ -227,6 +228,7 @@ class Diagnosis(msgspec.Struct, frozen=True, omit_defaults=True):
     knowledge_problems: tuple[str, ...] = ()
     python: PythonSummary | None = None
     hypothetical_target: str = ""
+    no_amd_gpu: bool = False
     schema_version: int = SCHEMA_VERSION
 
     @property
