@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # Options of Triton's compilers; waves_per_eu, matrix_instr_nonkdim and kpack exist only in the AMD one.
-AMD_OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"})
+AMD_OPTIONS = frozenset(
+    {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "llvm_fn_attrs", "wgp_cu_mode"}
+)
 NVIDIA_OPTIONS = frozenset({"launch_pdl", "maxnreg", "num_ctas"})
 COMMON_OPTIONS = frozenset({"num_warps", "num_stages", "enable_fp_fusion"})
 
