@@ -157,9 +157,9 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         places = [text.index(part) for part in parts]
         assert places == sorted(places)
         assert text.rindex("pip install --index-url") < text.index("sudo reboot")
-        assert "Once, for steps 6 to 10." in text
+        assert "Once, for steps 6 to 8." in text
         assert text.count("unset HSA_OVERRIDE_GFX_VERSION\n") == 1
-    assert 'id="step-11"' in page.read_text(encoding="utf-8")
+    assert 'id="step-9"' in page.read_text(encoding="utf-8")
     plan = msgspec.json.decode(rocmend("doctor", "--machine", machine, "--json").out)["data"]["plan"]
     assert [step["number"] for step in plan["steps"]] == list(range(1, len(plan["steps"]) + 1))
     by_action = {step["action"]: step for step in plan["steps"]}
@@ -167,15 +167,6 @@ def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path
         by_action["install-native-torch"]["number"]
     ]
     assert set(plan) <= {"steps", "optional", "investigate", "decide"}
-
-
-def test_a_step_names_the_word_on_the_kernel_command_line(rocmend: Run) -> None:
-    title = "Correct the kernel command line: aamdgpu.cwsr_enable=0"
-    comment = "/etc/default/grub   # change or remove aamdgpu.cwsr_enable=0 in GRUB_CMDLINE_LINUX_DEFAULT"
-    for form in ([], ["--plan", "sh"]):
-        text = rocmend("doctor", "--machine", "strix-halo", *form).out
-        assert title in text
-        assert comment in text
 
 
 def test_an_entrys_remedies_say_when_each_applies(rocmend: Run) -> None:
