@@ -76,8 +76,9 @@ def test_a_forced_record_is_used_whatever_the_shapes(monkeypatch: pytest.MonkeyP
 def test_parameters_go_where_they_belong() -> None:
     config = Config({"BLOCK": 64, "num_warps": 4, "waves_per_eu": 2, "maxnreg": 128, "split_k": 3})
     assert config.constants == {"BLOCK": 64}
-    assert config.options("amd") == {"num_warps": 4, "waves_per_eu": 2}
-    assert config.options("nvidia") == {"num_warps": 4, "maxnreg": 128}
+    assert config.options("amd") == {"enable_fp_fusion": True, "num_warps": 4, "waves_per_eu": 2}
+    assert config.options("nvidia") == {"enable_fp_fusion": True, "num_warps": 4, "maxnreg": 128}
+    assert Config({"enable_fp_fusion": False}).options("amd") == {"enable_fp_fusion": False}
     assert (config.get("split_k", 1), config.get("other", 9)) == (3, 9)
 
 
