@@ -143,6 +143,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
         when: Predicate; the remedy is left out where it is false.
         instead_of: Id of the action that it is another way for.
         until: Id of the action that it helps until.
+        optional: Worth a try; nothing is wrong without it.
     """
 
     text: str = ""
@@ -160,6 +161,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     when: str = ""
     instead_of: str = ""
     until: str = ""
+    optional: bool = False
 
     @property
     def relation(self) -> str:

@@ -85,9 +85,8 @@ def check_report(check: Check, machine: Machine) -> Document:
 def check_summary(check: Check, report: str) -> Document:
     """Lay out the summary for the terminal: the verdict, what to do, a line a finding, where the report is."""
     summary, tone = verdict(check.diagnosis)
-    plan = check.diagnosis.plan
     lines = tuple(finding_line(item, check.diagnosis) for item in check.diagnosis.findings)
-    cards: tuple[Block, ...] = (*plan_blocks(plan), *((Section("What was found", lines),) if lines else ()))
+    cards: tuple[Block, ...] = (*plan_blocks(check.diagnosis), *((Section("What was found", lines),) if lines else ()))
     wheels = tuple(card for wheel in check.wheels for card in _wheel_cards(wheel))
     probes: tuple[Block, ...] = ()
     if check.probes is not None:

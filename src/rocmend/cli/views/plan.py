@@ -7,23 +7,28 @@ from collections.abc import Iterable
 from rocmend.core.records import Phase, Risk
 from rocmend.core.units import count_text, listed
 from rocmend.doctor import records
-from rocmend.doctor.records import Alternative, Decide, Plan
+from rocmend.doctor.records import Alternative, Decide, Diagnosis, Plan
 from rocmend.report.document import Block, Card, Code, Option, Section, Step, Steps, Text, Tone
 
 TITLE = "Do this, in order"
+NOTHING_TO_DO = "Nothing needs to be done"
 _SHOWN_FACTS = 3
 
 
-def plan_blocks(plan: Plan) -> list[Block]:
-    """Lay out what to do: the steps in order, what is optional, and what to look at."""
+def plan_blocks(diagnosis: Diagnosis) -> list[Block]:
+    """Lay out what to do: the steps in order, what to look at, and what is optional."""
+    plan = diagnosis.plan
     blocks: list[Block] = []
+    if diagnosis.nothing_to_do:
+        left = " What could not be decided is listed below." if diagnosis.undecided else ""
+        blocks.append(Section(NOTHING_TO_DO, (Text(f"There are only optional steps.{left}", Tone.GOOD),)))
     if plan.steps:
         blocks.append(Section(TITLE, (Steps(tuple(_step(step, plan) for step in plan.steps)),)))
-    if plan.optional:
-        blocks.append(Section("Optional", (Steps(tuple(_step(step, plan) for step in plan.optional)),)))
     if plan.investigate:
         title = "If it still fails, investigate" if plan.steps else "Look into"
         blocks.append(Section(title, (Steps(tuple(_step(step, plan) for step in plan.investigate)),)))
+    if plan.optional:
+        blocks.append(Section("Optional", (Steps(tuple(_step(step, plan) for step in plan.optional)),)))
     return blocks
 
 

@@ -194,9 +194,10 @@ def _nothing(diagnosis: Diagnosis) -> str:
     """Return why there is no step."""
     plan = diagnosis.plan
     more = "This file ends with what else can be done. " if plan.optional or plan.investigate else ""
+    told = "Nothing needs to be done." if diagnosis.nothing_to_do else "No finding needs a step."
     count = len(diagnosis.undecided)
     left = f"{count_text(count, 'question')} could not be decided: see `rocmend doctor`. " if count else ""
-    return f"No finding needs a step. {more}{left}".rstrip()
+    return f"{told} {more}{left}".rstrip()
 
 
 def _digest(diagnosis: Diagnosis) -> str:
@@ -274,7 +275,7 @@ def _rest(plan: Plan) -> str:
     """Return as comments what the script does not do."""
     made = ""
     look = "If it still fails, investigate" if plan.steps else "Look into"
-    for heading, steps in (("Optional", plan.optional), (look, plan.investigate)):
+    for heading, steps in ((look, plan.investigate), ("Optional", plan.optional)):
         if steps:
             made += f"\n# {heading}:\n"
         for step in steps:
