@@ -163,7 +163,7 @@ def test_what_is_not_run_says_why_and_how(answers: dict[str, tuple[int, Any, str
     levels = {one["name"]: one for one in answers["verify"][1]["data"]["levels"]}
     python = levels["python"]
     assert (python["status"], python["command"]) == ("not run", "rocmend port verify . --level python --run")
-    assert "executes code of the project" in python["why"]
+    assert "executes the project's code" in python["why"]
     assert {step["kind"] for step in python["steps"]} == {"import", "tests", "golden"}
     assert all(one["status"] != "not run" or one["why"] for one in levels.values())
     assert answers["verify"][0] == 1, "the level that was named did not run"
@@ -236,7 +236,7 @@ def test_children_do_not_import_from_the_working_folder() -> None:
         (("--container", "image"), "--run was not given"),
         (("--pass-env", "HF_TOKEN"), "--run was not given"),
         (("--run", "--pass-env", "NOT_THERE"), "NOT_THERE is not set"),
-        (("--run", "--pass-env", "A=B"), "expected the name of a variable"),
+        (("--run", "--pass-env", "A=B"), "expected a variable name"),
     ],
 )
 def test_options_that_say_nothing(stranger: Stranger, arguments: tuple[str, ...], words: str) -> None:

@@ -74,7 +74,7 @@ def choose(op: Op, problem: Problem, target: Target, prefer: str | None = None) 
     reasons = "; ".join(f"{one.implementation}: {one.reason}" for one in rejected)
     raise UnfitError(
         op.name,
-        f"no implementation is fit for {problem} on {target.name}: {reasons}.",
+        f"no implementation supports {problem} on {target.name}: {reasons}.",
         next_step=f"rocmend kernels explain {op.name} shows the rules."
         + (f" {PREFER_VARIABLE} or prefer() requested {prefer}." if prefer else ""),
     )
@@ -132,7 +132,7 @@ def why(one: Implementation, prefer: str | None, fastest: str | None) -> str:
         return f"{prefer} was requested"
     if one.name == fastest:
         return "measured to be the fastest on this machine"
-    return one.note or "first in the op's order of preference that is fit"
+    return one.note or "first in the op's order of preference that supports the problem"
 
 
 def _unavailable(one: Implementation, target: Target) -> str | None:

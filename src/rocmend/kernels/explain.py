@@ -101,7 +101,7 @@ def explain(op: Op, problem: Problem, target: Target, *, here: bool, product: st
             chosen = one.name
             considered.append(Considered(one.name, one.tier, taken=True, reason=choose.why(one, asked, measured)))
         else:
-            considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "another one comes first"))
+            considered.append(Considered(one.name, one.tier, taken=False, reason=reason or "an earlier one was taken"))
     kind = op.shape_class(problem)
     cost = op.cost(problem)
     rows: tuple[RecordRow, ...] = ()

@@ -93,7 +93,7 @@ def test_an_executor_is_given_what_it_needs_and_its_results_are_judged(
         ("gfx1100", Outcome.HOLDS),
         ("gfx1201", Outcome.HOLDS),
     ]
-    assert "496.0 expected, 992.0 there" in level.evidence[0].detail
+    assert "496.0 expected, got 992.0" in level.evidence[0].detail
 
 
 def test_an_executor_without_recorded_launches(total: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_kernels_are_found_by_the_name_that_the_source_has() -> None:
     assert kernel_named("tiny", kernels).kernel == "_ZL4tinyv"
     assert kernel_named("plain", kernels).kernel == "plain"
     assert kernel_named("_ZN3lib5scaleIdEEvPT_", kernels).kernel == "_ZN3lib5scaleIdEEvPT_"
-    with pytest.raises(DataError, match="means 2 kernels"):
+    with pytest.raises(DataError, match="matches 2 kernels"):
         kernel_named("lib::scale", kernels)
     with pytest.raises(DataError, match="has no kernel 'otal'"):
         kernel_named("otal", kernels)
@@ -159,7 +159,7 @@ def test_a_buffer_outside_of_its_case(tmp_path: Path) -> None:
     case = Case("k", "u", (1, 1, 1), (1, 1, 1), (Buffer("../secret"), Value(b"\1")))
     with pytest.raises(DataError, match="outside"):
         write(Beneath(tmp_path), "case", case, {"../secret": b""})
-    with pytest.raises(DataError, match="not given"):
+    with pytest.raises(DataError, match="no bytes were given"):
         write(Beneath(tmp_path), "case", case, {})
 
 

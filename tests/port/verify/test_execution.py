@@ -76,7 +76,7 @@ def test_its_surroundings(tmp_path: Path) -> None:
     ("text", "ending", "words"),
     [
         ("while True: print('x' * 4000)", Ending.FLOODED, "printed more than 64 KiB"),
-        ("kept = bytearray(b'x') * (200 << 20); import time; time.sleep(30)", Ending.FLOODED, "held more than 128 MiB"),
+        ("kept = bytearray(b'x') * (200 << 20); import time; time.sleep(30)", Ending.FLOODED, "used more than 128 MiB"),
         ("import time; time.sleep(30)", Ending.TIMEOUT, ""),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", Ending.SIGNALLED, ""),
         ("open('big', 'wb').truncate(1 << 40)", Ending.EXITED, "File too large"),

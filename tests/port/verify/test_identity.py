@@ -57,7 +57,7 @@ def test_an_edit_after_the_port_is_told_and_the_patch_is_not_tried(total: Path) 
 
 def test_a_file_that_is_gone(total: Path) -> None:
     (total / "src/total.cu").unlink()
-    assert "not there any more" in identity(total).broken[0].detail
+    assert "missing now" in identity(total).broken[0].detail
 
 
 @pytest.mark.parametrize("content", [b"garbage\n", b""])

@@ -39,7 +39,7 @@ def test_only_what_was_asked_for_is_in_the_proof(total: Path) -> None:
 
 def test_a_level_that_did_not_run_has_a_reason_and_nothing_else(total: Path) -> None:
     (level,) = verify(total, levels=["emulated"]).levels
-    assert (level.status, level.why) == (Status.NOT_RUN, "no executor")
+    assert (level.status, level.why) == (Status.NOT_RUN, "nothing here executes AMD machine code on the CPU")
     assert not level.summary
     assert not level.evidence
 
@@ -56,14 +56,14 @@ def test_a_damaged_record_stops_its_level_alone(total: Path) -> None:
     identity, emulated = verify(total, levels=["identity", "emulated"]).levels
     assert identity.status is Status.NOT_RUN
     assert "cannot be read" in identity.why
-    assert emulated.why == "no executor"
+    assert emulated.why == "nothing here executes AMD machine code on the CPU"
 
 
 def test_what_it_cannot_work_with(tmp_path: Path) -> None:
     for wrong in ({"levels": ["none"]}, {"targets": ["gfx0"]}):
         with pytest.raises(UsageError):
             verify(tmp_path, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         verify(tmp_path / "none")
 
 

@@ -108,7 +108,7 @@ def test_without_nvcc_it_did_not_run(total: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(nvidia, "find_nvcc", lambda: None)
     made = level(total)
     assert made.status is Status.NOT_RUN
-    assert "no nvcc" in made.why
+    assert "nvcc not found" in made.why
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_real_cubins_are_equal_and_a_changed_line_is_not(ported: Ported) -> None
     made = level(ported(files, dict(after)))
     assert [unit(made, path) for path in sorted(files)] == [Outcome.BROKEN, Outcome.HOLDS, Outcome.HOLDS]
     lines = next(one for one in made.evidence if one.subject == "lines.cu")
-    assert "line numbers of assertions" in lines.detail
+    assert "line numbers in assertions" in lines.detail
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")

@@ -78,8 +78,13 @@ def test_a_right_port_runs_both_ways(ported: Path) -> None:
     level = run(ported)
     assert level.status is Status.PASSED, level
     held = told(level, Outcome.HOLDS)
-    assert held["src/pkg/train.py"] == held["src/pkg/_rocm.py"] == held["script.py"] == "it is imported both ways"
-    assert held["tests"] == "2 pass both ways; 1 do not pass in the original here"
+    assert (
+        held["src/pkg/train.py"]
+        == held["src/pkg/_rocm.py"]
+        == held["script.py"]
+        == "it can be imported with and without ROCm"
+    )
+    assert held["tests"] == "2 pass with and without ROCm; 1 do not pass in the original here"
     assert {path: path.read_bytes() for path in ported.rglob("*") if path.is_file()} == before
 
 
@@ -89,7 +94,7 @@ def test_a_changed_cuda_side_is_found(ported: Path) -> None:
     level = run(ported)
     assert level.status is Status.FAILED
     broken = told(level, Outcome.BROKEN)
-    assert broken == {"tests.test_train::test_step": "without ROCm it failed; in the original it passes"}
+    assert broken == {"tests.test_train::test_step": "without ROCm it failed; it passes in the original"}
 
 
 @pytest.mark.slow
@@ -98,7 +103,7 @@ def test_a_wrong_rocm_side_is_found(ported: Path) -> None:
     rewrite(ported, "script.py", '"default" if', "missing if")
     level = run(ported)
     broken = told(level, Outcome.BROKEN)
-    assert broken["tests.test_train::test_step"] == "with the flag set it failed; in the original it passes"
+    assert broken["tests.test_train::test_step"] == "with the flag set it failed; it passes in the original"
     assert "with the flag set: NameError" in broken["script.py"]
     assert set(broken) == {"tests.test_train::test_step", "script.py"}
 
@@ -131,14 +136,14 @@ def test_what_the_original_cannot_do_says_nothing(tmp_path: Path, make_project: 
     assert level.status is Status.INCOMPLETE
     unknown = told(level, Outcome.UNKNOWN)
     assert "No module named 'not_there_at_all'" in unknown["src/pkg/train.py"]
-    assert "none of the original's tests passes here" in unknown["tests"]
+    assert "none of the original's tests pass here" in unknown["tests"]
     assert not told(level, Outcome.BROKEN)
 
 
 def test_nothing_to_run(tmp_path: Path, make_project: Make) -> None:
     level = run(make_project(tmp_path / "project", {"a.py": "x = 1\n"}))
     assert level.status is Status.NOT_RUN
-    assert level.why == "the port reached no Python file"
+    assert level.why == "the port changed no Python file"
 
 
 def test_nothing_that_can_be_compared(tmp_path: Path, make_project: Make) -> None:
@@ -147,7 +152,7 @@ def test_nothing_that_can_be_compared(tmp_path: Path, make_project: Make) -> Non
     )
     level = run(port(root))
     assert level.status is Status.NOT_RUN
-    assert "nothing that the port reached can be run on its own" in level.why
+    assert "none of the changed files can be imported on its own" in level.why
 
 
 def test_files_of_no_package_do_not_share_what_lies_beside_them(tmp_path: Path, make_project: Make) -> None:
@@ -312,7 +317,7 @@ def test_golden_vectors_are_kept_and_compared(
     level = run(root)
     assert level.status is Status.PASSED, level
     held = told(level, Outcome.HOLDS)
-    assert held["pkg.model:forward, 10 times"] == "finite, all equal to the bit"
+    assert held["pkg.model:forward, 10 times"] == "finite, all bitwise equal"
     assert "differs by 0 from here (this machine); 0.0001 is allowed" in held.values()
     assert sum("with the flag set" in subject for subject in held) == 4
     rewrite(root, "pkg/model.py", "SCALE = 1.0", "SCALE = 1.01 if ROCM else 1.0")

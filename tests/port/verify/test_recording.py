@@ -240,7 +240,7 @@ def test_what_depends_on_more_than_its_arguments_is_not_recorded(program: Path) 
     for reason in (
         "hides: an argument holds pointers",
         "deep: a buffer holds pointers",
-        "wide: an argument leads to memory that was not seen",
+        "wide: an argument points to memory whose allocation was not seen",
     ):
         assert reason in told.detail
     again = recorded(program, "with variables")
@@ -254,18 +254,20 @@ def test_a_launch_that_fails_is_told(program: Path) -> None:
     assert told.detail == (
         "0 launches of 0 kernels recorded for level 4. Not recorded: "
         "after: before its launch a call, or a kernel, had failed: invalid argument; "
-        "both: its launch has attributes, which a case does not hold; "
-        "both: its launch is cooperative, which a case does not hold; "
+        "both: its launch has attributes, which a recorded case cannot hold; "
+        "both: its launch is cooperative, which a recorded case cannot hold; "
         "fails: it failed: invalid argument; "
         "gone: its memory cannot be read after it: invalid argument; "
         "refused: its launch failed: invalid argument; "
         "shown: its memory cannot be read: invalid argument; "
-        "unnamed: the runtime does not tell its name: no error"
+        "unnamed: the CUDA runtime does not give its name: no error"
     )
 
 
 def test_a_program_that_launches_nothing_is_told(program: Path) -> None:
-    assert recorded(program, "nothing").detail.startswith("0 launches of 0 kernels recorded for level 4: no launch")
+    assert recorded(program, "nothing").detail.startswith(
+        "0 launches of 0 kernels recorded for level 4: the program made no launch"
+    )
 
 
 INTERNAL = "_ZN37_INTERNAL_0509b967_7_main_cu_fb978621"
@@ -297,7 +299,7 @@ def test_variables_of_the_libraries_hide_nothing(program: Path) -> None:
 )
 def test_variables_of_a_program_are_told_once(program: Path, name: str) -> None:
     told = recorded(program, "variables", name)
-    reason = "both: the program has variables on the device, which a case does not hold"
+    reason = "both: the program has variables on the device, which a recorded case cannot hold"
     assert told.detail == f"0 launches of 0 kernels recorded for level 4. Not recorded: {reason}"
 
 

@@ -57,7 +57,7 @@ def on_nvidia(root: Path, nvcc: Path, monkeypatch: pytest.MonkeyPatch) -> Level:
 
 def test_both_sides_print_the_same(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = on_nvidia(program, compiler(tmp_path / "nvcc"), monkeypatch)
-    assert made.evidence[-1].detail == "the original and the ROCm side print the same: 1 line without times"
+    assert made.evidence[-1].detail == "the output of the original and the ROCm side is the same: 1 line, times ignored"
     (kept,) = (program / ".rocmend/port/outputs").iterdir()
     assert json.loads(kept.read_text())["stdout"].startswith("sum 10.0 for 8 2\n")
 
@@ -65,7 +65,7 @@ def test_both_sides_print_the_same(program: Path, tmp_path: Path, monkeypatch: p
 def test_the_rocm_side_prints_something_else(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = on_nvidia(program, compiler(tmp_path / "nvcc", rocm="20.0"), monkeypatch)
     assert made.status is Status.FAILED
-    assert "'sum 10.0 for 8 2' is 'sum 20.0 for 8 2'" in made.broken[-1].detail
+    assert "'sum 10.0 for 8 2' became 'sum 20.0 for 8 2'" in made.broken[-1].detail
 
 
 def test_an_original_that_fails_decides_nothing(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,11 +77,11 @@ def test_an_original_that_fails_decides_nothing(program: Path, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("rocm", "outcome", "words"),
     [
-        ("kill -SEGV $$", Outcome.BROKEN, "signal 11 ended it"),
-        ("echo out of memory >&2; exit 7", Outcome.BROKEN, "does not run to its end: out of memory"),
-        ("exec sleep 60", Outcome.BROKEN, "it was not done after"),
-        ("echo sum 10.0; exit 0", Outcome.BROKEN, "prints something else: 2 lines, 1 from"),
-        ("echo sum 10.001; echo rest", Outcome.HOLDS, "2 lines without times"),
+        ("kill -SEGV $$", Outcome.BROKEN, "killed by signal 11"),
+        ("echo out of memory >&2; exit 7", Outcome.BROKEN, "the ROCm side fails: out of memory"),
+        ("exec sleep 60", Outcome.BROKEN, "timed out after"),
+        ("echo sum 10.0; exit 0", Outcome.BROKEN, "the ROCm side's output differs: 2 lines in the original, 1 on"),
+        ("echo sum 10.001; echo rest", Outcome.HOLDS, "2 lines, times ignored"),
     ],
 )
 def test_how_the_rocm_side_ends(  # noqa: PLR0917  fixtures and cases
@@ -96,13 +96,16 @@ def test_how_the_rocm_side_ends(  # noqa: PLR0917  fixtures and cases
 @pytest.mark.parametrize(
     ("original", "words"),
     [
-        ("date +%N; echo 1", "does not do the same each time it is run: line 1"),
-        ("exec sleep 60", "does not run to its end here: it was not done after"),
-        ("echo no device >&2; exit 1", "does not run to its end here: no device"),
-        ("echo elapsed: 3 ms; echo", "prints nothing that could be compared"),
-        ("echo 'size 32, verify = FAIL'; echo 0 failed", "says that it failed here: 'size 32, verify = FAIL'"),
-        ("echo sum 10.0; echo 'CUDA error: invalid argument' >&2", "failed here: 'CUDA error: invalid argument'"),
-        ("touch here; test -e beside.txt && ls main.cu", "does not run to its end here"),
+        ("date +%N; echo 1", "output changes from run to run: line 1"),
+        ("exec sleep 60", "the original fails here: timed out after"),
+        ("echo no device >&2; exit 1", "the original fails here: no device"),
+        ("echo elapsed: 3 ms; echo", "prints nothing that can be compared"),
+        ("echo 'size 32, verify = FAIL'; echo 0 failed", "reports a failure here: 'size 32, verify = FAIL'"),
+        (
+            "echo sum 10.0; echo 'CUDA error: invalid argument' >&2",
+            "reports a failure here: 'CUDA error: invalid argument'",
+        ),
+        ("touch here; test -e beside.txt && ls main.cu", "the original fails here"),
     ],
 )
 def test_an_original_that_says_nothing_decides_nothing(
@@ -216,7 +219,7 @@ def test_what_is_defined_nowhere_is_named(ported: Ported, tmp_path: Path) -> Non
         built = programs.build(job, Unit("main.cu", torch=False), job.root, tmp_path / "out", command)
     assert built.program is None
     assert (tmp_path / "cc.log").read_text() == "\n-lcublas\n"
-    assert programs.why(built.said) == "cublasCreate_v2 is defined nowhere that was looked in"
+    assert programs.why(built.said) == "cublasCreate_v2 is not defined in the project or in a known library"
 
 
 @pytest.mark.parametrize("written", ["echo x > $to/x.launch", "echo x > $to/0.launch", "mkfifo $to/0.launch"])
@@ -226,8 +229,8 @@ def test_a_program_that_writes_its_own_record(
     write = written.replace("$to", "$ROCMEND_RECORD")
     nvcc = compiler(tmp_path / "nvcc", program=f'test -z "$ROCMEND_RECORD" || {write}\\n')
     made = on_nvidia(program, nvcc, monkeypatch)
-    assert made.evidence[-1].detail.startswith("the original and the ROCm side print the same")
-    assert [one for one in made.evidence if "not recorded: what came back is none" in one.detail]
+    assert made.evidence[-1].detail.startswith("the output of the original and the ROCm side is the same")
+    assert [one for one in made.evidence if "not recorded: the recording cannot be read" in one.detail]
 
 
 def test_programs_for_nvidia_are_not_run_unasked(
@@ -276,9 +279,9 @@ def test_without_a_known_gpu_or_a_compiler_it_did_not_run(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not machine.exists()
-    assert "no hipcc" in on_amd(program).why
+    assert "hipcc not found" in on_amd(program).why
     (tmp_path / "nodes/1/properties").write_text("gfx_target_version 999999\n")
-    assert "lists none that is known" in on_amd(program).why
+    assert "lists no known GPU" in on_amd(program).why
 
 
 def test_an_amd_gpu_is_compared_with_what_nvidia_printed(
@@ -294,7 +297,7 @@ def test_an_amd_gpu_is_compared_with_what_nvidia_printed(
     compiler(machine, rocm="11.0")
     made = on_amd(program)
     assert made.status is Status.FAILED
-    assert "than the original on a GPU" in made.broken[0].detail
+    assert "differs from the original's on a GPU" in made.broken[0].detail
     record = json.loads((program / ".rocmend/port/proofs/amd-gfx942.json").read_text())
     assert (record["target"], record["generation"]) == ("gfx942", "0001")
     assert record["level"]["status"] == "failed"

@@ -56,8 +56,9 @@ def command(
 ) -> None:
     """Verify a port, level by level.
 
-    The levels: identity (without ROCm the port is the original), static (nothing that only CUDA has is left), compile
-    (wave32 and wave64 code objects, checked), emulated, nvidia (the same machine code there), python (both ways), amd.
+    The levels: identity (without ROCm the port is identical to the original), static (no CUDA-only names are left),
+    compile (wave32 and wave64 code objects, checked), emulated (AMD machine code on the CPU), nvidia (machine code and
+    output unchanged), python (works with and without ROCm), amd (runs on an AMD GPU).
 
     Levels python and amd, and the programs of nvidia, run the project's code, and only with --run: in a copy of the
     project, with a home folder of its own, without the variables that hold secrets, within limits; as this user, or in

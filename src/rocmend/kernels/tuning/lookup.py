@@ -28,6 +28,9 @@ class Asked(NamedTuple):
     config: Config
 
 
+UNMEASURED = "default, not measured on this target"
+_AMD = ("gfx", "wave", "amd")
+
 _found: caches.Cache[Config] = caches.Cache()
 _forced: dict[tuple[str, str], Config] = {}
 _observed: list[Asked] | None = None
@@ -56,6 +59,23 @@ def records(op: str) -> tuple[Record, ...]:
     if twice := {key for key in keys if keys.count(key) > 1}:
         raise UnitError("tuning", f"{op}/tuning.toml: two records for {min(twice)}.", next_step="Keep one of them.")
     return tuple(found)
+
+
+def provenance_problem(op: str, record: Record) -> str:
+    """Return what is wrong with where a record says that it comes from; empty where nothing is.
+
+    A record that names AMD hardware must say which model proposed it, where it was measured or who published it, or
+    that it is a default that nobody measured there.
+    """
+    source = record.config.source
+    if record.target == "any" or not record.target.startswith(_AMD):
+        return ""
+    if source.startswith(("model ", "run: ", UNMEASURED)) or "https://" in source:
+        return ""
+    return (
+        f"{op}/tuning.toml: the record {record.kernel}/{record.shape_class}@{record.target} has the source {source!r}. "
+        f"Say 'model VERSION (TARGET)', 'run: GPU, date, versions', a URL or {UNMEASURED!r}."
+    )
 
 
 def find(op: str, kernel: str, shape_class: str, target: Target) -> Config:

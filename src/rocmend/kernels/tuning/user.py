@@ -108,7 +108,8 @@ def user_records(op: str) -> tuple[Record, ...]:
 
 
 def _source(row: Mapping[str, Any]) -> str:
-    return f"measured on {row.get('device', 'this machine')}, {row.get('date', '')}, Triton {row['triton']}"
+    versions = f"Triton {row['triton']}" + (f", torch {row['torch']}" if row.get("torch") else "")
+    return f"run: {row.get('device', 'this machine')}, {row.get('date', '')}, {versions}"
 
 
 def measured_choice(op: str, shape_class: str, target: Target) -> str | None:

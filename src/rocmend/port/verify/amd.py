@@ -41,7 +41,7 @@ def run(job: Job) -> Level:
         return not_run(absent)
     programs = _programs(job)
     if not programs:
-        return not_run("no translation unit is a program of its own")
+        return not_run("no translation unit has a main()")
     if job.execution is None:
         return job.not_asked("amd", steps(job))
     evidence = []
@@ -49,7 +49,7 @@ def run(job: Job) -> Level:
         evidence.append(_program(job, hipcc, target, unit))
         job.tell("amd", number, len(programs))
     agree = sum(one.outcome is Outcome.HOLDS for one in evidence)
-    made = concluded(evidence, f"{agree} of {len(programs)} programs print on {target.name} what the originals print.")
+    made = concluded(evidence, f"{agree} of {len(programs)} programs give the original's output on {target.name}.")
     _keep(job, target, made)
     return made
 
@@ -69,11 +69,11 @@ def _machine() -> tuple[GfxTarget | None, str, str]:
         return None, "", "/dev/kfd cannot be opened: join the group that owns it (render or video)"
     target = next(_gpus(), None)
     if target is None:
-        return None, "", "no AMD GPU: the kernel driver's topology lists none that is known"
+        return None, "", "no AMD GPU: the KFD topology lists no known GPU"
     root = os.environ.get("ROCM_PATH") or "/opt/rocm"
     hipcc = shutil.which("hipcc") or shutil.which("hipcc", path=f"{root}/bin")
     if hipcc is None:
-        return None, "", "no hipcc: neither the PATH nor ROCM_PATH leads to one"
+        return None, "", "hipcc not found: it is neither in PATH nor under ROCM_PATH"
     return target, hipcc, ""
 
 
@@ -114,21 +114,22 @@ def _program(job: Job, hipcc: str, target: GfxTarget, unit: Unit) -> Evidence:
         absent = missing(built.said)
         return told(
             Outcome.UNKNOWN if absent else Outcome.BROKEN,
-            how_to_get(absent) if absent else f"it does not build: {why(built.said)}",
+            how_to_get(absent) if absent else f"the build failed: {why(built.said)}",
         )
     said = execute(job, built.program, given, str(PurePosixPath(unit.path).parent))
     if not said.ok:
-        return told(Outcome.BROKEN, f"it does not run to its end: {why(said)}")
+        return told(Outcome.BROKEN, f"the run failed: {why(said)}")
     wanted = _wanted(job, unit)
     if wanted is None or list(wanted.arguments) != given:
         return told(
             Outcome.UNKNOWN,
-            "it runs to its end; what the original prints is not kept: run level nvidia where there is such a GPU",
+            "it runs, but no output of the original was recorded to compare with: run level nvidia on a machine with "
+            "an NVIDIA GPU",
         )
     reason = difference(wanted.stdout, said.stdout)
     if reason is not None:
-        return told(Outcome.BROKEN, f"it prints something else than the original on {wanted.device}: {reason}")
-    return told(Outcome.HOLDS, f"it prints what the original printed on {wanted.device}")
+        return told(Outcome.BROKEN, f"its output differs from the original's on {wanted.device}: {reason}")
+    return told(Outcome.HOLDS, f"its output is the same as the original's on {wanted.device}")
 
 
 def _wanted(job: Job, unit: Unit) -> outputs.Output | None:

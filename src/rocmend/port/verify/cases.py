@@ -120,10 +120,13 @@ def read(tree: Beneath, folder: str) -> Case:
         raise DataError(path, f"the case cannot be read: {error}.") from error
     case: Case = decode_json(data, Case, subject=path, what="case")
     if case.schema_version != _VERSION:
-        raise DataError(folder, f"is a case of version {case.schema_version}; this program reads {_VERSION}.")
+        raise DataError(folder, f"is a case of version {case.schema_version}; this rocmend reads version {_VERSION}.")
     sizes = (*case.grid, *case.block)
     if min(sizes) < 1 or math.prod(case.block) > 1024 or max(sizes) >= 1 << 31 or case.dynamic_lds_bytes < 0:
-        raise DataError(folder, f"launches {case.grid} workgroups of {case.block} work-items, which no GPU does.")
+        raise DataError(
+            folder,
+            f"launches {case.grid} workgroups of {case.block} work-items, which is outside the limits of any GPU.",
+        )
     return case
 
 
@@ -173,7 +176,7 @@ def write(tree: Beneath, folder: str, case: Case, buffers: Mapping[str, bytes]) 
     named = {name for one in case.parameters if isinstance(one, Buffer) for name in (one.before, one.after) if name}
     absent = sorted(named - buffers.keys())
     if absent:
-        raise DataError(folder, f"the case names {absent[0]}, which is not given.")
+        raise DataError(folder, f"the case names {absent[0]}, but no bytes were given for it.")
     for name in sorted(named):
         if Path(name).name != name:
             raise DataError(folder, f"names a buffer outside of it: {name!r}.")
@@ -193,7 +196,7 @@ def compare(expected: bytes, got: bytes, kind: str, tolerance: float | None = No
         tolerance: Instead of the type's own (``TOLERANCES``).
     """
     if len(expected) != len(got):
-        return f"{len(expected)} bytes expected, {len(got)} there"
+        return f"{len(expected)} bytes expected, got {len(got)}"
     if expected == got:
         return None
     limit = TOLERANCES.get(kind, 0.0) if tolerance is None else tolerance
@@ -202,7 +205,7 @@ def compare(expected: bytes, got: bytes, kind: str, tolerance: float | None = No
     if not wrong:
         return None
     at = wrong[0]
-    told = f"{wanted[at]!r} expected, {found[at]!r} there"
+    told = f"{wanted[at]!r} expected, got {found[at]!r}"
     return f"{len(wrong)} of {len(wanted)} elements differ, the first at {at}: {told}"
 
 

@@ -60,7 +60,7 @@ def run(job: Job) -> Level:
     unknown = {one.subject for one in evidence if one.outcome is Outcome.UNKNOWN} - broken
     sizes = ", ".join(f"{name} (wave{lookup(name).wavefront_default})" for name in targets)
     good = len(units) - len(broken) - len(unknown)
-    rest = [f"{len(broken)} do not" if broken else "", f"{len(unknown)} could not be decided" if unknown else ""]
+    rest = [f"{len(broken)} do not" if broken else "", f"{len(unknown)} could not be checked" if unknown else ""]
     told = "".join(f", {each}" for each in rest if each)
     summary = f"{good} of {len(units)} translation units compile for {sizes}, with {tools.name}{told}."
     return concluded(evidence, summary)
@@ -108,7 +108,7 @@ def _compile(work: _Work, unit: Unit, target: str) -> HipObject | HipFailure | S
     job = work.job
     reason = refused(job, unit)
     if reason:
-        message = f"It was not compiled, for a compiler shows what it reads: {reason}."
+        message = f"Not compiled: it reads a file outside the project, which compiler messages could show: {reason}."
         return HipFailure(target, 0, Failure.UNREADABLE, message)
     root = work.translated if unit.torch else job.root
     folders = [root / folder for folder in unit.folders]
@@ -165,7 +165,7 @@ def _evidence(made: Made) -> list[Evidence]:
     if isinstance(result, HipFailure):
         return [_failure(made, result, size)]
     if isinstance(result, Syntax):
-        return [Evidence(path, Outcome.HOLDS, "the host's side is valid", time_ms=result.time_ms)]
+        return [Evidence(path, Outcome.HOLDS, "the host code compiles", time_ms=result.time_ms)]
     figures = {
         "kernels": [
             {
@@ -199,8 +199,8 @@ def _failure(made: Made, failure: HipFailure, size: int) -> Evidence:
     undecided = absent or ours or failure.reason in {Failure.TIMED_OUT, Failure.UNREADABLE}
     outcome = Outcome.UNKNOWN if undecided else Outcome.BROKEN
     line = next((one.line for one in failure.errors if one.file.endswith(made.unit.path)), 0)
-    side = "" if made.target else "the host's side: "
-    lacking = " ROCm's own header may have it: rocmend's stands in for it here." if ours else ""
+    side = "" if made.target else "host code: "
+    lacking = " ROCm's own header may define it; rocmend's substitute header was used here." if ours else ""
     data = {"reason": str(failure.reason), "errors": [str(one) for one in failure.errors][:20]}
     return Evidence(
         made.unit.path, outcome, side + failure.message + lacking, line, made.target, size, failure.time_ms, data
@@ -216,6 +216,6 @@ def _stand_ins(made: Sequence[Made]) -> Evidence:
     return Evidence(
         ", ".join(names),
         Outcome.NOTE,
-        "rocmend's own header stands in for ROCm's, which is not here: with it a unit compiles to real code, but what "
-        "only ROCm's has is not seen, and what only ours has would not be refused",
+        "ROCm's own header is not installed, so rocmend's substitute was used: the unit compiles to real code, but the "
+        "two headers may not declare exactly the same names",
     )

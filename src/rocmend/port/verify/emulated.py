@@ -84,8 +84,8 @@ def run(job: Job) -> Level:
     executor = _executor()
     if executor is None:
         count = len(cases.read_all(job.tree))
-        waiting = f"; {count_text(count, 'recorded launch', 'recorded launches')} wait for one" if count else ""
-        return not_run(f"no executor{waiting}")
+        waiting = f" ({count_text(count, 'recorded launch', 'recorded launches')} to run)" if count else ""
+        return not_run(f"nothing here executes AMD machine code on the CPU{waiting}")
     evidence = []
     for number, one in enumerate(prepared(job)):
         evidence.append(one if isinstance(one, Evidence) else _ran(executor(), one))
@@ -122,7 +122,7 @@ def prepared(job: Job) -> Iterator[Prepared | Evidence]:
             if isinstance(made, HipFailure):
                 yield Evidence(name, Outcome.BROKEN, f"{case.unit} does not compile: {made.message}", target=target)
             elif not isinstance(made, HipObject):
-                yield Evidence(name, Outcome.BROKEN, f"{case.unit} is no translation unit of the project")
+                yield Evidence(name, Outcome.BROKEN, f"{case.unit} is not a translation unit of the project")
             else:
                 try:
                     layout = kernel_named(case.kernel, read_kernargs(made.code, case.unit))
@@ -153,7 +153,9 @@ def kernel_named(name: str, kernels: tuple[Kernarg, ...]) -> Kernarg:
         return fits[0]
     if not fits:
         raise DataError("case", f"the code object has no kernel {name!r}: {', '.join(one.kernel for one in kernels)}.")
-    raise DataError("case", f"{name!r} means {len(fits)} kernels: give the mangled name of one, as {fits[0].kernel}.")
+    raise DataError(
+        "case", f"{name!r} matches {len(fits)} kernels: give the mangled name, for example {fits[0].kernel}."
+    )
 
 
 _TYPES = {"14__nv_bfloat162": "15__hip_bfloat162", "13__nv_bfloat16": "14__hip_bfloat16"}
@@ -185,4 +187,4 @@ def _ran(executor: Executor, one: Prepared) -> Evidence:
         reason = cases.compare(expected, executor.read(addresses[name], len(expected)), each.kind, each.tolerance)
         if reason is not None:
             return Evidence(one.name, Outcome.BROKEN, f"{each.before}: {reason}", target=one.target)
-    return Evidence(one.name, Outcome.HOLDS, "every buffer is as recorded", target=one.target)
+    return Evidence(one.name, Outcome.HOLDS, "every buffer matches the recording", target=one.target)

@@ -75,9 +75,11 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         for name in self.pass_env:
             if not _NAME.fullmatch(name):
-                raise UsageError("--pass-env", f"expected the name of a variable, got {name!r}.")
+                raise UsageError("--pass-env", f"expected a variable name, got {name!r}.")
             if name not in os.environ:
-                raise UsageError("--pass-env", f"{name} is not set.", next_step=f"Set it, or leave out {name}.")
+                raise UsageError(
+                    "--pass-env", f"{name} is not set.", next_step=f"Set it, or remove {name} from --pass-env."
+                )
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -103,12 +105,12 @@ def describe(execution: Execution) -> str:
     if execution.container:
         place = f"in a container of {execution.container}, without a network"
     else:
-        place = "as this user, with this user's rights; --container IMAGE keeps it from files and network"
+        place = "as this user, with this user's rights; --container IMAGE isolates it from your files and the network"
     more = f" and {', '.join(execution.pass_env)}" if execution.pass_env else ""
     return (
-        f"It runs {place}. It gets a copy of the project, a home folder of its own, PATH, locale and the variables of "
-        f"ROCm, CUDA, torch and Triton{more}; limits: time, {size_text(memory_limit())} of memory, {PROCESSES} "
-        f"processes, {size_text(FILE_BYTES)} a file, {size_text(OUTPUT_BYTES)} of output."
+        f"It runs {place}. It gets a copy of the project, its own home folder, PATH, the locale and the variables of "
+        f"ROCm, CUDA, torch and Triton{more}. Limits: time, {size_text(memory_limit())} of memory, {PROCESSES} "
+        f"processes, {size_text(FILE_BYTES)} per file, {size_text(OUTPUT_BYTES)} of output."
     )
 
 
@@ -229,9 +231,9 @@ class _Watch:
             else:
                 self.over = self.over or f"it printed more than {size_text(OUTPUT_BYTES)}"
         elif sample is not None and (sample.rss_bytes or 0) > self.memory_bytes:
-            self.over = self.over or f"it held more than {size_text(self.memory_bytes)} of memory"
+            self.over = self.over or f"it used more than {size_text(self.memory_bytes)} of memory"
         elif sample is not None and (sample.processes or 0) > PROCESSES:
-            self.over = self.over or f"it had more than {PROCESSES} processes"
+            self.over = self.over or f"it started more than {PROCESSES} processes"
 
     def printed(self, stream: str) -> str:
         """Return what came by a stream."""

@@ -79,10 +79,10 @@ def read(tree: Beneath, path: str) -> tuple[list[Vector], str]:
     try:
         document = decode_json(tree.document(path, _MAX_BYTES), dict[str, Any], subject=path)
         if document["version"] != 1:
-            raise DataError(path, f"its version is {document['version']!r}, and 1 is known.")
+            raise DataError(path, f"its version is {document['version']!r}, this rocmend reads version 1.")
         return msgspec.convert(document["vectors"], list[Vector]), str(document["machine"])
     except (OSError, KeyError, TypeError, msgspec.ValidationError) as error:
-        raise DataError(path, f"holds no golden vectors: {error}.") from error
+        raise DataError(path, f"is not a file of golden vectors: {error}.") from error
 
 
 def compared(given: Sequence[Vector], wanted: Sequence[Vector], source: str) -> list[Evidence]:
@@ -98,12 +98,12 @@ def compared(given: Sequence[Vector], wanted: Sequence[Vector], source: str) -> 
     for vector in given:
         other = by_name.get(vector.name)
         if other is None:
-            found.append(Evidence(vector.name, Outcome.UNKNOWN, f"{source} has no such vector"))
+            found.append(Evidence(vector.name, Outcome.UNKNOWN, f"{source} does not have this vector"))
         elif other.error:
             outcome = Outcome.UNKNOWN
-            found.append(Evidence(vector.name, outcome, f"{source} has an error in its place: {other.error}"))
+            found.append(Evidence(vector.name, outcome, f"{source} raised {other.error}"))
         elif vector.error:
-            found.append(Evidence(vector.name, Outcome.BROKEN, f"it raised {vector.error}, which {source} does not"))
+            found.append(Evidence(vector.name, Outcome.BROKEN, f"it raised {vector.error}, but {source} did not"))
         else:
             found.append(_compared(vector, other, source))
     return found
@@ -111,14 +111,16 @@ def compared(given: Sequence[Vector], wanted: Sequence[Vector], source: str) -> 
 
 def _compared(vector: Vector, other: Vector, source: str) -> Evidence:
     if len(vector.outputs) != len(other.outputs):
-        detail = f"it gives {len(vector.outputs)} tensors, {source} {len(other.outputs)}"
+        detail = f"it returns {len(vector.outputs)} tensors, {source} returns {len(other.outputs)}"
         return Evidence(vector.name, Outcome.BROKEN, detail)
     worst = 0.0
     for number, (one, two) in enumerate(zip(vector.outputs, other.outputs, strict=True)):
         if one["shape"] != two["shape"]:
-            return Evidence(vector.name, Outcome.BROKEN, f"tensor {number} is {one['shape']}, there {two['shape']}")
+            return Evidence(
+                vector.name, Outcome.BROKEN, f"tensor {number} has shape {one['shape']}, expected {two['shape']}"
+            )
         if one["not_finite"] != two["not_finite"]:
-            detail = f"tensor {number} has {one['not_finite']} values that are not finite, there {two['not_finite']}"
+            detail = f"tensor {number} has {one['not_finite']} non-finite values, expected {two['not_finite']}"
             return Evidence(vector.name, Outcome.BROKEN, detail)
         worst = max(worst, _apart(_values(one), _values(two)))
     bound = vector.tolerance
@@ -152,10 +154,10 @@ def steady(record: dict[str, Any]) -> Evidence:
     if record.get("error"):
         return Evidence(name, Outcome.BROKEN, f"it raised {record['error']}")
     if record["not_finite"]:
-        return Evidence(name, Outcome.BROKEN, f"{record['not_finite']} values were not finite")
+        return Evidence(name, Outcome.BROKEN, f"{record['not_finite']} values are not finite")
     if record["largest"] > _TOLERANCE["float32"]:
-        return Evidence(name, Outcome.BROKEN, f"results of one input differ by {record['largest']:.2g}")
+        return Evidence(name, Outcome.BROKEN, f"results for the same input differ by up to {record['largest']:.2g}")
     if record.get("grown_bytes", 0) > 1 << 20:
-        return Evidence(name, Outcome.BROKEN, f"it holds {record['grown_bytes'] >> 20} MiB more at the end")
-    told = f"{record['different']} of them not equal to the bit" if record["different"] else "all equal to the bit"
+        return Evidence(name, Outcome.BROKEN, f"GPU memory in use grew by {record['grown_bytes'] >> 20} MiB")
+    told = f"{record['different']} runs not bitwise equal" if record["different"] else "all bitwise equal"
     return Evidence(name, Outcome.HOLDS, f"finite, {told}")

@@ -20,9 +20,9 @@ from rocmend.port.verify.result import concluded, not_run
 __all__ = ["run"]
 
 _HOW = {
-    Language.CUDA: "without USE_ROCM it is the original, byte for byte",
-    Language.PYTHON: "with is_rocm folded to False its syntax tree is the original's",
-    Language.TEXT: "without its ROCm part it is the original, byte for byte",
+    Language.CUDA: "without USE_ROCM it is byte-identical to the original",
+    Language.PYTHON: "with is_rocm folded to False its syntax tree is identical to the original's",
+    Language.TEXT: "without its ROCm part it is byte-identical to the original",
 }
 
 
@@ -48,8 +48,8 @@ def _file(part: Part, reaches: Reaches) -> Evidence:
     since = "edited since the port; " if part.edited else ""
     if part.after is None:
         if part.before is None:
-            return Evidence(part.path, Outcome.NOTE, "the port added it, and it is not there any more")
-        return Evidence(part.path, Outcome.BROKEN, "the port changed it, and it is not there any more")
+            return Evidence(part.path, Outcome.NOTE, "added by the port, but missing now")
+        return Evidence(part.path, Outcome.BROKEN, "changed by the port, but missing now")
     if part.before is None:
         return Evidence(part.path, Outcome.NOTE, f"{since}added by the port: there is no original to compare with")
     kinds = languages(part.path, part.before) or languages(part.path, part.after)
@@ -58,18 +58,22 @@ def _file(part: Part, reaches: Reaches) -> Evidence:
     reason = identity_broken(language, part.path, part.before, part.after, reach)
     if reason is None:
         return Evidence(part.path, Outcome.HOLDS, since + _HOW[language])
-    return Evidence(part.path, Outcome.BROKEN, f"{since}{reason}. Take the change into a gate, or `rocmend port undo`.")
+    return Evidence(
+        part.path, Outcome.BROKEN, f"{since}{reason}. Put the change behind a ROCm guard, or run `rocmend port undo`."
+    )
 
 
 def _inverse(job: Job) -> Iterator[Evidence]:
     """Apply the inverse patches to a copy and compare it with the originals."""
     edited = [part.path for part in job.parts if part.edited]
     if edited:
-        detail = f"{edited[0]} was edited since the port: the patch that takes the port back is not for these bytes"
+        detail = f"{edited[0]} was edited after the port, so the inverse patch was not checked"
         yield Evidence("inverse.patch", Outcome.NOTE, detail)
         return
     if shutil.which("git") is None:
-        yield Evidence("inverse.patch", Outcome.UNKNOWN, "git is not here, which applies patches: install it")
+        yield Evidence(
+            "inverse.patch", Outcome.UNKNOWN, "git is not installed, and is needed to apply the patch: install git"
+        )
         return
     folder = job.scratch()
     copy = Beneath(folder)
@@ -80,7 +84,7 @@ def _inverse(job: Job) -> Iterator[Evidence]:
         try:
             data = job.tree.read(f"{generation.folder}/{INVERSE}", MAX_TOTAL_BYTES)
         except FileNotFoundError:
-            yield Evidence(f"{generation.name}/{INVERSE}", Outcome.BROKEN, "it is not there")
+            yield Evidence(f"{generation.name}/{INVERSE}", Outcome.BROKEN, "the patch is missing")
             return
         if not data:
             continue
@@ -93,9 +97,9 @@ def _inverse(job: Job) -> Iterator[Evidence]:
             return
     wrong = [part.path for part in job.parts if not _is(folder / part.path, part.before)]
     if wrong:
-        yield Evidence(wrong[0], Outcome.BROKEN, "the inverse patch does not give back the original bytes")
+        yield Evidence(wrong[0], Outcome.BROKEN, "the inverse patch does not restore the original bytes")
     else:
-        yield Evidence("inverse.patch", Outcome.HOLDS, "applied to a copy, it gives the original bytes of every file")
+        yield Evidence("inverse.patch", Outcome.HOLDS, "applied to a copy, it restores every file byte for byte")
 
 
 def _is(path: Path, data: bytes | None) -> bool:

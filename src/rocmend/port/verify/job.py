@@ -53,7 +53,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Job:
-    """One run of the ladder.
+    """One run of the verification.
 
     Args:
         root: The project's folder.
@@ -80,7 +80,7 @@ class Job:
         from rocmend.core.gfx import lookup
 
         if not root.is_dir():
-            raise UsageError("port verify", f"{root} is no folder.", next_step="Name the project's folder.")
+            raise UsageError("port verify", f"{root} is not a folder.", next_step="Name the project's folder.")
         self.root = root
         self.tree = opened(root)
         self.targets = tuple(dict.fromkeys(lookup(name).name for name in targets))
@@ -125,7 +125,7 @@ class Job:
             UsageError: That was not asked for: no level may come here then.
         """
         if self.execution is None:
-            raise UsageError("port verify", "code of the project was not asked to run.", next_step="Give --run.")
+            raise UsageError("port verify", "running the project's code was not requested.", next_step="Give --run.")
         return execute_code(
             self.execution, argv, base=self.base, folder=folder, env=env or {}, time_limit_s=time_limit_s, gpu=gpu
         )
@@ -133,7 +133,7 @@ class Job:
     def not_asked(self, level: str, steps: Sequence[Step]) -> Level:
         """Return the level that was not run because it executes code of the project, with what would run it."""
         count = count_text(sum(len(step.names) for step in steps), "item")
-        why = f"it executes code of the project ({count}), which was not asked for"
+        why = f"it executes the project's code ({count}), and --run was not given"
         command = request_text(self.root, level, self.targets)
         return Level(0, "", "", Status.NOT_RUN, why=why, command=command, steps=tuple(steps))
 

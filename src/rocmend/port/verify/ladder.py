@@ -1,4 +1,4 @@
-"""The ladder of proofs: what is run, in which order, and what it says.
+"""The levels of proof: what is run, in which order, and what it says.
 
 A level that does not run says why, and nothing more: its name never stands beside a result that it did not have.
 """
@@ -24,7 +24,7 @@ __all__ = ["LEVELS", "Rung", "beyond", "planned", "up_to", "verify"]
 
 
 class Rung(NamedTuple):
-    """A level as it stands in the ladder.
+    """A level and its place.
 
     Args:
         name: What it is called on the command line.
@@ -40,12 +40,12 @@ class Rung(NamedTuple):
 
 
 LEVELS = (
-    Rung("identity", "without ROCm, the port is the original", "identity"),
-    Rung("static", "nothing that only CUDA has is left on the ROCm side", "static"),
-    Rung("compile", "the ROCm side compiles for wavefronts of 32 and of 64 lanes", "compiles"),
-    Rung("emulated", "the kernels give the original's results, run as machine code on the CPU", "emulated"),
-    Rung("nvidia", "the NVIDIA path is the same machine code, and runs the same", "nvidia", executes=True),
-    Rung("python", "the Python side runs both ways", "python_run", executes=True),
+    Rung("identity", "without ROCm, the port is identical to the original", "identity"),
+    Rung("static", "no CUDA-only names are left on the ROCm side", "static"),
+    Rung("compile", "the ROCm side compiles for wave32 and wave64", "compiles"),
+    Rung("emulated", "the AMD machine code, executed on the CPU, gives the original's results", "emulated"),
+    Rung("nvidia", "on NVIDIA, the machine code and the output are unchanged", "nvidia", executes=True),
+    Rung("python", "the Python code works with and without ROCm", "python_run", executes=True),
     Rung("amd", "it runs on an AMD GPU", "amd", executes=True),
 )
 _NAMES = tuple(rung.name for rung in LEVELS)
@@ -131,7 +131,7 @@ def beyond(proof: Proof, why: str) -> Proof:
             rung.name,
             rung.title,
             Status.NOT_RUN,
-            why=f"{why}; it executes code of the project" if rung.executes else why,
+            why=f"{why}; it executes the project's code" if rung.executes else why,
             command=request_text(root, rung.name, proof.targets, run=rung.executes),
         )
         for number, rung in enumerate(LEVELS, 1)

@@ -83,31 +83,33 @@ def run(job: Job) -> Level:
         return not_run("no port was applied: there is no original to compare with")
     nvcc = find_nvcc()
     if nvcc is None:
-        return not_run("no nvcc: neither the PATH nor CUDA_HOME leads to one")
+        return not_run("nvcc not found: it is neither in PATH nor under CUDA_HOME")
     touched = _touched(job)
     if not touched:
-        beside = f": the ROCm side is in {job.beside}, beside them" if job.beside else " and no header of one"
+        beside = f": the ROCm side is separate, in {job.beside}" if job.beside else " or header"
         return not_run(f"the port changed no CUDA C++ translation unit{beside}")
     tree = Tree(job)
     evidence = _cubins(job, nvcc, tree, touched)
     same = sum(one.outcome is Outcome.HOLDS for one in evidence)
-    told = f"{same} of {len(touched)} cubins for {nvcc.arch} equal the original's (nvcc {nvcc.version})"
+    told = f"{same} of {len(touched)} cubins for {nvcc.arch} are identical to the original's (nvcc {nvcc.version})"
     wanted = steps(job) if job.execution is None else []
     skipped = job.not_asked("nvidia", wanted) if wanted else None
     reason = nvcc.no_gpu or (skipped.why if skipped else "")
     if job.execution is not None and job.execution.container:
         reason = reason or "programs for NVIDIA GPUs are not run in a container"
     if reason:
-        evidence.append(Evidence("programs", Outcome.UNKNOWN, f"nothing was run: {reason}"))
-        made = concluded(evidence, f"{told}; nothing was run: {reason}.")
+        evidence.append(Evidence("programs", Outcome.UNKNOWN, f"no program was run: {reason}"))
+        made = concluded(evidence, f"{told}; no program was run: {reason}.")
         return msgspec.structs.replace(made, command=skipped.command, steps=skipped.steps) if skipped else made
     ran = runs(job, nvcc.program, nvcc.arch, nvcc.gpu, tree, touched)
     evidence += ran
     agree = sum(one.outcome is Outcome.HOLDS for one in ran)
     compared = [one for one in ran if one.outcome is not Outcome.NOTE]
     if not compared:
-        return concluded(evidence, f"{told}; nothing was run: no translation unit is a program of its own.")
-    return concluded(evidence, f"{told}; {agree} of {count_text(len(compared), 'program')} ran the same on {nvcc.gpu}.")
+        return concluded(evidence, f"{told}; no program was run: no translation unit has a main().")
+    return concluded(
+        evidence, f"{told}; {agree} of {count_text(len(compared), 'program')} gave the same output on {nvcc.gpu}."
+    )
 
 
 def steps(job: Job) -> list[Step]:
@@ -196,9 +198,9 @@ def _judged(unit: Unit, before: _Built, after: _Built, but_for_lines: bool) -> E
     if not after.cubin:
         return Evidence(unit.path, Outcome.BROKEN, f"nvcc does not compile the port: {why(after.said)}")
     if not before.cubin:
-        return Evidence(unit.path, Outcome.NOTE, f"nvcc compiles the port, and not the original: {why(before.said)}")
+        return Evidence(unit.path, Outcome.NOTE, f"nvcc compiles the port, but not the original: {why(before.said)}")
     if before.cubin == after.cubin:
-        return Evidence(unit.path, Outcome.HOLDS, f"the cubins are equal, {len(after.cubin)} bytes")
+        return Evidence(unit.path, Outcome.HOLDS, f"the cubins are identical, {len(after.cubin)} bytes")
     if but_for_lines:
-        return Evidence(unit.path, Outcome.HOLDS, "the cubins are equal but for the line numbers of assertions")
-    return Evidence(unit.path, Outcome.BROKEN, "the cubins differ: the NVIDIA path is not the original's")
+        return Evidence(unit.path, Outcome.HOLDS, "the cubins are identical except for line numbers in assertions")
+    return Evidence(unit.path, Outcome.BROKEN, "the cubins differ: the port changes the code for NVIDIA")

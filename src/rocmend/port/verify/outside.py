@@ -29,7 +29,7 @@ def reasons(sources: Iterable[tuple[str, bytes]]) -> dict[str, str]:
     for path, data in sources:
         reads = _READS.search(data)
         if reads:
-            found[path] = f"line {_line(data, reads.start())} takes in the bytes of a file ({_shown(reads[0])})"
+            found[path] = f"line {_line(data, reads.start())} embeds a file ({_shown(reads[0])})"
             continue
         for included in _INCLUDED.finditer(data):
             name = included[1].decode(errors="replace")

@@ -98,10 +98,10 @@ def difference(before: str, after: str) -> str | None:
     """Return how two outputs of a program differ; None where they agree but for times, rates and rounding."""
     one, other = untimed(before), untimed(after)
     if len(one) != len(other):
-        return f"{len(one)} lines, {len(other)} from the ROCm side (lines with times left out)"
+        return f"{len(one)} lines in the original, {len(other)} on the ROCm side (lines with times are ignored)"
     for number, (line, ported) in enumerate(zip(one, other, strict=True), 1):
         if line != ported and not _alike(line, ported):
-            return f"line {number}: {line[:80]!r} is {ported[:80]!r}"
+            return f"line {number}: {line[:80]!r} became {ported[:80]!r}"
     return None
 
 

@@ -139,7 +139,7 @@ def steps(level: str, programs: Sequence[Unit], arguments: Callable[[Unit], Sequ
     found = []
     for unit in programs:
         given = arguments(unit)
-        source = "main() in the source" + ("; its arguments: the target run of the Makefile beside it" if given else "")
+        source = "main() in the source" + ("; arguments from the target 'run' of its Makefile" if given else "")
         command = shlex.join([f"./{PurePosixPath(unit.path).stem}", *given])
         found.append(Step(level, "program", (unit.path,), command, source))
     return found
@@ -181,16 +181,16 @@ def why(said: CommandResult) -> str:
     """Return the first error that a tool printed; or the end of what it printed, or how it ended."""
     absent = _UNDEFINED.search(said.stderr)
     if absent:
-        return f"{absent[1]} is defined nowhere that was looked in"[:300]
+        return f"{absent[1]} is not defined in the project or in a known library"[:300]
     if said.ending is Ending.SIGNALLED and said.signal is not None:
-        return f"signal {said.signal} ended it ({signal.strsignal(said.signal)})"
+        return f"killed by signal {said.signal} ({signal.strsignal(said.signal)})"
     if said.ending is Ending.TIMEOUT:
-        return f"it was not done after {said.time_ms / 1000:.0f} s"
+        return f"timed out after {said.time_ms / 1000:.0f} s"
     if said.ending is not Ending.EXITED:
         return f"{said.ending}: {said.stderr[-200:]}"
     lines = [line.strip() for line in said.stderr.splitlines() if "error" in line.lower()]
     told = lines[0] if lines else (said.stderr or said.stdout).strip()[-200:]
-    return (told or f"it ends with exit code {said.exit_code}")[:300]
+    return (told or f"exit code {said.exit_code}")[:300]
 
 
 def _is_program(path: Path) -> bool:

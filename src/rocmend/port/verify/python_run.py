@@ -23,6 +23,7 @@ import msgspec
 
 from rocmend.core.errors import DataError
 from rocmend.core.supervise import CommandResult
+from rocmend.core.units import count_text
 from rocmend.core.watch import Ending
 from rocmend.port.settings import settings
 from rocmend.port.verify import golden
@@ -76,7 +77,7 @@ def run(job: Job) -> Level:
     paths = reached_files(job)
     entries = settings(job.root).golden
     if not paths and not entries:
-        return not_run("the port reached no Python file")
+        return not_run("the port changed no Python file")
     if job.execution is None:
         return job.not_asked("python", steps(job))
     python = interpreter(job)
@@ -86,7 +87,7 @@ def run(job: Job) -> Level:
     if entries:
         evidence += _golden(job, python, folders, entries)
     if all(one.outcome is Outcome.NOTE for one in evidence):
-        return not_run("nothing that the port reached can be run on its own, and there are no tests")
+        return not_run("none of the changed files can be imported on its own, and there are no tests")
     return concluded(evidence, _summary(evidence, python))
 
 
@@ -94,8 +95,10 @@ def _summary(evidence: Sequence[Evidence], python: str) -> str:
     broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
     held = sum(one.outcome is Outcome.HOLDS for one in evidence)
     if not broken and not held:
-        return f"nothing was compared: the original does not run here, with {python}"
-    said = f"{broken} things that the original does are broken" if broken else "what the original does, both sides do"
+        return f"nothing was compared: the original does not run here with {python}"
+    said = "everything that works in the original works with and without ROCm"
+    if broken:
+        said = f"{count_text(broken, 'check')} that the original passes failed"
     return f"{said} ({held} compared, on the CPU, with {python})"
 
 
@@ -108,7 +111,7 @@ def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[
     found = []
     known = {error for error in results[TreeSide.ORIGINAL].values() if error}
     for path in wanted:
-        original, cuda, rocm = (results[side].get(path, "was not reached") for side in SIDES)
+        original, cuda, rocm = (results[side].get(path, "it was not tried") for side in SIDES)
         is_new = next((part.before is None for part in job.parts if part.path == path), False)
         reason = (cuda or rocm) if is_new else original
         if reason and (not is_new or reason in known):
@@ -117,7 +120,7 @@ def _imports(job: Job, python: str, folders: Sequence[_Folder], paths: Sequence[
             side = "without ROCm" if cuda else "with the flag set"
             found.append(Evidence(path, Outcome.BROKEN, f"it cannot be imported {side}: {cuda or rocm}"))
         else:
-            found.append(Evidence(path, Outcome.HOLDS, "it is imported both ways"))
+            found.append(Evidence(path, Outcome.HOLDS, "it can be imported with and without ROCm"))
     return found
 
 
@@ -129,7 +132,7 @@ def _imported(job: Job, python: str, folder: _Folder, paths: Sequence[str]) -> d
     """
     alone = [path for path in paths if not module_of(job.root, path)[1]]
     groups = [[path for path in paths if path not in alone], *([path] for path in alone[:_SCRIPTS])]
-    errors = dict.fromkeys(alone[_SCRIPTS:], f"only {_SCRIPTS} files of no package are tried")
+    errors = dict.fromkeys(alone[_SCRIPTS:], f"only {_SCRIPTS} files outside packages are tried")
     for group in groups:
         errors |= _imported_together(job, python, folder, group)
     return errors
@@ -210,7 +213,7 @@ def _tests(job: Job, python: str, folders: Sequence[_Folder]) -> list[Evidence]:
         job.tell("python", len(folders) + number, 2 * len(folders))
         outcomes, why = _tested(job, python, folder)
         if folder.side is TreeSide.ORIGINAL and "passed" not in outcomes.values():
-            return [Evidence("tests", Outcome.UNKNOWN, f"none of the original's tests passes here: {why}")]
+            return [Evidence("tests", Outcome.UNKNOWN, f"none of the original's tests pass here: {why}")]
         results[folder.side] = outcomes
     passing = [name for name, outcome in results[TreeSide.ORIGINAL].items() if outcome == "passed"]
     found = []
@@ -218,10 +221,10 @@ def _tests(job: Job, python: str, folders: Sequence[_Folder]) -> list[Evidence]:
         for side, said in ((TreeSide.CUDA, "without ROCm"), (TreeSide.ROCM, "with the flag set")):
             outcome = results[side].get(name, "did not run")
             if outcome != "passed":
-                found.append(Evidence(name, Outcome.BROKEN, f"{said} it {outcome}; in the original it passes"))
+                found.append(Evidence(name, Outcome.BROKEN, f"{said} it {outcome}; it passes in the original"))
     kept = len(passing) - len({one.subject for one in found})
     others = len(results[TreeSide.ORIGINAL]) - len(passing)
-    detail = f"{kept} pass both ways" + (f"; {others} do not pass in the original here" if others else "")
+    detail = f"{kept} pass with and without ROCm" + (f"; {others} do not pass in the original here" if others else "")
     return [*found, *([Evidence("tests", Outcome.HOLDS, detail)] if kept else [])]
 
 
@@ -235,7 +238,7 @@ def _tested(job: Job, python: str, folder: _Folder) -> tuple[dict[str, str], str
     try:
         tree = ET.fromstring(text)  # noqa: S314  expat itself refuses entities that grow without bounds
     except ET.ParseError as error:
-        return {}, f"pytest left no report: {error}"
+        return {}, f"pytest's report cannot be read: {error}"
     outcomes: dict[str, str] = {}
     for case in tree.iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
@@ -270,7 +273,7 @@ def _golden(job: Job, python: str, folders: Sequence[_Folder], entries: Sequence
         evidence += golden.compared(given, wanted, f"{path.stem} ({machine})")
     evidence += [golden.steady(record) for record in repeated]
     missing = sorted(set(entries) - {record["entry"] for record in repeated})
-    evidence += [Evidence(entry, Outcome.UNKNOWN, "it was not repeated: the process ended before") for entry in missing]
+    evidence += [Evidence(entry, Outcome.UNKNOWN, "it was not repeated: the process ended first") for entry in missing]
     return evidence
 
 
@@ -297,7 +300,7 @@ def _vectors(  # noqa: PLR0913  a run is told what, where, with what
     try:
         made = msgspec.convert(vectors, list[golden.Vector])
     except msgspec.ValidationError as error:
-        raise DataError("golden vectors", f"what came back is none: {error}.") from error
+        raise DataError("golden vectors", f"the results cannot be read: {error}.") from error
     return made, [record for record in told if "repeated" in record]
 
 

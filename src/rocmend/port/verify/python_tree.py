@@ -108,7 +108,7 @@ def _listed(job: Job) -> tuple[list[Path], list[Path]]:
         size += sum(file.stat().st_size for file in found)
         if count > MAX_FILES or size > MAX_BYTES:
             most = f"{MAX_FILES} files or {size_text(MAX_BYTES)}"
-            raise DataError("port verify", f"{job.root} has more than {most}: that is not copied.")
+            raise DataError("port verify", f"{job.root} has more than {most}, too much to copy.")
         held += found
     return folders, held
 
@@ -136,8 +136,8 @@ def _check_room(folder: Path, files: list[Path], *, copies: int) -> None:
     raise DataError(
         "port verify",
         f"{copies} copies of the project would take {size_text(needed)}, and {place} has {size_text(free)} free "
-        "(a tenth of it stays so).",
-        why=f"Its code runs in copies, for it may write to its files; the largest is {largest} "
+        "(a tenth is kept free).",
+        why=f"The code runs in copies, because it may write to its files; the largest is {largest} "
         f"({size_text(sizes[largest])}).",
         next_step="Set TMPDIR to a folder on a disk with more room (one on the project's own btrfs or XFS needs "
         "none), or move large files out of the project.",

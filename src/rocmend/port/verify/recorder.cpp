@@ -184,12 +184,12 @@ class Recording {
     if (earlier != cudaSuccess) return failed("before its launch a call, or a kernel, had failed", earlier);
     if (kernel_ == UNNAMED) {
       cudaGetLastError();
-      return failed("the runtime does not tell its name", unnamed);
+      return failed("the CUDA runtime does not give its name", unnamed);
     }
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(stream, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) {
       cudaGetLastError();
-      return note(kernel_, "it is launched into a graph");
+      return note(kernel_, "it is launched during graph capture");
     }
     char shape[160];
     std::snprintf(shape, sizeof shape, "grid %u %u %u\nblock %u %u %u\nlds %zu\n", grid.x, grid.y, grid.z, block.x,
@@ -197,14 +197,14 @@ class Recording {
     State &all = state();
     if (all.count >= MOST_LAUNCHES || all.launches[kernel_] >= MOST_OF_A_KERNEL) return;
     if (all.shapes.count(kernel_ + shape)) return;
-    if (!all.hidden.empty()) return note(kernel_, "the program has " + all.hidden + ", which a case does not hold");
+    if (!all.hidden.empty()) return note(kernel_, "the program has " + all.hidden + ", which a recorded case cannot hold");
     text_ = "kernel " + kernel_ + "\n" + shape;
     if (!arguments_of(function, arguments)) return;
     const cudaError_t before = cudaDeviceSynchronize();
-    if (before != cudaSuccess) return failed("before its launch a kernel failed", before);
+    if (before != cudaSuccess) return failed("an earlier kernel failed", before);
     size_t size = 0;
     for (const Buffer &buffer : buffers_) size += 2 * buffer.size;
-    if (all.bytes + size > MOST_OF_ALL) return note(kernel_, "256 MiB were recorded before it");
+    if (all.bytes + size > MOST_OF_ALL) return note(kernel_, "the limit of 256 MiB of recordings was reached");
     all.bytes += size;
     for (Buffer &buffer : buffers_) {
       const cudaError_t read = snapshot(buffer, buffer.before);
@@ -230,11 +230,11 @@ class Recording {
       if (read != cudaSuccess) return unread("its memory cannot be read after it", read);
       if (!save(file + ".in", buffers_[number].before) ||
           (after != buffers_[number].before && !save(file + ".out", after))) {
-        return note(kernel_, "its memory could not be written down");
+        return note(kernel_, "its buffers could not be saved");
       }
     }
     if (!save(path + ".launch", std::vector<char>(text_.begin(), text_.end()))) {
-      return note(kernel_, "its arguments could not be written down");
+      return note(kernel_, "its arguments could not be saved");
     }
     ++all.count;
     ++all.launches[kernel_];
@@ -273,7 +273,7 @@ class Recording {
         if (total > MOST_BYTES) return note(kernel_, "its buffers are larger than 16 MiB"), false;
         continue;
       }
-      if (address && unseen(address)) return note(kernel_, "an argument leads to memory that was not seen"), false;
+      if (address && unseen(address)) return note(kernel_, "an argument points to memory whose allocation was not seen"), false;
       if (holds_pointers(bytes, size)) return note(kernel_, "an argument holds pointers"), false;
       text_ += "value ";
       for (size_t at = 0; at < size; ++at) {
@@ -345,12 +345,12 @@ cudaError_t __wrap_cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
 
 cudaError_t __wrap_cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                                                size_t lds, cudaStream_t stream) {
-  pass(function, "its launch is cooperative, which a case does not hold");
+  pass(function, "its launch is cooperative, which a recorded case cannot hold");
   return __real_cudaLaunchCooperativeKernel(function, grid, block, arguments, lds, stream);
 }
 
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
-  pass(function, "its launch has attributes, which a case does not hold");
+  pass(function, "its launch has attributes, which a recorded case cannot hold");
   return __real_cudaLaunchKernelExC(config, function, arguments);
 }
 
@@ -367,7 +367,7 @@ cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block
   std::lock_guard<std::recursive_mutex> guard(state().mutex);
   const auto found = state().kernels.find(kernel);
   if (found == state().kernels.end()) {
-    if (!folder().empty()) note(UNNAMED, "it is launched through a handle that was not seen");
+    if (!folder().empty()) note(UNNAMED, "it is launched through an unknown kernel handle");
     return __real___cudaLaunchKernel(kernel, grid, block, arguments, lds, stream);
   }
   Recording recording;

@@ -59,18 +59,18 @@ def record(  # noqa: PLR0913, PLR0917  a run has as many parts as it has
 
     built = build(job, unit, tree.folder, job.scratch() / "recorded", recording)
     if built.program is None:
-        return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: {why(built.said)}")
+        return Evidence(unit.path, Outcome.NOTE, f"its launches were not recorded: {why(built.said)}")
     folder = job.scratch()
     said = execute(job, built.program, given, str(PurePosixPath(unit.path).parent), {"ROCMEND_RECORD": str(folder)})
     if not said.ok:
-        return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: {why(said)}")
+        return Evidence(unit.path, Outcome.NOTE, f"its launches were not recorded: {why(said)}")
     try:
         if all(stat.S_ISREG(path.lstat().st_mode) for path in folder.iterdir()):
             return taken(job, unit, built.sources, folder, gpu)
-        reason = "what lies there is not files alone"
+        reason = "the folder holds more than regular files"
     except (OSError, ValueError, LookupError) as error:  # the program can write there too
         reason = f"{type(error).__name__}: {error}"
-    return Evidence(unit.path, Outcome.NOTE, f"its launches are not recorded: what came back is none: {reason}")
+    return Evidence(unit.path, Outcome.NOTE, f"its launches were not recorded: the recording cannot be read: {reason}")
 
 
 def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) -> Evidence:
@@ -106,7 +106,7 @@ def taken(job: Job, unit: Unit, sources: Sequence[str], folder: Path, gpu: str) 
         f"{count_text(found.total(), 'launch', 'launches')} of {count_text(len(found), 'kernel')} recorded for level 4"
     )
     if not written and not left:
-        told += ": no launch through CUDA's runtime was seen"
+        told += ": the program made no launch through the CUDA runtime"
     # instances of a template have one name: what is said of several of them is said once
     reasons = dict.fromkeys(sorted(f"{_base(plain[name])}: {reason}" for name, reason in left))
     rest = "; ".join(reasons)

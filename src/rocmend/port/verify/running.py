@@ -52,7 +52,7 @@ def runs(  # noqa: PLR0913, PLR0917  as below
     programs = programs_of(job, touched)
     changed = {unit.path for unit in touched}
     if not programs:
-        return [Evidence("programs", Outcome.NOTE, "no translation unit is a program of its own: nothing was run")]
+        return [Evidence("programs", Outcome.NOTE, "no program was run: no translation unit has a main()")]
     headers = job.scratch()
     write_headers(headers, job.sources.values())
     found = []
@@ -76,7 +76,7 @@ def runs(  # noqa: PLR0913, PLR0917  as below
         job.tell("nvidia", number, len(programs))
     tree.ported()
     if not found:
-        return [Evidence("programs", Outcome.NOTE, "no program is built from what the port reached: nothing was run")]
+        return [Evidence("programs", Outcome.NOTE, "no program was run: none is built from a changed file")]
     return found
 
 
@@ -92,15 +92,15 @@ def _unsteady(job: Job, before: _Ran, unit: Unit, given: Sequence[str]) -> str:
     if before.said is None or before.built.program is None:
         return f"the original does not build here: {why(before.built.said)}"
     if not before.said.ok:
-        return f"the original does not run to its end here: {why(before.said)}"
+        return f"the original fails here: {why(before.said)}"
     line = failure(before.said.stdout) or failure(before.said.stderr)
     if line is not None:
-        return f"the original itself says that it failed here: {line[:160]!r}"
+        return f"the original reports a failure here: {line[:160]!r}"
     if not comparable(before.said.stdout):
-        return "the original runs to its end, and prints nothing that could be compared"
+        return "the original runs, but prints nothing that can be compared"
     again = execute(job, before.built.program, given, _folder(unit))
     reason = difference(before.said.stdout, again.stdout) if again.ok else why(again)
-    return f"the original does not do the same each time it is run: {reason}" if reason is not None else ""
+    return f"the original's output changes from run to run: {reason}" if reason is not None else ""
 
 
 def _without_aliases(job: Job, tree: Tree) -> None:
@@ -156,10 +156,10 @@ def _judged(unit: Unit, before: CommandResult, after: _Ran) -> Evidence:
     if after.said is None:  # whether it compiles for AMD is what level 3 says
         return Evidence(unit.path, Outcome.UNKNOWN, f"nvcc does not build the ROCm side: {why(after.built.said)}")
     if not after.said.ok:
-        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side does not run to its end: {why(after.said)}")
+        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side fails: {why(after.said)}")
     reason = difference(before.stdout, after.said.stdout)
     if reason is not None:
-        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side prints something else: {reason}")
+        return Evidence(unit.path, Outcome.BROKEN, f"the ROCm side's output differs: {reason}")
     lines = sum(bool(line.strip()) for line in untimed(before.stdout))
-    detail = f"the original and the ROCm side print the same: {count_text(lines, 'line')} without times"
+    detail = f"the output of the original and the ROCm side is the same: {count_text(lines, 'line')}, times ignored"
     return Evidence(unit.path, Outcome.HOLDS, detail)

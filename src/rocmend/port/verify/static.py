@@ -40,7 +40,7 @@ def run(job: Job) -> Level:
         try:
             file.functions, file.branches  # noqa: B018  worked out now, and kept
         except NestingError as error:  # a source that no rule reads, for ROCm alone
-            evidence.append(Evidence(path, Outcome.UNKNOWN, f"it was not read: {error}"))
+            evidence.append(Evidence(path, Outcome.UNKNOWN, f"it could not be read: {error}"))
         else:
             files[path] = file
     defined = _defined(files.values())
@@ -51,9 +51,10 @@ def run(job: Job) -> Level:
     looked = sum(analysis.looked_at.values())
     broken = sum(one.outcome is Outcome.BROKEN for one in evidence)
     unknown = sum(one.outcome is Outcome.UNKNOWN for one in evidence)
-    rest = f"{broken} construct{'s' if broken != 1 else ''} of CUDA left" if broken else "nothing of CUDA left"
+    rest = f"{count_text(broken, 'CUDA-only construct')} left" if broken else "no CUDA-only construct left"
     return concluded(
-        evidence, f"{count_text(looked, 'file')} read: {rest}" + (f", {unknown} undecided." if unknown else ".")
+        evidence,
+        f"{count_text(looked, 'file')} read: {rest}" + (f", {unknown} could not be checked." if unknown else "."),
     )
 
 
@@ -64,7 +65,7 @@ def _rules(job: Job, analysis: Analysis) -> Iterator[Evidence]:
     root = job.root
     for file in analysis.files:
         if file.unread:
-            yield Evidence(file.path, Outcome.UNKNOWN, f"it was not read: {file.skipped}")
+            yield Evidence(file.path, Outcome.UNKNOWN, f"it could not be read: {file.skipped}")
         done = settled(root, file.path, file.issues)
         copied = file.language is Language.CUDA and _has_copy(job, file.path)
         for one in file.issues:
@@ -129,8 +130,8 @@ def _names(path: str, files: Mapping[str, CudaFile], defined: frozenset[bytes]) 
             continue
         name = text.decode("ascii", "replace")
         if text in nothing:
-            detail = f"{name} is CUDA's, and HIP has nothing for it: gate it, or write it otherwise for ROCm"
+            detail = f"{name} is CUDA-only and has no HIP equivalent: guard it, or write a ROCm version"
             yield Evidence(path, Outcome.BROKEN, detail, file.line_of(token.start))
         else:
-            detail = f"{name} looks like one of CUDA's, and no name of HIP is known for it: look whether HIP has it"
+            detail = f"{name} looks like a CUDA name with no known HIP equivalent: check whether HIP has one"
             yield Evidence(path, Outcome.UNKNOWN, detail, file.line_of(token.start))

@@ -161,8 +161,11 @@ def _real() -> Iterator[Case]:
                 )  # fmt: skip
         for rows in (1, 64, 200, 512):
             yield _case(dtype, (rows,), 2048, 4096, transpose=False, compiled=dtype == "bfloat16", size="large")
+        for rows in (16, 32, 48, 512):  # groups wider than a tile
+            yield _case(dtype, (rows,), 2048, 2048, group=128, compiled=True, size="large")
     for rows in (1, 48):
         yield _case("float32", (rows,), 2048, 2048, compiled=True, size="large")
+    yield _case("float32", (16,), 2048, 2048, group=128, compiled=True, size="large")
     # Rows of x that are no tile's, and both groups of each width that wgmma's operand is unpacked from.
     for rows, n, k, bits, group in (
         (9, 14336, 4096, 4, 64), (33, 1280, 1536, 4, 128), (100, 4096, 4096, 4, 64), (300, 2176, 1024, 8, 32),

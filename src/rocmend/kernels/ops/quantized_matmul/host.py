@@ -365,10 +365,6 @@ def _launch_tiles(ops: Operands, out: torch.Tensor, config: Config, target: Targ
     p = ops.problem
     words, groups = ops.w.shape[-1], ops.scales.shape[-1]
     block_n, block_k = config["BLOCK_N"], config["BLOCK_K"]
-    if 32 % p.bits == 0:
-        # A tile holds whole groups.
-        block_k = max(block_k, p.group_size) if p.transpose else block_k
-        block_n = block_n if p.transpose else max(block_n, p.group_size)
     tiles = cdiv(p.rows, config["BLOCK_M"]) * cdiv(p.columns, block_n)
     steps = cdiv(p.depth, block_k)
     splits = _splits(config, target, tiles * p.batch, steps)

@@ -29,17 +29,17 @@ def _scaled(
     biases,
     ROWS: tl.constexpr,
     GROUPS: tl.constexpr,
-    GROUP: tl.constexpr,
+    WIDTH: tl.constexpr,
     MODE: tl.constexpr,
     BITS: tl.constexpr,
     WIDE: tl.constexpr,
     dtype: tl.constexpr,
 ):
-    """Return the weights [ROWS, GROUPS * GROUP] of words and of the groups' scales and biases [ROWS, GROUPS]."""
-    WORDS: tl.constexpr = GROUPS * GROUP * BITS // 32
+    """Return the weights [ROWS, GROUPS * WIDTH] of words and of the scales and biases [ROWS, GROUPS] of WIDTH codes."""
+    WORDS: tl.constexpr = GROUPS * WIDTH * BITS // 32
     plain: tl.constexpr = MODE == "affine" and not INTERPRETED and not WIDE and scales.dtype == dtype
     v = values(packed, ROWS, WORDS, MODE, BITS, tl.float32 if WIDE else dtype)
-    v = tl.reshape(v, [ROWS, GROUPS, GROUP])
+    v = tl.reshape(v, [ROWS, GROUPS, WIDTH])
     if plain:
         v = v * scales[:, :, None] + biases[:, :, None]
     else:
@@ -47,7 +47,7 @@ def _scaled(
         if MODE == "affine":
             v += biases.to(tl.float32)[:, :, None]
         v = _rounded(v, dtype, WIDE)
-    return tl.reshape(v, [ROWS, GROUPS * GROUP])
+    return tl.reshape(v, [ROWS, GROUPS * WIDTH])
 
 
 @triton.jit
@@ -95,7 +95,8 @@ def tiles_kernel(
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
-    GROUPS: tl.constexpr = BLOCK_K // GROUP if 32 % BITS == 0 else 1
+    WIDTH: tl.constexpr = min(GROUP, BLOCK_K)  # codes of a group in a tile: a group may be wider than a tile
+    GROUPS: tl.constexpr = BLOCK_K // WIDTH if 32 % BITS == 0 else 1
     tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     batch = tl.program_id(2).to(tl.int64)
     row = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -126,10 +127,10 @@ def tiles_kernel(
                 packed = tl.load(
                     w_rows + start // CODES + word[None, :], mask=(start + word * CODES < last)[None, :], other=0
                 )
-                inside = (start + group * GROUP < last)[None, :]
+                inside = (start + group * WIDTH < last)[None, :]
                 scales = tl.load(scale_rows + start // GROUP + group[None, :], mask=inside, other=0)
                 biases = tl.load(bias_rows + start // GROUP + group[None, :], mask=inside, other=0)
-            v = _scaled(packed, scales, biases, BLOCK_N, GROUPS, GROUP, MODE, BITS, WIDE, dtype)
+            v = _scaled(packed, scales, biases, BLOCK_N, GROUPS, WIDTH, MODE, BITS, WIDE, dtype)
         else:
             inside = (start + k < last)[None, :] & (row < N)[:, None]
             v = weights_at(w_rows, scale_rows, bias_rows, (start + k)[None, :], inside, MODE, BITS, GROUP)
@@ -175,7 +176,8 @@ def columns_kernel(
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     CODES: tl.constexpr = 32 // BITS
-    GROUPS: tl.constexpr = BLOCK_N // GROUP if 32 % BITS == 0 else 1
+    WIDTH: tl.constexpr = min(GROUP, BLOCK_N)  # as in tiles_kernel
+    GROUPS: tl.constexpr = BLOCK_N // WIDTH if 32 % BITS == 0 else 1
     tile_m, tile_n = _grouped(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), TOGETHER)
     batch = tl.program_id(2).to(tl.int64)
     column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -198,10 +200,10 @@ def columns_kernel(
         if 32 % BITS == 0:
             inside = below & (tile_n * BLOCK_N + word * CODES < N)[None, :]
             packed = tl.load(w_rows + tile_n * (BLOCK_N // CODES) + word[None, :], mask=inside, other=0)
-            inside = below & (tile_n * BLOCK_N + group * GROUP < N)[None, :]
-            scales = tl.load(scale_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
-            biases = tl.load(bias_rows + tile_n * GROUPS + group[None, :], mask=inside, other=0)
-            v = _scaled(packed, scales, biases, BLOCK_K, GROUPS, GROUP, MODE, BITS, WIDE, dtype)
+            inside = below & (tile_n * BLOCK_N + group * WIDTH < N)[None, :]
+            scales = tl.load(scale_rows + tile_n * BLOCK_N // GROUP + group[None, :], mask=inside, other=0)
+            biases = tl.load(bias_rows + tile_n * BLOCK_N // GROUP + group[None, :], mask=inside, other=0)
+            v = _scaled(packed, scales, biases, BLOCK_K, GROUPS, WIDTH, MODE, BITS, WIDE, dtype)
         else:
             inside = below & (column < N)[None, :]
             v = weights_at(w_rows, scale_rows, bias_rows, column[None, :], inside, MODE, BITS, GROUP)
