@@ -89,7 +89,7 @@ def test_the_second_launch_is_the_compiled_kernels() -> None:
     kernel, x = FakeKernel(), _aligned()
     launch(kernel, (3, 2), (x, 5), {"A": 1}, CONFIG)
     launch(kernel, (4,), (x, 5), {"A": 1}, CONFIG)
-    assert kernel.plain == [((3, 2), (x, 5), {"A": 1, "BLOCK": 64, "num_warps": 4})]
+    assert kernel.plain == [((3, 2), (x, 5), {"A": 1, "BLOCK": 64, **CONFIG.options("cpu")})]
     ((*fixed, tensor, n, a, block),) = kernel.fast
     assert fixed == [4, 1, 1, 42, 1, ("packed",), None, None, None]
     assert tensor is x
@@ -350,7 +350,7 @@ def test_a_plan_launches_with_its_numbers() -> None:
     plan = LaunchPlan(kernel, (3,), {"A": 1}, CONFIG, (5,))
     plan((x,))
     plan((x,))
-    assert kernel.plain == [((3,), (x, 5), {"A": 1, "BLOCK": 64, "num_warps": 4})]
+    assert kernel.plain == [((3,), (x, 5), {"A": 1, "BLOCK": 64, **CONFIG.options("cpu")})]
     assert kernel.fast == [(3, 1, 1, 42, 1, ("packed",), None, None, None, x, 5, 1, 64)]
 
 

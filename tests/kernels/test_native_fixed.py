@@ -16,8 +16,8 @@ from tests.kernels.native_libraries import Dnn, Products
 
 from rocmend.kernels import launch as launcher
 from rocmend.kernels import native
+from rocmend.kernels.captured import LibraryCall
 from rocmend.kernels.launch import launch
-from rocmend.kernels.library_call import LibraryCall
 from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]

@@ -15,8 +15,8 @@ from tests.kernels.native_driver import CONFIG, STREAM, Driver, Kernel, driving,
 from tests.kernels.native_libraries import Dnn, Products
 
 from rocmend.kernels import allocate, native
+from rocmend.kernels.captured import LibraryCall
 from rocmend.kernels.launch import launch
-from rocmend.kernels.library_call import LibraryCall
 from rocmend.kernels.plan_cache import cached
 
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(native.module() is None, reason="no C compiler here")]
@@ -134,7 +134,7 @@ def test_kernels_in_front_are_a_graph_and_the_rest_follows(driver: Driver, graph
         one.compute((x, y))
     first = len(one.library.calls)  # made from Python while it was recorded
     out = one.compute((x, y))
-    assert type(recorded(one.compute)).__name__ == "Replay"
+    assert type(recorded(one.compute)).__module__ == "rocmend_kernels_replay"
     assert one.plain == 1
     (call,) = one.library.calls[first:]
     before = driver.graph.launched[-1][1] if graphs else driver.launches[:1]

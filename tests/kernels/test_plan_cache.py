@@ -32,10 +32,10 @@ from rocmend.kernels import (
 from rocmend.kernels import launch as launcher
 from rocmend.kernels import quantized_matmul as product
 from rocmend.kernels.caches import Cache
+from rocmend.kernels.captured import Captured
 from rocmend.kernels.common import arrivals
 from rocmend.kernels.launch import launch
 from rocmend.kernels.plan_cache import cached, cached_plan
-from rocmend.kernels.replay import CapturedCall
 from rocmend.kernels.target import CPU
 from rocmend.kernels.tuning import Config
 
@@ -500,13 +500,13 @@ def test_public_functions_give_the_same_from_a_record(name: str, monkeypatch: py
         "gather_qmm": lambda: gather_qmm(rows, *experts, rhs_indices=torch.tensor([2, 0]), group_size=32),
     }
     made: list[Any] = []
-    original = CapturedCall
+    original = Captured
 
     def counted(**parts: Any) -> Any:
         made.append(original(**parts))
         return made[-1]
 
-    monkeypatch.setattr(capture, "CapturedCall", counted)
+    monkeypatch.setattr(capture, "Captured", counted)
     with choose.prefer("triton"):
         first = calls[name]()
         assert not made

@@ -12,13 +12,18 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rocmend.kernels import allocate, caches, choose, executor
-from rocmend.kernels.captured import CapturedLaunch, Number, TensorArgument
+from rocmend.kernels.captured import (
+    Arguments,
+    Captured,
+    CapturedLaunch,
+    LibraryCall,
+    NotCapturableError,
+    Number,
+    TensorArgument,
+)
 from rocmend.kernels.common import arrivals
 from rocmend.kernels.executor import Launch, Recorder
 from rocmend.kernels.launch import bind
-from rocmend.kernels.library_call import LibraryCall
-from rocmend.kernels.plan_cache import Arguments
-from rocmend.kernels.replay import CapturedCall
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config
 
@@ -28,19 +33,6 @@ MAX_POOLED_BYTES = 32 << 20
 """Temporary tensors of up to so much share an allocation."""
 ALIGNMENT_BYTES = 256
 _lock = threading.Lock()  # one capture at a time
-
-
-class NotCapturableError(Exception):
-    """A call cannot be captured; it then runs normally.
-
-    Args:
-        reason: Why.
-        lasting: It never can; otherwise only not now.
-    """
-
-    def __init__(self, reason: str, *, lasting: bool = True) -> None:
-        super().__init__(reason)
-        self.lasting = lasting
 
 
 class VaryingNumber:
@@ -166,14 +158,11 @@ def _storage_id(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  the identity of a storage has no other name
 
 
-def capture(
-    function: Callable[[Arguments], Any], compute: Callable[[Arguments], Any], arguments: Arguments
-) -> CapturedCall:
+def capture(function: Callable[[Arguments], Any], arguments: Arguments) -> Captured:
     """Capture what a call allocates and launches; nothing is computed.
 
     Args:
         function: Makes the call with nothing planned yet.
-        compute: Computes the call normally; the result keeps it for tensors that it does not hold for.
         arguments: Tensors and None, of which only types, devices, shapes and strides matter, and numbers that vary.
 
     Raises:
@@ -202,7 +191,7 @@ def capture(
                 raise
             except Exception as error:  # the same call has just computed: whatever this is comes of having no data
                 raise NotCapturableError(f"it needs data: {error}") from error
-        return _captured_call(compute, mode, result, device)
+        return _captured(mode, result, device)
     finally:
         _lock.release()
 
@@ -226,10 +215,8 @@ def _recording(target: Target, device: torch.device) -> Iterator[CaptureExecutor
             executor.switch.active = None
 
 
-def _captured_call(
-    compute: Callable[[Arguments], Any], mode: CaptureMode, result: Any, device: torch.device
-) -> CapturedCall:
-    """Return the captured call: arguments are numbered first, then allocations, then the workspace.
+def _captured(mode: CaptureMode, result: Any, device: torch.device) -> Captured:
+    """Return what was recorded, with the tensors numbered.
 
     Raises:
         NotCapturableError: An argument of a launch or a result is not in known memory.
@@ -260,8 +247,7 @@ def _captured_call(
     if pooled:
         outputs.append(allocate.Output((size,), torch.uint8, device))
         numbers |= dict.fromkeys(pooled, numbers[None])
-    return CapturedCall(
-        compute=compute,
+    return Captured(
         device_index=-1 if device.index is None else device.index,
         outputs=outputs,
         zeroed=[numbers[index] for index in used if index in mode.zeroed],

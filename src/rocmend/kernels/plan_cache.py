@@ -12,7 +12,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,9 +20,10 @@ from rocmend.kernels import executor
 from rocmend.kernels.caches import Cache
 from rocmend.kernels.opaque import opaque
 
+if TYPE_CHECKING:
+    from rocmend.kernels.captured import Arguments
+
 Tensors = Sequence[torch.Tensor | None]
-Arguments = Sequence[Any]
-"""Tensors and None, followed by the numbers that vary."""
 VARIABLE = "ROCMEND_KERNELS_CAPTURE_AFTER"
 _DEFAULT_CAPTURE_AFTER = 32
 
@@ -179,16 +180,18 @@ class _Uncaptured:
         if not executor.has_triton():  # torch computes
             calls.keep(self._key, self.compute)
             return self.compute(arguments)
-        from rocmend.kernels.capture import NotCapturableError, capture
+        from rocmend.kernels.capture import capture
+        from rocmend.kernels.captured import NotCapturableError
+        from rocmend.kernels.replay import Replay
 
         try:
-            captured = capture(self._compute_anew, self.compute, arguments)
+            replay = Replay(capture(self._compute_anew, arguments), self.compute)
         except NotCapturableError as reason:
             if reason.lasting:
                 calls.keep(self._key, self.compute)
             return self.compute(arguments)
-        result = captured(arguments)
-        calls.keep(self._key, captured.replay or captured)
+        result = replay(arguments)
+        calls.keep(self._key, replay.generated or replay)
         return result
 
     def compute(self, arguments: Arguments) -> Any:

@@ -20,95 +20,63 @@ from rocmend.kernels.captured import (
     NUMBER,
     TENSOR,
     Address,
+    Arguments,
+    Captured,
     CapturedLaunch,
     CompiledLaunch,
     Number,
     TensorArgument,
 )
 from rocmend.kernels.launch import Compiled
-from rocmend.kernels.library_call import LibraryCall
 from rocmend.kernels.native.replay import native_replay
-from rocmend.kernels.plan_cache import Arguments
 
 
-class CapturedCall:
-    """A captured call: called with arguments like those it was captured with, it allocates and launches.
+class Replay:
+    """Replays a captured call: called with arguments like those it was captured with, it allocates and launches.
 
     Args:
-        compute: Computes the call normally: with tensors that are not aligned, or without a workspace.
-        device_index: Of the device, or -1.
-        outputs: Allocate the results and temporary tensors.
-        zeroed: Which tensors of the call are filled with zeros first.
-        workspace: Returns the stream's counters and scratch memory, the last two tensors of the call, or None if there
-            are none now; None if no launch uses them.
-        launches: In their order.
-        results: Which tensors are returned; None for None.
-        result_type: Type of the tuple that is returned, or None for a single tensor.
+        captured: The call.
+        compute: Computes it normally: with tensors that are not aligned, or without a workspace.
     """
 
-    __slots__ = (
-        "compute", "device_index", "launches", "outputs", "replay", "result_type", "results", "settings", "workspace",
-        "zeroed",
-    )  # fmt: skip
+    __slots__ = ("_captured", "_compute", "_settings", "generated")
 
-    def __init__(  # noqa: PLR0913  one by one, by name
-        self,
-        *,
-        compute: Callable[[Arguments], Any],
-        device_index: int,
-        outputs: Sequence[allocate.Output],
-        zeroed: Sequence[int],
-        workspace: Callable[[], Sequence[torch.Tensor] | None] | None,
-        launches: Sequence[CapturedLaunch],
-        results: Sequence[int | None],
-        result_type: Any,
-    ) -> None:
-        self.compute, self.device_index, self.outputs, self.zeroed = compute, device_index, outputs, zeroed
-        self.workspace, self.launches, self.results, self.result_type = workspace, launches, results, result_type
-        library = [one.kernel for one in launches if isinstance(one.kernel, LibraryCall)]
-        self.settings = tuple(dict.fromkeys([setting for one in library for setting in one.settings]))
-        """Functions of torch's settings, and what they must return for the capture to hold."""
-        self.replay: Callable[[Arguments], Any] | None = None
+    def __init__(self, captured: Captured, compute: Callable[[Arguments], Any]) -> None:
+        self._captured, self._compute, self._settings = captured, compute, captured.settings
+        self.generated: Callable[[Arguments], Any] | None = None
         """Computes the same faster; set once all kernels are compiled."""
 
-    @property
-    def kernels(self) -> list[Any]:
-        """The kernels, in their order."""
-        return [one.kernel.kernel for one in self.launches]
-
     def __call__(self, arguments: Arguments) -> Any:
-        """Compute."""
-        return self.run(arguments) if self.replay is None else self.replay(arguments)
-
-    def run(self, arguments: Arguments) -> Any:
         """Compute with views of the tensors: the first time, under hooks, or on a device that is not current."""
         tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
         if any(one.data_ptr() & 15 for one in tensors) or (launcher.HIP and any(map(launcher.large, tensors))):
-            return self.compute(arguments)
-        if any(found() is not wanted for found, wanted in self.settings):
-            return self.compute(arguments)
-        workspace = () if self.workspace is None else self.workspace()
+            return self._compute(arguments)
+        if any(found() is not wanted for found, wanted in self._settings):
+            return self._compute(arguments)
+        captured = self._captured
+        workspace = () if captured.workspace is None else captured.workspace()
         if workspace is None:
-            return self.compute(arguments)
-        bases = (*arguments, *[output() for output in self.outputs], *workspace)
-        for index in self.zeroed:
+            return self._compute(arguments)
+        bases = (*arguments, *[output() for output in captured.outputs], *workspace)
+        for index in captured.zeroed:
             bases[index].zero_()
         compiled = []
-        for one in self.launches:
+        for one in captured.launches:
             args = [arguments[arg.argument] if isinstance(arg, Number) else arg for arg in one.args]
             for tensor in one.tensors:
                 args[tensor.position] = _view(bases[tensor.base], tensor)
             compiled.append(one.kernel.launch(one.grid, args))
-        if self.replay is None and compiled and all(compiled):
-            self._compile(arguments, [_compiled(*pair) for pair in zip(self.launches, compiled, strict=True)])
-        values = [None if one is None else bases[one] for one in self.results]
-        if self.result_type is None:
-            return values[0]
-        return tuple(values) if self.result_type is tuple else self.result_type(*values)
+        if self.generated is None and compiled and all(compiled):
+            self._generate(arguments, [_compiled(*pair) for pair in zip(captured.launches, compiled, strict=True)])
+        results = [None if one is None else bases[one] for one in captured.results]
+        if captured.result_type is None:
+            return results[0]
+        return tuple(results) if captured.result_type is tuple else captured.result_type(*results)
 
-    def _compile(self, arguments: Arguments, launches: Sequence[CompiledLaunch]) -> None:
+    def _generate(self, arguments: Arguments, launches: Sequence[CompiledLaunch]) -> None:
         kinds = [ABSENT if one is None else TENSOR if isinstance(one, torch.Tensor) else NUMBER for one in arguments]
-        self.replay = native_replay(kinds, launches, self) or generate(kinds, launches, self)
+        call = (kinds, launches, self._captured, self._compute, self)
+        self.generated = native_replay(*call) or generate(*call)
 
 
 def _compiled(launch: CapturedLaunch, compiled: Compiled | None) -> CompiledLaunch:
@@ -133,7 +101,11 @@ def _view(base: torch.Tensor | None, part: TensorArgument) -> torch.Tensor:
 
 
 def generate(
-    kinds: Sequence[int], launches: Sequence[CompiledLaunch], captured: CapturedCall
+    kinds: Sequence[int],
+    launches: Sequence[CompiledLaunch],
+    captured: Captured,
+    compute: Callable[[Arguments], Any],
+    run: Callable[[Arguments], Any],
 ) -> Callable[[Arguments], Any]:
     """Return a function of the arguments that allocates, launches and returns.
 
@@ -141,10 +113,12 @@ def generate(
         kinds: Of each argument: ABSENT, TENSOR or NUMBER.
         launches: In their order.
         captured: The call.
+        compute: Computes it normally.
+        run: Computes it under hooks, or on a device that is not current.
     """
     values: dict[str, Any] = {
         "allocate": allocate, "runtime": launcher.runtime, "current_device": launcher.current_device,
-        "stream_of": launcher.stream_of, "compute": captured.compute, "run": captured.run, "large": launcher.large,
+        "stream_of": launcher.stream_of, "compute": compute, "run": run, "large": launcher.large,
         "hooked": launcher.hooked,
     }  # fmt: skip
     names = (f"v{number}" for number in itertools.count())
@@ -168,7 +142,7 @@ def generate(
     tensors = [index for index, kind in enumerate(kinds) if kind == TENSOR]
     addresses = " | ".join(f"a{index}" for index in tensors)
     slow = ["hooks", f"current_device() != {captured.device_index}", "allocate.poisons()"]
-    slow += [f"{literal(kernel)}.pre_run_hooks" for kernel in dict.fromkeys(captured.kernels)]
+    slow += [f"{literal(kernel)}.pre_run_hooks" for kernel in captured.kernels]
     slow += [f"{literal(found)}() is not {wanted}" for found, wanted in captured.settings]
     lines = [
         f"{', '.join(f't{index}' for index in range(len(kinds)))}, = arguments",

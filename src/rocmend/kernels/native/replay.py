@@ -5,18 +5,14 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from rocmend.kernels import allocate
 from rocmend.kernels import launch as launcher
-from rocmend.kernels.captured import Address, CompiledLaunch, Number
-from rocmend.kernels.library_call import LibraryCall
+from rocmend.kernels.captured import Address, Arguments, Captured, CompiledLaunch, LibraryCall, Number
 from rocmend.kernels.native import Driver, driver, module
-
-if TYPE_CHECKING:
-    from rocmend.kernels.replay import CapturedCall
 
 Parameter = int | tuple[int, int]
 _INTEGERS = {
@@ -34,14 +30,20 @@ class UnknownError(Exception):
 
 
 def native_replay(
-    kinds: Sequence[int], launches: Sequence[CompiledLaunch], captured: CapturedCall
-) -> Callable[[Sequence[Any]], Any] | None:
+    kinds: Sequence[int],
+    launches: Sequence[CompiledLaunch],
+    captured: Captured,
+    compute: Callable[[Arguments], Any],
+    run: Callable[[Arguments], Any],
+) -> Callable[[Arguments], Any] | None:
     """Return an object of the C module that replays a call; None without the module, or if it cannot launch it.
 
     Args:
         kinds: Of each argument: ABSENT, TENSOR or NUMBER.
         launches: In their order.
         captured: The call.
+        compute: Computes it normally.
+        run: Computes it under hooks, or on a device that is not current.
     """
     functions = None if launcher.HIP else driver()
     if functions is None or module() is None:
@@ -55,12 +57,11 @@ def native_replay(
     kernels = next((count for count, one in enumerate(launches) if isinstance(one.kernel, LibraryCall)), len(steps))
     alone = len(steps) == 1 and kernels == 1 and launches[0].kernel.run.launch_pdl
     graphs = functions.graphs if len(steps) >= MIN_GRAPH_LAUNCHES and not alone else ()
-    replay: Callable[[Sequence[Any]], Any] = module().Replay(
+    replay: Callable[[Arguments], Any] = module().Replay(
         tuple(kinds), tuple([(one.quick, one.quick_args) for one in captured.outputs]), tuple(captured.zeroed),
         captured.workspace, steps, tuple([-1 if one is None else one for one in captured.results]),
         captured.result_type, torch.Tensor.data_ptr, launcher.runtime, launcher.current_device, launcher.stream_of,
-        tuple(dict.fromkeys(captured.kernels)), vars(allocate), captured.device_index, captured.compute, captured.run,
-        functions[:3], graphs, captured.settings,
+        captured.kernels, vars(allocate), captured.device_index, compute, run, functions[:3], graphs, captured.settings,
     )  # fmt: skip
     return replay
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rocmend.kernels.library_call import LibraryCall, capturing_device
+from rocmend.kernels.captured import LibraryCall, capturing_device
 from rocmend.kernels.ops.conv import cudnn_backend
 from rocmend.kernels.ops.conv.cudnn_backend import Convolution
 from rocmend.kernels.ops.conv.geometry import Axis, Geometry

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 
 from rocmend.kernels import allocate
+from rocmend.kernels.captured import LibraryCall, capturing_device
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.library_call import LibraryCall, capturing_device
 from rocmend.kernels.ops.quantized_matmul import Problem, cublas
 from rocmend.kernels.plan_cache import Planner, cached
 
