@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,34 +111,6 @@ def test_formats(rocmend: Run, machines: Path) -> None:
     assert len(sarif["runs"][0]["results"]) == len(data["findings"]) == len(lines)
     assert markdown.startswith("# Diagnosis of strix-halo\n")
     assert all(f"(`{finding['entry_id']}`)" in markdown for finding in data["findings"])
-
-
-@pytest.mark.parametrize("command", ["doctor", "check"])
-@pytest.mark.parametrize("machine", ["", "mi300x"])
-def test_nothing_of_a_machine_is_judged_for_a_target_that_it_has_not(
-    command: str, machine: str, machines: Path, tmp_path: Path
-) -> None:
-    where: list[str | Path] = ["--machine", machines / machine] if machine else []
-    more: list[str | Path] = ["--no-store", "-o", tmp_path / "r.html"] if command == "check" else []
-    words = [sys.executable, "-m", "rocmend", command, "--target", "gfx1201", *where, *more]
-    env = {**os.environ, "HIP_FORCE_DEV_KERNARG": "1", "TORCHINDUCTOR_MAX_AUTOTUNE": "1"}  # each a finding elsewhere
-    human, data = (
-        subprocess.run([*words, *form], capture_output=True, text=True, check=False, env=env)
-        for form in ([], ["--json"])
-    )
-    name = machine or "this machine"
-    assert human.stdout.startswith(f"gfx1201, not {name}\nNothing of {name} was judged.")
-    assert "othing wrong" not in human.stdout
-    envelope = msgspec.json.decode(data.stdout)
-    diagnosis = envelope["data"] if command == "doctor" else envelope["data"]["diagnosis"]
-    assert (envelope["status"], envelope["exit_code"]) == ("not-judged", 0)
-    assert diagnosis["hypothetical_target"] == "gfx1201"
-    assert diagnosis["findings"] == []
-    if command == "check":
-        assert envelope["data"]["facts"] == {}
-        page = (tmp_path / "r.html").read_text()
-        assert f"Nothing of {name} was used" in page
-        assert ">The machine</h2>" not in page
 
 
 def test_the_plan_opens_every_form_of_the_diagnosis(rocmend: Run, machines: Path, tmp_path: Path) -> None:
