@@ -17,8 +17,6 @@ from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
 MOST_SPLITS = 256
-# Compute units to plan for where only the target is known.
-UNITS = 64
 MOST_HELD = 32
 """Elements of parts that a lane of the program which merges them holds at once."""
 MOST_MERGED = 128
@@ -76,7 +74,7 @@ def choose_splits(
         block: Keys of a block.
         per_unit: Programs wanted for each compute unit; the record's where None.
     """
-    units = target.compute_units or int(config.get("units", UNITS))
+    units = target.compute_units or int(config.get("units", target.units))
     wanted = int(config.get("programs_per_unit", 2)) if per_unit is None else per_unit
     wanted = max(wanted * units // max(programs, 1), 1)
     blocks = -(-keys // block)

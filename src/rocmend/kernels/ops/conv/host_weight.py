@@ -120,7 +120,7 @@ def _planned(
 def _parts_of(programs: int, pixels: int, block: int, config: Config, target: Target) -> tuple[int, int]:
     """Return in how many parts the pixels are summed, and a part's pixels: as many programs as run at once."""
     least = config.get("least_blocks", 4)
-    wanted = (target.compute_units or 64) * config.get("programs_per_unit", 2) // max(programs, 1)
+    wanted = target.units * config.get("programs_per_unit", 2) // max(programs, 1)
     splits = max(1, min(wanted, pixels // (block * least), 512))
     per_split = triton.cdiv(triton.cdiv(pixels, splits), block) * block
     return triton.cdiv(pixels, per_split), per_split

@@ -11,7 +11,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.floats import width_class
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, row_stride, tile, units
+from rocmend.kernels.common.rows import as_rows, row_stride, tile
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
 from rocmend.kernels.remembered import Planned
@@ -99,7 +99,7 @@ def run_backward(
     target = executor.target_for(x.device)
     config = config_for(OP, "backward", width_class(n), target)
     block, together = tile(n, config)
-    programs = min(cdiv(rows, together), units(target) * config["programs_per_unit"])
+    programs = min(cdiv(rows, together), target.units * config["programs_per_unit"])
     products, sums = (
         None if one is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
         for one in (weight, bias)

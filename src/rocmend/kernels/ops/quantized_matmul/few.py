@@ -108,7 +108,7 @@ def plan(ops: Operands, config: Config, target: Target) -> Launches:
 
 def _planned(ops: Operands, config: Config, target: Target, *, aligned: bool) -> Plan:
     p = ops.problem
-    cut = parts_of(p, config, target.compute_units or 64, aligned=aligned)
+    cut = parts_of(p, config, target.units, aligned=aligned)
     constants = {
         "MODE": p.mode, "GROUP": p.group_size, "BITS": p.bits, "SLICES": cut.slices, "PER": cut.per, "AHEAD": cut.ahead,
         "EVEN": p.depth == cut.slices * cut.per * cut.steps * unit_of(p), "PDL": bool(config.get("launch_pdl", 0)),

@@ -81,7 +81,7 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
     product = Product(problem.dtype, *form, True, 1, problem.rows, problem.columns, problem.depth)
     # What is right for one product of as many rows of weights is so for several.
     config = config_for("quantized_matmul", "lanes", few_class(product), target)
-    cut = parts_of(product, config, target.compute_units or 64, aligned=aligned)
+    cut = parts_of(product, config, target.units, aligned=aligned)
     constants: dict[str, object] = {
         "MODE": problem.mode, "GROUP": problem.group_size, "BITS": problem.bits, "SLICES": cut.slices, "PER": cut.per,
         "AHEAD": cut.ahead, "EVEN": problem.depth == cut.slices * cut.per * cut.steps * unit_of(product),

@@ -11,7 +11,7 @@ from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.floats import width_class
 from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.common.rows import as_rows, row_stride, splits, tile, units
+from rocmend.kernels.common.rows import as_rows, row_stride, splits, tile
 from rocmend.kernels.launch import launch
 from rocmend.kernels.ops.rms_norm.kernel import backward_kernel, held_kernel, scale_kernel, squares_kernel
 from rocmend.kernels.remembered import Planned
@@ -154,7 +154,7 @@ def run_backward(
     target = executor.target_for(x.device)
     config = config_for(OP, "backward", width_class(n), target)
     block, together = tile(n, config)
-    programs = min(cdiv(rows, together), units(target) * config["programs_per_unit"])
+    programs = min(cdiv(rows, together), target.units * config["programs_per_unit"])
     partial = None if weight is None else allocate.empty((programs, n), dtype=torch.float32, device=x.device)
     reload = block >= config.get("reload_from", 1 << 30)
     launch(

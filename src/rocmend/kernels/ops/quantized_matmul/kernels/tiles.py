@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from rocmend.kernels.common.packing import scale_of, values, weights_at
+from rocmend.kernels.common.packing import scale_of, values
 from rocmend.kernels.language import INTERPRETED, dot, narrow, waited
 
 
@@ -48,6 +48,41 @@ def _scaled(
             v += biases.to(tl.float32)[:, :, None]
         v = _rounded(v, dtype, WIDE)
     return tl.reshape(v, [ROWS, GROUPS * WIDTH])
+
+
+@triton.jit
+def _straddling(
+    w_rows,
+    scale_rows,
+    bias_rows,
+    octet,
+    inside,
+    words,
+    ROWS: tl.constexpr,
+    OCTETS: tl.constexpr,
+    GROUP: tl.constexpr,
+    BITS: tl.constexpr,
+    WIDE: tl.constexpr,
+    dtype: tl.constexpr,
+):
+    """Return the weights [ROWS, 8 * OCTETS] of affine codes that straddle words; eight codes lie in two words.
+
+    w_rows, scale_rows and bias_rows [ROWS, 1] point to the beginning of each row of ``words`` words, octet [1, OCTETS]
+    says which eight codes of it, inside [ROWS, OCTETS] where to load.
+    """
+    bit = octet * (8 * BITS)
+    low = tl.load(w_rows + (bit >> 5), mask=inside, other=0).to(tl.uint32, bitcast=True).to(tl.uint64)
+    high = tl.load(w_rows + tl.minimum((bit >> 5) + 1, words - 1), mask=inside, other=0).to(tl.uint32, bitcast=True)
+    codes = ((high.to(tl.uint64) << 32) | low) >> (bit & 31).to(tl.uint64)
+    scale = tl.load(scale_rows + octet * 8 // GROUP, mask=inside, other=0).to(tl.float32)
+    bias = tl.load(bias_rows + octet * 8 // GROUP, mask=inside, other=0).to(tl.float32)
+    v = ()
+    for j in tl.static_range(8):
+        code = ((codes >> (j * BITS)).to(tl.uint32) & ((1 << BITS) - 1)).to(tl.int32)
+        v = v + (_rounded(code.to(tl.float32) * scale + bias, dtype, WIDE),)
+    even = tl.join(tl.join(v[0], v[4]), tl.join(v[2], v[6]))
+    odd = tl.join(tl.join(v[1], v[5]), tl.join(v[3], v[7]))
+    return tl.reshape(tl.join(even, odd), [ROWS, OCTETS * 8])
 
 
 @triton.jit
@@ -132,9 +167,12 @@ def tiles_kernel(
                 biases = tl.load(bias_rows + start // GROUP + group[None, :], mask=inside, other=0)
             v = _scaled(packed, scales, biases, BLOCK_N, GROUPS, WIDTH, MODE, BITS, WIDE, dtype)
         else:
-            inside = (start + k < last)[None, :] & (row < N)[:, None]
-            v = weights_at(w_rows, scale_rows, bias_rows, (start + k)[None, :], inside, MODE, BITS, GROUP)
-            v = _rounded(v, dtype, WIDE)
+            octet = start // 8 + tl.arange(0, BLOCK_K // 8)
+            inside = (octet * 8 < last)[None, :] & (row < N)[:, None]
+            v = _straddling(
+                w_rows, scale_rows, bias_rows, octet[None, :], inside, words,
+                BLOCK_N, BLOCK_K // 8, GROUP, BITS, WIDE, dtype,
+            )  # fmt: skip
         acc = dot(v, x, acc)
         if WAITED:
             acc = waited(acc)
@@ -205,9 +243,11 @@ def columns_kernel(
             biases = tl.load(bias_rows + tile_n * BLOCK_N // GROUP + group[None, :], mask=inside, other=0)
             v = _scaled(packed, scales, biases, BLOCK_K, GROUPS, WIDTH, MODE, BITS, WIDE, dtype)
         else:
-            inside = below & (column < N)[None, :]
-            v = weights_at(w_rows, scale_rows, bias_rows, column[None, :], inside, MODE, BITS, GROUP)
-            v = _rounded(v, dtype, WIDE)
+            octet = tile_n * (BLOCK_N // 8) + tl.arange(0, BLOCK_N // 8)
+            v = _straddling(
+                w_rows, scale_rows, bias_rows, octet[None, :], below & (octet * 8 < N)[None, :], words,
+                BLOCK_K, BLOCK_N // 8, GROUP, BITS, WIDE, dtype,
+            )  # fmt: skip
         acc = dot(x, v, acc)
     block = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + batch) * M
     place = (block + line)[:, None] * N + column[None, :]
