@@ -341,6 +341,25 @@ print("torch._dynamo" in sys.modules)
     assert done.stdout == "False\n"
 
 
+@pytest.mark.slow
+def test_without_triton_calls_that_recur_are_computed_by_torch() -> None:
+    source = """
+import sys
+sys.modules["triton"] = None
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "triton" else find(name, *rest)
+import torch
+from rocmend import kernels
+x = torch.ones(2, 8)
+for _ in range(4):
+    out = kernels.rms_norm(x, None, 0.0)
+assert torch.equal(out, x)
+"""
+    env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    subprocess.run([sys.executable, "-c", source], check=True, env=env)
+
+
 @pytest.mark.usefixtures("gpu")
 def test_other_threads_launch_while_one_records() -> None:
     kernel, entered, done = _Kernel("a", "n"), threading.Event(), threading.Event()

@@ -13,7 +13,7 @@ from rocmend.kernels.choose import implementation
 from rocmend.kernels.common.rows import check_floating
 from rocmend.kernels.dtypes import NAMES
 from rocmend.kernels.ops.rope import OP, Options, Problem
-from rocmend.kernels.plan_cache import Planner, cached_plan_with_numbers
+from rocmend.kernels.plan_cache import Planner, cached_plan
 
 
 def _call(
@@ -27,13 +27,13 @@ def _call(
     """Rotate; ``options`` are the values of ``Options``."""
     result: tuple[torch.Tensor, torch.Tensor | None]
     if isinstance(offset, torch.Tensor):
-        result = _turned((x, second, freqs, offset), (), op, options)
+        result = _turned((x, second, freqs, offset), op, options)
     else:
-        result = _turned((x, second, freqs, None), (operator.index(offset),), op, options)
+        result = _turned((x, second, freqs, None), op, options, numbers=(operator.index(offset),))
     return result
 
 
-@cached_plan_with_numbers
+@cached_plan
 def _turned(
     x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
