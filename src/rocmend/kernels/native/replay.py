@@ -12,8 +12,10 @@ import torch
 from rocmend.kernels import allocate
 from rocmend.kernels import launch as launcher
 from rocmend.kernels.captured import Address, Arguments, Captured, CompiledLaunch, LibraryCall, Number
-from rocmend.kernels.native import Driver, driver, module
+from rocmend.kernels.native import Driver, cublas, cudnn, driver, module
 
+LIBRARIES = (cublas, cudnn)
+"""They provide ``captured.library_call``."""
 Parameter = int | tuple[int, int]
 _INTEGERS = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
