@@ -23,7 +23,7 @@ from rocmend.kernels.compiled.pool import Worker, WorkerEndedError
 from rocmend.kernels.compiled.spec import Spec
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import serves
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 

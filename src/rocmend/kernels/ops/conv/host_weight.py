@@ -10,7 +10,7 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, arithmetic, executor
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.conv import Problem, kind, shape_class, weight_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
 from rocmend.kernels.ops.conv.host import (
@@ -96,7 +96,7 @@ def _planned(
     cut: _Cut, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Return what launches, and adds up the parts."""
-    launched = Plan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
+    launched = LaunchPlan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
     output, size = allocate.Output(shape, dtype, device), math.prod(shape)
 
     def whole(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
