@@ -62,7 +62,7 @@ _given: set[tuple[int, Convolution]] = set()
 def convolution(
     direction: str, x: torch.Tensor, other: torch.Tensor, axes: Sequence[Axis], geometry: Geometry
 ) -> Convolution | None:
-    """Return what cuDNN is asked for where torch hands all tensors over as they are; None where it would copy them.
+    """Return cuDNN's convolution if torch passes all tensors on as they are; None if it would copy them.
 
     Args:
         direction: ``forward``, ``input`` or ``weight``: what is computed.
@@ -142,7 +142,7 @@ def forward(
     extra: Sequence[int],
     groups: int,
 ) -> Forward | None:
-    """Return what calls cuDNN with tensors like these; None where torch would not, or not with them as they are.
+    """Plan a call of cuDNN with such tensors; None if torch would not call it, or not with them as they are.
 
     Args:
         x: ``[N, C, spatial...]`` in memory with channels last, as ``torch.convolution`` takes it.

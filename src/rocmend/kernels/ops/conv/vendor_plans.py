@@ -89,7 +89,7 @@ def plan_forward(x: torch.Tensor, weight: torch.Tensor, geometry: Geometry) -> C
 
 
 def _by_cudnn(run: cudnn.Transposed, seen: View, seen_weight: View, last: View, otherwise: Call) -> Call:
-    """Return what calls cuDNN for a transposed convolution of ``(x, weight)``, and a bias perhaps.
+    """Return a function that calls cuDNN for a transposed convolution of ``(x, weight)``, and perhaps a bias.
 
     Args:
         run: That calls it with channels first.
@@ -298,7 +298,7 @@ def _first(tensor: torch.Tensor, kept: Sequence[int], *, swapped: bool = False) 
 
 
 def _precise(dtype: torch.dtype) -> Callable[[Call], Call]:
-    """Return what has calls computed in full precision."""
+    """Return a decorator that has calls computed in full precision."""
 
     def wrapped(call: Call) -> Call:
         if dtype is not torch.float32:

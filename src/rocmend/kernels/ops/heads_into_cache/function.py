@@ -90,7 +90,7 @@ def heads_into_cache(
 
 @cached_plan
 def _written(*given: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Check arguments, and return what computes calls with tensors like these.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         given: The tensors in the order of ``_ordered``, the offset where it is a number, and the options.

@@ -135,7 +135,7 @@ def _merging(asked: Asked, splits: int) -> LaunchPlan | None:
 
 
 def _workspace(asked: Asked, splits: int) -> allocate.Output:
-    """Return what allocates memory for the sums of all parts, and their maxima and weights."""
+    """Return a function that allocates memory for the sums of all parts, and their maxima and weights."""
     numbers = asked.parts(splits) * (asked.problem.value_dim + 2)
     return allocate.Output((numbers,), torch.float32, asked.q.device)
 

@@ -37,7 +37,7 @@ def _call(
 def _turned(
     x: torch.Tensor, second: torch.Tensor | None, freqs: torch.Tensor | None, place: torch.Tensor | None, *more: Any
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
-    """Check arguments, and return what computes calls with tensors like these.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         x: See ``rope``.
@@ -65,7 +65,7 @@ def _planned(
     freqs: torch.Tensor | None,
     options: tuple[Any, ...],
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor | None]]:
-    """Check arguments, and return what computes calls of ``(x, second, offset, freqs)`` like them."""
+    """Check the arguments and plan calls of ``(x, second, offset, freqs)``."""
     named = Options(*options)
     _check(op, x, second, offset, freqs, named)
     elements = x.numel() + (0 if second is None else second.numel())
