@@ -14,6 +14,8 @@ import pytest
 
 from rocmend.cli.main import main
 
+from .port_project import KERNEL, TRAINING
+
 MACHINES = Path(__file__).parents[2] / "src" / "rocmend" / "examples" / "machines"
 
 
@@ -69,3 +71,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
 @pytest.fixture
 def machines() -> Path:
     return MACHINES
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ROCMEND_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "project"
+    (root / "fast").mkdir(parents=True)
+    (root / "fast" / "__init__.py").write_text("")
+    (root / "fast" / "train.py").write_text(TRAINING)
+    (root / "kernel.cu").write_text(KERNEL)
+    return root

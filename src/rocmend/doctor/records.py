@@ -137,6 +137,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         undo: How to take it back, in Markdown.
         by_hand: A script cannot do it.
         after: Numbers of the steps that must come before.
+        joins: Ids of the actions that it carries out together; empty for one action.
         settles: Ids of the entries whose findings it settles.
         serves: Whether it settles none of these by itself, but only serves to.
         alternatives: Other ways.
@@ -156,6 +157,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     undo: str = ""
     by_hand: bool = False
     after: tuple[int, ...] = ()
+    joins: tuple[str, ...] = ()
     settles: tuple[str, ...] = ()
     serves: bool = False
     alternatives: tuple[Alternative, ...] = ()

@@ -17,8 +17,8 @@ from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.model.estimate import Estimate
 from rocmend.kernels.model.hardware import hardware, hardware_name
 from rocmend.kernels.model.rank import Ranked
-from rocmend.kernels.tuning.lookup import triton_version
 from rocmend.kernels.tuning.propose import better, spread
+from rocmend.kernels.tuning.record import triton_version
 
 slow = [pytest.mark.cpu, pytest.mark.slow]
 Estimates = Callable[..., list[Estimate]]

@@ -31,7 +31,8 @@ class Config:
         self._values = dict(values)
         self.source = source
         self.constants = {name: value for name, value in values.items() if name.isupper()}
-        common = {name: value for name, value in values.items() if name in COMMON_OPTIONS}
+        # Explicit, because Triton's default changes in 3.10.
+        common = {"enable_fp_fusion": True} | {name: value for name, value in values.items() if name in COMMON_OPTIONS}
         self.amd = common | {name: value for name, value in values.items() if name in AMD_OPTIONS}
         self.nvidia = common | {name: value for name, value in values.items() if name in NVIDIA_OPTIONS}
 
