@@ -15,10 +15,11 @@ pytest.importorskip("torch")
 from rocmend.core.errors import UnitError
 from rocmend.core.supervise import CommandResult
 from rocmend.core.watch import Ending
+from rocmend.kernels import caches
 from rocmend.kernels.suite.supervise import MARK, NoDeviceError
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import Config, config_for, forced, lookup, tune, user
-from rocmend.kernels.tuning.lookup import Record
+from rocmend.kernels.tuning.record import Record
 from rocmend.kernels.tuning.space import Space, candidates
 
 GFX, SM = by_name("gfx1151"), by_name("sm90")
@@ -39,7 +40,7 @@ def _records(monkeypatch: pytest.MonkeyPatch, *rows: tuple[str, str, str, str, i
         Record(kernel, kind, target, triton, Config({"BLOCK": size})) for kernel, kind, target, triton, size in rows
     )
     monkeypatch.setattr(lookup, "records", lambda _op: made)
-    lookup.forget()
+    caches.forget()
 
 
 def test_the_most_specific_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +59,7 @@ def test_the_most_specific_record_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert config_for("op", "k", "d", SM)["BLOCK"] == 1
     with pytest.raises(UnitError, match="no tuning record"):
         config_for("op", "other", "c", SM)
-    lookup.forget()
+    caches.forget()
 
 
 def test_a_forced_record_is_used_whatever_the_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,7 @@ def test_a_forced_record_is_used_whatever_the_shapes(monkeypatch: pytest.MonkeyP
             assert config_for("op", "k", "c", SM)["BLOCK"] == 8
         assert config_for("op", "k", "c", SM) is mine
     assert config_for("op", "k", "c", SM)["BLOCK"] == 1
-    lookup.forget()
+    caches.forget()
 
 
 def test_parameters_go_where_they_belong() -> None:
@@ -92,7 +93,7 @@ def test_own_records_come_before_shipped_ones(monkeypatch: pytest.MonkeyPatch) -
     user.keep_record("op", "k", "c", "gfx1151", {"BLOCK": 3})
     assert config_for("op", "k", "c", GFX)["BLOCK"] == 3
     assert len(json.loads(user.path().read_text())["records"]) == 1
-    lookup.forget()
+    caches.forget()
 
 
 def test_own_records_are_for_the_triton_they_were_measured_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from rocmend.core.suggest import unknown
 from rocmend.kernels import choose
 from rocmend.kernels.op import Op, Problem
 from rocmend.kernels.target import Target
-from rocmend.kernels.tuning.lookup import Record, records, triton_version
+from rocmend.kernels.tuning.lookup import records
+from rocmend.kernels.tuning.record import Record, triton_version
 from rocmend.kernels.tuning.user import user_records
 
 

@@ -18,7 +18,7 @@ from rocmend.kernels.compiled.checks import judge
 from rocmend.kernels.compiled.measure import Measured
 from rocmend.kernels.compiled.pool import Worker
 from rocmend.kernels.compiled.toolchain import Toolchain
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 

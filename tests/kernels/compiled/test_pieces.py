@@ -26,7 +26,7 @@ from rocmend.kernels.compiled.table import Row, differences, merged, read_table,
 from rocmend.kernels.compiled.toolchain import Toolchain
 from rocmend.kernels.compiled.toolchains import available, choose_toolchain
 from rocmend.kernels.tuning import Asked, Config, lookup
-from rocmend.kernels.tuning.lookup import Record
+from rocmend.kernels.tuning.record import Record
 
 MEASURED = Measured(
     vgprs=64,

@@ -53,7 +53,7 @@ def available(named: Sequence[str] = ()) -> list[Toolchain]:
     Raises:
         UsageError: One is not written like that, or its folder holds no triton.
     """
-    from rocmend.kernels.tuning.lookup import triton_version
+    from rocmend.kernels.tuning.record import triton_version
 
     found = [_named(one, "--triton") for one in named]
     installed = triton_version()

@@ -20,7 +20,7 @@ from rocmend.kernels.suite.supervise import NoDeviceError, events, run_child, st
 from rocmend.kernels.target import by_name
 from rocmend.kernels.tuning import user
 from rocmend.kernels.tuning.config import Value
-from rocmend.kernels.tuning.lookup import triton_version
+from rocmend.kernels.tuning.record import triton_version
 from rocmend.kernels.tuning.space import look, option_candidates, space_for
 
 MODULE = "rocmend.kernels.tuning.child"

@@ -10,17 +10,17 @@ from rocmend.kernels import allocate
 from rocmend.kernels.common.rows import as_rows
 from rocmend.kernels.ops.rms_norm.host import forward, held
 from rocmend.kernels.ops.rms_norm.host import run_backward as rms_norm_backward
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
     """Plan a call; see ``function.add_rms_norm``."""
     dtype = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
     totals, outputs = (allocate.Output(x.shape, one, x.device) for one in (x.dtype, dtype))
-    launched = held(x, residual, weight, eps)
+    plan = held(x, residual, weight, eps)
 
     def in_parts(
         x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, eps: float
@@ -30,14 +30,14 @@ def run(
             forward(as_rows(x), as_rows(residual), weight, total, out, eps)
         return out, total
 
-    if launched is None:
+    if plan is None:
         return in_parts
 
     def in_one(
         x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor | None, _eps: float
     ) -> tuple[torch.Tensor, torch.Tensor]:
         total, out = totals(), outputs()
-        launched((x, residual, weight, total, out))
+        plan((x, residual, weight, total, out))
         return out, total
 
     return in_one

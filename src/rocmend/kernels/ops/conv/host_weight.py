@@ -10,7 +10,7 @@ import torch
 import triton
 
 from rocmend.kernels import allocate, arithmetic, executor
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.conv import Problem, kind, shape_class, weight_class
 from rocmend.kernels.ops.conv.geometry import Geometry, collapsed
 from rocmend.kernels.ops.conv.host import (
@@ -95,13 +95,13 @@ def plan_weight_gradient(
 def _planned(
     cut: _Cut, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Return what launches, and adds up the parts."""
-    launched = Plan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
+    """Return a function that launches, and adds up the parts."""
+    plan = LaunchPlan(cut.kernel, cut.grid, cut.constants, cut.config, cut.numbers)
     output, size = allocate.Output(shape, dtype, device), math.prod(shape)
 
     def whole(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
         out = output()
-        launched((x, dy, out))
+        plan((x, dy, out))
         return out
 
     if cut.splits == 1:
@@ -110,7 +110,7 @@ def _planned(
 
     def in_parts(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
         out, some = output(), parts()
-        launched((x, dy, some))
+        plan((x, dy, some))
         added((some, None, out))
         return out
 

@@ -16,7 +16,7 @@ from rocmend.kernels.ops.gather_qmm import OP
 from rocmend.kernels.ops.gather_qmm.arguments import Arguments, Weights
 from rocmend.kernels.ops.gather_qmm.autograd import GatherQmm
 from rocmend.kernels.ops.gather_qmm.problem import problem_of
-from rocmend.kernels.repeated import RepeatedPlan
+from rocmend.kernels.plan_cache import cached_plan
 
 Options = tuple[bool, int | None, int | None, str, bool]
 Triple = tuple[torch.Tensor, torch.Tensor] | tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
@@ -138,11 +138,11 @@ def _multiply(
     return out
 
 
-@RepeatedPlan
+@cached_plan
 def _product(
     x: torch.Tensor, lhs: torch.Tensor | None, rhs: torch.Tensor | None, *more: Any
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls of tensors like them.
+    """Check the arguments and plan calls with such tensors.
 
     Args:
         x: See ``gather_qmm``.
@@ -173,7 +173,7 @@ def _plan(
     rhs: torch.Tensor | None,
     options: Options,
 ) -> Callable[..., torch.Tensor]:
-    """Check arguments, and return what computes calls with arguments like them."""
+    """Check the arguments and plan calls like this one."""
 
     def whole(
         x: torch.Tensor, weights: Triple, up: Triple | None, lhs: torch.Tensor | None, rhs: torch.Tensor | None

@@ -9,16 +9,16 @@ import torch
 
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import next_power_of_2
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.heads_into_cache import Options
 from rocmend.kernels.ops.heads_into_cache.kernel import heads_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import config_for
 
 Result = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-@Planned
+@Planner
 def run(
     queries: torch.Tensor,
     keys: torch.Tensor,
@@ -53,7 +53,7 @@ def run(
         *key_cache.stride(), *value_cache.stride(),
     )  # fmt: skip
     config = config_for("heads_into_cache", "heads", "*", executor.target_for(queries.device))
-    launched = Plan(heads_kernel, (programs,), constants, config, numbers)
+    plan = LaunchPlan(heads_kernel, (programs,), constants, config, numbers)
 
     def call(
         queries: torch.Tensor,
@@ -70,7 +70,7 @@ def run(
         out = output()
         place = offset if in_memory else None
         given = (queries, keys, values, query_weight, key_weight, freqs, place, out, key_cache, value_cache)
-        launched(given, (0 if in_memory else offset,))  # type: ignore[arg-type]  # by in_memory
+        plan(given, (0 if in_memory else offset,))  # type: ignore[arg-type]  # by in_memory
         return out, key_cache, value_cache
 
     return call

@@ -10,17 +10,16 @@ from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.column_sum import column_sum_kernel
 from rocmend.kernels.common.floats import width_class
-from rocmend.kernels.common.plans import Plan
 from rocmend.kernels.common.rows import as_rows, row_stride, tile
-from rocmend.kernels.launch import launch
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.layer_norm.kernel import backward_kernel, held_kernel, moments_kernel, scale_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 OP = "layer_norm"
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
 ) -> Callable[..., torch.Tensor]:
@@ -44,13 +43,13 @@ def run(
     if config.get("full", 0) and rows % together == 0 and n == block:
         constants |= {"EARLY": True, "FULL": True}
     numbers = (wide.stride(0), rows, n, float(eps))
-    launched = Plan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
+    plan = LaunchPlan(held_kernel, (cdiv(rows, together),), constants, config, numbers)
     seen = row_stride(x) is not None
 
     def call(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, _eps: float) -> torch.Tensor:
         out = output()
         weight = None if weight is None else weight.contiguous()
-        launched((x if seen else as_rows(x), weight, None if bias is None else bias.contiguous(), out))
+        plan((x if seen else as_rows(x), weight, None if bias is None else bias.contiguous(), out))
         return out
 
     return call

@@ -10,8 +10,7 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv, next_power_of_2
 from rocmend.kernels.common.formats import Format, as_int32
-from rocmend.kernels.common.plans import Plan
-from rocmend.kernels.launch import launch
+from rocmend.kernels.launch import LaunchPlan, launch
 from rocmend.kernels.ops.quantized_matmul import (
     FEW,
     Problem,
@@ -30,7 +29,7 @@ from rocmend.kernels.ops.quantized_matmul.kernels.rows import rows_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.stream import chunks_kernel, planes4_kernel, stream_kernel
 from rocmend.kernels.ops.quantized_matmul.kernels.tiles import columns_kernel, sum_kernel, tiles_kernel
 from rocmend.kernels.ops.quantized_matmul.operands import Operands
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.target import Target
 from rocmend.kernels.tuning import Config, config_for
 
@@ -50,7 +49,7 @@ def run_reference(
     return reference.product(x, as_int32(w), scales, biases, problem.transpose, form)
 
 
-@Planned
+@Planner
 def run(
     x: torch.Tensor,
     w: torch.Tensor,
@@ -251,7 +250,7 @@ def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None
     sums_of = allocate.Output((p.batch, 2, groups), torch.float32, device)
     first = config_for(NAME, "planes4", "*", target)
     grid = (cdiv(groups, first["BLOCK_G"]), p.batch)
-    spread = Plan(planes4_kernel, grid, {"GROUP": p.group_size, **pdl}, first, (groups, words, ops.x.stride(0)))
+    spread = LaunchPlan(planes4_kernel, grid, {"GROUP": p.group_size, **pdl}, first, (groups, words, ops.x.stride(0)))
     held = _held(words)
     chunks = cdiv(words, held)
     # As many wavefronts as the GPU holds at once, each walking over its rows.
@@ -260,13 +259,13 @@ def _stream(ops: Operands, config: Config, target: Target) -> Callable[..., None
     constants = {"GROUP": p.group_size, "HELD": held, "EVEN": words % held == 0, **pdl}
     numbers = (p.columns, words, groups, ops.w_batch)
     types = (None, None, torch.int32, None, None, None)
-    main = Plan(stream_kernel, (wavefronts, chunks, p.batch), constants, config, numbers, types)
+    main = LaunchPlan(stream_kernel, (wavefronts, chunks, p.batch), constants, config, numbers, types)
     total = None
     parts_of = allocate.Output((chunks, *ops.shape), torch.float32, device)
     if chunks > 1:
         last = config_for(NAME, "chunks", "*", target)
         size = math.prod(ops.shape)
-        total = Plan(chunks_kernel, (cdiv(size, last["BLOCK"]),), {"CHUNKS": chunks, **pdl}, last, (size,))
+        total = LaunchPlan(chunks_kernel, (cdiv(size, last["BLOCK"]),), {"CHUNKS": chunks, **pdl}, last, (size,))
 
     def launches(
         x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor | None, out: torch.Tensor

@@ -11,14 +11,14 @@ import torch
 from rocmend.kernels import allocate, executor
 from rocmend.kernels.arithmetic import cdiv
 from rocmend.kernels.common.formats import Format
-from rocmend.kernels.common.plans import Plan
+from rocmend.kernels.launch import LaunchPlan
 from rocmend.kernels.ops.quantized_matmul import Problem as Product
 from rocmend.kernels.ops.quantized_matmul import few_class
 from rocmend.kernels.ops.quantized_matmul.few import TILE, parts_of, unit_of
 from rocmend.kernels.ops.quantized_projections import Problem
 from rocmend.kernels.ops.quantized_projections.function import Weights
 from rocmend.kernels.ops.quantized_projections.kernel import gated_kernel, many_kernel
-from rocmend.kernels.remembered import Planned
+from rocmend.kernels.plan_cache import Planner
 from rocmend.kernels.tuning import Config, config_for
 
 MOST = 3
@@ -34,7 +34,7 @@ def run_apart(x: torch.Tensor, weights: tuple[Weights, ...], form: Format, probl
     return swiglu(*products) if problem.gated else products
 
 
-@Planned
+@Planner
 def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Callable[..., Any]:
     """Plan a launch; see ``function``."""
     columns = [w.shape[0] for w, _, _ in weights]
@@ -44,7 +44,7 @@ def run(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: P
     if problem.rows == 0 or problem.columns == 0:
         return lambda *_: outputs[0]() if gated else tuple([one() for one in outputs])
     # Wherever scales stand in a larger tensor, words of several may not be read at once.
-    plans: dict[bool, Plan] = {}
+    plans: dict[bool, LaunchPlan] = {}
 
     def call(x: torch.Tensor, weights: tuple[Weights, ...], _form: Format, problem: Problem) -> Any:
         rows = x.reshape(problem.rows, problem.depth)
@@ -75,7 +75,7 @@ def _whole(weights: Weights) -> Weights:
     return w.contiguous(), scales.contiguous(), None if biases is None else biases.contiguous()
 
 
-def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: bool) -> Plan:
+def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: bool) -> LaunchPlan:
     target = executor.target_for(rows.device)
     form = (problem.mode, problem.bits, problem.group_size)
     product = Product(problem.dtype, *form, True, 1, problem.rows, problem.columns, problem.depth)
@@ -93,11 +93,11 @@ def _plan(rows: torch.Tensor, columns: list[int], problem: Problem, *, aligned: 
     config = _with_warps(config, cut.slices)
     if problem.gated:
         grid = (cdiv(columns[0], TILE // 2), tiles_m)
-        return Plan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
+        return LaunchPlan(gated_kernel, grid, constants, config, (problem.rows, columns[0], *rest))
     constants["COUNT"] = len(columns)
     sizes = (*columns, *(0,) * (MOST - len(columns)))
     grid = (sum(cdiv(n, TILE) for n in columns), tiles_m)
-    return Plan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))
+    return LaunchPlan(many_kernel, grid, constants, config, (problem.rows, *sizes, *rest))
 
 
 @functools.lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from rocmend.kernels import native
+from rocmend.kernels.captured import LibraryCall, provides
 
 LOG = logging.getLogger("rocmend.kernels")
 TYPES = {torch.float16: 2, torch.bfloat16: 14}
@@ -33,7 +34,21 @@ class Refused(Exception):  # noqa: N818  no error: torch multiplies then
     """The library is not there, or has no algorithm for a product."""
 
 
-class Plan(NamedTuple):
+@provides("matmul")
+def matmul(  # noqa: PLR0913, PLR0917  a product has so many numbers
+    index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, transpose: bool
+) -> LibraryCall | None:
+    """Return the call of ``x @ w.T``, or ``x @ w``, of contiguous matrices, given w, x and the output; see ``plan``."""
+    if dtype not in TYPES:
+        return None
+    try:
+        found = plan(index, dtype, rows, columns, depth, transpose=transpose)
+    except Refused:
+        return None
+    return LibraryCall(found.work, (), found.workspace)
+
+
+class ProductPlan(NamedTuple):
     """What computes a product.
 
     Args:
@@ -46,7 +61,9 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *, transpose: bool) -> Plan:
+def plan(  # noqa: PLR0913  a product has so many numbers
+    index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *, transpose: bool
+) -> ProductPlan:
     """Return the plan of ``x @ w.T``, or ``x @ w``, of contiguous matrices on a device.
 
     Args:
@@ -60,6 +77,8 @@ def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *,
     Raises:
         Refused: There is none.
     """
+    if native.module() is None:
+        raise Refused("no C module")
     library = _library(index)
     product = library.made("cublasLtMatmulDescCreate", _SUMS_IN_FLOAT, _FLOAT)
     # To the library matrices are columns after columns: it computes the output's transpose, w first.
@@ -88,7 +107,7 @@ def plan(index: int, dtype: torch.dtype, rows: int, columns: int, depth: int, *,
         library.multiply, library.handle.value or 0, product.value or 0, tuple([one.value or 0 for one in layouts]),
         algorithm, workspace, kept,
     )  # fmt: skip
-    return Plan(work, workspace)
+    return ProductPlan(work, workspace)
 
 
 class _Kept:
