@@ -28,6 +28,16 @@ class Problem(NamedTuple):
     depth: int
 
 
+def _unfit_gemv(problem: Problem, _target: Target) -> str | None:
+    from rocmend.kernels.ops.quantized_matmul import gemv
+
+    if not 2 <= problem.products <= gemv.MOST:
+        return f"a launch takes 2 or 3 products, not {problem.products}"
+    if not gemv.suits(problem.mode, problem.bits, problem.rows, problem.depth):
+        return "it takes one row of x and affine codes of 2, 4 or 8 bits"
+    return None
+
+
 def _unfit(problem: Problem, target: Target) -> str | None:
     if problem.dtype not in {"float16", "bfloat16"}:
         return f"the matrix unit takes float16 and bfloat16, not {problem.dtype}"
@@ -35,13 +45,15 @@ def _unfit(problem: Problem, target: Target) -> str | None:
         return f"with {problem.rows} rows of x, more than {MOST_ROWS}, a launch costs little beside its work"
     if problem.depth == 0 or not 2 <= problem.products <= 3:
         return f"a launch takes 2 or 3 products, not {problem.products} of a depth of {problem.depth}"
+    if target.vendor == "cpu" and problem.rows > 1:
+        return None
     return None if _suited(target) else "lanes hold matrices otherwise than the kernel unpacks weights"
 
 
 def _suited(target: Target) -> bool:
     from rocmend.kernels.ops.quantized_matmul import few
 
-    return target.vendor == "cpu" or (target.vendor == "nvidia" and few.SUITED)
+    return few.on_target(target)
 
 
 def _cost(problem: Problem) -> Cost:
@@ -66,6 +78,7 @@ OP = register(
         problem=Problem,
         implementations=(
             Implementation("lanes", "triton", f"{HERE}.host:run", _unfit, note="up to 8 rows of x"),
+            Implementation("gemv", "triton", f"{HERE}.host:run_gemv", _unfit_gemv, note="one row of x, on any GPU"),
             Implementation("apart", "triton", f"{HERE}.host:run_apart", note="one product after another"),
         ),
         dtypes=("float32", "float16", "bfloat16"),
