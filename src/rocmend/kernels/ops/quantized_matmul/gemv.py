@@ -72,7 +72,8 @@ def plan(
     lanes = max(target.wave_size, 32)
     warps = max(1, min(_MOST_LANES // lanes, next_power_of_2(cdiv(padded * codes, lanes * config["hold"]))))
     # Lanes that hold more x than that have no registers for as many rows.
-    block = config["BLOCK_N"] if padded * codes <= warps * lanes * config["hold"] else 1
+    rows = config["BLOCK_N"] if padded * codes <= warps * lanes * config["hold"] else 1
+    block = cdiv(rows, 2) if gated else rows
     tiles = sum(cdiv(n, block) for n in columns)
     programs = cdiv(config["fill"] * (target.compute_units or _UNITS), warps * batch)
     programs = max(1, min(programs, tiles))
