@@ -74,7 +74,7 @@ def plan(
     # Lanes that hold more x than that have no registers for as many rows.
     rows = config["BLOCK_N"] if padded * codes <= warps * lanes * config["hold"] else 1
     block = cdiv(rows, 2) if gated else rows
-    tiles = sum(cdiv(n, block) for n in columns)
+    tiles = sum(cdiv(n, block * config["PARTS"]) for n in columns)
     programs = cdiv(config["fill"] * (target.compute_units or _UNITS), warps * batch)
     programs = max(1, min(programs, tiles))
     programs = cdiv(tiles, cdiv(tiles, programs))  # all with as many tiles, but for the last

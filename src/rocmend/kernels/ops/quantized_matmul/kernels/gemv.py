@@ -39,16 +39,21 @@ def _low(j, paired):
 
 
 @triton.jit
-def _mantissa(words, exponent, J: tl.constexpr, BITS: tl.constexpr, PAIRED: tl.constexpr):
-    """Return code J of each word as fp32: 128 + q or, where ``_low``, 128 + q / 16; 1 + q / 2**BITS unless PAIRED."""
+def _mantissa(words, zero, J: tl.constexpr, BITS: tl.constexpr, PAIRED: tl.constexpr):
+    """Return code J of each word as fp32: 128 + q or, where ``_low``, 128 + q / 16; 1 + q / 2**BITS unless PAIRED.
+
+    ``zero`` is not known to the compiler to be zero: with it mask and exponent are in registers, and ``v_and_or_b32``
+    (``lop3``) applies both.
+    """
     LAST: tl.constexpr = 12 if _low(J, PAIRED) else 16 if PAIRED else 23 - BITS
     SHIFT: tl.constexpr = J * BITS - LAST
     MASK: tl.constexpr = ((1 << BITS) - 1) << LAST
+    EXPONENT: tl.constexpr = 0x43000000 if PAIRED else 0x3F800000
     if SHIFT > 0:
         words = words >> SHIFT
     elif SHIFT < 0:
         words = words << -SHIFT
-    return ((words & MASK) | exponent).to(tl.float32, bitcast=True)
+    return ((words & (MASK + zero)) | (EXPONENT + zero)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -69,13 +74,14 @@ def _load(w_rows, s_rows, b_rows, q, WIDE: tl.constexpr, SHARE: tl.constexpr, EV
 
 @triton.jit
 def _rows(
-    tile, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
-    N0, N1, N2, words, groups, COUNT: tl.constexpr, GATED: tl.constexpr, BLOCK_N: tl.constexpr,
+    tile, t, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
+    N0, N1, N2, words, groups, COUNT: tl.constexpr, GATED: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """Return pointers [ROWS] to a tile's words, scales and biases; its output, first column and columns.
+    """Return pointers [ROWS] to words, scales and biases of part t of a tile; its output, first column and columns.
 
     Tiles go through the first weights, then the second and the third; with a gate, through rows of both in turn.
     """
+    TILE: tl.constexpr = BLOCK_N * PARTS
     w_ptr, s_ptr, b_ptr, out_ptr, N = w0_ptr, s0_ptr, b0_ptr, out0_ptr, N0
     before = 0
     place = tl.arange(0, 2 * BLOCK_N if GATED else BLOCK_N)
@@ -86,7 +92,7 @@ def _rows(
         b_ptr = tl.where(up, b1_ptr, b_ptr)
         place = place // 2
     elif COUNT > 1:
-        second = tl.cdiv(N0, BLOCK_N)
+        second = tl.cdiv(N0, TILE)
         later = tile >= second
         w_ptr = tl.where(later, w1_ptr, w_ptr)
         s_ptr = tl.where(later, s1_ptr, s_ptr)
@@ -95,7 +101,7 @@ def _rows(
         N = tl.where(later, N1, N)
         before = tl.where(later, second, 0)
         if COUNT > 2:
-            third = second + tl.cdiv(N1, BLOCK_N)
+            third = second + tl.cdiv(N1, TILE)
             last = tile >= third
             w_ptr = tl.where(last, w2_ptr, w_ptr)
             s_ptr = tl.where(last, s2_ptr, s_ptr)
@@ -103,9 +109,21 @@ def _rows(
             out_ptr = tl.where(last, out2_ptr, out_ptr)
             N = tl.where(last, N2, N)
             before = tl.where(last, third, before)
-    first = (tile - before) * BLOCK_N
-    n = tl.minimum(first + place, N - 1).to(tl.int64)
+    first = (tile - before) * TILE
+    n = tl.minimum(first + place * PARTS + t, N - 1).to(tl.int64)
     return w_ptr + n * words, s_ptr + n * groups, b_ptr + n * groups, out_ptr, first, N
+
+
+@triton.jit
+def _join(parts, COUNT: tl.constexpr):
+    """Join 1, 2 or 4 tensors [ROWS, Q] to [ROWS, Q, COUNT]."""
+    if COUNT == 1:
+        return parts[0][:, :, None]
+    elif COUNT == 2:  # noqa: RET505  Triton 3.6 compiles what follows a return
+        return tl.join(parts[0], parts[1])
+    else:
+        four = tl.join(tl.join(parts[0], parts[2]), tl.join(parts[1], parts[3]))
+        return four.reshape(four.shape[0], four.shape[1], 4)
 
 
 @triton.jit
@@ -113,18 +131,17 @@ def gemv_kernel(
     x_ptr, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
     N0, N1, N2, words, groups, tiles, x_stride, w_batch,
     GROUP: tl.constexpr, BITS: tl.constexpr, COUNT: tl.constexpr, GATED: tl.constexpr, PAIRED: tl.constexpr,
-    WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr,
+    WORDS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr, BLOCK_N: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Compute out[n] = Σ_g s · Σ x·q + b · Σ x for the rows of each weight; ``silu(first) · second`` where GATED.
 
-    Programs: (walkers over tiles of BLOCK_N rows, batch). WORDS is a power of two that holds a row's words.
+    Programs: (walkers over tiles of PARTS times BLOCK_N rows, batch). WORDS is a power of two that holds a row's words.
     """
     CODES: tl.constexpr = 32 // BITS
     SHARE: tl.constexpr = GROUP // (WIDE * CODES)
     UNIT: tl.constexpr = 1 if PAIRED else 1 << BITS
     dtype: tl.constexpr = out0_ptr.dtype.element_ty
-    # In a register: the compiler does not know that N is positive, and so no literal is needed for each code.
-    exponent = (0x43000000 if PAIRED else 0x3F800000) + (words >> 31)
+    zero = words >> 31
     batch = tl.program_id(1).to(tl.int64)
     w0_ptr += batch * w_batch * words
     s0_ptr += batch * w_batch * groups
@@ -134,8 +151,8 @@ def gemv_kernel(
     count = words // WIDE
     tile = tl.program_id(0)
     w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
-        tile, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
-        N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N,
+        tile, 0, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr,
+        N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
     )  # fmt: skip
     w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
     at = (q[:, None] * WIDE + tl.arange(0, WIDE)[None, :])[:, :, None] * CODES + tl.arange(0, CODES)[None, None, :]
@@ -157,23 +174,29 @@ def gemv_kernel(
     total = tl.sum(total, axis=1)[None, :]
     offset = tl.sum(offset, axis=1)[None, :] * (128 if PAIRED else 1)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        w, s, b, out_here, first_here, N_here = w_next, s_next, b_next, out_ptr, first, N
-        w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
-            tl.minimum(tile + tl.num_programs(0), tiles - 1), w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr,
-            out1_ptr, w2_ptr, s2_ptr, b2_ptr, out2_ptr, N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N,
-        )  # fmt: skip
-        w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
-        acc = _mantissa(w, exponent, 0, BITS, PAIRED) * held[0]
-        for j in tl.static_range(1, CODES):
-            acc += _mantissa(w, exponent, j, BITS, PAIRED) * held[j]
-        part = (s.to(tl.float32) * UNIT) * (tl.sum(acc, axis=2) - offset) + b.to(tl.float32) * total
-        product = tl.sum(part, axis=1)
-        n = first_here + tl.arange(0, BLOCK_N)
+        out_here, first_here, N_here = out_ptr, first, N
+        parts = ()
+        for t in tl.static_range(PARTS):
+            w, s, b = w_next, s_next, b_next
+            after = tile if t + 1 < PARTS else tl.minimum(tile + tl.num_programs(0), tiles - 1)
+            w_rows, s_rows, b_rows, out_ptr, first, N = _rows(
+                after, (t + 1) % PARTS, w0_ptr, s0_ptr, b0_ptr, out0_ptr, w1_ptr, s1_ptr, b1_ptr, out1_ptr,
+                w2_ptr, s2_ptr, b2_ptr, out2_ptr, N0, N1, N2, words, groups, COUNT, GATED, BLOCK_N, PARTS,
+            )  # fmt: skip
+            w_next, s_next, b_next = _load(w_rows, s_rows, b_rows, q, WIDE, SHARE, EVEN, count)
+            acc = tl.zeros([w.shape[0], WORDS // WIDE, WIDE], tl.float32)
+            for j in tl.static_range(CODES):
+                acc = tl.fma(_mantissa(w, zero, j, BITS, PAIRED), held[j], acc)
+            part = (s.to(tl.float32) * UNIT) * (tl.sum(acc, axis=2) - offset) + b.to(tl.float32) * total
+            parts = parts + (part,)
+        product = tl.sum(_join(parts, PARTS), axis=1)  # one exchange between wavefronts for all parts
+        n = first_here + tl.arange(0, BLOCK_N * PARTS)
         if GATED:
-            gate, up = tl.split(product.reshape(BLOCK_N, 2))
+            gate, up = tl.split(product.reshape(BLOCK_N, 2, PARTS).permute(0, 2, 1))
             gate = narrow(gate, dtype).to(tl.float32)
             up = narrow(up, dtype).to(tl.float32)
             sigmoid = narrow(tl.div_rn(tl.full(gate.shape, 1.0, tl.float32), 1.0 + tl.exp(-gate)), dtype)
             silu = narrow(gate * sigmoid.to(tl.float32), dtype).to(tl.float32)
             product = silu * up
+        product = product.reshape(BLOCK_N * PARTS)
         tl.store(out_here + n, narrow(product, dtype), mask=n < N_here)
